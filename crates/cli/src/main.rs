@@ -1,0 +1,2 @@
+//! The `nicforge` command.
+fn main() {}

@@ -1,0 +1,4 @@
+//! The lab: scenario → run → measurements → report.
+
+pub mod metrics;
+pub mod settings;

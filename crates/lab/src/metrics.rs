@@ -1,0 +1,107 @@
+//! What one point of a run measured: the `metrics` object of `report.json`.
+//!
+//! What a ground cannot know is absent, not zero.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The metrics of one point, named and measured as DESIGN's table has them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Gbit/s of frame bytes sent back out, no preamble or gap.
+    pub throughput_gbps: f64,
+    /// Gbit/s of frame bytes arriving.
+    pub offered_gbps: f64,
+    /// Million frames/s sent back out.
+    pub throughput_mpps: f64,
+    /// Million frames/s arriving.
+    pub offered_mpps: f64,
+    /// Share of arriving frames that were dropped in the window.
+    pub drop_fraction: f64,
+    /// Frames dropped in the window, by named cause.
+    pub drops: BTreeMap<String, u64>,
+    /// First bit in to last bit out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<Latency>,
+    /// Mean share of receive entries waiting for software.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_occupancy: Option<f64>,
+    /// Mean share of transmit entries in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_occupancy: Option<f64>,
+    /// Share of DMA-written lines still in the LLC when first read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ddio_hit_rate: Option<f64>,
+    /// Share of DMA reads (lines) served by the LLC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_read_hit_rate: Option<f64>,
+    /// Share of DMA writes (lines) that found their line in the LLC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_write_hit_rate: Option<f64>,
+    /// Share of the application's own LLC look-ups that hit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_hit_rate: Option<f64>,
+    /// LLC misses of all agents per delivered packet, in lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llc_misses_per_packet: Option<f64>,
+    /// DRAM reads and writes, 10^9 bytes/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_gb_per_s: Option<f64>,
+    /// Share of usable NIC-to-host bandwidth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_out_utilisation: Option<f64>,
+    /// Share of usable host-to-NIC bandwidth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_in_utilisation: Option<f64>,
+    /// Mean latency of the NIC's reads of host memory, us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_read_us: Option<f64>,
+    /// Core cycles per delivered packet, idle polling excluded: `total` and by part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles_per_packet: Option<CyclesPerPacket>,
+    /// Share of core time spent on empty polls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_fraction: Option<f64>,
+    /// Distinct bytes touched by DMA in the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_working_set_bytes: Option<u64>,
+    /// Highest rate without loss (RFC 2544), Gbit/s of frame bytes; only in that mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_drop_gbps: Option<f64>,
+}
+
+/// Latency from first bit in to last bit out, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+    /// The distribution: pairs of (percentile, microseconds), rising; for the plot.
+    #[serde(skip)]
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// Core cycles per delivered packet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CyclesPerPacket {
+    /// All but idle polling.
+    pub total: f64,
+    /// Receive and transmit code.
+    pub driver: f64,
+    /// The application.
+    pub app: f64,
+    /// Locks and atomics.
+    pub sync: f64,
+    /// Buffer allocation.
+    pub alloc: f64,
+    /// Waiting for memory.
+    pub stall: f64,
+}

@@ -1,0 +1,93 @@
+//! A packet as drivers hand it to applications, and what applications decide about it.
+
+use nicforge_platform::Addr;
+use nicforge_units::Time;
+
+/// A physical port of the machine, counted from 0 over all NICs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u8);
+
+/// A run of bytes in host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins.
+    pub at: Addr,
+    /// How long it is, in bytes.
+    pub len: u32,
+}
+
+/// What the NIC found out about a received frame (bits of the completion).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RxFlags(pub u8);
+
+impl RxFlags {
+    /// The IPv4 header checksum was verified and is right (IPv6: no checksum to check).
+    pub const L3_GOOD: RxFlags = RxFlags(1);
+    /// The TCP or UDP checksum was verified and is right.
+    pub const L4_GOOD: RxFlags = RxFlags(2);
+    /// A checksum was verified and is wrong.
+    pub const CHECKSUM_BAD: RxFlags = RxFlags(4);
+
+    /// Whether all bits of `other` are set.
+    pub const fn contains(self, other: RxFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets of bits.
+    pub const fn with(self, other: RxFlags) -> RxFlags {
+        RxFlags(self.0 | other.0)
+    }
+}
+
+/// What the application asks the NIC to do while it transmits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxOffload {
+    /// Compute the IPv4 header checksum.
+    pub l3_checksum: bool,
+    /// Compute the TCP or UDP checksum (the application leaves the field as it likes).
+    pub l4_checksum: bool,
+}
+
+/// A received packet: a small value that points at its buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// The buffer's metadata (two cache lines), which also names the buffer.
+    pub mbuf: Addr,
+    /// The frame, or its first part.
+    pub head: Segment,
+    /// The rest of the frame; `len` 0 when `head` holds all of it.
+    pub rest: Segment,
+    /// Where it came in.
+    pub port: PortId,
+    /// The RSS hash, as the NIC computed it.
+    pub rss_hash: u32,
+    /// What the NIC verified.
+    pub flags: RxFlags,
+    /// What the NIC shall do on transmit.
+    pub offload: TxOffload,
+    /// When its first bit came in, as the NIC stamped it.
+    pub stamp: Time,
+}
+
+impl Packet {
+    /// Bytes of the whole frame.
+    pub fn len(&self) -> u32 {
+        self.head.len + self.rest.len
+    }
+
+    /// Whether the frame has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What an application decides about one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it out of this port.
+    Transmit(PortId),
+    /// Drop it; the name is the cause that the report counts it under.
+    Drop(&'static str),
+    /// The application keeps the buffer and frees it later.
+    Keep,
+}

@@ -1,0 +1,126 @@
+//! Addresses, and who gets which part of the address space.
+//!
+//! An address is an offset, the same in every process and on both grounds, so that no
+//! result depends on where an allocator put something.
+
+use std::ops::Add;
+
+use bytemuck::{Pod, Zeroable};
+use nicforge_units::CACHE_LINE_BYTES;
+
+/// A byte offset in host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Addr(pub u64);
+
+impl Addr {
+    /// The number of the cache line that holds this address.
+    pub const fn line(self) -> u64 {
+        self.0 / CACHE_LINE_BYTES
+    }
+}
+
+impl Add<u64> for Addr {
+    type Output = Addr;
+    fn add(self, bytes: u64) -> Addr {
+        Addr(self.0 + bytes)
+    }
+}
+
+/// The core that is woken when the NIC publishes into a piece of control memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner(pub u16);
+
+/// Where control memory (rings that a device publishes into) ends and data memory begins.
+pub const CONTROL_BYTES: u64 = 64 << 20;
+
+/// What can go wrong while handing out address space.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SpaceError {
+    /// Rings are too many or too large.
+    #[error("rings need more than the {CONTROL_BYTES} bytes of control memory: use fewer or smaller rings")]
+    ControlFull,
+}
+
+/// Hands out addresses before a run; holds no bytes itself.
+///
+/// Control memory `[0, CONTROL_BYTES)` is for words that a device publishes (completions),
+/// each with the core that watches them; everything else is data memory.
+#[derive(Debug)]
+pub struct AddressSpace {
+    control_end: u64,
+    data_end: u64,
+    owners: Vec<(Addr, u64, Owner)>,
+}
+
+impl Default for AddressSpace {
+    fn default() -> Self {
+        AddressSpace {
+            // Address 0 stays unused, so that a zeroed descriptor never names a buffer.
+            control_end: CACHE_LINE_BYTES,
+            data_end: CONTROL_BYTES,
+            owners: Vec::new(),
+        }
+    }
+}
+
+impl AddressSpace {
+    /// `len` bytes of data memory, aligned to `align` (a power of two, at least one line).
+    pub fn data(&mut self, len: u64, align: u64) -> Addr {
+        let align = align.max(CACHE_LINE_BYTES);
+        let at = self.data_end.next_multiple_of(align);
+        self.data_end = at + len;
+        Addr(at)
+    }
+
+    /// `len` bytes of control memory into which a device publishes for `owner`.
+    pub fn control(&mut self, len: u64, owner: Owner) -> Result<Addr, SpaceError> {
+        let at = self.control_end.next_multiple_of(CACHE_LINE_BYTES);
+        if at + len > CONTROL_BYTES {
+            return Err(SpaceError::ControlFull);
+        }
+        self.control_end = at + len;
+        self.owners.push((Addr(at), len, owner));
+        Ok(Addr(at))
+    }
+
+    /// Bytes from address 0 to the end of what was handed out.
+    pub fn end(&self) -> u64 {
+        self.data_end
+    }
+
+    /// Bytes of control memory in use.
+    pub fn control_end(&self) -> u64 {
+        self.control_end
+    }
+
+    /// Every control range with the core that watches it.
+    pub fn owners(&self) -> &[(Addr, u64, Owner)] {
+        &self.owners
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_do_not_overlap_and_are_aligned() {
+        let mut space = AddressSpace::default();
+        let a = space.data(100, 64);
+        let b = space.data(1, 4096);
+        assert_eq!(a.0 % 64, 0);
+        assert!(b.0 >= a.0 + 100 && b.0 % 4096 == 0);
+        let c = space.control(64, Owner(3)).unwrap();
+        assert!(c.0 > 0 && c.0 + 64 <= CONTROL_BYTES);
+    }
+
+    #[test]
+    fn control_memory_is_bounded() {
+        let mut space = AddressSpace::default();
+        assert_eq!(
+            space.control(CONTROL_BYTES, Owner(0)),
+            Err(SpaceError::ControlFull)
+        );
+    }
+}

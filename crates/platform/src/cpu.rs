@@ -1,0 +1,89 @@
+//! What software on a core can do.
+
+use bytemuck::Pod;
+use nicforge_units::{Cycles, Time};
+
+use crate::Addr;
+
+/// A register of a device, as a core addresses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Register {
+    /// Which device.
+    pub device: u8,
+    /// The register's number within the device; its meaning is the interface's `layout.rs`.
+    pub index: u32,
+}
+
+/// What a core is busy with, so that its cycles can be told apart in the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Receive and transmit code of the driver.
+    Driver,
+    /// The application.
+    App,
+    /// Waiting for, and moving, locks and atomics.
+    Sync,
+    /// Packet-buffer allocation and freeing.
+    Alloc,
+}
+
+impl Part {
+    /// All parts, in the order of their number.
+    pub const ALL: [Part; 4] = [Part::Driver, Part::App, Part::Sync, Part::Alloc];
+}
+
+/// The contract of software on a core: memory, device registers and work.
+///
+/// Live: plain loads and stores. Sim: the same bytes, plus a charge in cycles.
+pub trait Cpu {
+    /// Reads a value; the core waits for it (a dependent access).
+    fn load<T: Pod>(&mut self, at: Addr) -> T;
+
+    /// Writes a value through the store buffer; the core does not wait.
+    fn store<T: Pod>(&mut self, at: Addr, value: T);
+
+    /// Reads a word that another agent publishes; what it wrote before is visible after.
+    fn acquire(&mut self, at: Addr) -> u64;
+
+    /// Writes a word that announces all earlier stores.
+    fn release(&mut self, at: Addr, value: u64);
+
+    /// Atomically ORs `bits` into the word; returns the word before.
+    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64;
+
+    /// Atomically ANDs `bits` into the word; returns the word before.
+    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64;
+
+    /// Atomically adds to the word; returns the word before.
+    fn fetch_add(&mut self, at: Addr, value: u64) -> u64;
+
+    /// Takes the lock at `at` (a word, 0 = free); waits while another core holds it.
+    fn lock(&mut self, at: Addr);
+
+    /// Gives the lock back.
+    fn unlock(&mut self, at: Addr);
+
+    /// Reads `len` bytes in place: the first line is waited for, the rest stream in.
+    fn bytes(&mut self, at: Addr, len: usize) -> &[u8];
+
+    /// Reads and writes `len` bytes in place.
+    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8];
+
+    /// Starts fetching `len` bytes that will be needed soon; overlaps with others.
+    fn prefetch(&mut self, at: Addr, len: usize);
+
+    /// Reads a device register: a full round trip over the bus.
+    fn mmio_read(&mut self, register: Register) -> u64;
+
+    /// Writes a device register: posted, the core does not wait for its arrival.
+    fn mmio_write(&mut self, register: Register, value: u64);
+
+    /// Instructions that the memory accesses do not show.
+    fn work(&mut self, cycles: Cycles);
+
+    /// Says what the following accesses and work are for; returns what it was before.
+    fn enter(&mut self, part: Part) -> Part;
+
+    /// The time on this core.
+    fn now(&self) -> Time;
+}

@@ -1,0 +1,39 @@
+//! What a device can do to its host.
+
+use nicforge_units::Time;
+
+use crate::Addr;
+
+/// An interrupt vector; one per core queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vector(pub u16);
+
+/// The contract of a device with its host: reads, posted writes, publishes, interrupts.
+///
+/// Posted writes stay in order; a publish makes all earlier ones visible with it. A call
+/// carries its own time cursor, so the number of dependent round trips of a design comes out
+/// of its code.
+pub trait Dma {
+    /// Reads host memory: a round trip; what follows waits for it.
+    fn read(&mut self, from: Addr, into: &mut [u8]);
+
+    /// Reads host memory ahead of need; returns when the bytes are there. Nothing waits.
+    fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time;
+
+    /// Writes host memory: posted, nobody waits.
+    fn write(&mut self, to: Addr, bytes: &[u8]);
+
+    /// Writes an entry whose last 8 bytes (`to + 56`, for a 64-byte entry) announce it: one
+    /// posted write, seen whole or not at all. `bytes` must lie in one cache line of control
+    /// memory and its length be a multiple of 8.
+    fn publish(&mut self, to: Addr, bytes: &[u8]);
+
+    /// Raises an interrupt after all earlier writes.
+    fn interrupt(&mut self, vector: Vector);
+
+    /// Moves the cursor to `time` if it is later: the device waits for something it started.
+    fn wait_until(&mut self, time: Time);
+
+    /// The cursor's time.
+    fn now(&self) -> Time;
+}

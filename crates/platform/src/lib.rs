@@ -1,0 +1,24 @@
+//! The two contracts of Nicforge and the grounds that implement them.
+//!
+//! ```text
+//!        NIC half of an interface            driver half, applications
+//!                 │ Dma                                 │ Cpu
+//!                 ▼                                     ▼
+//!        ┌──────────────── one memory, addressed by Addr ──────────────┐
+//!        │ sim: virtual time over caches, DRAM, PCIe   (sim/)          │
+//!        │ live: shared memory and threads             (live/, later)  │
+//!        └──────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! [`Cpu`] is all that software on a core can do; [`Dma`] is all that a device can do to
+//! its host. Code written against them does not know on which ground it runs.
+
+mod address;
+mod cpu;
+mod dma;
+pub mod sim;
+
+pub use address::{Addr, AddressSpace, CONTROL_BYTES, Owner, SpaceError};
+pub use bytemuck::{self, Pod};
+pub use cpu::{Cpu, Part, Register};
+pub use dma::{Dma, Vector};

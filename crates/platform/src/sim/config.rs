@@ -1,0 +1,120 @@
+//! The hardware numbers that the model runs on. They come from a machine file, where each
+//! stands with its unit and source; nothing here has a default.
+
+use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
+
+/// A whole machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hardware {
+    /// How many cores it has.
+    pub cores: usize,
+    /// The cores.
+    pub core: CoreConfig,
+    /// The private L2 of each core.
+    pub l2: CacheConfig,
+    /// The shared last-level cache.
+    pub llc: CacheConfig,
+    /// How many LLC ways DMA writes may allocate into (DDIO); 0 turns DDIO off.
+    pub io_ways: usize,
+    /// Main memory.
+    pub dram: DramConfig,
+    /// How many NICs it has, each on a link of its own.
+    pub nics: usize,
+    /// The link between each NIC and the host.
+    pub pcie: LinkConfig,
+    /// Each NIC.
+    pub nic: NicConfig,
+}
+
+/// A core.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoreConfig {
+    /// Clock.
+    pub frequency: Frequency,
+    /// Memory-level parallelism of independent accesses (prefetches, stores): how many overlap.
+    pub mlp_independent: f64,
+    /// Memory-level parallelism of streaming accesses (sequential lines).
+    pub mlp_streaming: f64,
+    /// Lines that the L2 streamer pulls in after a demand miss on the first line of a run.
+    pub l2_streamer_lines: usize,
+    /// What an atomic read-modify-write costs beyond its memory access.
+    pub atomic: Cycles,
+    /// What one empty poll of a receive ring costs.
+    pub empty_poll: Cycles,
+    /// Extra work of the driver for one received packet, beyond its memory accesses.
+    pub rx_packet: Cycles,
+    /// Extra work of the driver for one transmitted packet.
+    pub tx_packet: Cycles,
+    /// Extra work of the driver for one burst, receive and transmit together.
+    pub burst: Cycles,
+    /// Extra work of taking a buffer from, or giving one to, the per-core cache of the pool.
+    pub pool: Cycles,
+}
+
+/// A set-associative cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheConfig {
+    /// Capacity.
+    pub size: Bytes,
+    /// Ways, at most 16.
+    pub ways: usize,
+    /// Load-to-use latency of a hit.
+    pub hit: Time,
+}
+
+/// Main memory behind one memory controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DramConfig {
+    /// Channels.
+    pub channels: usize,
+    /// What all channels together deliver for mixed reads and writes.
+    pub peak: ByteRate,
+    /// Load-to-use latency of a miss when memory is idle.
+    pub idle_latency: Time,
+    /// How strongly latency grows with load: mean queue, in service times, at half load.
+    pub queueing: f64,
+}
+
+/// A PCIe link, both directions alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// Usable rate per direction, TLP headers included.
+    pub rate: BitRate,
+    /// Largest payload of a write or completion TLP.
+    pub max_payload: Bytes,
+    /// Largest read request.
+    pub max_read_request: Bytes,
+    /// Header, sequence number, CRC and framing of one TLP, in bytes on the link.
+    pub tlp_overhead: Bytes,
+    /// Read requests in flight.
+    pub tags: usize,
+    /// A read's round trip on an idle link, to the first byte, without the memory access.
+    pub read_round_trip: Time,
+    /// A posted write's way from device to memory on an idle link.
+    pub write_latency: Time,
+    /// A core's register write on its way to the device.
+    pub mmio_write: Time,
+    /// A core's register read, there and back.
+    pub mmio_read: Time,
+}
+
+/// A NIC, apart from its interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicConfig {
+    /// Each port's rate.
+    pub port: BitRate,
+    /// Bytes of preamble, start delimiter, frame check sequence and gap per frame.
+    pub wire_overhead: Bytes,
+    /// MAC receive FIFO.
+    pub rx_fifo: Bytes,
+    /// Internal transmit buffer into which payload is gathered.
+    pub tx_buffer: Bytes,
+    /// How long a transmit ring is not served after it filled the internal buffer.
+    pub tx_deschedule: Time,
+    /// Fixed latency of the receive pipeline (parse, steering).
+    pub rx_pipeline: Time,
+    /// Fixed latency of the transmit pipeline.
+    pub tx_pipeline: Time,
+    /// Descriptors fetched by one read.
+    pub descriptor_batch: usize,
+}
