@@ -1,0 +1,14 @@
+//! What is allowed in spite of a rule. These tables may only shrink.
+
+/// Lines an entry may be below its allowance before the allowance has to be lowered.
+pub const SLACK_LINES: usize = 5;
+
+/// Files over the limit: path and present length in lines.
+pub const LONG_FILES: &[(&str, usize)] = &[];
+
+/// Functions over the limit: path, name and present length in lines.
+pub const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
+
+/// Files of the simulated side that may use a hash map or set: path and why no iteration
+/// order can reach a result.
+pub const HASHED: &[(&str, &str)] = &[];

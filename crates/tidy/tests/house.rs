@@ -1,0 +1,81 @@
+//! The checks, run over the repository.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use nicforge_tidy::tree::{File, read_all};
+use nicforge_tidy::{Finding, banned, exceptions, layers, leftovers, lengths};
+
+static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    read_all(&root).unwrap_or_else(|error| panic!("{error}"))
+});
+
+#[track_caller]
+fn expect_none(findings: Vec<Finding>) {
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
+}
+
+#[test]
+fn the_repository_is_found() {
+    assert!(FILES.iter().any(|file| file.path == "Cargo.toml"));
+    assert!(
+        FILES
+            .iter()
+            .any(|file| file.path == "crates/tidy/tests/house.rs" && file.is_test)
+    );
+}
+
+#[test]
+fn files_are_short() {
+    expect_none(lengths::files(&FILES, exceptions::LONG_FILES));
+}
+
+#[test]
+fn functions_are_short() {
+    expect_none(lengths::function_lengths(
+        &FILES,
+        exceptions::LONG_FUNCTIONS,
+    ));
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    expect_none(layers::directions(&FILES));
+}
+
+#[test]
+fn only_the_lab_knows_the_grounds() {
+    expect_none(layers::grounds(&FILES));
+}
+
+#[test]
+fn halves_see_one_contract() {
+    expect_none(layers::halves(&FILES));
+}
+
+#[test]
+fn no_banned_calls() {
+    expect_none(banned::calls(&FILES));
+}
+
+#[test]
+fn no_hashing_on_the_simulated_side() {
+    expect_none(banned::hashing(&FILES, exceptions::HASHED));
+}
+
+#[test]
+fn no_markers_left() {
+    expect_none(leftovers::markers(&FILES));
+}
+
+#[test]
+fn no_machine_paths() {
+    expect_none(leftovers::machine_paths(&FILES));
+}
+
+#[test]
+fn crates_say_what_they_are() {
+    expect_none(leftovers::crate_docs(&FILES));
+}
