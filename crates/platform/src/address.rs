@@ -38,7 +38,9 @@ pub const CONTROL_BYTES: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SpaceError {
     /// Rings are too many or too large.
-    #[error("rings need more than the {CONTROL_BYTES} bytes of control memory: use fewer or smaller rings")]
+    #[error(
+        "rings need more than the {CONTROL_BYTES} bytes of control memory: use fewer or smaller rings"
+    )]
     ControlFull,
 }
 

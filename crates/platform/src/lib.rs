@@ -16,9 +16,11 @@
 mod address;
 mod cpu;
 mod dma;
+mod flat;
 pub mod sim;
 
 pub use address::{Addr, AddressSpace, CONTROL_BYTES, Owner, SpaceError};
 pub use bytemuck::{self, Pod};
 pub use cpu::{Cpu, Part, Register};
 pub use dma::{Dma, Vector};
+pub use flat::FlatCpu;

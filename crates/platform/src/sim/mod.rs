@@ -1,5 +1,94 @@
 //! The sim ground: deterministic virtual time over a model of cores, caches, DRAM and PCIe.
+//!
+//! ```text
+//!   SimCpu (core.rs) ─┐                    ┌─ SimDma (dma.rs) over two link directions (link.rs)
+//!                     ├─ Host (host.rs) ───┤
+//!   hierarchy.rs: L2s, LLC (cache.rs), directory, dram.rs;  memory.rs: the bytes
+//!   schedule.rs: who is next
+//! ```
+//!
+//! Loosely timed: each call carries its own time cursor, so an agent may run a packet ahead
+//! of the others; resources that agents share (DRAM) therefore keep their bandwidth in a
+//! calendar instead of a queue.
 
+mod cache;
 mod config;
+mod core;
+mod counters;
+mod dma;
+mod dram;
+mod hierarchy;
+mod host;
+mod link;
+mod memory;
+mod schedule;
 
+pub use cache::WAYS_MAX;
 pub use config::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig};
+pub use core::{CoreCycles, MmioWrite, SimCore, SimCpu};
+pub use counters::{MemoryCounters, Touched};
+pub use dma::{DmaCounters, DmaPort, SimDma};
+pub use hierarchy::{Hierarchy, Served};
+pub use host::Host;
+pub use memory::SimMemory;
+pub use schedule::Schedule;
+
+/// A machine of round numbers, for tests of the parts.
+#[cfg(test)]
+pub(crate) fn test_hardware() -> Hardware {
+    use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
+    Hardware {
+        cores: 2,
+        core: CoreConfig {
+            frequency: Frequency::from_ghz(2.0),
+            mlp_independent: 4.0,
+            mlp_streaming: 8.0,
+            l2_streamer_lines: 0,
+            atomic: Cycles(20),
+            empty_poll: Cycles(50),
+            rx_packet: Cycles(50),
+            tx_packet: Cycles(50),
+            burst: Cycles(100),
+            pool: Cycles(10),
+        },
+        l2: CacheConfig {
+            size: Bytes(1 << 20),
+            ways: 16,
+            hit: Time::from_ns(7),
+        },
+        llc: CacheConfig {
+            size: Bytes(22 << 20),
+            ways: 11,
+            hit: Time::from_ns(20),
+        },
+        io_ways: 2,
+        dram: DramConfig {
+            channels: 4,
+            peak: ByteRate::from_gb_per_second(64.0),
+            idle_latency: Time::from_ns(80),
+            queueing: 5.0,
+        },
+        nics: 1,
+        pcie: LinkConfig {
+            rate: BitRate::from_gbps(125.0),
+            max_payload: Bytes(256),
+            max_read_request: Bytes(512),
+            tlp_overhead: Bytes(24),
+            tags: 64,
+            read_round_trip: Time::from_ns(900),
+            write_latency: Time::from_ns(300),
+            mmio_write: Time::from_ns(300),
+            mmio_read: Time::from_ns(900),
+        },
+        nic: NicConfig {
+            port: BitRate::from_gbps(100.0),
+            wire_overhead: Bytes(24),
+            rx_fifo: Bytes(256 << 10),
+            tx_buffer: Bytes(16 << 10),
+            tx_deschedule: Time::from_ns(1_000),
+            rx_pipeline: Time::from_ns(100),
+            tx_pipeline: Time::from_ns(100),
+            descriptor_batch: 8,
+        },
+    }
+}

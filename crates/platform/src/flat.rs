@@ -1,0 +1,173 @@
+//! Functional ground without a model, for tests and for filling tables before a run.
+
+use std::collections::BTreeMap;
+
+use nicforge_units::{Cycles, Time};
+
+use crate::{Addr, Cpu, Part, Pod, Register};
+
+/// A [`Cpu`] over plain bytes: nothing is charged, time stands still unless it is set.
+///
+/// The memory is zeroed lazily by the operating system, so large tables that are hardly
+/// touched cost little. An access beyond its end is a broken invariant of the caller and
+/// panics.
+#[derive(Debug)]
+pub struct FlatCpu {
+    memory: Vec<u8>,
+    registers: BTreeMap<(u8, u32), u64>,
+    part: Part,
+    now: Time,
+    work: Cycles,
+}
+
+impl FlatCpu {
+    /// `bytes` of zeroed memory, usually `AddressSpace::end()`.
+    pub fn new(bytes: u64) -> FlatCpu {
+        FlatCpu {
+            memory: vec![0; bytes as usize],
+            registers: BTreeMap::new(),
+            part: Part::App,
+            now: Time::ZERO,
+            work: Cycles(0),
+        }
+    }
+
+    /// Sets the time that [`Cpu::now`] tells.
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// The sum of all [`Cpu::work`] so far.
+    pub fn total_work(&self) -> Cycles {
+        self.work
+    }
+
+    /// The memory, for whoever takes it over after tables were filled.
+    pub fn memory(&self) -> &[u8] {
+        &self.memory
+    }
+
+    fn word(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
+        let before = self.load::<u64>(at);
+        self.store(at, change(before));
+        before
+    }
+}
+
+impl Cpu for FlatCpu {
+    #[inline]
+    fn load<T: Pod>(&mut self, at: Addr) -> T {
+        let at = at.0 as usize;
+        bytemuck::pod_read_unaligned(&self.memory[at..at + size_of::<T>()])
+    }
+
+    #[inline]
+    fn store<T: Pod>(&mut self, at: Addr, value: T) {
+        let at = at.0 as usize;
+        self.memory[at..at + size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    }
+
+    fn acquire(&mut self, at: Addr) -> u64 {
+        self.load(at)
+    }
+
+    fn release(&mut self, at: Addr, value: u64) {
+        self.store(at, value);
+    }
+
+    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
+        self.word(at, |word| word | bits)
+    }
+
+    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
+        self.word(at, |word| word & bits)
+    }
+
+    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
+        self.word(at, |word| word.wrapping_add(value))
+    }
+
+    fn lock(&mut self, at: Addr) {
+        // One core only: a lock that is already taken can never be given back.
+        assert_eq!(self.load::<u64>(at), 0, "lock at {at:?} taken twice");
+        self.store(at, 1u64);
+    }
+
+    fn unlock(&mut self, at: Addr) {
+        self.store(at, 0u64);
+    }
+
+    #[inline]
+    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
+        &self.memory[at.0 as usize..at.0 as usize + len]
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
+        &mut self.memory[at.0 as usize..at.0 as usize + len]
+    }
+
+    #[inline]
+    fn prefetch(&mut self, _at: Addr, _len: usize) {}
+
+    fn mmio_read(&mut self, register: Register) -> u64 {
+        let key = (register.device, register.index);
+        self.registers.get(&key).copied().unwrap_or(0)
+    }
+
+    fn mmio_write(&mut self, register: Register, value: u64) {
+        self.registers
+            .insert((register.device, register.index), value);
+    }
+
+    #[inline]
+    fn work(&mut self, cycles: Cycles) {
+        self.work += cycles;
+    }
+
+    #[inline]
+    fn enter(&mut self, part: Part) -> Part {
+        std::mem::replace(&mut self.part, part)
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        self.now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_access_sees_the_same_bytes() {
+        let mut cpu = FlatCpu::new(4096);
+        cpu.store(Addr(70), 0x1122_3344_u32);
+        assert_eq!(cpu.load::<u32>(Addr(70)), 0x1122_3344);
+        assert_eq!(cpu.bytes(Addr(70), 1), [0x44]);
+        cpu.bytes_mut(Addr(70), 2)[1] = 0;
+        assert_eq!(cpu.load::<u32>(Addr(70)), 0x1122_0044);
+        assert_eq!(cpu.fetch_or(Addr(128), 6), 0);
+        assert_eq!(cpu.fetch_and(Addr(128), 3), 6);
+        assert_eq!(cpu.fetch_add(Addr(128), 5), 2);
+        assert_eq!(cpu.acquire(Addr(128)), 7);
+    }
+
+    #[test]
+    fn parts_work_and_registers_are_kept() {
+        let mut cpu = FlatCpu::new(64);
+        assert_eq!(cpu.enter(Part::Driver), Part::App);
+        assert_eq!(cpu.enter(Part::App), Part::Driver);
+        cpu.work(Cycles(3));
+        cpu.work(Cycles(4));
+        assert_eq!(cpu.total_work(), Cycles(7));
+        let register = Register {
+            device: 1,
+            index: 2,
+        };
+        assert_eq!(cpu.mmio_read(register), 0);
+        cpu.mmio_write(register, 9);
+        assert_eq!(cpu.mmio_read(register), 9);
+    }
+}

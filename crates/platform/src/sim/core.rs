@@ -1,0 +1,427 @@
+//! A simulated core: [`Cpu`] over the memory system, every access charged.
+//!
+//! There is no L1: within one step a line that was touched before is free, which is what an
+//! L1 does for the few lines of one packet; its hits are part of `work`.
+
+use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
+
+use super::{CoreConfig, Host};
+use crate::{Addr, Cpu, Part, Pod, Register};
+
+/// Lines that one step may touch for free after the first time.
+const NEAR_LINES: usize = 32;
+
+/// A register write on its way to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmioWrite {
+    /// When the device sees it.
+    pub arrives: Time,
+    /// Which register.
+    pub register: Register,
+    /// What is written.
+    pub value: u64,
+}
+
+/// Where a core's time went, in picoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoreCycles {
+    /// Work by [`Part`], stalls excluded.
+    pub work_ps: [u64; Part::ALL.len()],
+    /// Waiting for memory.
+    pub stall_ps: u64,
+    /// Empty polls.
+    pub idle_ps: u64,
+}
+
+impl CoreCycles {
+    /// What was spent since `earlier`.
+    pub fn since(&self, earlier: &CoreCycles) -> CoreCycles {
+        let mut work_ps = self.work_ps;
+        for (now, before) in work_ps.iter_mut().zip(earlier.work_ps) {
+            *now -= before;
+        }
+        CoreCycles {
+            work_ps,
+            stall_ps: self.stall_ps - earlier.stall_ps,
+            idle_ps: self.idle_ps - earlier.idle_ps,
+        }
+    }
+}
+
+/// The state of one core between its steps.
+pub struct SimCore {
+    number: usize,
+    config: CoreConfig,
+    mmio_write: Time,
+    mmio_read: Time,
+    cursor: Time,
+    part: Part,
+    spent: CoreCycles,
+    /// Fractions of the latency that an overlapping access costs, in 2^-16.
+    independent_q16: u64,
+    streaming_q16: u64,
+    near: [u64; NEAR_LINES],
+    near_written: [u64; NEAR_LINES],
+    mmio: Vec<MmioWrite>,
+}
+
+impl SimCore {
+    /// Core `number`, at the beginning of time. `mmio_write` and `mmio_read` are the latencies
+    /// of the way to its device.
+    pub fn new(number: usize, config: &CoreConfig, mmio_write: Time, mmio_read: Time) -> SimCore {
+        SimCore {
+            number,
+            mmio_write,
+            mmio_read,
+            cursor: Time::ZERO,
+            part: Part::Driver,
+            spent: CoreCycles::default(),
+            independent_q16: (65536.0 / config.mlp_independent) as u64,
+            streaming_q16: (65536.0 / config.mlp_streaming) as u64,
+            near: [u64::MAX; NEAR_LINES],
+            near_written: [u64::MAX; NEAR_LINES],
+            mmio: Vec::new(),
+            config: config.clone(),
+        }
+    }
+
+    /// The core's time.
+    pub fn now(&self) -> Time {
+        self.cursor
+    }
+
+    /// Where its time went.
+    pub fn spent(&self) -> &CoreCycles {
+        &self.spent
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &CoreConfig {
+        &self.config
+    }
+
+    /// The core slept from its own time until something was published at `time`: it is charged
+    /// the empty polls that it would have made, and wakes at the end of the last of them.
+    pub fn idle_until(&mut self, time: Time) {
+        let poll = self
+            .config
+            .frequency
+            .time_for(self.config.empty_poll)
+            .as_ps()
+            .max(1);
+        let idle = time.saturating_sub(self.cursor).as_ps().div_ceil(poll) * poll;
+        self.cursor += Time::from_ps(idle);
+        self.spent.idle_ps += idle;
+    }
+
+    /// What the core spent since `earlier` as the polls found nothing: `ps` of work become idle.
+    pub fn count_as_idle(&mut self, before: &CoreCycles) {
+        let now = &self.spent;
+        let work: u64 = now.work_ps.iter().sum::<u64>() - before.work_ps.iter().sum::<u64>();
+        let idle = work + now.stall_ps - before.stall_ps;
+        self.spent = CoreCycles {
+            idle_ps: before.idle_ps + idle,
+            ..before.clone()
+        };
+    }
+
+    /// Register writes since the last call.
+    pub fn take_mmio(&mut self) -> std::vec::Drain<'_, MmioWrite> {
+        self.mmio.drain(..)
+    }
+}
+
+/// [`Cpu`] in virtual time: one step of one core.
+pub struct SimCpu<'a> {
+    host: &'a mut Host,
+    core: &'a mut SimCore,
+}
+
+impl<'a> SimCpu<'a> {
+    /// A step of `core` that begins at its own time.
+    pub fn new(host: &'a mut Host, core: &'a mut SimCore) -> SimCpu<'a> {
+        core.near.fill(u64::MAX);
+        core.near_written.fill(u64::MAX);
+        SimCpu { host, core }
+    }
+
+    #[inline]
+    fn spend(&mut self, time: Time) {
+        self.core.cursor += time;
+        self.core.spent.work_ps[self.core.part as usize] += time.as_ps();
+    }
+
+    #[inline]
+    fn stall(&mut self, time: Time) {
+        self.core.cursor += time;
+        self.core.spent.stall_ps += time.as_ps();
+    }
+
+    /// Accesses one line; the core waits for `share_q16` of its latency.
+    #[inline]
+    fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
+        let slot = line as usize % NEAR_LINES;
+        let near = if write {
+            &mut self.core.near_written
+        } else {
+            &mut self.core.near
+        };
+        if near[slot] == line {
+            return;
+        }
+        near[slot] = line;
+        if write {
+            self.core.near[slot] = line;
+        }
+        let app = self.core.part == Part::App;
+        let served =
+            self.host
+                .hierarchy
+                .core_access(self.core.number, line, write, app, self.core.cursor);
+        self.stall(Time::from_ps((served.latency.as_ps() * share_q16) >> 16));
+        if served.l2_miss && self.core.config.l2_streamer_lines > 0 && share_q16 < 65536 {
+            self.stream_ahead(line);
+        }
+    }
+
+    /// The L2 streamer: a miss on the first line of a run pulls in the lines after it, up to the
+    /// end of the 4 KiB page; nobody waits for them.
+    fn stream_ahead(&mut self, line: u64) {
+        const PAGE_LINES: u64 = 4096 / CACHE_LINE_BYTES;
+        let page_end = (line / PAGE_LINES + 1) * PAGE_LINES;
+        let until = page_end.min(line + 1 + self.core.config.l2_streamer_lines as u64);
+        for ahead in line + 1..until {
+            self.host.hierarchy.core_access(
+                self.core.number,
+                ahead,
+                false,
+                false,
+                self.core.cursor,
+            );
+        }
+    }
+
+    /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
+    #[inline]
+    fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
+        if len == 0 {
+            return;
+        }
+        let last = (at + (len as u64 - 1)).line();
+        self.touch(at.line(), write, 1 << 16);
+        for line in at.line() + 1..=last {
+            self.touch(line, write, self.core.streaming_q16);
+        }
+    }
+
+    fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
+        self.touch(at.line(), true, 1 << 16);
+        self.work(self.core.config.atomic);
+        let before = self.host.memory.word(at);
+        self.store_word(at, change(before));
+        before
+    }
+
+    fn store_word(&mut self, at: Addr, value: u64) {
+        self.host
+            .memory
+            .slice_mut(at, 8)
+            .copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+impl Cpu for SimCpu<'_> {
+    #[inline]
+    fn load<T: Pod>(&mut self, at: Addr) -> T {
+        self.touch_run(at, size_of::<T>(), false);
+        bytemuck::pod_read_unaligned(self.host.memory.slice(at, size_of::<T>()))
+    }
+
+    #[inline]
+    fn store<T: Pod>(&mut self, at: Addr, value: T) {
+        let len = size_of::<T>();
+        for line in at.line()..=(at + (len as u64 - 1)).line() {
+            self.touch(line, true, self.core.independent_q16);
+        }
+        self.host
+            .memory
+            .slice_mut(at, len)
+            .copy_from_slice(bytemuck::bytes_of(&value));
+    }
+
+    #[inline]
+    fn acquire(&mut self, at: Addr) -> u64 {
+        self.touch(at.line(), false, 1 << 16);
+        self.host.memory.word_at(at, self.core.cursor)
+    }
+
+    fn release(&mut self, at: Addr, value: u64) {
+        self.store(at, value);
+    }
+
+    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
+        self.atomic(at, |word| word | bits)
+    }
+
+    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
+        self.atomic(at, |word| word & bits)
+    }
+
+    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
+        self.atomic(at, |word| word.wrapping_add(value))
+    }
+
+    fn lock(&mut self, at: Addr) {
+        // The word holds the time until which the lock is taken: a core that comes within that
+        // time waits for its end, as it would spin.
+        let until = Time::from_ps(self.atomic(at, |word| word));
+        if until > self.core.cursor {
+            let wait = until - self.core.cursor;
+            self.core.cursor = until;
+            self.core.spent.work_ps[Part::Sync as usize] += wait.as_ps();
+        }
+    }
+
+    fn unlock(&mut self, at: Addr) {
+        self.touch(at.line(), true, self.core.independent_q16);
+        self.store_word(at, self.core.cursor.as_ps());
+    }
+
+    #[inline]
+    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
+        self.touch_run(at, len, false);
+        self.host.memory.slice(at, len)
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
+        self.touch_run(at, len, true);
+        self.host.memory.slice_mut(at, len)
+    }
+
+    #[inline]
+    fn prefetch(&mut self, at: Addr, len: usize) {
+        if len > 0 {
+            for line in at.line()..=(at + (len as u64 - 1)).line() {
+                self.touch(line, false, self.core.independent_q16);
+            }
+        }
+    }
+
+    fn mmio_read(&mut self, _register: Register) -> u64 {
+        self.stall(self.core.mmio_read);
+        0
+    }
+
+    fn mmio_write(&mut self, register: Register, value: u64) {
+        self.core.mmio.push(MmioWrite {
+            arrives: self.core.cursor + self.core.mmio_write,
+            register,
+            value,
+        });
+    }
+
+    #[inline]
+    fn work(&mut self, cycles: Cycles) {
+        self.spend(self.core.config.frequency.time_for(cycles));
+    }
+
+    fn enter(&mut self, part: Part) -> Part {
+        std::mem::replace(&mut self.core.part, part)
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        self.core.cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AddressSpace, Owner, sim::test_hardware};
+
+    fn bench() -> (Host, Vec<SimCore>, Addr, Addr) {
+        let mut space = AddressSpace::default();
+        let data = space.data(1 << 20, 4096);
+        let ring = space.control(64, Owner(0)).unwrap();
+        let hardware = test_hardware();
+        let cores = (0..2)
+            .map(|n| SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900)))
+            .collect();
+        (Host::new(&hardware, &space), cores, data, ring)
+    }
+
+    #[test]
+    fn work_and_stalls_add_up() {
+        let (mut host, mut cores, data, _) = bench();
+        let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+        cpu.work(Cycles(200));
+        cpu.load::<u64>(data);
+        cpu.load::<u64>(data + 8);
+        // 200 cycles at 2 GHz; LLC 20 ns + DRAM 80 ns; the second load is in the same line.
+        assert_eq!(cpu.now(), Time::from_ns(100 + 100));
+        assert_eq!(cores[0].spent().stall_ps, 100_000);
+    }
+
+    #[test]
+    fn stores_do_not_wait_and_streams_overlap() {
+        let (mut host, mut cores, data, _) = bench();
+        let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+        cpu.store(data, 7u64);
+        assert_eq!(cpu.now(), Time::from_ns(25));
+        cpu.bytes(data + 4096, 64 * 9);
+        // One dependent miss and eight that overlap eightfold, and the first queueing in DRAM.
+        let queued = cpu.now() - Time::from_ns(25 + 100 + 100);
+        assert!(queued < Time::from_ps(100), "{queued}");
+    }
+
+    #[test]
+    fn a_poll_sees_a_publish_exactly_from_its_time() {
+        let (mut host, mut cores, _, ring) = bench();
+        let mut entry = [0u8; 64];
+        entry[56] = 1;
+        host.memory.publish(ring, &entry, Time::from_ns(250));
+        let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+        assert_eq!(cpu.acquire(ring + 56), 0);
+        cpu.work(Cycles(300));
+        assert_eq!(cpu.now(), Time::from_ns(250));
+        assert_eq!(cpu.acquire(ring + 56), 1);
+    }
+
+    #[test]
+    fn idle_time_is_whole_polls() {
+        let (_, mut cores, _, _) = bench();
+        cores[0].idle_until(Time::from_ns(110));
+        // An empty poll takes 50 cycles, 25 ns: five of them.
+        assert_eq!(cores[0].now(), Time::from_ns(125));
+        assert_eq!(cores[0].spent().idle_ps, 125_000);
+    }
+
+    #[test]
+    fn a_held_lock_makes_the_other_core_wait() {
+        let (mut host, mut cores, data, _) = bench();
+        let (first, second) = cores.split_at_mut(1);
+        let mut cpu = SimCpu::new(&mut host, &mut first[0]);
+        cpu.lock(data);
+        cpu.work(Cycles(2_000));
+        cpu.unlock(data);
+        let released = cpu.now();
+        let mut cpu = SimCpu::new(&mut host, &mut second[0]);
+        cpu.lock(data);
+        assert!(cpu.now() >= Time::from_us(1) && cpu.now() <= released);
+        assert!(cores[1].spent().work_ps[Part::Sync as usize] > 0);
+    }
+
+    #[test]
+    fn register_writes_arrive_later() {
+        let (mut host, mut cores, _, _) = bench();
+        let register = Register {
+            device: 0,
+            index: 3,
+        };
+        SimCpu::new(&mut host, &mut cores[0]).mmio_write(register, 9);
+        let writes: Vec<_> = cores[0].take_mmio().collect();
+        assert_eq!(writes[0].arrives, Time::from_ns(300));
+    }
+}

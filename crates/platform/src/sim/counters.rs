@@ -1,0 +1,124 @@
+//! What the memory system counts, each defined where it is counted.
+
+/// Counts of a memory system since its run began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryCounters {
+    /// Lines that devices wrote.
+    pub device_write_lines: u64,
+    /// Of those, lines that were in the LLC and were updated in place.
+    pub device_write_hits: u64,
+    /// Lines that devices read.
+    pub device_read_lines: u64,
+    /// Of those, lines served by a cache.
+    pub device_read_hits: u64,
+    /// Device-written lines that were still in the LLC when first read.
+    pub fresh_read: u64,
+    /// Device-written lines that left the LLC before anybody read them.
+    pub fresh_lost: u64,
+    /// Look-ups of applications that reached the LLC.
+    pub app_look_ups: u64,
+    /// Of those, lines found in the LLC or another L2.
+    pub app_hits: u64,
+    /// Look-ups of drivers that reached the LLC.
+    pub driver_look_ups: u64,
+    /// Of those, lines found in the LLC or another L2.
+    pub driver_hits: u64,
+    /// Dirty lines that the LLC wrote to memory.
+    pub llc_write_backs: u64,
+}
+
+impl MemoryCounters {
+    #[inline(always)]
+    pub(super) fn core_look_up(&mut self, app: bool, found: bool) {
+        if app {
+            self.app_look_ups += 1;
+            self.app_hits += u64::from(found);
+        } else {
+            self.driver_look_ups += 1;
+            self.driver_hits += u64::from(found);
+        }
+    }
+
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &MemoryCounters) -> MemoryCounters {
+        MemoryCounters {
+            device_write_lines: self.device_write_lines - earlier.device_write_lines,
+            device_write_hits: self.device_write_hits - earlier.device_write_hits,
+            device_read_lines: self.device_read_lines - earlier.device_read_lines,
+            device_read_hits: self.device_read_hits - earlier.device_read_hits,
+            fresh_read: self.fresh_read - earlier.fresh_read,
+            fresh_lost: self.fresh_lost - earlier.fresh_lost,
+            app_look_ups: self.app_look_ups - earlier.app_look_ups,
+            app_hits: self.app_hits - earlier.app_hits,
+            driver_look_ups: self.driver_look_ups - earlier.driver_look_ups,
+            driver_hits: self.driver_hits - earlier.driver_hits,
+            llc_write_backs: self.llc_write_backs - earlier.llc_write_backs,
+        }
+    }
+
+    /// LLC misses of all agents: look-ups that nothing on the chip could serve.
+    pub fn llc_misses(&self) -> u64 {
+        self.device_write_lines - self.device_write_hits + self.device_read_lines
+            - self.device_read_hits
+            + self.app_look_ups
+            - self.app_hits
+            + self.driver_look_ups
+            - self.driver_hits
+    }
+}
+
+/// Which lines devices touched: one bit per line.
+pub struct Touched {
+    bits: Vec<u64>,
+}
+
+impl Touched {
+    /// Nothing touched of `lines` lines.
+    pub fn new(lines: u64) -> Touched {
+        Touched {
+            bits: vec![0; lines.div_ceil(64) as usize],
+        }
+    }
+
+    /// Marks `count` lines from `first` on.
+    #[inline]
+    pub fn mark(&mut self, first: u64, count: u64) {
+        let mut line = first;
+        let end = first + count;
+        while line < end {
+            let bit = line % 64;
+            let here = (64 - bit).min(end - line);
+            self.bits[(line / 64) as usize] |= (u64::MAX >> (64 - here)) << bit;
+            line += here;
+        }
+    }
+
+    /// How many lines are marked.
+    pub fn lines(&self) -> u64 {
+        self.bits
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum()
+    }
+
+    /// Forgets everything: the window begins.
+    pub fn clear(&mut self) {
+        self.bits.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touched_lines_count_once() {
+        let mut touched = Touched::new(1000);
+        touched.mark(60, 24);
+        touched.mark(62, 2);
+        touched.mark(128, 64);
+        assert_eq!(touched.lines(), 88);
+        touched.clear();
+        assert_eq!(touched.lines(), 0);
+    }
+}

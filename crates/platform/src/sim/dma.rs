@@ -1,0 +1,263 @@
+//! A device's way to host memory: [`Dma`] over a PCIe link and the memory system.
+//!
+//! ```text
+//!   device → host ("out"): posted writes, read requests     host → device ("in"): read data
+//! ```
+
+use std::collections::VecDeque;
+
+use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
+
+use super::link::Direction;
+use super::{Host, LinkConfig};
+use crate::{Addr, Dma, Vector};
+
+/// How far memory may fall behind posted writes before the link stops: the root complex
+/// buffers that much time's worth of writes.
+const POSTED_SLACK: Time = Time::from_ns(500);
+
+/// What a device's DMA counted since its run began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DmaCounters {
+    /// Read requests.
+    pub reads: u64,
+    /// Sum of their latencies, from issue to last byte, in picoseconds.
+    pub read_time_ps: u64,
+    /// Bytes sent to the host, headers included.
+    pub out_bytes: u64,
+    /// Bytes received from the host, headers included.
+    pub in_bytes: u64,
+    /// Interrupts raised.
+    pub interrupts: u64,
+}
+
+/// One device's link and what is in flight on it.
+pub struct DmaPort {
+    config: LinkConfig,
+    out: Direction,
+    inward: Direction,
+    /// Completion times of read requests in flight; at most `tags`.
+    in_flight: VecDeque<Time>,
+    /// A publish is never visible before an earlier one.
+    last_visible: Time,
+    counters: DmaCounters,
+}
+
+impl DmaPort {
+    /// An idle link as `config` describes it.
+    pub fn new(config: &LinkConfig) -> DmaPort {
+        DmaPort {
+            out: Direction::new(config),
+            inward: Direction::new(config),
+            in_flight: VecDeque::with_capacity(config.tags),
+            last_visible: Time::ZERO,
+            counters: DmaCounters::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> DmaCounters {
+        DmaCounters {
+            out_bytes: self.out.bytes(),
+            in_bytes: self.inward.bytes(),
+            ..self.counters.clone()
+        }
+    }
+}
+
+/// [`Dma`] in virtual time, beginning at a given cursor.
+pub struct SimDma<'a> {
+    host: &'a mut Host,
+    port: &'a mut DmaPort,
+    cursor: Time,
+}
+
+impl<'a> SimDma<'a> {
+    /// Accesses of the device behind `port`, from `now` on.
+    pub fn new(host: &'a mut Host, port: &'a mut DmaPort, now: Time) -> SimDma<'a> {
+        SimDma {
+            host,
+            port,
+            cursor: now,
+        }
+    }
+
+    /// Times a read of `len` bytes from the cursor on; returns when its last byte is here.
+    fn time_read(&mut self, from: Addr, len: u64) -> Time {
+        let mut done = self.cursor;
+        let mut at = from.0;
+        let end = from.0 + len;
+        let request_max = self.port.config.max_read_request.0;
+        let half_way = Time::from_ps(self.port.config.read_round_trip.as_ps() / 2);
+        while at < end {
+            // Requests do not cross their own size's boundary, as PCIe asks of devices.
+            let until = (at / request_max + 1) * request_max;
+            let until = until.min(end);
+            let issued = self.tag_free();
+            let sent = self.port.out.send(issued, Bytes(0));
+            let first = at / CACHE_LINE_BYTES;
+            let lines = (until - 1) / CACHE_LINE_BYTES - first + 1;
+            let at_memory = sent + half_way;
+            let latency = self.host.hierarchy.device_read(first, lines, at_memory);
+            let back = at_memory + latency + half_way;
+            done = self.port.inward.send(back, Bytes(until - at));
+            self.port.in_flight.push_back(done);
+            self.port.counters.reads += 1;
+            self.port.counters.read_time_ps += (done - issued).as_ps();
+            at = until;
+        }
+        done
+    }
+
+    /// When the next request may be issued: at the cursor, or once a tag is free.
+    fn tag_free(&mut self) -> Time {
+        while let Some(&done) = self.port.in_flight.front() {
+            if done > self.cursor && self.port.in_flight.len() < self.port.config.tags {
+                break;
+            }
+            self.port.in_flight.pop_front();
+            if done > self.cursor {
+                return done;
+            }
+        }
+        self.cursor
+    }
+
+    /// Times a posted write; returns when memory has it. The cursor moves on to when the link
+    /// has taken it.
+    fn time_write(&mut self, to: Addr, len: u64) -> Time {
+        self.cursor = self.port.out.send(self.cursor, Bytes(len));
+        let first = to.line();
+        let lines = (to + (len - 1)).line() - first + 1;
+        let at_memory = self.cursor + self.port.config.write_latency;
+        let wait = self.host.hierarchy.device_write(first, lines, at_memory);
+        if wait > POSTED_SLACK {
+            self.port.out.hold_until(self.cursor + wait - POSTED_SLACK);
+        }
+        at_memory + wait
+    }
+}
+
+impl Dma for SimDma<'_> {
+    fn read(&mut self, from: Addr, into: &mut [u8]) {
+        self.cursor = self.read_ahead(from, into);
+    }
+
+    fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
+        into.copy_from_slice(self.host.memory.slice(from, into.len()));
+        self.time_read(from, into.len() as u64)
+    }
+
+    fn write(&mut self, to: Addr, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.host
+            .memory
+            .slice_mut(to, bytes.len())
+            .copy_from_slice(bytes);
+        let landed = self.time_write(to, bytes.len() as u64);
+        self.port.last_visible = self.port.last_visible.max(landed);
+    }
+
+    fn publish(&mut self, to: Addr, bytes: &[u8]) {
+        let landed = self.time_write(to, bytes.len() as u64);
+        let visible = self.port.last_visible.max(landed);
+        self.port.last_visible = visible;
+        self.host.memory.publish(to, bytes, visible);
+    }
+
+    fn interrupt(&mut self, _vector: Vector) {
+        self.cursor = self.port.out.send(self.cursor, Bytes(4));
+        self.port.counters.interrupts += 1;
+    }
+
+    fn wait_until(&mut self, time: Time) {
+        self.cursor = self.cursor.max(time);
+    }
+
+    fn now(&self) -> Time {
+        self.cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::test_hardware;
+    use crate::{AddressSpace, Owner};
+
+    struct Bench {
+        host: Host,
+        port: DmaPort,
+        data: Addr,
+        ring: Addr,
+    }
+
+    fn bench() -> Bench {
+        let mut space = AddressSpace::default();
+        let data = space.data(1 << 20, 64);
+        let ring = space.control(4096, Owner(0)).unwrap();
+        let hardware = test_hardware();
+        Bench {
+            host: Host::new(&hardware, &space),
+            port: DmaPort::new(&hardware.pcie),
+            data,
+            ring,
+        }
+    }
+
+    #[test]
+    fn a_read_costs_request_round_trip_memory_and_data() {
+        let mut b = bench();
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        let mut word = [0u8; 64];
+        dma.read(b.data, &mut word);
+        // Header 24 B and data 88 B at 64 ps each, 900 ns there and back, LLC 20 + DRAM 80 ns.
+        let expected = Time::from_ps((24 + 88) * 64) + Time::from_ns(900 + 20 + 80);
+        assert_eq!(dma.now(), expected);
+    }
+
+    #[test]
+    fn reads_ahead_overlap_and_dependent_reads_do_not() {
+        let mut b = bench();
+        let mut word = [0u8; 64];
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        let ahead: Vec<Time> = (0..4)
+            .map(|i| dma.read_ahead(b.data + i * 64, &mut word))
+            .collect();
+        assert_eq!(dma.now(), Time::ZERO);
+        assert!(*ahead.last().unwrap() < Time::from_ns(1_100));
+        for i in 4..8 {
+            dma.read(b.data + i * 64, &mut word);
+        }
+        assert!(dma.now() > Time::from_ns(4_000));
+    }
+
+    #[test]
+    fn tags_limit_what_is_in_flight() {
+        let mut b = bench();
+        b.port.config.tags = 1;
+        let mut word = [0u8; 64];
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        dma.read_ahead(b.data, &mut word);
+        assert!(dma.read_ahead(b.data + 64, &mut word) > Time::from_ns(2_000));
+    }
+
+    #[test]
+    fn a_publish_follows_the_data_it_announces() {
+        let mut b = bench();
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        dma.write(b.data, &[7; 1500]);
+        let mut entry = [0u8; 64];
+        entry[56] = 1;
+        dma.publish(b.ring, &entry);
+        // 1500 B in six packets, then 64 B: (1644 + 88) x 64 ps, and the way to memory.
+        let visible = Time::from_ps((1644 + 88) * 64) + Time::from_ns(300);
+        let word = b.ring + 56;
+        assert_eq!(b.host.memory.word_at(word, visible - Time::from_ps(1)), 0);
+        assert_eq!(b.host.memory.word_at(word, visible), 1);
+        assert_eq!(b.host.memory.slice(b.data, 1500), [7; 1500]);
+    }
+}

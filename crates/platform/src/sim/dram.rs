@@ -1,0 +1,203 @@
+//! Main memory: a latency that grows with load, and a bandwidth that cannot be exceeded.
+//!
+//! Agents run loosely in time, so requests do not come in time order. Bandwidth is therefore
+//! kept in a calendar of short slots, each with room for so many lines: a request takes the
+//! first slot with room at or after its time, whoever came first.
+//!
+//! Below saturation, requests still queue behind each other: the mean wait grows as u/(1-u)
+//! with the share u of slots in use, linearly at first and steeply near the peak
+//! (memory_bandwidth, figure 1.5).
+
+use nicforge_units::{CACHE_LINE_BYTES, Time};
+
+use super::DramConfig;
+
+/// A slot lasts 2^17 ps = 131 ns: short against a packet's stay, long against one access.
+const SLOT_SHIFT: u32 = 17;
+/// Slots ahead of time that the calendar holds: 0.5 ms of backlog.
+const SLOTS: usize = 4096;
+/// Weight of one slot in the running mean of the load: about 16 slots, 2 us.
+const LOAD_WEIGHT: f64 = 1.0 / 16.0;
+/// The load that the wait formula is cut at; above it the calendar's backlog is the wait.
+const LOAD_MAX: f64 = 0.98;
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    number: u64,
+    lines: u32,
+}
+
+/// Main memory behind one controller.
+pub struct Dram {
+    slots: Vec<Slot>,
+    lines_per_slot: u32,
+    idle_latency: Time,
+    /// Wait at half load.
+    queueing: Time,
+    /// Slots in `[full_from, full_to)` have no room.
+    full_from: u64,
+    full_to: u64,
+    latest: u64,
+    load: f64,
+    /// Wait that follows from `load`, recomputed once a slot.
+    wait: Time,
+    lines: u64,
+}
+
+impl Dram {
+    /// Memory as `config` describes it, idle.
+    pub fn new(config: &DramConfig) -> Dram {
+        let slot = Time::from_ps(1 << SLOT_SHIFT);
+        let lines = config.peak.bytes_in(slot) / CACHE_LINE_BYTES as f64;
+        let service =
+            CACHE_LINE_BYTES as f64 * config.channels as f64 / config.peak.as_bytes_per_second();
+        Dram {
+            slots: vec![Slot::default(); SLOTS],
+            lines_per_slot: (lines.round() as u32).max(1),
+            idle_latency: config.idle_latency,
+            queueing: Time::from_seconds(service * config.queueing),
+            full_from: 0,
+            full_to: 0,
+            latest: 0,
+            load: 0.0,
+            wait: Time::ZERO,
+            lines: 0,
+        }
+    }
+
+    /// Reads one line at `now`; returns how long that takes.
+    #[inline]
+    pub fn read(&mut self, now: Time) -> Time {
+        let backlog = self.take(now);
+        self.idle_latency + self.wait + backlog
+    }
+
+    /// Writes one line at `now`; returns how long until the controller has taken it.
+    #[inline]
+    pub fn write(&mut self, now: Time) -> Time {
+        self.take(now)
+    }
+
+    /// Lines read and written so far.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Takes room for one line; returns how long the slots before it were full.
+    #[inline]
+    fn take(&mut self, now: Time) -> Time {
+        self.lines += 1;
+        let wanted = now.as_ps() >> SLOT_SHIFT;
+        if wanted > self.latest {
+            self.roll_to(wanted);
+        }
+        let mut number = wanted;
+        if number >= self.full_from && number < self.full_to {
+            number = self.full_to;
+        }
+        // At most SLOTS steps: beyond the calendar, memory is hopelessly behind, and the last
+        // slot takes everything (its wait then bounds the agents' rate).
+        for _ in 0..SLOTS {
+            let slot = &mut self.slots[number as usize % SLOTS];
+            if slot.number != number {
+                *slot = Slot { number, lines: 0 };
+            }
+            slot.lines += 1;
+            if slot.lines <= self.lines_per_slot {
+                if slot.lines == self.lines_per_slot && number > self.latest {
+                    self.extend_full(number);
+                }
+                break;
+            }
+            slot.lines -= 1;
+            number += 1;
+        }
+        Time::from_ps(number.saturating_sub(wanted) << SLOT_SHIFT)
+    }
+
+    fn extend_full(&mut self, number: u64) {
+        if self.full_to == number {
+            self.full_to += 1;
+        } else if number > self.full_to {
+            self.full_from = number;
+            self.full_to = number + 1;
+        }
+    }
+
+    #[cold]
+    fn roll_to(&mut self, number: u64) {
+        // A long idle time empties the mean: 256 slots are 16 weights.
+        let from = self.latest.max(number.saturating_sub(256));
+        for passed in from..number {
+            let slot = self.slots[passed as usize % SLOTS];
+            let used = if slot.number == passed { slot.lines } else { 0 };
+            let share = f64::from(used) / f64::from(self.lines_per_slot);
+            self.load += (share - self.load) * LOAD_WEIGHT;
+        }
+        self.latest = number;
+        let load = self.load.clamp(0.0, LOAD_MAX);
+        // At half load u/(1-u) is 1, so `queueing` is the wait at half load.
+        let wait = self.queueing.as_ps() as f64 * load / (1.0 - load);
+        self.wait = Time::from_ps(wait as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicforge_units::ByteRate;
+
+    fn dram(queueing: f64) -> Dram {
+        Dram::new(&DramConfig {
+            channels: 4,
+            peak: ByteRate::from_gb_per_second(64.0),
+            idle_latency: Time::from_ns(85),
+            queueing,
+        })
+    }
+
+    /// Issues `lines` reads at a constant rate in GB/s; returns the last latency and the rate
+    /// that was achieved.
+    fn load(dram: &mut Dram, gb_per_second: f64, lines: u64) -> (Time, f64) {
+        let gap_ps = 64.0 / gb_per_second * 1e3;
+        let mut latency = Time::ZERO;
+        let mut end = Time::ZERO;
+        for i in 0..lines {
+            let now = Time::from_ps((i as f64 * gap_ps) as u64);
+            latency = dram.read(now);
+            end = end.max(now + latency);
+        }
+        (latency, lines as f64 * 64.0 / end.as_ns())
+    }
+
+    #[test]
+    fn an_idle_memory_answers_in_its_idle_latency() {
+        assert_eq!(dram(5.0).read(Time::from_us(3)), Time::from_ns(85));
+    }
+
+    #[test]
+    fn bandwidth_is_met_within_one_percent() {
+        let (_, rate) = load(&mut dram(5.0), 128.0, 300_000);
+        assert!((rate - 64.0).abs() < 0.64, "{rate} GB/s of 64");
+    }
+
+    #[test]
+    fn latency_grows_with_load_first_linearly_then_steeply() {
+        let at = |share: f64| load(&mut dram(5.0), 64.0 * share, 50_000).0.as_ns() - 85.0;
+        let waits = [at(0.1), at(0.2), at(0.5), at(0.9)];
+        // Service of one line on one of four channels is 4 ns: 5 services at half load are 20 ns.
+        assert!((waits[2] - 20.0).abs() < 1.0, "{waits:?}");
+        assert!((waits[1] / waits[0] - 2.0).abs() < 0.4, "{waits:?}");
+        assert!(waits[3] > 7.0 * waits[2], "{waits:?}");
+    }
+
+    #[test]
+    fn order_of_calls_does_not_change_who_waits_for_bandwidth() {
+        let mut dram = dram(0.0);
+        // Somebody far ahead fills its slot; a request of now is not delayed by it.
+        for _ in 0..1000 {
+            dram.read(Time::from_us(10));
+        }
+        assert_eq!(dram.read(Time::from_us(5)), Time::from_ns(85));
+    }
+}

@@ -1,0 +1,114 @@
+use super::*;
+use crate::sim::test_hardware;
+
+/// A machine with a 64-line, 4-way LLC with 1 I/O way, and 8-line L2s.
+fn small() -> Hierarchy {
+    let mut hardware = test_hardware();
+    hardware.llc.size = nicforge_units::Lines(64).bytes();
+    hardware.llc.ways = 4;
+    hardware.io_ways = 1;
+    hardware.l2.size = nicforge_units::Lines(8).bytes();
+    hardware.l2.ways = 2;
+    hardware.cores = 2;
+    Hierarchy::new(&hardware, 1 << 20)
+}
+
+fn ns(hierarchy: &mut Hierarchy, core: usize, line: u64) -> f64 {
+    hierarchy
+        .core_access(core, line, false, true, Time::ZERO)
+        .latency
+        .as_ns()
+}
+
+#[test]
+fn latencies_add_up_level_by_level() {
+    let hardware = test_hardware();
+    let (l2, llc) = (hardware.l2.hit.as_ns(), hardware.llc.hit.as_ns());
+    let dram = hardware.dram.idle_latency.as_ns();
+    let mut h = small();
+    assert_eq!(ns(&mut h, 0, 5), llc + dram);
+    assert_eq!(ns(&mut h, 0, 5), l2);
+    assert_eq!(ns(&mut h, 1, 5), 2.0 * llc, "from the other L2 by a snoop");
+    h.device_write(9, 1, Time::ZERO);
+    assert_eq!(ns(&mut h, 0, 9), llc, "where DDIO put it");
+}
+
+#[test]
+fn a_line_moves_from_llc_to_l2_and_back() {
+    let mut h = small();
+    h.device_write(0, 1, Time::ZERO);
+    ns(&mut h, 0, 0);
+    assert!(!h.llc.holds(0) && h.l2[0].holds(0));
+    // Two more lines of the same L2 set (4 sets) push it out.
+    ns(&mut h, 0, 4);
+    ns(&mut h, 0, 8);
+    assert!(h.llc.holds(0) && !h.l2[0].holds(0));
+    let before = h.dram_lines();
+    assert_eq!(h.device_read(0, 1, Time::ZERO), h.llc_hit);
+    assert_eq!(h.dram_lines(), before);
+}
+
+#[test]
+fn device_writes_leak_once_they_exceed_the_io_ways() {
+    let mut h = small();
+    // 16 sets x 1 I/O way: 16 consecutive lines fit, whatever the hash.
+    h.device_write(0, 16, Time::ZERO);
+    h.device_read(0, 16, Time::ZERO);
+    assert_eq!((h.counters.fresh_read, h.counters.fresh_lost), (16, 0));
+    h.device_write(0, 16, Time::ZERO);
+    assert_eq!(h.counters.device_write_hits, 16);
+    h.device_write(1024, 16, Time::ZERO);
+    assert_eq!(h.counters.fresh_lost, 16);
+    assert_eq!(h.counters.llc_write_backs, 16);
+    assert_eq!(h.dram_lines(), 16);
+    h.device_read(0, 16, Time::ZERO);
+    assert_eq!(
+        h.counters.device_read_hits, 16,
+        "only the first reading hit"
+    );
+}
+
+#[test]
+fn without_io_ways_device_writes_go_to_memory() {
+    let mut hardware = test_hardware();
+    hardware.io_ways = 0;
+    let mut h = Hierarchy::new(&hardware, 1 << 20);
+    h.device_write(0, 24, Time::ZERO);
+    assert_eq!(h.dram_lines(), 24);
+    assert!(h.device_read(0, 1, Time::ZERO) > h.llc_hit);
+}
+
+#[test]
+fn a_device_write_invalidates_every_copy() {
+    let mut h = small();
+    ns(&mut h, 0, 3);
+    ns(&mut h, 1, 3);
+    h.device_write(3, 1, Time::ZERO);
+    assert!(!h.l2[0].holds(3) && !h.l2[1].holds(3));
+    assert_eq!(ns(&mut h, 0, 3), h.llc_hit.as_ns());
+}
+
+#[test]
+fn a_core_write_takes_the_line_from_other_cores() {
+    let mut h = small();
+    ns(&mut h, 0, 3);
+    ns(&mut h, 1, 3);
+    h.core_access(1, 3, true, true, Time::ZERO);
+    assert!(!h.l2[0].holds(3) && h.l2[1].holds(3));
+    let dirty = h.take_from_other_l2s(0, 3);
+    assert!(dirty.is_some_and(|state| state.dirty));
+}
+
+#[test]
+fn counts_of_a_known_pattern() {
+    let mut h = small();
+    for round in 0..2 {
+        for line in 0..8 {
+            h.core_access(0, line, false, true, Time::ZERO);
+        }
+        let _ = round;
+    }
+    assert_eq!(h.counters.app_look_ups, 8, "the second round hits the L2");
+    assert_eq!(h.counters.app_hits, 0);
+    assert_eq!(h.counters.llc_misses(), 8);
+}
