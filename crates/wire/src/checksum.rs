@@ -1,0 +1,220 @@
+//! The Internet checksum: whole (RFC 1071), incremental (RFC 1624), and over the pseudo-headers of
+//! TCP, UDP and ICMPv6 (RFC 9293 3.1, RFC 768, RFC 8200 8.1).
+
+use crate::headers::{be16, icmp, ip_protocol, ipv4, put16, tcp, udp};
+use crate::parse::{FrameSummary, IpAddresses};
+
+/// A running ones-complement sum, for data that lies in several pieces.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accumulator {
+    sum: u64,
+    odd: bool,
+}
+
+impl Accumulator {
+    /// Nothing summed yet.
+    pub fn new() -> Accumulator {
+        Accumulator::default()
+    }
+
+    /// Adds the next piece; pieces may have odd lengths.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let sum = u16::from_be(fold(native_sum(bytes)));
+        // A piece that begins at an odd place has the halves of its words exchanged.
+        let sum = if self.odd { sum.swap_bytes() } else { sum };
+        self.sum += u64::from(sum);
+        self.odd ^= bytes.len() % 2 == 1;
+    }
+
+    /// Adds one big-endian word. The pieces so far must have an even length together.
+    pub fn add_word(&mut self, word: u16) {
+        self.sum += u64::from(word);
+    }
+
+    /// The sum, folded to 16 bits.
+    pub fn sum(self) -> u16 {
+        fold(self.sum)
+    }
+
+    /// The checksum: the complement of the sum.
+    pub fn checksum(self) -> u16 {
+        !self.sum()
+    }
+}
+
+/// The sum in the machine's own byte order: RFC 1071 section 2(B) lets us swap at the end, so that
+/// the loop is plain adds, which the compiler turns into vector adds.
+fn native_sum(bytes: &[u8]) -> u64 {
+    let mut sum = 0u64;
+    let mut words = bytes.chunks_exact(4);
+    for word in &mut words {
+        sum += u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    }
+    let mut last = [0u8; 4];
+    let rest = words.remainder();
+    last[..rest.len()].copy_from_slice(rest);
+    sum + u64::from(u32::from_ne_bytes(last))
+}
+
+fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The folded ones-complement sum of `bytes` as big-endian words; 0xffff over data that holds its
+/// own right checksum.
+pub fn sum(bytes: &[u8]) -> u16 {
+    let mut total = Accumulator::new();
+    total.add(bytes);
+    total.sum()
+}
+
+/// The checksum of `bytes`: the complement of [`sum`].
+pub fn checksum(bytes: &[u8]) -> u16 {
+    !sum(bytes)
+}
+
+/// The checksum after one 16-bit word of the data changed (RFC 1624 equation 3). For UDP, pass the
+/// result through [`nonzero`], and leave a checksum of 0 (none) alone.
+pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = !checksum as u32 + !old as u32 + new as u32;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The checksum after a 32-bit field at an even place of the data changed.
+pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
+    let high = update16(checksum, (old >> 16) as u16, (new >> 16) as u16);
+    update16(high, old as u16, new as u16)
+}
+
+/// A UDP checksum as it is sent: 0 would mean "none", and 0xffff is the same number (RFC 768).
+pub const fn nonzero(checksum: u16) -> u16 {
+    if checksum == 0 { 0xffff } else { checksum }
+}
+
+/// The sum of a TCP, UDP or ICMPv6 pseudo-header.
+pub fn pseudo_header(addresses: &IpAddresses, protocol: u8, l4_len: u32) -> Accumulator {
+    let mut total = Accumulator::new();
+    match addresses {
+        IpAddresses::None => {}
+        IpAddresses::V4 {
+            source,
+            destination,
+        } => {
+            total.add(&source.octets());
+            total.add(&destination.octets());
+        }
+        IpAddresses::V6 {
+            source,
+            destination,
+        } => {
+            total.add(&source.octets());
+            total.add(&destination.octets());
+        }
+    }
+    add_protocol_and_length(&mut total, protocol, l4_len);
+    total
+}
+
+fn add_protocol_and_length(total: &mut Accumulator, protocol: u8, l4_len: u32) {
+    total.add_word(u16::from(protocol));
+    total.add_word((l4_len >> 16) as u16);
+    total.add_word(l4_len as u16);
+}
+
+/// What [`verify`] found. `None`: there is nothing that could be verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChecksumVerdict {
+    /// Whether the IPv4 header checksum is right. `None` for IPv6 and non-IP.
+    pub l3: Option<bool>,
+    /// Whether the TCP, UDP, ICMP or ICMPv6 checksum is right. `None` for other protocols,
+    /// fragments, source-routed packets, and UDP over IPv4 without checksum.
+    pub l4: Option<bool>,
+}
+
+/// Verifies the checksums of a whole frame of which `summary` is the summary.
+pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
+    ChecksumVerdict {
+        l3: ipv4_header(frame, summary).map(|header| sum(header) == 0xffff),
+        l4: verify_l4(frame, summary),
+    }
+}
+
+fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
+    let (segment, field) = l4_segment(frame, summary)?;
+    let over_ipv4 = matches!(summary.addresses, IpAddresses::V4 { .. });
+    if summary.protocol == ip_protocol::UDP && be16(segment, field) == 0 {
+        // RFC 768: none. RFC 8200 8.1: over IPv6 there must be one.
+        return if over_ipv4 { None } else { Some(false) };
+    }
+    let mut total = pseudo_header_of(frame, summary);
+    total.add(segment);
+    Some(total.sum() == 0xffff)
+}
+
+/// Writes the IPv4 header checksum (`l3`) and the TCP, UDP, ICMP or ICMPv6 checksum (`l4`) of a
+/// whole frame. Addresses and data are read from the frame, so that `summary` may come from before
+/// a translation; only its offsets and lengths must still hold. What has no checksum or cannot
+/// have it computed (fragments) is left alone.
+pub fn fill(frame: &mut [u8], summary: &FrameSummary, l3: bool, l4: bool) {
+    if l3 && let Some(header) = ipv4_header(frame, summary) {
+        let mut total = Accumulator::new();
+        total.add(&header[..ipv4::CHECKSUM]);
+        total.add(&header[ipv4::CHECKSUM + 2..]);
+        let at = usize::from(summary.l3_offset) + ipv4::CHECKSUM;
+        put16(frame, at, total.checksum());
+    }
+    if l4 && let Some((segment, field)) = l4_segment(frame, summary) {
+        let mut total = pseudo_header_of(frame, summary);
+        total.add(&segment[..field]);
+        total.add(&segment[field + 2..]);
+        let value = match summary.protocol {
+            ip_protocol::UDP => nonzero(total.checksum()),
+            _ => total.checksum(),
+        };
+        put16(frame, usize::from(summary.l4_offset) + field, value);
+    }
+}
+
+fn ipv4_header<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<&'a [u8]> {
+    let IpAddresses::V4 { .. } = summary.addresses else {
+        return None;
+    };
+    let start = usize::from(summary.l3_offset);
+    let header_len = usize::from(frame.get(start)? & 0x0f) * 4;
+    let header = frame.get(start..start + header_len)?;
+    (header_len >= ipv4::IPV4_MIN_HEADER_LEN).then_some(header)
+}
+
+/// The L4 header with its data, and where in it the checksum is.
+fn l4_segment<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<(&'a [u8], usize)> {
+    if summary.is_fragment() || summary.source_routed || !summary.has_l4_header {
+        return None;
+    }
+    let field = match summary.protocol {
+        ip_protocol::TCP => tcp::CHECKSUM,
+        ip_protocol::UDP => udp::CHECKSUM,
+        _ => icmp::CHECKSUM,
+    };
+    let start = usize::from(summary.l4_offset);
+    let segment = frame.get(start..start + summary.l4_len as usize)?;
+    (segment.len() >= field + 2).then_some((segment, field))
+}
+
+/// The pseudo-header with the addresses that are in the frame now. ICMP over IPv4 has none.
+fn pseudo_header_of(frame: &[u8], summary: &FrameSummary) -> Accumulator {
+    let mut total = Accumulator::new();
+    let l3 = usize::from(summary.l3_offset);
+    let addresses = match summary.addresses {
+        IpAddresses::V4 { .. } if summary.protocol == ip_protocol::ICMP => return total,
+        IpAddresses::V4 { .. } => frame.get(l3 + 12..l3 + 20),
+        IpAddresses::V6 { .. } => frame.get(l3 + 8..l3 + 40),
+        IpAddresses::None => None,
+    };
+    total.add(addresses.unwrap_or_default());
+    add_protocol_and_length(&mut total, summary.protocol, summary.l4_len);
+    total
+}

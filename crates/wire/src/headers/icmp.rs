@@ -1,0 +1,146 @@
+//! ICMP for IPv4 (RFC 792) and for IPv6 (RFC 4443), which share one layout.
+
+use super::{WireError, be16, put16, require};
+
+/// Length of the fixed part of every ICMP message that we act on, in bytes.
+pub const ICMP_HEADER_LEN: usize = 8;
+
+const TYPE: usize = 0;
+const CODE: usize = 1;
+pub(crate) const CHECKSUM: usize = 2;
+const IDENTIFIER: usize = 4;
+const SEQUENCE: usize = 6;
+
+/// ICMP message types for IPv4 that we act on.
+pub mod icmp_type {
+    /// Echo reply.
+    pub const ECHO_REPLY: u8 = 0;
+    /// Destination unreachable: carries the packet that could not be delivered.
+    pub const UNREACHABLE: u8 = 3;
+    /// Source quench (obsolete): carries a packet.
+    pub const SOURCE_QUENCH: u8 = 4;
+    /// Redirect: carries a packet.
+    pub const REDIRECT: u8 = 5;
+    /// Echo request.
+    pub const ECHO_REQUEST: u8 = 8;
+    /// Time exceeded: carries a packet.
+    pub const TIME_EXCEEDED: u8 = 11;
+    /// Parameter problem: carries a packet.
+    pub const PARAMETER_PROBLEM: u8 = 12;
+}
+
+/// ICMPv6 message types that we act on.
+pub mod icmpv6_type {
+    /// Echo request.
+    pub const ECHO_REQUEST: u8 = 128;
+    /// Echo reply.
+    pub const ECHO_REPLY: u8 = 129;
+}
+
+/// A view over an ICMP or ICMPv6 message.
+#[derive(Clone, Copy, Debug)]
+pub struct IcmpView<B> {
+    bytes: B,
+}
+
+impl<B: AsRef<[u8]>> IcmpView<B> {
+    /// Views `bytes`, which begin with the message type.
+    pub fn new(bytes: B) -> Result<Self, WireError> {
+        require("ICMP", bytes.as_ref(), ICMP_HEADER_LEN)?;
+        Ok(IcmpView { bytes })
+    }
+
+    /// Message type; its meaning depends on the IP version.
+    pub fn message_type(&self) -> u8 {
+        self.bytes.as_ref()[TYPE]
+    }
+
+    /// Code within the type.
+    pub fn code(&self) -> u8 {
+        self.bytes.as_ref()[CODE]
+    }
+
+    /// Checksum.
+    pub fn checksum(&self) -> u16 {
+        be16(self.bytes.as_ref(), CHECKSUM)
+    }
+
+    /// Identifier of an echo message.
+    pub fn identifier(&self) -> u16 {
+        be16(self.bytes.as_ref(), IDENTIFIER)
+    }
+
+    /// Sequence number of an echo message.
+    pub fn sequence(&self) -> u16 {
+        be16(self.bytes.as_ref(), SEQUENCE)
+    }
+
+    /// Whether this is an IPv4 error message, whose payload is the packet that caused it.
+    pub fn is_ipv4_error(&self) -> bool {
+        matches!(
+            self.message_type(),
+            icmp_type::UNREACHABLE
+                | icmp_type::SOURCE_QUENCH
+                | icmp_type::REDIRECT
+                | icmp_type::TIME_EXCEEDED
+                | icmp_type::PARAMETER_PROBLEM
+        )
+    }
+
+    /// Whether this is an ICMPv6 error message (types below 128 are errors: RFC 4443 2.1).
+    pub fn is_ipv6_error(&self) -> bool {
+        self.message_type() < 128
+    }
+
+    /// What follows the fixed part.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes.as_ref()[ICMP_HEADER_LEN..]
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> IcmpView<B> {
+    /// Sets type and code.
+    pub fn set_type_and_code(&mut self, message_type: u8, code: u8) {
+        let header = self.bytes.as_mut();
+        header[TYPE] = message_type;
+        header[CODE] = code;
+    }
+
+    /// Sets the checksum.
+    pub fn set_checksum(&mut self, checksum: u16) {
+        put16(self.bytes.as_mut(), CHECKSUM, checksum);
+    }
+
+    /// Sets the identifier of an echo message.
+    pub fn set_identifier(&mut self, identifier: u16) {
+        put16(self.bytes.as_mut(), IDENTIFIER, identifier);
+    }
+
+    /// Sets the sequence number of an echo message.
+    pub fn set_sequence(&mut self, sequence: u16) {
+        put16(self.bytes.as_mut(), SEQUENCE, sequence);
+    }
+
+    /// What follows the fixed part, writable.
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes.as_mut()[ICMP_HEADER_LEN..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_where_rfc_792_has_them() {
+        let mut view = IcmpView::new([0u8; 9]).unwrap();
+        view.set_type_and_code(icmp_type::UNREACHABLE, 3);
+        view.set_checksum(0x0102);
+        view.set_identifier(0x0304);
+        view.set_sequence(0x0506);
+        view.payload_mut()[0] = 7;
+        assert_eq!(view.bytes, [3, 3, 1, 2, 3, 4, 5, 6, 7]);
+        assert!(view.is_ipv4_error());
+        assert!(IcmpView::new([0u8; 7]).is_err());
+    }
+}

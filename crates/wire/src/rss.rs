@@ -1,0 +1,163 @@
+//! Receive-side scaling: the Toeplitz hash and the indirection table (Microsoft, "RSS hashing
+//! functions", Windows driver documentation), as NICs implement it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::parse::{FrameSummary, IpAddresses};
+
+/// Length of a Toeplitz key in bytes: longest input (36 bytes) plus one window (4).
+pub const KEY_LEN: usize = 40;
+const INPUT_MAX: usize = 36;
+
+/// The key of Microsoft's verification suite, the default of many drivers.
+pub const MICROSOFT_KEY: [u8; KEY_LEN] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
+    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+];
+
+/// The Toeplitz hash with one key. The hash is linear over xor, so what each value of each input
+/// byte contributes is computed once, and hashing is one look-up per byte.
+#[derive(Clone, Debug)]
+pub struct Toeplitz {
+    /// By place in the input, then by value.
+    tables: Box<[[u32; 256]; INPUT_MAX]>,
+}
+
+impl Default for Toeplitz {
+    fn default() -> Toeplitz {
+        Toeplitz::new(&MICROSOFT_KEY)
+    }
+}
+
+impl Toeplitz {
+    /// A hash with this key.
+    pub fn new(key: &[u8; KEY_LEN]) -> Toeplitz {
+        let mut tables = Box::new([[0u32; 256]; INPUT_MAX]);
+        for (place, table) in tables.iter_mut().enumerate() {
+            // The 40 key bits from bit 8 * place on; bit b of the byte sees 32 from its own on.
+            let window = key[place..place + 5]
+                .iter()
+                .fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+            for (value, entry) in table.iter_mut().enumerate() {
+                *entry = (0..8)
+                    .filter(|bit| value & (0x80 >> bit) != 0)
+                    .fold(0, |hash, bit| hash ^ (window >> (8 - bit)) as u32);
+            }
+        }
+        Toeplitz { tables }
+    }
+
+    /// The hash of an IPv4 packet by addresses.
+    pub fn hash_ipv4(&self, source: Ipv4Addr, destination: Ipv4Addr) -> u32 {
+        self.part(0, source.octets()) ^ self.part(4, destination.octets())
+    }
+
+    /// The hash of a TCP or UDP packet over IPv4 by addresses and ports.
+    pub fn hash_ipv4_ports(
+        &self,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        source_port: u16,
+        destination_port: u16,
+    ) -> u32 {
+        self.hash_ipv4(source, destination) ^ self.ports(8, source_port, destination_port)
+    }
+
+    /// The hash of an IPv6 packet by addresses.
+    pub fn hash_ipv6(&self, source: Ipv6Addr, destination: Ipv6Addr) -> u32 {
+        self.part(0, source.octets()) ^ self.part(16, destination.octets())
+    }
+
+    /// The hash of a TCP or UDP packet over IPv6 by addresses and ports.
+    pub fn hash_ipv6_ports(
+        &self,
+        source: Ipv6Addr,
+        destination: Ipv6Addr,
+        source_port: u16,
+        destination_port: u16,
+    ) -> u32 {
+        self.hash_ipv6(source, destination) ^ self.ports(32, source_port, destination_port)
+    }
+
+    /// The hash that a NIC gives a frame: addresses and ports for TCP and UDP that are not
+    /// fragmented, addresses only for other IP packets, 0 for everything else.
+    pub fn hash(&self, summary: &FrameSummary) -> u32 {
+        let by_ports = summary.has_ports() && !summary.is_fragment();
+        let (by_addresses, ports_at) = match summary.addresses {
+            IpAddresses::None => return 0,
+            IpAddresses::V4 {
+                source,
+                destination,
+            } => (self.hash_ipv4(source, destination), 8),
+            IpAddresses::V6 {
+                source,
+                destination,
+            } => (self.hash_ipv6(source, destination), 32),
+        };
+        if by_ports {
+            by_addresses ^ self.ports(ports_at, summary.source_port, summary.destination_port)
+        } else {
+            by_addresses
+        }
+    }
+
+    fn part<const N: usize>(&self, at: usize, bytes: [u8; N]) -> u32 {
+        let tables = self.tables[at..at + N].iter();
+        tables
+            .zip(bytes)
+            .fold(0, |hash, (table, byte)| hash ^ table[usize::from(byte)])
+    }
+
+    fn ports(&self, at: usize, source: u16, destination: u16) -> u32 {
+        self.part(at, source.to_be_bytes()) ^ self.part(at + 2, destination.to_be_bytes())
+    }
+}
+
+/// Entries of an indirection table.
+pub const INDIRECTION_ENTRIES: usize = 128;
+
+/// Which queue each hash goes to: by its low 7 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndirectionTable {
+    queues: [u16; INDIRECTION_ENTRIES],
+}
+
+impl IndirectionTable {
+    /// Entry i goes to queue i mod `queues` (at least 1).
+    pub fn spread_over(queues: u16) -> IndirectionTable {
+        let queues = queues.max(1);
+        IndirectionTable {
+            queues: std::array::from_fn(|entry| entry as u16 % queues),
+        }
+    }
+
+    /// The entry that a hash selects.
+    pub const fn entry(hash: u32) -> usize {
+        hash as usize % INDIRECTION_ENTRIES
+    }
+
+    /// The queue that a hash goes to.
+    pub fn queue(&self, hash: u32) -> u16 {
+        self.queues[IndirectionTable::entry(hash)]
+    }
+
+    /// Sends an entry to another queue; entries beyond the table wrap around, as hashes do.
+    pub fn set(&mut self, entry: usize, queue: u16) {
+        self.queues[entry % INDIRECTION_ENTRIES] = queue;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_spreads_round_robin_and_can_be_changed() {
+        let mut table = IndirectionTable::spread_over(16);
+        assert_eq!(table.queue(0x0000_0081), 1);
+        assert_eq!(table.queue(0xffff_ff92), 2);
+        table.set(1, 9);
+        assert_eq!(table.queue(0x81), 9);
+    }
+}
