@@ -1,4 +1,7 @@
 //! The lab: scenario → run → measurements → report.
 
+pub mod config;
+pub mod machine;
 pub mod metrics;
+pub mod scenario;
 pub mod settings;

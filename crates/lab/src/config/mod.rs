@@ -1,0 +1,117 @@
+//! What scenario and machine files share: located TOML, and errors that say where and what
+//! would be right.
+//!
+//! Every error prints as `file:line:column: what is wrong; what would be right`.
+
+mod place;
+mod tree;
+
+use std::path::Path;
+
+use thiserror::Error;
+
+pub use place::Place;
+pub use tree::{Field, Located, Node, parse_tree, parse_value};
+
+/// Largest scenario or machine file we read, in bytes; beyond it somebody named the wrong file.
+pub const LARGEST_FILE_BYTES: u64 = 1 << 20;
+
+/// Something that a scenario file, a machine file or `--set` says and cannot be.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{place}: {wrong}; {right}")]
+pub struct ConfigError {
+    /// Where it stands.
+    pub place: Place,
+    /// What is wrong.
+    pub wrong: String,
+    /// What would be right.
+    pub right: String,
+}
+
+impl ConfigError {
+    /// An error at `place`: what is wrong there, and what would be right.
+    pub fn new(place: &Place, wrong: impl Into<String>, right: impl Into<String>) -> ConfigError {
+        ConfigError {
+            place: place.clone(),
+            wrong: wrong.into(),
+            right: right.into(),
+        }
+    }
+
+    /// An unknown name at `place`; proposes the nearest of `known`, or lists them.
+    pub fn unknown(place: &Place, what: &str, name: &str, known: &[&str]) -> ConfigError {
+        let right = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "none is known".to_string(),
+            None => format!("known: {}", known.join(", ")),
+        };
+        ConfigError::new(place, format!("unknown {what} `{}`", shorten(name)), right)
+    }
+}
+
+/// The known name that a person most likely meant by `name`, if one is close.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    const CLOSE: f64 = 0.75;
+    known
+        .iter()
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate))
+        .filter(|(likeness, _)| *likeness >= CLOSE)
+        // The first of equally near names wins, so that the answer never changes by itself.
+        .reduce(|best, other| if other.0 > best.0 { other } else { best })
+        .map(|(_, candidate)| candidate)
+}
+
+/// `text` cut to a length that fits a line of an error.
+pub fn shorten(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut short: String = text
+        .chars()
+        .take(LONGEST)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(LONGEST).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Reads a scenario or machine file.
+pub fn read_text(file: &Path) -> Result<String, ConfigError> {
+    let place = Place::file(file);
+    let meta = std::fs::metadata(file).map_err(|error| {
+        ConfigError::new(
+            &place,
+            format!("cannot be read: {error}"),
+            "name an existing TOML file",
+        )
+    })?;
+    if !meta.is_file() || meta.len() > LARGEST_FILE_BYTES {
+        let wrong = format!("is no file of at most {LARGEST_FILE_BYTES} bytes");
+        return Err(ConfigError::new(&place, wrong, "name a TOML file"));
+    }
+    std::fs::read_to_string(file).map_err(|error| {
+        ConfigError::new(
+            &place,
+            format!("cannot be read: {error}"),
+            "name a TOML file in UTF-8",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_proposed_and_far_ones_are_listed() {
+        let place = Place::argument("--set x");
+        let known = ["rx_entries", "tx_entries", "app"];
+        let error = ConfigError::unknown(&place, "key", "rx_entrys", &known);
+        assert_eq!(
+            error.to_string(),
+            "--set x: unknown key `rx_entrys`; did you mean `rx_entries`?"
+        );
+        let error = ConfigError::unknown(&place, "key", "zzz", &known);
+        assert_eq!(error.right, "known: rx_entries, tx_entries, app");
+    }
+}

@@ -1,0 +1,275 @@
+//! Which key of a machine file is which field of [`Hardware`]: one line each.
+
+use nicforge_platform::sim::{
+    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig,
+};
+use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
+
+use super::reader::Reader;
+
+/// Reads all hardware numbers. Problems stay in the reader; a field in trouble gets the
+/// least value it may have.
+pub(super) fn read(from: &mut Reader<'_>) -> Hardware {
+    let hardware = Hardware {
+        cores: from.count("machine", "cores", "cores", 1, 256, "cores"),
+        core: core(from),
+        l2: cache(from, "l2"),
+        llc: cache(from, "llc"),
+        io_ways: from.count(
+            "llc",
+            "io_ways",
+            "ways",
+            0,
+            16,
+            "ways that DMA writes may allocate into",
+        ),
+        dram: dram(from),
+        nics: from.count(
+            "machine",
+            "nics",
+            "NICs",
+            1,
+            16,
+            "NICs, each on a link of its own",
+        ),
+        pcie: pcie(from),
+        nic: nic(from),
+    };
+    if hardware.io_ways > hardware.llc.ways {
+        let wrong = format!(
+            "the LLC has {} ways, not {}",
+            hardware.llc.ways, hardware.io_ways
+        );
+        from.refuse(
+            "llc",
+            "io_ways",
+            wrong,
+            format!("use 0 to {}", hardware.llc.ways),
+        );
+    }
+    hardware
+}
+
+fn core(from: &mut Reader<'_>) -> CoreConfig {
+    let s = "core";
+    CoreConfig {
+        frequency: Frequency::from_ghz(from.number(s, "frequency_ghz", "GHz", 0.1, 20.0, "clock")),
+        mlp_independent: from.number(
+            s,
+            "mlp_independent",
+            "",
+            1.0,
+            64.0,
+            "independent accesses that overlap",
+        ),
+        mlp_streaming: from.number(
+            s,
+            "mlp_streaming",
+            "",
+            1.0,
+            64.0,
+            "sequential accesses that overlap",
+        ),
+        l2_streamer_lines: from.count(
+            s,
+            "l2_streamer_lines",
+            "lines",
+            0,
+            64,
+            "lines that the L2 streamer pulls in after a miss",
+        ),
+        atomic: cycles(
+            from,
+            s,
+            "atomic_cycles",
+            "an atomic beyond its memory access",
+        ),
+        empty_poll: cycles(
+            from,
+            s,
+            "empty_poll_cycles",
+            "one empty poll of a receive ring",
+        ),
+        rx_packet: cycles(
+            from,
+            s,
+            "rx_packet_cycles",
+            "driver work for a received packet",
+        ),
+        tx_packet: cycles(
+            from,
+            s,
+            "tx_packet_cycles",
+            "driver work for a transmitted packet",
+        ),
+        burst: cycles(
+            from,
+            s,
+            "burst_cycles",
+            "driver work for a burst, both ways together",
+        ),
+        pool: cycles(
+            from,
+            s,
+            "pool_cycles",
+            "taking a buffer from the per-core cache, or giving it back",
+        ),
+    }
+}
+
+fn cache(from: &mut Reader<'_>, s: &'static str) -> CacheConfig {
+    let config = CacheConfig {
+        size: kib(from, s, "size_kib", "capacity"),
+        ways: from.count(s, "ways", "ways", 1, 16, "ways"),
+        hit: ns(from, s, "hit_ns", "load-to-use latency of a hit"),
+    };
+    let way_bytes = config.ways as u64 * nicforge_units::CACHE_LINE_BYTES;
+    if !config.size.0.is_multiple_of(way_bytes) {
+        let wrong = format!(
+            "{} bytes do not divide into {} ways of 64-byte lines",
+            config.size.0, config.ways
+        );
+        from.refuse(
+            s,
+            "size_kib",
+            wrong,
+            format!("use a multiple of {way_bytes} bytes"),
+        );
+    }
+    config
+}
+
+fn dram(from: &mut Reader<'_>) -> DramConfig {
+    let s = "dram";
+    DramConfig {
+        channels: from.count(s, "channels", "channels", 1, 64, "channels"),
+        peak: ByteRate::from_gb_per_second(from.number(
+            s,
+            "peak_gb_per_s",
+            "GB/s",
+            0.1,
+            10_000.0,
+            "what all channels deliver for mixed reads and writes",
+        )),
+        idle_latency: ns(
+            from,
+            s,
+            "idle_latency_ns",
+            "load-to-use latency of a miss, memory idle",
+        ),
+        queueing: from.number(
+            s,
+            "queueing",
+            "",
+            0.0,
+            100.0,
+            "mean queue at half load, in service times",
+        ),
+    }
+}
+
+fn pcie(from: &mut Reader<'_>) -> LinkConfig {
+    let s = "pcie";
+    LinkConfig {
+        rate: gbps(
+            from,
+            s,
+            "rate_gbps",
+            "usable rate per direction, TLP headers included",
+        ),
+        max_payload: bytes(
+            from,
+            s,
+            "max_payload_bytes",
+            "largest payload of a write or completion TLP",
+        ),
+        max_read_request: bytes(from, s, "max_read_request_bytes", "largest read request"),
+        tlp_overhead: bytes(
+            from,
+            s,
+            "tlp_overhead_bytes",
+            "header, CRC and framing of a TLP",
+        ),
+        tags: from.count(s, "tags", "requests", 1, 4096, "read requests in flight"),
+        read_round_trip: ns(
+            from,
+            s,
+            "read_round_trip_ns",
+            "a read's round trip, idle, without the memory access",
+        ),
+        write_latency: ns(
+            from,
+            s,
+            "write_latency_ns",
+            "a posted write's way to memory, idle",
+        ),
+        mmio_write: ns(
+            from,
+            s,
+            "mmio_write_ns",
+            "a register write on its way to the device",
+        ),
+        mmio_read: ns(from, s, "mmio_read_ns", "a register read, there and back"),
+    }
+}
+
+fn nic(from: &mut Reader<'_>) -> NicConfig {
+    let s = "nic";
+    NicConfig {
+        port: gbps(from, s, "port_gbps", "rate of the port"),
+        wire_overhead: bytes(
+            from,
+            s,
+            "wire_overhead_bytes",
+            "preamble, delimiter, FCS and gap of a frame",
+        ),
+        rx_fifo: kib(from, s, "rx_fifo_kib", "MAC receive FIFO"),
+        tx_buffer: kib(
+            from,
+            s,
+            "tx_buffer_kib",
+            "internal buffer into which transmit payload is gathered",
+        ),
+        tx_deschedule: ns(
+            from,
+            s,
+            "tx_deschedule_ns",
+            "how long a ring is not served after it filled the internal buffer",
+        ),
+        rx_pipeline: ns(from, s, "rx_pipeline_ns", "latency of the receive pipeline"),
+        tx_pipeline: ns(
+            from,
+            s,
+            "tx_pipeline_ns",
+            "latency of the transmit pipeline",
+        ),
+        descriptor_batch: from.count(
+            s,
+            "descriptor_batch",
+            "descriptors",
+            1,
+            256,
+            "descriptors fetched by one read",
+        ),
+    }
+}
+
+fn cycles(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Cycles {
+    Cycles(from.count(s, key, "cycles", 0, 1_000_000, doc) as u64)
+}
+
+fn ns(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Time {
+    Time::from_seconds(from.number(s, key, "ns", 0.001, 1e9, doc) * 1e-9)
+}
+
+fn gbps(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> BitRate {
+    BitRate::from_gbps(from.number(s, key, "Gbit/s", 0.001, 100_000.0, doc))
+}
+
+fn bytes(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Bytes {
+    Bytes(from.count(s, key, "bytes", 1, 1 << 20, doc) as u64)
+}
+
+fn kib(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Bytes {
+    Bytes(from.count(s, key, "KiB", 1, 1 << 30, doc) as u64 * 1024)
+}

@@ -1,0 +1,139 @@
+//! Machine files: the shipped one, and every way in which one can be wrong.
+
+use super::*;
+
+const SHIPPED: &str = include_str!("../../../../machines/xeon-4216-cx5.toml");
+
+fn parse(text: &str) -> Result<Machine, ConfigError> {
+    parse_machine(text, Path::new("machines/m.toml"))
+}
+
+/// The error after replacing `from` (which stands once) by `to` in the shipped file.
+fn error_with(from: &str, to: &str) -> String {
+    assert_eq!(SHIPPED.matches(from).count(), 1, "`{from}` stands once");
+    parse(&SHIPPED.replace(from, to)).unwrap_err().to_string()
+}
+
+fn line_of(text: &str) -> usize {
+    1 + SHIPPED
+        .lines()
+        .position(|line| line.contains(text))
+        .unwrap()
+}
+
+#[test]
+fn the_shipped_machine_is_what_its_file_says() {
+    let machine = parse(SHIPPED).unwrap();
+    assert_eq!(machine.name, "m");
+    assert_eq!(machine.hardware.cores, 16);
+    assert_eq!(machine.hardware.core.frequency.as_hertz(), 2_100_000_000);
+    assert_eq!(machine.hardware.llc.size.0, 22 << 20);
+    assert_eq!(machine.hardware.llc.ways, 11);
+    assert_eq!(machine.hardware.dram.idle_latency.as_ns(), 85.0);
+    assert_eq!(machine.hardware.pcie.rate.as_gbps(), 125.0);
+    assert!(machine.work_cycles.contains_key("nat"));
+}
+
+#[test]
+fn every_number_keeps_its_unit_and_source() {
+    let machine = parse(SHIPPED).unwrap();
+    let row = machine
+        .rows
+        .iter()
+        .find(|row| row.key == "peak_gb_per_s")
+        .unwrap();
+    assert_eq!((row.section.as_str(), row.unit), ("dram", "GB/s"));
+    assert!(machine.rows.iter().all(|row| !row.source.is_empty()));
+    assert!(machine.rows.iter().any(|row| row.section == "apps.nat"));
+}
+
+#[test]
+fn a_wrong_unit_in_a_key_is_answered_with_the_right_one() {
+    let error = error_with("frequency_ghz", "frequency_mhz");
+    let line = line_of("frequency_ghz");
+    let start = format!("machines/m.toml:{line}:1: unknown key of [core] `frequency_mhz`;");
+    assert!(error.starts_with(&start), "{error}");
+    assert!(error.ends_with("did you mean `frequency_ghz`?"), "{error}");
+}
+
+#[test]
+fn a_value_outside_its_range_is_refused() {
+    for bad in ["0", "-2.1", "nan", "inf", "\"2.1 GHz\"", "true", "1e300"] {
+        let error = error_with("{ value = 2.1,", &format!("{{ value = {bad},"));
+        let line = line_of("frequency_ghz");
+        assert!(
+            error.starts_with(&format!("machines/m.toml:{line}:27: ")),
+            "{error}"
+        );
+        assert!(error.contains("a number from 0.1 to 20"), "{error}");
+    }
+}
+
+#[test]
+fn a_value_needs_a_source() {
+    let error = error_with("{ value = 11, source = \"papers, set-up: 11 ways\" }", "11");
+    assert!(error.contains("`ways` has no source"), "{error}");
+    let error = error_with(", source = \"papers, set-up: 11 ways\"", "");
+    assert!(error.contains("`ways` has no `source`"), "{error}");
+    let error = error_with("\"papers, set-up: 11 ways\"", "\"\"");
+    assert!(error.contains("the source of `ways` is empty"), "{error}");
+}
+
+#[test]
+fn a_missing_key_is_named_with_its_section() {
+    let whole = SHIPPED
+        .lines()
+        .find(|line| line.starts_with("tags ="))
+        .unwrap();
+    let error = error_with(whole, "");
+    let line = line_of("[pcie]");
+    assert!(
+        error.starts_with(&format!("machines/m.toml:{line}:")),
+        "{error}"
+    );
+    assert!(error.contains("[pcie] has no `tags`"), "{error}");
+}
+
+#[test]
+fn sections_are_known() {
+    let error = error_with("[pcie]", "[pci]");
+    assert!(
+        error.contains("unknown section `pci`; did you mean `pcie`?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn counts_are_whole_and_ways_fit() {
+    assert!(error_with("channels = { value = 4,", "channels = { value = 4.5,").contains("whole"));
+    let error = error_with("io_ways = { value = 2,", "io_ways = { value = 12,");
+    assert!(error.contains("the LLC has 11 ways, not 12"), "{error}");
+    let error = error_with("size_kib = { value = 22528,", "size_kib = { value = 22529,");
+    assert!(error.contains("do not divide into 11 ways"), "{error}");
+}
+
+#[test]
+fn fitted_points_are_kept() {
+    let text = SHIPPED.replace("{ value = 85, ", "{ value = 85, fitted = \"c1, c5\", ");
+    let machine = parse(&text).unwrap();
+    let row = machine
+        .rows
+        .iter()
+        .find(|row| row.key == "idle_latency_ns")
+        .unwrap();
+    assert_eq!(row.fitted.as_deref(), Some("c1, c5"));
+}
+
+#[test]
+fn tables_and_values_in_the_wrong_place_are_errors() {
+    for bad in [
+        "core = 3",
+        "[apps]\nnat = 3",
+        "[apps.nat]\nwork = 1",
+        "[machine]\ntitle = 3",
+        "",
+    ] {
+        let error = parse(bad).unwrap_err().to_string();
+        assert!(error.starts_with("machines/m.toml"), "{error}");
+    }
+}

@@ -1,0 +1,84 @@
+//! One key with its value, from a scenario file or from `--set`.
+
+use crate::config::{ConfigError, Field, Located, Node, Place, parse_value};
+use crate::settings::{self, Allowed, Key, Names, Settings, Value};
+
+/// A key, its checked value, and where it was set.
+#[derive(Clone)]
+pub struct Assignment {
+    /// The key's declaration.
+    pub key: &'static Key,
+    /// A value that the declaration allows.
+    pub value: Value,
+    /// Where it was set.
+    pub place: Place,
+}
+
+impl std::fmt::Debug for Assignment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} = {} ({})", self.key.name, self.value, self.place)
+    }
+}
+
+impl Assignment {
+    pub(super) fn new(
+        key: &'static Key,
+        value: &Located,
+        names: &Names<'_>,
+    ) -> Result<Assignment, ConfigError> {
+        let place = value.place.clone();
+        match key.check(&value.node, names) {
+            Ok(value) => Ok(Assignment { key, value, place }),
+            Err(refusal) => Err(ConfigError::new(&place, refusal.wrong, refusal.right)),
+        }
+    }
+
+    pub(super) fn of_field(field: &Field, names: &Names<'_>) -> Result<Assignment, ConfigError> {
+        Assignment::new(known_key(&field.key, &field.place)?, &field.value, names)
+    }
+
+    pub(super) fn apply(&self, settings: &mut Settings) -> Result<(), ConfigError> {
+        if (self.key.set)(settings, &self.value) {
+            return Ok(());
+        }
+        // Only a declaration whose range is wider than its field's type gets here.
+        let wrong = format!("`{}` cannot be {}", self.key.name, self.value);
+        Err(ConfigError::new(&self.place, wrong, "use a smaller value"))
+    }
+}
+
+pub(super) fn known_key(name: &str, place: &Place) -> Result<&'static Key, ConfigError> {
+    const SCENARIO: [&str; 3] = ["seed", "machine", "name"];
+    if SCENARIO.contains(&name) {
+        let right = match name {
+            "seed" => "it stands in [scenario]; on the command line use --seed",
+            _ => "it stands in [scenario]",
+        };
+        return Err(ConfigError::new(
+            place,
+            format!("`{name}` is no setting"),
+            right,
+        ));
+    }
+    settings::key(name)
+        .ok_or_else(|| ConfigError::unknown(place, "setting", name, &settings::key_names()))
+}
+
+/// Parses `key=value` of `--set`. Names and paths need no quotes.
+pub fn parse_override(text: &str, names: &Names<'_>) -> Result<Assignment, ConfigError> {
+    let place = Place::argument(&format!("--set {text}"));
+    let Some((name, value)) = text.split_once('=') else {
+        let right = "write --set key=value, such as --set rx_entries=128";
+        return Err(ConfigError::new(&place, "no `=` in it", right));
+    };
+    let key = known_key(name.trim(), &place)?;
+    let parsed = parse_value(value.trim());
+    let node = match (key.allowed, parsed) {
+        (_, Some(node @ Node::Text(_))) => node,
+        (Allowed::Choice(_) | Allowed::Interface | Allowed::App | Allowed::File, _) | (_, None) => {
+            Node::Text(value.trim().to_string())
+        }
+        (_, Some(node)) => node,
+    };
+    Assignment::new(key, &Located { place, node }, names)
+}

@@ -1,0 +1,223 @@
+//! From a scenario, a machine and `--set` to the points to run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::config::{ConfigError, Place};
+use crate::machine::Machine;
+use crate::settings::{Allowed, KEYS, Settings, Value};
+
+use super::{Assignment, Point, Scenario, Variant};
+
+/// Keys that stand in `params` of every point, swept or not.
+const ALWAYS_SHOWN: [&str; 8] = [
+    "interface",
+    "app",
+    "cores",
+    "packet_bytes",
+    "rx_entries",
+    "tx_entries",
+    "io_ways",
+    "offered_gbps",
+];
+
+/// Where each key was set, for one point.
+type Places = BTreeMap<&'static str, Place>;
+
+impl Scenario {
+    /// All points: variants in file order, each with every combination of the sweep, the
+    /// last swept key changing fastest. A key of `overrides` replaces that key wherever the
+    /// file sets, varies or sweeps it.
+    pub fn expand(
+        &self,
+        machine: &Machine,
+        overrides: &[Assignment],
+    ) -> Result<Vec<Point>, ConfigError> {
+        let scenario = self.overridden(overrides);
+        let shown = scenario.shown_keys(overrides);
+        let mut points: Vec<Point> = Vec::new();
+        let mut unused: BTreeMap<&'static str, (Place, bool)> = BTreeMap::new();
+        let plain = Variant {
+            name: None,
+            place: Place::file(&self.file),
+            settings: Vec::new(),
+        };
+        let variants = match scenario.variants.as_slice() {
+            [] => std::slice::from_ref(&plain),
+            some => some,
+        };
+        for variant in variants {
+            for swept in scenario.combinations() {
+                let assignments = scenario
+                    .settings
+                    .iter()
+                    .chain(&variant.settings)
+                    .chain(swept);
+                let (settings, places) = apply(machine, assignments, &self.file)?;
+                check(&settings, machine, &places, variant)?;
+                note_unused(&settings, places, &mut unused);
+                points.push(Point {
+                    variant: variant.name.clone().unwrap_or(settings.interface.clone()),
+                    params: params(&settings, &shown),
+                    settings,
+                });
+            }
+        }
+        refuse_unused(unused)?;
+        refuse_twins(&points, variants)?;
+        Ok(points)
+    }
+
+    fn overridden(&self, overrides: &[Assignment]) -> Scenario {
+        let replaced = |name: &str| overrides.iter().any(|set| set.key.name == name);
+        let mut scenario = self.clone();
+        scenario.settings.retain(|set| !replaced(set.key.name));
+        for variant in &mut scenario.variants {
+            variant.settings.retain(|set| !replaced(set.key.name));
+        }
+        scenario
+            .sweep
+            .retain(|sweep| !replaced(sweep.values[0].key.name));
+        scenario.settings.extend_from_slice(overrides);
+        scenario
+    }
+
+    /// Keys of `params`. Overridden keys stay, so that a report says what it was run with.
+    fn shown_keys(&self, overrides: &[Assignment]) -> Vec<&'static str> {
+        let varied = self.variants.iter().flat_map(|variant| &variant.settings);
+        let swept = self.sweep.iter().map(|sweep| &sweep.values[0]);
+        let named = varied.chain(swept).chain(overrides).map(|set| set.key.name);
+        named.chain(ALWAYS_SHOWN).collect()
+    }
+
+    /// Every combination of the sweep's values.
+    fn combinations(&self) -> impl Iterator<Item = Vec<&Assignment>> {
+        let count: usize = self.sweep.iter().map(|sweep| sweep.values.len()).product();
+        (0..count).map(|index| {
+            let mut rest = index;
+            let mut chosen: Vec<&Assignment> = Vec::with_capacity(self.sweep.len());
+            for sweep in self.sweep.iter().rev() {
+                chosen.push(&sweep.values[rest % sweep.values.len()]);
+                rest /= sweep.values.len();
+            }
+            chosen.reverse();
+            chosen
+        })
+    }
+}
+
+fn apply<'a>(
+    machine: &Machine,
+    assignments: impl Iterator<Item = &'a Assignment>,
+    scenario_file: &Path,
+) -> Result<(Settings, Places), ConfigError> {
+    let mut settings = Settings::for_machine(machine);
+    let mut places = Places::new();
+    for set in assignments {
+        let found = find_file(set, scenario_file)?;
+        found.as_ref().unwrap_or(set).apply(&mut settings)?;
+        places.insert(set.key.name, set.place.clone());
+    }
+    Ok((settings, places))
+}
+
+/// For a key that names a file: the same with the path at which the file was found.
+fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment>, ConfigError> {
+    let (Allowed::File, Value::Text(name)) = (set.key.allowed, &set.value) else {
+        return Ok(None);
+    };
+    let mut tries: Vec<PathBuf> = Vec::new();
+    if let (Place::Line { .. }, Some(folder)) = (&set.place, scenario_file.parent()) {
+        tries.push(folder.join(name));
+    }
+    tries.push(PathBuf::from(name));
+    match tries.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(Some(Assignment {
+            value: Value::Text(path.to_string_lossy().into_owned()),
+            ..set.clone()
+        })),
+        None => {
+            let looked: Vec<String> = tries
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            let wrong = format!("`{}` names a file that is not there: {name}", set.key.name);
+            let right = format!(
+                "name an existing file (looked for {})",
+                looked.join(" and ")
+            );
+            Err(ConfigError::new(&set.place, wrong, right))
+        }
+    }
+}
+
+fn check(
+    settings: &Settings,
+    machine: &Machine,
+    places: &Places,
+    variant: &Variant,
+) -> Result<(), ConfigError> {
+    settings.check(machine).map_err(|finding| {
+        let place = finding.keys.iter().find_map(|key| places.get(key));
+        ConfigError::new(
+            place.unwrap_or(&variant.place),
+            finding.wrong,
+            finding.right,
+        )
+    })
+}
+
+/// A key that is set, but matters in no point, is a mistake of whoever set it.
+fn note_unused(
+    settings: &Settings,
+    places: Places,
+    unused: &mut BTreeMap<&'static str, (Place, bool)>,
+) {
+    for (name, place) in places {
+        let used = crate::settings::key(name).is_some_and(|key| key.is_used(settings));
+        let entry = unused.entry(name).or_insert((place, false));
+        entry.1 |= used;
+    }
+}
+
+fn refuse_unused(unused: BTreeMap<&'static str, (Place, bool)>) -> Result<(), ConfigError> {
+    let found = unused.into_iter().find(|(_, (_, used))| !used);
+    let Some((name, (place, _))) = found else {
+        return Ok(());
+    };
+    let conditions = crate::settings::key(name).map_or(&[][..], |key| key.used_when);
+    let wanted: Vec<String> = conditions
+        .iter()
+        .map(|(key, values)| format!("{key} = {}", values.join(" or ")))
+        .collect();
+    let wrong = format!("`{name}` is set, but nothing uses it here");
+    let right = format!(
+        "it needs {}; set that, or remove `{name}`",
+        wanted.join(" and ")
+    );
+    Err(ConfigError::new(&place, wrong, right))
+}
+
+/// Two rows of a report that nobody could tell apart.
+fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigError> {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let per_variant = points.len() / variants.len().max(1);
+    for (index, group) in points.chunks(per_variant.max(1)).enumerate() {
+        for point in group {
+            let first = *names.entry(&point.variant).or_insert(index);
+            if first != index && variants[index].name.is_none() {
+                let wrong = format!("two variants go by the name `{}`", point.variant);
+                let right = "give each [[variant]] a name of its own";
+                return Err(ConfigError::new(&variants[index].place, wrong, right));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn params(settings: &Settings, shown: &[&str]) -> serde_json::Map<String, serde_json::Value> {
+    KEYS.iter()
+        .filter(|key| shown.contains(&key.name))
+        .filter_map(|key| Some((key.name.to_string(), (key.get)(settings)?.to_json())))
+        .collect()
+}

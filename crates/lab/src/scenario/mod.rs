@@ -1,0 +1,84 @@
+//! Scenario files: the workload, the variants to compare, the sweep, and the machine's name.
+//!
+//! ```text
+//! text ── parse_scenario ──► Scenario ── expand(machine, --set) ──► points ──► one run each
+//!         (pure: no files)              (files must exist)
+//! ```
+
+mod assign;
+mod expand;
+mod find;
+mod parse;
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{ConfigError, Place, read_text};
+use crate::settings::{Names, Settings};
+
+pub use assign::{Assignment, parse_override};
+pub use parse::parse_scenario;
+
+/// Most points that one scenario may expand to.
+pub const MOST_POINTS: usize = 10_000;
+
+/// A scenario file, each key checked by itself.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The file, as it was named.
+    pub file: PathBuf,
+    /// Its name, which is also that of its output folder.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// What it shows and why, free text.
+    pub description: String,
+    /// Name of its machine.
+    pub machine: String,
+    /// Where the machine is named.
+    pub machine_place: Place,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// `[settings]`.
+    pub settings: Vec<Assignment>,
+    /// `[[variant]]`, in file order.
+    pub variants: Vec<Variant>,
+    /// `[sweep]`, in file order.
+    pub sweep: Vec<Sweep>,
+}
+
+/// One `[[variant]]`.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// Its name; the interface's when absent.
+    pub name: Option<String>,
+    /// Where it stands.
+    pub place: Place,
+    /// What it overrides.
+    pub settings: Vec<Assignment>,
+}
+
+/// One key of `[sweep]` and its values.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The same key with each of its values.
+    pub values: Vec<Assignment>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// What is compared.
+    pub variant: String,
+    /// Every swept or varied value and the common ones, in the order of the settings table.
+    pub params: serde_json::Map<String, serde_json::Value>,
+    /// All settings.
+    pub settings: Settings,
+}
+
+/// Reads and parses a scenario file.
+pub fn load_scenario(file: &Path, names: &Names<'_>) -> Result<Scenario, ConfigError> {
+    parse_scenario(&read_text(file)?, file, names)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! From the text of a scenario file to a [`Scenario`]. Touches no other file.
+
+use std::path::Path;
+
+use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, shorten};
+use crate::settings::Names;
+
+use super::assign::known_key;
+use super::{Assignment, MOST_POINTS, Scenario, Sweep, Variant};
+
+const SECTIONS: [&str; 4] = ["scenario", "settings", "variant", "sweep"];
+const SCENARIO_KEYS: [&str; 5] = ["name", "title", "description", "machine", "seed"];
+
+/// Parses a scenario file's text; `file` is only for the errors.
+pub fn parse_scenario(text: &str, file: &Path, names: &Names<'_>) -> Result<Scenario, ConfigError> {
+    let root = parse_tree(text, file)?;
+    let mut scenario = Scenario {
+        file: file.to_path_buf(),
+        name: String::new(),
+        title: String::new(),
+        description: String::new(),
+        machine: String::new(),
+        machine_place: root.place.clone(),
+        seed: 1,
+        settings: Vec::new(),
+        variants: Vec::new(),
+        sweep: Vec::new(),
+    };
+    let mut header = root.place.clone();
+    for field in root.table("a scenario file")? {
+        match field.key.as_str() {
+            "scenario" => {
+                header = field.value.place.clone();
+                read_header(&mut scenario, &field.value)?;
+            }
+            "settings" => scenario.settings = read_settings(&field.value, "[settings]", names)?,
+            "variant" => scenario.variants = read_variants(&field.value, names)?,
+            "sweep" => scenario.sweep = read_sweep(&field.value, names)?,
+            _ => return Err(unknown_section(field)),
+        }
+    }
+    require(&scenario.name, "name", "name = \"my-scenario\"", &header)?;
+    require(
+        &scenario.machine,
+        "machine",
+        "machine = \"xeon-4216-cx5\"",
+        &header,
+    )?;
+    check_sweep_against_variants(&scenario)?;
+    check_points(&scenario)?;
+    Ok(scenario)
+}
+
+fn unknown_section(field: &Field) -> ConfigError {
+    if crate::settings::key(&field.key).is_some() {
+        let wrong = format!("`{}` stands outside any section", field.key);
+        return ConfigError::new(&field.place, wrong, "put it under [settings]");
+    }
+    ConfigError::unknown(&field.place, "section", &field.key, &SECTIONS)
+}
+
+fn require(value: &str, key: &str, example: &str, place: &Place) -> Result<(), ConfigError> {
+    if !value.is_empty() {
+        return Ok(());
+    }
+    let wrong = format!("[scenario] has no `{key}`");
+    Err(ConfigError::new(
+        place,
+        wrong,
+        format!("add {example} under [scenario]"),
+    ))
+}
+
+fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigError> {
+    for field in value.table("[scenario]")? {
+        let value = &field.value;
+        match field.key.as_str() {
+            "name" => scenario.name = file_name(value, "name")?,
+            "title" => scenario.title = value.text("title")?.to_string(),
+            "description" => scenario.description = value.text("description")?.to_string(),
+            "machine" => {
+                scenario.machine = file_name(value, "machine")?;
+                scenario.machine_place = value.place.clone();
+            }
+            "seed" => scenario.seed = read_seed(value)?,
+            key if crate::settings::key(key).is_some() => {
+                let wrong = format!("`{key}` is a setting");
+                return Err(ConfigError::new(
+                    &field.place,
+                    wrong,
+                    "put it under [settings]",
+                ));
+            }
+            key => {
+                let place = &field.place;
+                return Err(ConfigError::unknown(
+                    place,
+                    "key of [scenario]",
+                    key,
+                    &SCENARIO_KEYS,
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A name that is also part of a path, so it must stay inside its folder.
+fn file_name(value: &Located, what: &str) -> Result<String, ConfigError> {
+    let text = value.text(what)?;
+    let plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if plain && !text.is_empty() && !text.starts_with('.') && text.len() <= 100 {
+        return Ok(text.to_string());
+    }
+    Err(ConfigError::new(
+        &value.place,
+        format!("`{what}` cannot be \"{}\"", shorten(text)),
+        "use letters, digits, `-`, `_` and `.`, at most 100, not beginning with `.`",
+    ))
+}
+
+fn read_seed(value: &Located) -> Result<u64, ConfigError> {
+    let seed = match value.node {
+        Node::Integer(seed) => u64::try_from(seed).ok(),
+        _ => None,
+    };
+    seed.ok_or_else(|| {
+        let wrong = format!("`seed` cannot be {}", value.node.show());
+        ConfigError::new(&value.place, wrong, "`seed` takes a whole number from 0")
+    })
+}
+
+fn read_settings(
+    value: &Located,
+    what: &str,
+    names: &Names<'_>,
+) -> Result<Vec<Assignment>, ConfigError> {
+    let fields = value.table(what)?;
+    fields
+        .iter()
+        .map(|field| Assignment::of_field(field, names))
+        .collect()
+}
+
+fn read_variants(value: &Located, names: &Names<'_>) -> Result<Vec<Variant>, ConfigError> {
+    let Node::List(tables) = &value.node else {
+        let right = "head each variant with [[variant]], in double brackets";
+        return Err(ConfigError::new(
+            &value.place,
+            "`variant` is no list of tables",
+            right,
+        ));
+    };
+    let mut variants: Vec<Variant> = Vec::new();
+    for table in tables {
+        let mut variant = Variant {
+            name: None,
+            place: table.place.clone(),
+            settings: Vec::new(),
+        };
+        for field in table.table("[[variant]]")? {
+            if field.key == "name" {
+                let name = file_name(&field.value, "name")?;
+                if variants
+                    .iter()
+                    .any(|other| other.name.as_ref() == Some(&name))
+                {
+                    let wrong = format!("there are two variants called `{name}`");
+                    return Err(ConfigError::new(&field.place, wrong, "rename one of them"));
+                }
+                variant.name = Some(name);
+                variant.place = field.place.clone();
+            } else {
+                variant.settings.push(Assignment::of_field(field, names)?);
+            }
+        }
+        variants.push(variant);
+    }
+    Ok(variants)
+}
+
+fn read_sweep(value: &Located, names: &Names<'_>) -> Result<Vec<Sweep>, ConfigError> {
+    let fields = value.table("[sweep]")?;
+    fields
+        .iter()
+        .map(|field| read_swept(field, names))
+        .collect()
+}
+
+fn read_swept(field: &Field, names: &Names<'_>) -> Result<Sweep, ConfigError> {
+    let key = known_key(&field.key, &field.place)?;
+    let Node::List(items) = &field.value.node else {
+        let wrong = format!("the sweep of `{}` is {}", key.name, field.value.node.show());
+        let right = format!("write a list: {} = [{}]", key.name, field.value.node.show());
+        return Err(ConfigError::new(&field.value.place, wrong, right));
+    };
+    if items.is_empty() {
+        let wrong = format!("the sweep of `{}` is empty", key.name);
+        let right = "give at least one value, or remove the line";
+        return Err(ConfigError::new(&field.value.place, wrong, right));
+    }
+    if items.len() > MOST_POINTS {
+        return Err(too_many(&field.value.place));
+    }
+    let mut values: Vec<Assignment> = Vec::new();
+    for item in items {
+        let value = Assignment::new(key, item, names)?;
+        if values.iter().any(|other| other.value == value.value) {
+            let wrong = format!("the sweep of `{}` has {} twice", key.name, value.value);
+            return Err(ConfigError::new(
+                &value.place,
+                wrong,
+                "remove one of the two",
+            ));
+        }
+        values.push(value);
+    }
+    Ok(Sweep { values })
+}
+
+fn check_sweep_against_variants(scenario: &Scenario) -> Result<(), ConfigError> {
+    let swept = |key: &str| {
+        scenario
+            .sweep
+            .iter()
+            .any(|sweep| sweep.values[0].key.name == key)
+    };
+    for variant in &scenario.variants {
+        if let Some(both) = variant.settings.iter().find(|set| swept(set.key.name)) {
+            let wrong = format!("`{}` is set by a variant and swept too", both.key.name);
+            let right = "keep it in [[variant]] or in [sweep]";
+            return Err(ConfigError::new(&both.place, wrong, right));
+        }
+    }
+    Ok(())
+}
+
+fn check_points(scenario: &Scenario) -> Result<(), ConfigError> {
+    let mut points = scenario.variants.len().max(1);
+    for sweep in &scenario.sweep {
+        points = points.saturating_mul(sweep.values.len());
+        if points > MOST_POINTS {
+            return Err(too_many(&sweep.values[0].place));
+        }
+    }
+    Ok(())
+}
+
+fn too_many(place: &Place) -> ConfigError {
+    let wrong = format!("the scenario has more than {MOST_POINTS} points");
+    ConfigError::new(place, wrong, "shorten [sweep] or split the scenario")
+}

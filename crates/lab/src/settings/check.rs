@@ -1,0 +1,131 @@
+//! Checks that need more than one key, or the machine.
+
+use crate::machine::Machine;
+
+use super::Settings;
+
+/// Settings that do not go together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The keys concerned; the one that the scenario sets last is where the error points.
+    pub keys: &'static [&'static str],
+    /// What is wrong.
+    pub wrong: String,
+    /// What would be right.
+    pub right: String,
+}
+
+impl Settings {
+    /// Whether the settings go together, and fit the machine.
+    pub fn check(&self, machine: &Machine) -> Result<(), Finding> {
+        self.check_cores(machine)?;
+        self.check_ways(machine)?;
+        self.check_traffic()
+    }
+
+    fn check_cores(&self, machine: &Machine) -> Result<(), Finding> {
+        let hardware = &machine.hardware;
+        ensure(self.nics <= hardware.nics, &["nics"], || {
+            (
+                format!(
+                    "{} NICs wanted, {} has {}",
+                    self.nics, machine.name, hardware.nics
+                ),
+                format!("set nics to at most {}", hardware.nics),
+            )
+        })?;
+        ensure(
+            self.cores.is_multiple_of(self.nics.max(1)),
+            &["cores", "nics"],
+            || {
+                let below = self.cores - self.cores % self.nics;
+                (
+                    format!(
+                        "{} cores do not divide evenly over {} NICs",
+                        self.cores, self.nics
+                    ),
+                    format!(
+                        "set cores to a multiple of {}, such as {}",
+                        self.nics,
+                        below.max(self.nics)
+                    ),
+                )
+            },
+        )?;
+        let runners = self.stream_cores + self.graph_cores;
+        ensure(
+            self.cores + runners <= hardware.cores,
+            &["cores", "stream_cores", "graph_cores"],
+            || {
+                (
+                    format!(
+                        "{} cores and {runners} co-runners wanted, {} has {} cores",
+                        self.cores, machine.name, hardware.cores
+                    ),
+                    format!(
+                        "cores + stream_cores + graph_cores is at most {}",
+                        hardware.cores
+                    ),
+                )
+            },
+        )
+    }
+
+    fn check_ways(&self, machine: &Machine) -> Result<(), Finding> {
+        let ways = machine.hardware.llc.ways;
+        ensure(self.io_ways <= ways, &["io_ways"], || {
+            (
+                format!(
+                    "{} I/O ways wanted, the LLC of {} has {ways}",
+                    self.io_ways, machine.name
+                ),
+                format!("set io_ways to 0 to {ways}"),
+            )
+        })
+    }
+
+    fn check_traffic(&self) -> Result<(), Finding> {
+        ensure(
+            self.arrival != "replay" || self.pcap.is_some(),
+            &["arrival"],
+            || {
+                (
+                    "arrival \"replay\" has no capture to play".to_string(),
+                    "set pcap to a capture file, or use --pcap FILE".to_string(),
+                )
+            },
+        )?;
+        let has_sizes = self.packet_sizes != "empirical" || self.size_file.is_some();
+        ensure(has_sizes, &["packet_sizes"], || {
+            (
+                "packet_sizes \"empirical\" has no distribution".to_string(),
+                "set size_file to a file of `bytes weight` lines".to_string(),
+            )
+        })?;
+        let has_rate = self.arrival != "ping_pong"
+            && (self.arrival != "replay" || self.replay_timing == "scaled");
+        ensure(
+            self.measure != "no_drop_rate" || has_rate,
+            &["measure", "arrival", "replay_timing"],
+            || {
+                (
+                    "a no-drop-rate search needs a rate that it can vary".to_string(),
+                    "use arrival \"constant\", \"poisson\", \"bursts\" or a scaled replay"
+                        .to_string(),
+                )
+            },
+        )
+    }
+}
+
+fn ensure(
+    holds: bool,
+    keys: &'static [&'static str],
+    say: impl FnOnce() -> (String, String),
+) -> Result<(), Finding> {
+    if holds {
+        return Ok(());
+    }
+    let (wrong, right) = say();
+    Err(Finding { keys, wrong, right })
+}

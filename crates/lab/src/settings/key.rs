@@ -1,0 +1,244 @@
+//! What one key of a scenario file is: its declaration, and the check of a value against it.
+
+use crate::config::{Node, nearest};
+
+use super::Settings;
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number, never negative.
+    Integer(u64),
+    /// A finite number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A name or a path.
+    Text(String),
+}
+
+impl Value {
+    /// As `report.json` has it.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Integer(value) => (*value).into(),
+            Value::Number(value) => (*value).into(),
+            Value::Flag(value) => (*value).into(),
+            Value::Text(text) => text.as_str().into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Integer(value) => write!(f, "{value}"),
+            Value::Number(value) => write!(f, "{value}"),
+            Value::Flag(value) => write!(f, "{value}"),
+            Value::Text(text) => write!(f, "\"{text}\""),
+        }
+    }
+}
+
+/// What values a key takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Allowed {
+    /// A whole number in a range, both ends included.
+    Whole(u64, u64),
+    /// A power of two in a range, both ends included.
+    PowerOfTwo(u64, u64),
+    /// A number in a range, both ends included.
+    Number(f64, f64),
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A name in the registry of interfaces.
+    Interface,
+    /// A name in the registry of applications.
+    App,
+    /// A file that exists: relative to the scenario file or the working directory.
+    File,
+}
+
+/// The names that the registries know; the lab is told them by whoever owns the registries.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// NIC-host interfaces.
+    pub interfaces: &'a [&'a str],
+    /// Applications.
+    pub apps: &'a [&'a str],
+}
+
+/// What is wrong with a value, and what would be right.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// What is wrong.
+    pub wrong: String,
+    /// What would be right.
+    pub right: String,
+}
+
+/// A condition under which a key matters: another key has one of these values.
+pub type Condition = (&'static str, &'static [&'static str]);
+
+/// The declaration of one key.
+pub struct Key {
+    /// As scenario files spell it.
+    pub name: &'static str,
+    /// Unit of its numbers; empty when it has none.
+    pub unit: &'static str,
+    /// One line.
+    pub doc: &'static str,
+    /// The values it takes.
+    pub allowed: Allowed,
+    /// All must hold, else the key is unused.
+    pub used_when: &'static [Condition],
+    /// What stands for the default when there is no plain one.
+    pub default_says: &'static str,
+    /// Where the default comes from; empty when it is a choice of this project.
+    pub source: &'static str,
+    /// Its value in `Settings`; `None` when it is unset.
+    pub get: fn(&Settings) -> Option<Value>,
+    /// Stores a value; `false` when the value has another type (then nothing is stored).
+    pub set: fn(&mut Settings, &Value) -> bool,
+}
+
+impl Key {
+    /// The default as a person reads it.
+    pub fn default_text(&self) -> String {
+        match (self.get)(&Settings::default()) {
+            _ if !self.default_says.is_empty() => self.default_says.to_string(),
+            Some(value) => value.to_string(),
+            None => "none".to_string(),
+        }
+    }
+
+    /// Whether the key matters in a point with these settings.
+    pub fn is_used(&self, settings: &Settings) -> bool {
+        self.used_when.iter().all(|(name, values)| {
+            let value = super::key(name).and_then(|key| (key.get)(settings));
+            matches!(value, Some(Value::Text(text)) if values.contains(&text.as_str()))
+        })
+    }
+
+    /// `node` as a value of this key.
+    pub fn check(&self, node: &Node, names: &Names<'_>) -> Result<Value, Refusal> {
+        match (self.allowed, node) {
+            (Allowed::Whole(least, most), Node::Integer(value)) => self
+                .whole(*value, least, most)
+                .ok_or_else(|| self.refuse(node, names)),
+            (Allowed::PowerOfTwo(least, most), Node::Integer(value)) => {
+                match self.whole(*value, least, most) {
+                    Some(Value::Integer(size)) if size.is_power_of_two() => {
+                        Ok(Value::Integer(size))
+                    }
+                    _ => Err(self.refuse_size(*value, least, most)),
+                }
+            }
+            (Allowed::Number(least, most), Node::Integer(_) | Node::Number(_)) => {
+                let value = match node {
+                    Node::Integer(value) => *value as f64,
+                    Node::Number(value) => *value,
+                    _ => f64::NAN,
+                };
+                // NaN is in no range.
+                let in_range = (least..=most).contains(&value);
+                in_range
+                    .then_some(Value::Number(value))
+                    .ok_or_else(|| self.refuse(node, names))
+            }
+            (Allowed::Flag, Node::Flag(value)) => Ok(Value::Flag(*value)),
+            (Allowed::Choice(known), Node::Text(text)) => self.choose(text, known),
+            (Allowed::Interface, Node::Text(text)) => self.choose(text, names.interfaces),
+            (Allowed::App, Node::Text(text)) => self.choose(text, names.apps),
+            (Allowed::File, Node::Text(text)) if !text.is_empty() => Ok(Value::Text(text.clone())),
+            _ => Err(self.refuse(node, names)),
+        }
+    }
+
+    /// What it takes, as a person reads it.
+    pub fn takes(&self, names: &Names<'_>) -> String {
+        let unit = match self.unit {
+            "" => String::new(),
+            unit => format!(" {unit}"),
+        };
+        match self.allowed {
+            Allowed::Whole(least, most) => format!("a whole number, {least} to {most}{unit}"),
+            Allowed::PowerOfTwo(least, most) => format!("a power of two, {least} to {most}{unit}"),
+            Allowed::Number(least, most) => format!("a number, {least} to {most}{unit}"),
+            Allowed::Flag => "true or false".to_string(),
+            Allowed::Choice(known) => format!("one of {}", known.join(", ")),
+            Allowed::Interface => format!("one of {}", names.interfaces.join(", ")),
+            Allowed::App => format!("one of {}", names.apps.join(", ")),
+            Allowed::File => "a path of a file, in quotes".to_string(),
+        }
+    }
+
+    fn whole(&self, value: i64, least: u64, most: u64) -> Option<Value> {
+        let value = u64::try_from(value).ok()?;
+        (least..=most)
+            .contains(&value)
+            .then_some(Value::Integer(value))
+    }
+
+    fn choose(&self, text: &str, known: &[&str]) -> Result<Value, Refusal> {
+        if known.contains(&text) {
+            return Ok(Value::Text(text.to_string()));
+        }
+        Err(Refusal {
+            wrong: format!(
+                "`{}` knows no {}",
+                self.name,
+                Node::Text(text.to_string()).show()
+            ),
+            right: match nearest(text, known) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("known: {}", known.join(", ")),
+            },
+        })
+    }
+
+    fn refuse(&self, node: &Node, names: &Names<'_>) -> Refusal {
+        Refusal {
+            wrong: format!("`{}` cannot be {}", self.name, node.show()),
+            right: format!(
+                "`{}` takes {}{}",
+                self.name,
+                self.takes(names),
+                self.plain_number(node)
+            ),
+        }
+    }
+
+    fn refuse_size(&self, value: i64, least: u64, most: u64) -> Refusal {
+        let wrong = format!(
+            "`{}` cannot be {value}: not a power of two from {least} to {most}",
+            self.name
+        );
+        let wanted = u64::try_from(value).unwrap_or(0).clamp(least, most);
+        let above = wanted.next_power_of_two();
+        let right = match above / 2 {
+            below if above != wanted && below >= least => format!("{below} or {above} would do"),
+            _ => format!("{above} would do"),
+        };
+        Refusal { wrong, right }
+    }
+
+    /// For a number in quotes with a unit: the same without.
+    fn plain_number(&self, node: &Node) -> String {
+        let Node::Text(text) = node else {
+            return String::new();
+        };
+        let digits: String = text
+            .chars()
+            .take_while(|c| c.is_ascii_digit() || *c == '.')
+            .collect();
+        match (self.allowed, digits.is_empty()) {
+            (Allowed::Whole(..) | Allowed::PowerOfTwo(..) | Allowed::Number(..), false) => {
+                format!(", without quotes or unit: {} = {digits}", self.name)
+            }
+            _ => String::new(),
+        }
+    }
+}

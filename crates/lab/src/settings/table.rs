@@ -1,0 +1,137 @@
+//! The table of settings: each key declared once. The struct, its defaults, parsing,
+//! checking, `nicforge list settings` and docs/settings.md all come from here.
+
+use super::Allowed::{App, Choice, File, Flag, Interface, Number, PowerOfTwo, Whole};
+use super::field::SettingType;
+use super::{Condition, Key};
+
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident: $type:ty = $default:expr, $unit:literal, $allowed:expr
+        $(, when $when:expr)? $(, default $says:literal)? $(, source $source:literal)?;
+    )*) => {
+        /// The settings of one point, after defaults, variant, sweep and `--set` are applied.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Settings {
+            $($(#[doc = $doc])+ pub $name: $type,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Settings {
+                Settings { $($name: $default,)* }
+            }
+        }
+
+        /// All keys, in the order in which they are listed.
+        pub static KEYS: &[Key] = &[
+            $(Key {
+                name: stringify!($name),
+                unit: $unit,
+                doc: concat!($($doc),+),
+                allowed: $allowed,
+                used_when: &[$($when)?],
+                default_says: concat!($($says)?),
+                source: concat!($($source)?),
+                get: |settings| settings.$name.to_value(),
+                set: |settings, value| settings.$name.store(value),
+            },)*
+        ];
+    };
+}
+
+const BURSTS: Condition = ("arrival", &["bursts"]);
+const PING_PONG: Condition = ("arrival", &["ping_pong"]);
+const REPLAY: Condition = ("arrival", &["replay"]);
+const SYNTHETIC: Condition = ("app", &["synthetic"]);
+const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
+const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
+
+settings! {
+    /// The NIC-host interface, by registry name.
+    interface: String = "priv_ring".into(), "", Interface;
+    /// The application on every core.
+    app: String = "nat".into(), "", App;
+    /// Cores that run the application, divided evenly over the NICs.
+    cores: usize = 16, "cores", Whole(1, 256), default "the machine's";
+    /// NICs in use.
+    nics: usize = 2, "NICs", Whole(1, 16), default "the machine's";
+    /// Receive ring entries per queue.
+    rx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
+        source "rxBisect paper, section 6: default ring size";
+    /// Transmit ring entries per queue.
+    tx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
+        source "nicmem paper, set-up: default ring size";
+    /// LLC ways that DMA writes may allocate into (DDIO); 0 turns DDIO off.
+    io_ways: usize = 2, "ways", Whole(0, 16), default "the machine's";
+    /// Core clock; the machine's when unset.
+    cpu_ghz: Option<f64> = None, "GHz", Number(0.1, 20.0), default "the machine's";
+    /// Packets per receive call.
+    burst: usize = 32, "packets", Whole(1, 32);
+
+    /// Frame bytes offered over all ports; limited by the line rate.
+    offered_gbps: f64 = 200.0, "Gbit/s", Number(0.001, 10_000.0);
+    /// How frames arrive; `replay` plays the capture `pcap`.
+    arrival: String = "constant".into(), "",
+        Choice(&["constant", "poisson", "bursts", "ping_pong", "replay"]);
+    /// Frames per burst, back to back.
+    burst_packets: u32 = 32, "frames", Whole(1, 1_000_000), when BURSTS;
+    /// Frames in flight per port.
+    in_flight: u32 = 1, "frames", Whole(1, 65536), when PING_PONG;
+    /// Frame size without FCS.
+    packet_bytes: u32 = 1500, "bytes", Whole(60, 9600), when ("packet_sizes", &["fixed"]);
+    /// Distribution of frame sizes; `empirical` reads `size_file`.
+    packet_sizes: String = "fixed".into(), "",
+        Choice(&["fixed", "imix", "bimodal", "empirical"]);
+    /// Share of small (64 B) frames.
+    small_share: f64 = 0.5, "share", Number(0.0, 1.0), when ("packet_sizes", &["bimodal"]);
+    /// File of `bytes weight` lines.
+    size_file: Option<String> = None, "", File, when ("packet_sizes", &["empirical"]);
+    /// Distinct flows over all ports; each has a random 5-tuple.
+    flows: u64 = 1_000_000, "flows", Whole(1, 100_000_000);
+    /// Which flow the next packet belongs to.
+    flow_choice: String = "uniform".into(), "",
+        Choice(&["uniform", "zipf", "single", "round_robin"]);
+    /// Exponent s of the Zipf distribution.
+    zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when ("flow_choice", &["zipf"]);
+    /// Share of packets steered to the first queue of each NIC; 0: as RSS spreads them.
+    target_share: f64 = 0.0, "share", Number(0.0, 1.0);
+    /// Whether flows are in the application's tables before traffic begins.
+    preload_flows: bool = true, "", Flag, when FLOW_TABLE;
+    /// Capture to replay (pcap or pcapng).
+    pcap: Option<String> = None, "", File, when REPLAY;
+    /// Whether the capture is replayed at its recorded times or scaled to `offered_gbps`.
+    replay_timing: String = "scaled".into(), "", Choice(&["recorded", "scaled"]), when REPLAY;
+    /// How often the capture is played.
+    replay_loops: u32 = 1, "times", Whole(1, 1_000_000), when REPLAY;
+
+    /// Entries of the flow table over all cores.
+    table_entries: u64 = 10_000_000, "entries", Whole(16, 100_000_000), when FLOW_TABLE,
+        source "rxBisect paper, section 6: Applications";
+    /// Back-end servers.
+    servers: u32 = 32, "servers", Whole(1, 65536), when ("app", &["lb"]),
+        source "rxBisect paper, section 6: Applications";
+    /// Routes, a file of `prefix/length port` lines; generated when unset.
+    routes_file: Option<String> = None, "", File, when ROUTING, default "generated routes";
+    /// How many routes are generated when there is no `routes_file`.
+    routes: u32 = 16_000, "routes", Whole(1, 1_000_000), when ROUTING;
+    /// Random reads per packet.
+    reads: u32 = 2, "reads", Whole(0, 10_000), when SYNTHETIC;
+    /// Size of the array that is read, shared by all cores.
+    array_mib: u32 = 40, "MiB", Whole(1, 1024), when SYNTHETIC;
+    /// What is done with the payload.
+    payload: String = "untouched".into(), "", Choice(&["untouched", "read", "overwrite"]),
+        when SYNTHETIC;
+
+    /// Co-runners that run STREAM triad, each on a core of its own.
+    stream_cores: usize = 0, "cores", Whole(0, 256);
+    /// Co-runners that run a random-access graph kernel, each on a core of its own.
+    graph_cores: usize = 0, "cores", Whole(0, 256);
+
+    /// What is measured: one window, or a search for the highest rate without loss (RFC 2544).
+    measure: String = "window".into(), "", Choice(&["window", "no_drop_rate"]);
+    /// Simulated time before the window.
+    warmup_ms: f64 = 5.0, "ms", Number(0.0, 60_000.0);
+    /// Simulated time of the window.
+    window_ms: f64 = 10.0, "ms", Number(0.001, 60_000.0);
+}
