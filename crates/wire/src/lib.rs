@@ -8,6 +8,7 @@
 //! Left out on purpose: reassembly of fragments, tunnels (the outer header counts), and link types
 //! that do not carry IP.
 
+pub mod capture;
 pub mod checksum;
 pub mod headers;
 mod parse;

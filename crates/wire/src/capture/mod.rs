@@ -1,0 +1,18 @@
+//! Capture files: pcap (both byte orders, microseconds and nanoseconds) and pcapng.
+//!
+//! Reading goes through `pcap-parser`, whose streaming parser never allocates by what a file
+//! claims; writing through `pcap-file`. What is broken ends the reading with an error that says
+//! how far it came; what is odd but bounded is skipped or mended, and counted in [`SkipCounts`].
+//!
+//! Link types: Ethernet as it is; null/loopback, raw IP and Linux cooked become Ethernet frames
+//! with made-up addresses ([`LinkType`]); all others are an error.
+
+mod error;
+mod link;
+mod reader;
+mod writer;
+
+pub use error::{CaptureError, CaptureProblem, SkipCounts};
+pub use link::LinkType;
+pub use reader::{CaptureReader, RECORD_BYTES_MAX, Record};
+pub use writer::{CaptureFormat, CaptureWriteError, CaptureWriter};
