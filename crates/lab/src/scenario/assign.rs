@@ -37,7 +37,8 @@ impl Assignment {
         Assignment::new(known_key(&field.key, &field.place)?, &field.value, names)
     }
 
-    pub(super) fn apply(&self, settings: &mut Settings) -> Result<(), ConfigError> {
+    /// Stores the value.
+    pub fn apply(&self, settings: &mut Settings) -> Result<(), ConfigError> {
         if (self.key.set)(settings, &self.value) {
             return Ok(());
         }

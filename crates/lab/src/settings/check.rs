@@ -20,6 +20,7 @@ impl Settings {
     pub fn check(&self, machine: &Machine) -> Result<(), Finding> {
         self.check_cores(machine)?;
         self.check_ways(machine)?;
+        self.check_app(machine)?;
         self.check_traffic()
     }
 
@@ -80,6 +81,23 @@ impl Settings {
                     self.io_ways, machine.name
                 ),
                 format!("set io_ways to 0 to {ways}"),
+            )
+        })
+    }
+
+    fn check_app(&self, machine: &Machine) -> Result<(), Finding> {
+        let known: Vec<&str> = machine.work_cycles.keys().map(String::as_str).collect();
+        ensure(known.contains(&self.app.as_str()), &["app"], || {
+            (
+                format!(
+                    "{} does not say how much work `{}` does",
+                    machine.name, self.app
+                ),
+                format!(
+                    "add [apps.{}] work_cycles to {}",
+                    self.app,
+                    machine.file.display()
+                ),
             )
         })
     }
