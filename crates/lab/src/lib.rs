@@ -3,5 +3,6 @@
 pub mod config;
 pub mod machine;
 pub mod metrics;
+pub mod report;
 pub mod scenario;
 pub mod settings;

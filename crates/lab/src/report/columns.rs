@@ -1,0 +1,149 @@
+//! Every metric once: its key, its words, its unit and how to get it from a point.
+
+use crate::metrics::{CyclesPerPacket, Latency, Metrics};
+
+/// How values of a metric are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// As stored, with the unit's name.
+    Plain(&'static str),
+    /// Stored as a share of one, shown in percent.
+    Share,
+    /// Stored in bytes, shown in MiB.
+    Bytes,
+}
+
+impl Unit {
+    /// The unit's name as shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Plain(name) => name,
+            Unit::Share => "%",
+            Unit::Bytes => "MiB",
+        }
+    }
+
+    /// A stored value in the unit shown.
+    pub fn shown(self, value: f64) -> f64 {
+        match self {
+            Unit::Plain(_) => value,
+            Unit::Share => value * 100.0,
+            Unit::Bytes => value / f64::from(1 << 20),
+        }
+    }
+}
+
+/// One metric; parts of maps count as metrics of their own, as `map.part`.
+pub struct Metric {
+    /// Key in `report.json`.
+    pub key: &'static str,
+    /// Words for a table's head.
+    pub label: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// Its head in the short tables, if it stands there.
+    pub brief: Option<&'static str>,
+    /// Its value, if it was measured.
+    pub get: fn(&Metrics) -> Option<f64>,
+}
+
+const fn metric(
+    key: &'static str,
+    label: &'static str,
+    unit: Unit,
+    brief: Option<&'static str>,
+    get: fn(&Metrics) -> Option<f64>,
+) -> Metric {
+    Metric {
+        key,
+        label,
+        unit,
+        brief,
+        get,
+    }
+}
+
+fn latency(metrics: &Metrics, get: fn(&Latency) -> f64) -> Option<f64> {
+    metrics.latency_us.as_ref().map(get)
+}
+
+fn cycles(metrics: &Metrics, get: fn(&CyclesPerPacket) -> f64) -> Option<f64> {
+    metrics.cycles_per_packet.as_ref().map(get)
+}
+
+const GBPS: Unit = Unit::Plain("Gbit/s");
+const MPPS: Unit = Unit::Plain("Mpps");
+const MICROS: Unit = Unit::Plain("µs");
+const CYCLES: Unit = Unit::Plain("cycles");
+const LINES: Unit = Unit::Plain("lines");
+const GB_PER_S: Unit = Unit::Plain("GB/s");
+
+/// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
+#[rustfmt::skip]
+pub const METRICS: [Metric; 29] = [
+    metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
+    metric("offered_gbps", "offered", GBPS, None, |m| Some(m.offered_gbps)),
+    metric("throughput_mpps", "throughput", MPPS, Some("sent"), |m| Some(m.throughput_mpps)),
+    metric("offered_mpps", "offered", MPPS, None, |m| Some(m.offered_mpps)),
+    metric("drop_fraction", "dropped", Unit::Share, Some("dropped"), |m| Some(m.drop_fraction)),
+    metric("latency_us.mean", "latency mean", MICROS, None, |m| latency(m, |l| l.mean)),
+    metric("latency_us.p50", "latency p50", MICROS, Some("p50"), |m| latency(m, |l| l.p50)),
+    metric("latency_us.p99", "latency p99", MICROS, Some("p99"), |m| latency(m, |l| l.p99)),
+    metric("latency_us.p999", "latency p99.9", MICROS, None, |m| latency(m, |l| l.p999)),
+    metric("latency_us.max", "latency max", MICROS, None, |m| latency(m, |l| l.max)),
+    metric("rx_occupancy", "rx ring full", Unit::Share, Some("rx full"), |m| m.rx_occupancy),
+    metric("tx_occupancy", "tx ring full", Unit::Share, None, |m| m.tx_occupancy),
+    metric("ddio_hit_rate", "DDIO hits", Unit::Share, Some("DDIO"), |m| m.ddio_hit_rate),
+    metric("io_read_hit_rate", "NIC read hits", Unit::Share, Some("NIC read"), |m| m.io_read_hit_rate),
+    metric("io_write_hit_rate", "NIC write hits", Unit::Share, None, |m| m.io_write_hit_rate),
+    metric("app_hit_rate", "app LLC hits", Unit::Share, None, |m| m.app_hit_rate),
+    metric("llc_misses_per_packet", "LLC misses/packet", LINES, None, |m| m.llc_misses_per_packet),
+    metric("memory_gb_per_s", "memory", GB_PER_S, Some("memory"), |m| m.memory_gb_per_s),
+    metric("pcie_out_utilisation", "PCIe out", Unit::Share, None, |m| m.pcie_out_utilisation),
+    metric("pcie_in_utilisation", "PCIe in", Unit::Share, None, |m| m.pcie_in_utilisation),
+    metric("pcie_read_us", "PCIe read", MICROS, None, |m| m.pcie_read_us),
+    metric("cycles_per_packet.total", "cycles/packet", CYCLES, Some("cyc/pkt"), |m| cycles(m, |c| c.total)),
+    metric("cycles_per_packet.driver", "driver", CYCLES, None, |m| cycles(m, |c| c.driver)),
+    metric("cycles_per_packet.app", "application", CYCLES, None, |m| cycles(m, |c| c.app)),
+    metric("cycles_per_packet.sync", "locks, atomics", CYCLES, None, |m| cycles(m, |c| c.sync)),
+    metric("cycles_per_packet.alloc", "buffer alloc", CYCLES, None, |m| cycles(m, |c| c.alloc)),
+    metric("cycles_per_packet.stall", "memory stalls", CYCLES, None, |m| cycles(m, |c| c.stall)),
+    metric("idle_fraction", "idle", Unit::Share, Some("idle"), |m| m.idle_fraction),
+    metric("io_working_set_bytes", "I/O working set", Unit::Bytes, None, |m| m.io_working_set_bytes.map(|b| b as f64)),
+];
+
+/// Only in RFC 2544 mode, where it leads the tables.
+pub const NO_DROP: Metric = metric("no_drop_gbps", "no-drop rate", GBPS, Some("no drop"), |m| {
+    m.no_drop_gbps
+});
+
+/// All metrics that at least one of `points` has.
+pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'static Metric> {
+    let known = |metric: &&Metric| {
+        points
+            .clone()
+            .any(|metrics| (metric.get)(metrics).is_some())
+    };
+    std::iter::once(&NO_DROP)
+        .chain(&METRICS)
+        .filter(known)
+        .collect()
+}
+
+/// The metric of a key that is in [`METRICS`].
+pub fn by_key(key: &str) -> &'static Metric {
+    METRICS
+        .iter()
+        .find(|metric| metric.key == key)
+        .expect("callers name keys of the table above")
+}
+
+/// Causes of drops in any of `points`, sorted.
+pub fn drop_causes<'a>(points: impl Iterator<Item = &'a Metrics>) -> Vec<&'a str> {
+    let mut causes: Vec<&str> = points
+        .flat_map(|metrics| metrics.drops.keys().map(String::as_str))
+        .collect();
+    causes.sort_unstable();
+    causes.dedup();
+    causes
+}

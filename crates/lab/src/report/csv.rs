@@ -1,0 +1,58 @@
+//! `points.csv`: one row per point, one column per parameter and metric, values as in the JSON.
+
+use serde_json::Value;
+
+use super::columns::{METRICS, NO_DROP, drop_causes};
+use super::{Report, shape};
+
+/// The contents of `points.csv` (RFC 4180, with `\n`); what was not measured is empty.
+pub fn to_csv(report: &Report) -> String {
+    let keys = shape::param_keys(report);
+    let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
+    let metrics = || METRICS.iter().chain([&NO_DROP]);
+    let mut csv = String::new();
+    let head = std::iter::once("variant".to_string())
+        .chain(keys.iter().map(|key| field(key)))
+        .chain(metrics().map(|metric| metric.key.to_string()))
+        .chain(causes.iter().map(|cause| field(&format!("drops.{cause}"))));
+    push_row(&mut csv, head);
+    for point in &report.points {
+        let row = std::iter::once(field(&point.variant))
+            .chain(keys.iter().map(|key| {
+                point
+                    .params
+                    .get(*key)
+                    .map_or(String::new(), |v| field(&plain(v)))
+            }))
+            .chain(metrics().map(|metric| {
+                (metric.get)(&point.metrics).map_or(String::new(), |v| v.to_string())
+            }))
+            .chain(
+                causes
+                    .iter()
+                    .map(|cause| point.metrics.drops.get(*cause).unwrap_or(&0).to_string()),
+            );
+        push_row(&mut csv, row);
+    }
+    csv
+}
+
+fn push_row(csv: &mut String, fields: impl Iterator<Item = String>) {
+    csv.push_str(&fields.collect::<Vec<_>>().join(","));
+    csv.push('\n');
+}
+
+/// A parameter's value without JSON's quotes.
+pub fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), String::from)
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}

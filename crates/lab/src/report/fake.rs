@@ -1,0 +1,197 @@
+//! Reports as a run might leave them, for the tests and to look at.
+
+use serde_json::{Map, Value, json};
+
+use super::{MachineRow, PointResult, Report, SettingsRow};
+use crate::metrics::{CyclesPerPacket, Latency, Metrics};
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// A point whose I/O working set is `mib` MiB; metrics follow as they might on the machine.
+pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
+    // Misses set in past the I/O ways (4 MiB) and again past the LLC (22 MiB).
+    let lost =
+        ((mib - 4.0) / 12.0).clamp(0.0, 1.0) * 0.7 + ((mib - 22.0) / 30.0).clamp(0.0, 1.0) * 0.28;
+    let stall = 150.0 + 2600.0 * lost;
+    let total = stall + 210.0 + 520.0 + 40.0 + 60.0;
+    let capacity = 16.0 * 2.1e3 / total; // million packets per second of 16 cores at 2.1 GHz
+    let (offered, size): (f64, f64) = (16.67, 1500.0 * 8.0 / 1e3);
+    let sent = offered.min(capacity);
+    let dropped = 1.0 - sent / offered;
+    let p50 = 18.0 + 700.0 * dropped + 20.0 * lost;
+    let latency = Latency {
+        mean: p50 * 1.1,
+        p50,
+        p99: p50 * 2.2 + 6.0,
+        p999: p50 * 3.1 + 20.0,
+        max: p50 * 4.0 + 60.0,
+        curve: (0..=50)
+            .map(|i| 100.0 - 100.0 * 10_f64.powf(-f64::from(i) / 10.0))
+            .map(|p| (p, percentile(p50, p)))
+            .collect(),
+    };
+    let frames = (dropped * 333_400.0) as u64;
+    let metrics = Metrics {
+        throughput_gbps: sent * size,
+        offered_gbps: offered * size,
+        throughput_mpps: sent,
+        offered_mpps: offered,
+        drop_fraction: dropped,
+        drops: [
+            ("no_descriptor".into(), frames * 9 / 10),
+            ("fifo_full".into(), frames / 10),
+        ]
+        .into(),
+        latency_us: Some(latency),
+        rx_occupancy: Some((0.02 + dropped * 2.4).min(0.98)),
+        tx_occupancy: Some(0.04 + 0.2 * lost),
+        ddio_hit_rate: Some(1.0 - lost),
+        io_read_hit_rate: Some(1.0 - lost * 0.93),
+        io_write_hit_rate: Some(1.0 - lost * 0.97),
+        app_hit_rate: Some(0.62 - 0.2 * lost),
+        llc_misses_per_packet: Some(1.2 + 46.0 * lost),
+        memory_gb_per_s: Some(sent * 1e6 * (120.0 + 46.0 * 64.0 * lost) / 1e9),
+        pcie_out_utilisation: Some(sent * 0.0405),
+        pcie_in_utilisation: Some(sent * 0.0421),
+        pcie_read_us: Some(0.9 + 0.8 * lost),
+        cycles_per_packet: Some(CyclesPerPacket {
+            total,
+            driver: 210.0,
+            app: 520.0,
+            sync: 40.0,
+            alloc: 60.0,
+            stall,
+        }),
+        idle_fraction: Some((1.0 - sent / capacity).max(0.0)),
+        io_working_set_bytes: Some((mib * MIB) as u64),
+        no_drop_gbps: None,
+    };
+    let params: Map<String, Value> = params
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.clone()))
+        .collect();
+    PointResult {
+        variant: variant.into(),
+        params,
+        metrics,
+    }
+}
+
+fn percentile(p50: f64, percent: f64) -> f64 {
+    let nines = -(1.0 - percent / 100.0).max(1e-5).log10();
+    p50 * (0.55 + 0.45 * (nines / 0.301).min(1.0)) * (1.0 + 0.7 * (nines - 0.301).max(0.0))
+}
+
+fn report(scenario: &str, title: &str, description: &str, points: Vec<PointResult>) -> Report {
+    let row = |key: &str, unit: &str, value: &str, source: &str, fitted: Option<&str>| MachineRow {
+        key: key.into(),
+        unit: unit.into(),
+        value: value.into(),
+        source: source.into(),
+        fitted: fitted.map(String::from),
+    };
+    let setting = |key: &str, unit: &str, value: &str| SettingsRow {
+        key: key.into(),
+        unit: unit.into(),
+        value: value.into(),
+    };
+    Report {
+        scenario: scenario.into(),
+        title: title.into(),
+        description: description.into(),
+        seed: 1,
+        version: "0.1.0".into(),
+        machine: "xeon-4216-cx5".into(),
+        machine_rows: vec![
+            row("core.clock", "GHz", "2.1", "data sheet", None),
+            row("llc.capacity", "MiB", "22", "data sheet", None),
+            row("dram.latency", "ns", "89", "measured, unloaded", Some("c2")),
+        ],
+        settings_rows: vec![
+            setting("app", "", "nat"),
+            setting("cores", "", "16"),
+            setting("packet_bytes", "B", "1500"),
+            setting("offered_gbps", "Gbit/s", "200"),
+        ],
+        llc_bytes: Some(22 << 20),
+        io_way_bytes: Some(4 << 20),
+        wall_seconds: 12.5,
+        simulated_seconds: 0.02 * points.len() as f64,
+        points,
+    }
+}
+
+/// One point.
+pub fn single() -> Report {
+    let asked = "NAT on 16 cores behind two 100 Gbit/s ports, 1500 B packets of random flows.";
+    report(
+        "nat-200g",
+        "NAT at 200 Gbit/s",
+        asked,
+        vec![point("priv_ring", &[("rx_entries", json!(1024))], 24.0)],
+    )
+}
+
+/// Two variants and nothing swept.
+pub fn two_variants() -> Report {
+    let points = vec![
+        point("priv_ring", &[("rx_entries", json!(1024))], 25.0),
+        point(
+            "rx_bisect",
+            &[("rx_entries", json!(1024)), ("ax_entries", json!(128))],
+            3.4,
+        ),
+    ];
+    report(
+        "nat-compare",
+        "NAT: private rings against split rings",
+        "Does splitting the ring help?",
+        points,
+    )
+}
+
+/// Ring sizes for the variants given.
+pub fn sweep(variants: &[(&str, f64)]) -> Report {
+    let sizes = [64, 128, 256, 512, 1024, 2048, 4096];
+    let at = |(name, kib): &(&str, f64)| {
+        let kib = *kib;
+        let name = name.to_string();
+        sizes.map(move |size| {
+            point(
+                &name,
+                &[("rx_entries", json!(size))],
+                f64::from(size) * kib * 16.0 / 1024.0 + 0.6,
+            )
+        })
+    };
+    let points = variants.iter().flat_map(at).collect();
+    report(
+        "rxb-02",
+        "Load balancer against ring size",
+        "How large may rings be before the cache gives out?",
+        points,
+    )
+}
+
+/// Ring sizes by cores, two variants.
+pub fn two_keys() -> Report {
+    let mut points = Vec::new();
+    for (variant, kib) in [("priv_ring", 1.8), ("sh_ring", 0.3)] {
+        for cores in [4, 8, 16] {
+            for size in [128, 512, 1024, 4096] {
+                let mib = f64::from(size) * kib * f64::from(cores) / 1024.0 + 0.6;
+                points.push(point(
+                    variant,
+                    &[("rx_entries", json!(size)), ("cores", json!(cores))],
+                    mib,
+                ));
+            }
+        }
+    }
+    report(
+        "two-keys",
+        "Ring size and cores",
+        "Two keys swept at once.",
+        points,
+    )
+}

@@ -1,0 +1,229 @@
+//! Lines over a numeric axis.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{Area, GRID, INK, colour, decade_ticks, failed, grid_line, linear_ticks, svg, write};
+use crate::report::ReportError;
+use crate::report::number::number;
+
+const SIZE: (u32, u32) = (460, 290);
+const LEFT: i32 = 58;
+const RIGHT: i32 = 14;
+const TOP: i32 = 32;
+const BOTTOM: i32 = 48;
+
+/// How an axis runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// From zero, even steps.
+    Linear,
+    /// Doubling steps, a tick at each value.
+    Log2,
+    /// Decades.
+    Log10,
+    /// Percentiles, each further nine as wide as the last: 0, 90, 99, 99.9 %.
+    Nines,
+}
+
+/// A named line.
+pub struct Series {
+    /// Colour and marker.
+    pub index: usize,
+    /// Points with rising x.
+    pub points: Vec<(f64, f64)>,
+    /// Whether each point carries a marker, or it is a smooth curve.
+    pub marked: bool,
+}
+
+/// A line plot.
+pub struct Lines {
+    /// What the picture shows, for those who cannot see it.
+    pub alternative: String,
+    /// Name and unit of x.
+    pub x_label: String,
+    /// Name and unit of y.
+    pub y_label: String,
+    /// Direction of x.
+    pub x_axis: Axis,
+    /// Direction of y: linear or decades.
+    pub y_axis: Axis,
+    /// At least up to here, so that panels side by side share a scale.
+    pub y_at_least: f64,
+    /// The lines.
+    pub series: Vec<Series>,
+}
+
+impl Lines {
+    /// The plot as an SVG element.
+    pub fn draw(&self) -> Result<String, ReportError> {
+        svg(SIZE, &self.alternative, |area| self.draw_on(area))
+    }
+
+    fn draw_on(&self, area: &Area) -> Result<(), ReportError> {
+        let points = || {
+            self.series
+                .iter()
+                .flat_map(|series| series.points.iter().copied())
+                .filter(|p| self.shows(*p))
+        };
+        let x_ticks = ticks(self.x_axis, points().map(|p| p.0).collect());
+        let y_values = points()
+            .map(|p| p.1)
+            .chain((self.y_axis == Axis::Linear).then_some(self.y_at_least));
+        let y_ticks = ticks(self.y_axis, y_values.collect());
+        let (x_scale, y_scale) = (
+            Scale::over(self.x_axis, &x_ticks),
+            Scale::over(self.y_axis, &y_ticks),
+        );
+        let chart = ChartBuilder::on(area)
+            .margin_left(LEFT)
+            .margin_right(RIGHT)
+            .margin_top(TOP)
+            .margin_bottom(BOTTOM)
+            .build_cartesian_2d(x_scale.range(), y_scale.range())
+            .map_err(failed)?;
+        let (width, height) = (SIZE.0 as i32, SIZE.1 as i32);
+        let plot = chart.plotting_area();
+        for tick in &y_ticks {
+            let (_, y) = plot.map_coordinate(&(x_scale.low, self.y_axis.place(*tick)));
+            grid_line(area, (LEFT, y), (width - RIGHT, y))?;
+            write(
+                area,
+                &number(*tick),
+                (LEFT - 7, y),
+                HPos::Right,
+                VPos::Center,
+            )?;
+        }
+        let mut free_from = 0;
+        for tick in &x_ticks {
+            let (x, y) = plot.map_coordinate(&(self.x_axis.place(*tick), y_scale.low));
+            area.draw(&PathElement::new(vec![(x, y), (x, y + 4)], GRID))
+                .map_err(failed)?;
+            let label = self.x_axis.tick_label(*tick);
+            let half = label.chars().count() as i32 * 8 / 2;
+            if x - half >= free_from {
+                let inside = x.min(width - half);
+                write(area, &label, (inside, y + 7), HPos::Center, VPos::Top)?;
+                free_from = x + half + 6;
+            }
+        }
+        area.draw(&PathElement::new(
+            vec![(LEFT, height - BOTTOM), (width - RIGHT, height - BOTTOM)],
+            INK,
+        ))
+        .map_err(failed)?;
+        write(area, &self.y_label, (2, 6), HPos::Left, VPos::Top)?;
+        write(
+            area,
+            &self.x_label,
+            ((LEFT + width - RIGHT) / 2, height - 4),
+            HPos::Center,
+            VPos::Bottom,
+        )?;
+        for series in &self.series {
+            let shown = series.points.iter().filter(|p| self.shows(**p));
+            let path: Vec<(i32, i32)> = shown
+                .map(|(x, y)| plot.map_coordinate(&(self.x_axis.place(*x), self.y_axis.place(*y))))
+                .collect();
+            let style = colour(series.index).stroke_width(2);
+            area.draw(&PathElement::new(path.clone(), style))
+                .map_err(failed)?;
+            for at in path.iter().filter(|_| series.marked || path.len() == 1) {
+                mark(area, *at, series.index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn shows(&self, (x, y): (f64, f64)) -> bool {
+        let fits = |axis: Axis, value: f64| {
+            value.is_finite() && (!matches!(axis, Axis::Log2 | Axis::Log10) || value > 0.0)
+        };
+        fits(self.x_axis, x) && fits(self.y_axis, y)
+    }
+}
+
+/// A marker whose form changes when colours repeat.
+fn mark(area: &Area, at: (i32, i32), index: usize) -> Result<(), ReportError> {
+    let fill = colour(index).filled();
+    match index / super::SERIES_COLOURS % 3 {
+        0 => area.draw(&Circle::new(at, 3, fill)),
+        1 => area.draw(&TriangleMarker::new(at, 5, fill)),
+        _ => area.draw(&Rectangle::new(
+            [(at.0 - 3, at.1 - 3), (at.0 + 3, at.1 + 3)],
+            fill,
+        )),
+    }
+    .map_err(failed)
+}
+
+impl Axis {
+    /// Where a value lies, in units that are even on paper.
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Axis::Linear => value,
+            Axis::Log2 => value.log2(),
+            Axis::Log10 => value.log10(),
+            // Five nines at most: beyond, the curve is a few frames.
+            Axis::Nines => -(1.0 - value / 100.0).max(1e-5).log10(),
+        }
+    }
+
+    fn tick_label(self, tick: f64) -> String {
+        match self {
+            Axis::Nines => tick.to_string(),
+            _ => number(tick),
+        }
+    }
+}
+
+fn ticks(axis: Axis, mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let (Some(least), Some(largest)) = (values.first().copied(), values.last().copied()) else {
+        return vec![1.0, 2.0];
+    };
+    match axis {
+        Axis::Linear => linear_ticks(largest),
+        Axis::Log2 => values,
+        Axis::Log10 => decade_ticks(least, largest),
+        Axis::Nines => {
+            let mut ticks = vec![0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
+            let end = ticks
+                .iter()
+                .position(|tick| *tick >= largest)
+                .unwrap_or(ticks.len() - 1);
+            ticks.truncate(end + 1);
+            ticks
+        }
+    }
+}
+
+/// The ends of an axis, in units that are even on paper.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn over(axis: Axis, ticks: &[f64]) -> Scale {
+        let place = |tick: Option<&f64>| tick.map_or(0.0, |tick| axis.place(*tick));
+        let (low, high) = (place(ticks.first()), place(ticks.last()));
+        match axis {
+            Axis::Log2 => Scale {
+                low: low - 0.25,
+                high: high + 0.25,
+            },
+            _ => Scale {
+                low,
+                high: if high > low { high } else { low + 1.0 },
+            },
+        }
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.low..self.high
+    }
+}

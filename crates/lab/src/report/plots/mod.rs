@@ -1,0 +1,153 @@
+//! Plots as SVG that takes its colours from the page.
+//!
+//! plotters draws with a few marker colours, which are then replaced by CSS variables, so that
+//! one picture is right in light, in dark and on paper.
+
+mod bars;
+mod lines;
+
+pub use bars::{Bars, Group};
+pub use lines::{Axis, Lines, Series};
+
+use plotters::backend::SVGBackend;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::ReportError;
+
+/// Colours that the page gives to series; more series than that repeat them.
+pub const SERIES_COLOURS: usize = 8;
+
+const INK: RGBColor = RGBColor(1, 2, 3);
+const GRID: RGBColor = RGBColor(1, 2, 4);
+/// In plotters' points, of which the library makes about 12 pixels.
+const TEXT_SIZE: i32 = 15;
+
+/// The marker colour that stands for the page's `--series-<index>`.
+fn colour(index: usize) -> RGBColor {
+    RGBColor(2, 2, (index % SERIES_COLOURS) as u8)
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Draws with `draw` on a canvas of `size` and returns an `<svg>` element for a page.
+fn svg(
+    size: (u32, u32),
+    alternative: &str,
+    draw: impl FnOnce(&Area) -> Result<(), ReportError>,
+) -> Result<String, ReportError> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        draw(&area)?;
+        area.present().map_err(failed)?;
+    }
+    let body = text
+        .find("<svg")
+        .and_then(|at| text[at..].find('>').map(|end| &text[at + end + 1..]));
+    let mut themed = body
+        .unwrap_or("")
+        .replace("\"#010203\"", "\"var(--ink)\"")
+        .replace("\"#010204\"", "\"var(--grid)\"");
+    for index in 0..SERIES_COLOURS {
+        themed = themed.replace(
+            &format!("\"#02020{index}\""),
+            &format!("\"var(--series-{index})\""),
+        );
+    }
+    // Fonts come from the page, and `opacity="1"` is what it is anyway.
+    themed = themed
+        .replace(" opacity=\"1\"", "")
+        .replace(" font-family=\"sans-serif\"", "");
+    let (width, height) = size;
+    let label = super::html::escape(alternative);
+    Ok(format!(
+        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">{themed}"
+    ))
+}
+
+fn failed(error: impl std::fmt::Display) -> ReportError {
+    ReportError::Plot(error.to_string())
+}
+
+fn write(
+    area: &Area,
+    text: &str,
+    at: (i32, i32),
+    horizontal: HPos,
+    vertical: VPos,
+) -> Result<(), ReportError> {
+    let style = ("sans-serif", TEXT_SIZE)
+        .into_font()
+        .color(&INK)
+        .pos(Pos::new(horizontal, vertical));
+    area.draw_text(text, &style, at).map_err(failed)
+}
+
+fn grid_line(area: &Area, from: (i32, i32), to: (i32, i32)) -> Result<(), ReportError> {
+    area.draw(&PathElement::new(vec![from, to], GRID))
+        .map_err(failed)
+}
+
+/// Round values from zero to `largest` or past it, about five of them; `largest` may stand out
+/// by a fiftieth of a step.
+fn linear_ticks(largest: f64) -> Vec<f64> {
+    if !(largest > 0.0 && largest.is_finite()) {
+        return vec![0.0, 1.0];
+    }
+    let rough = largest / 4.0;
+    let magnitude = 10_f64.powf(rough.log10().floor());
+    let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let step = factors
+        .iter()
+        .map(|f| f * magnitude)
+        .find(|step| *step >= rough * 0.999)
+        .unwrap_or(rough);
+    let count = (largest / step - 0.02).ceil() as usize;
+    (0..=count.max(1))
+        .map(|index| index as f64 * step)
+        .collect()
+}
+
+/// Values 1, 2 and 5 of each decade (1 only when there are many) around `least..=largest`.
+fn decade_ticks(least: f64, largest: f64) -> Vec<f64> {
+    let (low, high) = (
+        least.log10().floor() as i32,
+        largest.log10().ceil().max(least.log10().floor() + 1.0) as i32,
+    );
+    let factors: &[f64] = if high - low <= 3 {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
+    };
+    let all = (low..=high).flat_map(|decade| factors.iter().map(move |f| f * 10_f64.powi(decade)));
+    let mut ticks: Vec<f64> = all.collect();
+    let from = ticks.iter().rposition(|tick| *tick <= least).unwrap_or(0);
+    let to = ticks
+        .iter()
+        .position(|tick| *tick >= largest)
+        .unwrap_or(ticks.len() - 1);
+    ticks.truncate(to.max(from + 1) + 1);
+    ticks.split_off(from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_ticks_cover_the_values_in_round_steps() {
+        assert_eq!(linear_ticks(200.0), [0.0, 50.0, 100.0, 150.0, 200.0]);
+        assert_eq!(linear_ticks(0.9).last(), Some(&1.0));
+        assert_eq!(linear_ticks(0.0), [0.0, 1.0]);
+        assert_eq!(linear_ticks(f64::NAN), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn decade_ticks_cover_the_values() {
+        assert_eq!(decade_ticks(3.0, 40.0), [2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(decade_ticks(1.5, 900_000.0).len(), 7);
+        assert_eq!(decade_ticks(5.0, 5.0), [5.0, 10.0]);
+    }
+}

@@ -1,0 +1,85 @@
+//! The table that a run prints: one row per point, units in the second line.
+
+use super::columns::{Metric, measured};
+use super::csv::plain;
+use super::number::decimals;
+use super::{Report, shape};
+
+/// The table, with the parameters that vary and the metrics that say most; ends with a newline.
+pub fn table(report: &Report) -> String {
+    let mut columns = vec![Column::text(
+        "variant",
+        report.points.iter().map(|p| p.variant.clone()),
+    )];
+    for key in shape::varying_keys(report) {
+        let cells = report
+            .points
+            .iter()
+            .map(|point| point.params.get(key).map_or("-".into(), plain));
+        columns.push(Column {
+            left: false,
+            ..Column::text(key, cells)
+        });
+    }
+    let metrics = measured(report.points.iter().map(|point| &point.metrics));
+    columns.extend(
+        metrics
+            .into_iter()
+            .filter_map(|metric| Some(Column::of(report, metric, metric.brief?))),
+    );
+    let mut table = String::new();
+    for row in 0..report.points.len() + 2 {
+        let cells: Vec<String> = columns.iter().map(|column| column.padded(row)).collect();
+        table.push_str(cells.join("  ").trim_end());
+        table.push('\n');
+    }
+    table
+}
+
+/// Head, unit, then one cell per point.
+struct Column {
+    left: bool,
+    cells: Vec<String>,
+}
+
+impl Column {
+    fn text(head: &str, cells: impl Iterator<Item = String>) -> Column {
+        Column {
+            left: true,
+            cells: [head.to_string(), String::new()]
+                .into_iter()
+                .chain(cells)
+                .collect(),
+        }
+    }
+
+    fn of(report: &Report, metric: &Metric, head: &str) -> Column {
+        let value = |index: usize| {
+            (metric.get)(&report.points[index].metrics).map(|v| metric.unit.shown(v))
+        };
+        let count = report.points.len();
+        let places = decimals((0..count).filter_map(value));
+        let cells =
+            (0..count).map(|index| value(index).map_or("-".into(), |v| format!("{v:.places$}")));
+        let head = [head.to_string(), metric.unit.name().to_string()];
+        Column {
+            left: false,
+            cells: head.into_iter().chain(cells).collect(),
+        }
+    }
+
+    fn padded(&self, row: usize) -> String {
+        let width = self
+            .cells
+            .iter()
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0);
+        let cell = &self.cells[row];
+        if self.left {
+            format!("{cell:<width$}")
+        } else {
+            format!("{cell:>width$}")
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Tests of the report as a whole; `golden/` holds what the texts must be.
+
+use serde_json::{Value, json};
+
+use super::columns::{METRICS, NO_DROP};
+use super::{
+    Report, ReportError, fake, findings, from_json, table, to_csv, to_html, to_json, write_all,
+};
+
+fn all() -> Vec<(&'static str, Report)> {
+    vec![
+        ("single", fake::single()),
+        ("variants", fake::two_variants()),
+        (
+            "sweep",
+            fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)]),
+        ),
+        ("sweep-one", fake::sweep(&[("priv_ring", 1.8)])),
+        ("two-keys", fake::two_keys()),
+        ("empty", Report::default()),
+    ]
+}
+
+/// Compares with a golden file; `UPDATE_GOLDEN=1` writes it instead.
+#[track_caller]
+fn golden(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/report/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        text == expected,
+        "{name} changed; if that is meant, run with UPDATE_GOLDEN=1\n{text}"
+    );
+}
+
+#[test]
+fn json_is_as_it_was() {
+    golden("variants.json", &to_json(&fake::two_variants()));
+}
+
+#[test]
+fn csv_is_as_it_was() {
+    golden("variants.csv", &to_csv(&fake::two_variants()));
+}
+
+#[test]
+fn table_is_as_it_was() {
+    golden("variants.txt", &table(&fake::two_variants()));
+    golden(
+        "sweep.txt",
+        &table(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
+    );
+}
+
+#[test]
+fn findings_are_as_they_were() {
+    let text = |report: &Report| findings(report).join("\n") + "\n";
+    golden("variants-findings.txt", &text(&fake::two_variants()));
+    golden(
+        "sweep-findings.txt",
+        &text(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
+    );
+    golden("single-findings.txt", &text(&fake::single()));
+}
+
+#[test]
+fn json_has_the_keys_of_the_schema_and_no_others() {
+    let json: Value = serde_json::from_str(&to_json(&fake::single())).unwrap();
+    let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+    let schema = [
+        "scenario",
+        "seed",
+        "version",
+        "machine",
+        "wall_seconds",
+        "simulated_seconds",
+        "points",
+    ];
+    assert_eq!(keys, schema);
+    let keys: Vec<&String> = json["points"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["variant", "params", "metrics"]);
+}
+
+#[test]
+fn json_reads_back() {
+    let written = fake::single();
+    let read = from_json(&to_json(&written)).unwrap();
+    assert_eq!(to_json(&read), to_json(&written));
+    let error = from_json("{\"scenario\": 3}").unwrap_err();
+    assert!(
+        matches!(error, ReportError::Json(_)) && error.to_string().contains("line 1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_page_can_be_made_of_what_was_read_back() {
+    for (name, report) in all() {
+        let page = to_html(&from_json(&to_json(&report)).unwrap()).unwrap();
+        assert!(page.ends_with("</html>\n"), "{name}");
+    }
+}
+
+#[test]
+fn what_a_ground_cannot_know_is_absent() {
+    let mut report = fake::two_variants();
+    for point in &mut report.points {
+        point.metrics.ddio_hit_rate = None;
+        point.metrics.latency_us = None;
+        point.metrics.cycles_per_packet = None;
+    }
+    assert!(!to_json(&report).contains("ddio_hit_rate"));
+    assert!(!table(&report).contains("DDIO") && !table(&report).contains("cycles"));
+    let page = to_html(&report).unwrap();
+    assert!(!page.contains("title=\"ddio_hit_rate\"") && !page.contains("Where the cycles go"));
+}
+
+/// Leaves of a JSON value, as `map.part`.
+fn leaves(prefix: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .for_each(|(key, value)| leaves(&format!("{prefix}.{key}"), value, found)),
+        _ => found.push(prefix.trim_start_matches('.').into()),
+    }
+}
+
+#[test]
+fn every_metric_is_in_the_columns_the_csv_and_the_page() {
+    let mut report = fake::two_variants();
+    report.points[0].metrics.no_drop_gbps = Some(91.5);
+    let mut keys = Vec::new();
+    leaves(
+        "",
+        &serde_json::to_value(&report.points[0].metrics).unwrap(),
+        &mut keys,
+    );
+    let page = to_html(&report).unwrap();
+    let csv = to_csv(&report);
+    let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    assert!(keys.len() > METRICS.len(), "{keys:?}");
+    for key in keys {
+        assert!(
+            page.contains(&format!("title=\"{key}\"")),
+            "{key} is not on the page"
+        );
+        assert!(head.contains(&key.as_str()), "{key} is not in the table");
+    }
+    assert!(head.contains(&NO_DROP.key));
+}
+
+#[test]
+fn all_text_is_escaped() {
+    let evil = "<script>alert('x')</script>&\"";
+    let mut report = fake::two_variants();
+    for text in [
+        &mut report.scenario,
+        &mut report.title,
+        &mut report.description,
+        &mut report.version,
+        &mut report.machine,
+    ] {
+        *text = evil.into();
+    }
+    for row in &mut report.machine_rows {
+        (row.key, row.unit, row.value, row.source, row.fitted) = (
+            evil.into(),
+            evil.into(),
+            evil.into(),
+            evil.into(),
+            Some(evil.into()),
+        );
+    }
+    for row in &mut report.settings_rows {
+        (row.key, row.unit, row.value) = (evil.into(), evil.into(), evil.into());
+    }
+    for (index, point) in report.points.iter_mut().enumerate() {
+        point.variant = evil.into();
+        point
+            .params
+            .insert(evil.into(), json!(format!("{evil}{index}")));
+        point.metrics.drops.insert(evil.into(), 7);
+    }
+    let page = to_html(&report).unwrap();
+    assert!(!page.contains("<script") && !page.contains("alert('"));
+    assert!(page.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn the_page_fetches_nothing() {
+    for (name, report) in all() {
+        let page = to_html(&report).unwrap();
+        for needle in [
+            "http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link",
+        ] {
+            assert!(!page.contains(needle), "{name} has {needle}");
+        }
+    }
+}
+
+#[test]
+fn plots_take_their_colours_from_the_page() {
+    for (name, report) in all() {
+        let page = to_html(&report).unwrap();
+        let plots = page
+            .split("<svg")
+            .skip(1)
+            .map(|rest| rest.split("</svg>").next().unwrap());
+        for plot in plots {
+            assert!(!plot.contains("=\"#"), "{name}: {plot}");
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_none_do_not_stop_the_page() {
+    let mut report = fake::sweep(&[("priv_ring", 1.8)]);
+    for (index, value) in [f64::NAN, f64::INFINITY, -1.0, 0.0].into_iter().enumerate() {
+        report.points[index].metrics.throughput_gbps = value;
+        report.points[index].metrics.memory_gb_per_s = Some(value);
+    }
+    let latency = report.points[0].metrics.latency_us.as_mut().unwrap();
+    latency.curve = vec![(50.0, 0.0), (99.0, f64::NAN)];
+    to_html(&report).unwrap();
+    table(&report);
+    to_csv(&report);
+}
+
+#[test]
+fn the_same_report_gives_the_same_bytes() {
+    for (name, report) in all() {
+        assert_eq!(
+            to_html(&report).unwrap(),
+            to_html(&report.clone()).unwrap(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn files_are_written_whole_and_failures_name_the_path() {
+    let folder = std::env::temp_dir().join(format!("nicforge-report-{}", std::process::id()));
+    let paths = write_all(&fake::single(), &folder.join("deep")).unwrap();
+    let names: Vec<_> = paths
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(names, ["report.json", "points.csv", "report.html"]);
+    assert_eq!(std::fs::read_dir(folder.join("deep")).unwrap().count(), 3);
+    assert_eq!(
+        std::fs::read_to_string(&paths[0]).unwrap(),
+        to_json(&fake::single())
+    );
+    let error = write_all(&fake::single(), &paths[0]).unwrap_err();
+    assert!(
+        error.to_string().contains("report.json") && error.to_string().contains("--out"),
+        "{error}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Writes the pages into the folder `NICFORGE_PAGES`, to be looked at in a browser.
+#[test]
+#[ignore = "for looking at: NICFORGE_PAGES=<folder> cargo test -p nicforge-lab pages -- --ignored"]
+fn pages() {
+    let folder =
+        std::path::PathBuf::from(std::env::var_os("NICFORGE_PAGES").expect("set NICFORGE_PAGES"));
+    for (name, report) in all() {
+        write_all(&report, &folder.join(name)).unwrap();
+    }
+}
