@@ -13,5 +13,6 @@ pub mod checksum;
 pub mod headers;
 mod parse;
 pub mod rss;
+pub mod traffic;
 
 pub use parse::{Fragment, FrameError, FrameSummary, IpAddresses, parse_frame, parse_headers};

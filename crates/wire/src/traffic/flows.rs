@@ -1,0 +1,288 @@
+//! Which flow a frame belongs to, and what a flow looks like.
+
+use std::net::Ipv4Addr;
+
+use rand_core::RngCore;
+use rand_pcg::Pcg64;
+
+use super::TrafficError;
+use super::random::{below, nth};
+use super::zipf::Zipf;
+
+/// Addresses and ports of a UDP flow over IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowTuple {
+    /// Source address.
+    pub source: Ipv4Addr,
+    /// Destination address.
+    pub destination: Ipv4Addr,
+    /// Source port, 1024 or above.
+    pub source_port: u16,
+    /// Destination port, 1024 or above.
+    pub destination_port: u16,
+}
+
+/// All flows of a source: flow i is a pure function of the seed and i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSpace {
+    seed: u64,
+    count: u64,
+}
+
+impl FlowSpace {
+    /// `count` flows; at least 1.
+    pub fn new(seed: u64, count: u64) -> Result<FlowSpace, TrafficError> {
+        if count == 0 {
+            return Err(TrafficError::NoFlows);
+        }
+        Ok(FlowSpace { seed, count })
+    }
+
+    /// How many flows there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Addresses and ports of flow `index`: random-looking, unicast, and for any likely number of
+    /// flows all different (they are drawn from about 2^94).
+    pub fn tuple(&self, index: u64) -> FlowTuple {
+        let addresses = nth(self.seed, index.wrapping_mul(2));
+        let ports = nth(self.seed, index.wrapping_mul(2).wrapping_add(1));
+        FlowTuple {
+            source: unicast((addresses >> 32) as u32),
+            destination: unicast(addresses as u32),
+            source_port: high_port(ports as u16),
+            destination_port: high_port((ports >> 16) as u16),
+        }
+    }
+}
+
+/// An address with a first byte of 1 to 223 but not 127, and a last byte of 1 to 254: neither
+/// multicast nor loopback, and no network's or broadcast address.
+fn unicast(bits: u32) -> Ipv4Addr {
+    let [first, second, third, last] = bits.to_be_bytes();
+    let first = scale(first, 222) + 1;
+    let first = if first >= 127 { first + 1 } else { first };
+    Ipv4Addr::new(first, second, third, scale(last, 254) + 1)
+}
+
+/// A byte spread over 0..`bound`.
+fn scale(byte: u8, bound: u16) -> u8 {
+    (u16::from(byte) * bound / 256) as u8
+}
+
+fn high_port(bits: u16) -> u16 {
+    ((u32::from(bits) * (65_536 - 1_024)) >> 16) as u16 + 1_024
+}
+
+/// Which flow each frame belongs to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FlowChoice {
+    /// All equally likely.
+    Uniform,
+    /// Flow i (from 0) with probability proportional to (i + 1)^-s.
+    Zipf {
+        /// The exponent.
+        s: f64,
+    },
+    /// Flow 0 always.
+    Single,
+    /// One after the other.
+    RoundRobin,
+}
+
+/// A share of packets for some of the flows, such as those that RSS sends to one queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Share of packets that belong to target flows, 0 to 1; these are equally likely.
+    share: f64,
+    /// Size of the target's frames in bytes, when not as all others.
+    pub(super) frame_bytes: Option<u32>,
+    flows: Vec<u64>,
+    /// One bit per flow.
+    is_target: Vec<u64>,
+}
+
+impl Target {
+    /// `share` of the packets go to flows for which `is_target` says so, the rest to the others.
+    /// With `frame_bytes`, the target's frames have this size.
+    pub fn new(
+        space: &FlowSpace,
+        share: f64,
+        frame_bytes: Option<u32>,
+        mut is_target: impl FnMut(&FlowTuple) -> bool,
+    ) -> Result<Target, TrafficError> {
+        if !(0.0..=1.0).contains(&share) {
+            return Err(TrafficError::Share(share));
+        }
+        let mut bits = vec![0u64; space.count.div_ceil(64) as usize];
+        let flows: Vec<u64> = (0..space.count)
+            .filter(|&flow| is_target(&space.tuple(flow)))
+            .collect();
+        for flow in &flows {
+            bits[(flow / 64) as usize] |= 1 << (flow % 64);
+        }
+        let all = flows.len() as u64 == space.count;
+        if (share > 0.0 && flows.is_empty()) || (share < 1.0 && all) {
+            return Err(TrafficError::TargetFlows);
+        }
+        Ok(Target {
+            share,
+            frame_bytes,
+            flows,
+            is_target: bits,
+        })
+    }
+
+    fn contains(&self, flow: u64) -> bool {
+        self.is_target[(flow / 64) as usize] >> (flow % 64) & 1 == 1
+    }
+}
+
+/// Draws flows.
+#[derive(Clone, Debug)]
+pub(super) struct FlowPicker {
+    count: u64,
+    choice: FlowChoice,
+    zipf: Zipf,
+    next: u64,
+    target: Option<Target>,
+    random: Pcg64,
+}
+
+/// A drawn flow.
+pub(super) struct Picked {
+    pub(super) flow: u64,
+    pub(super) is_target: bool,
+}
+
+impl FlowPicker {
+    pub(super) fn new(
+        space: &FlowSpace,
+        choice: FlowChoice,
+        target: Option<Target>,
+        random: Pcg64,
+    ) -> Result<FlowPicker, TrafficError> {
+        let exponent = match choice {
+            FlowChoice::Zipf { s } if !(s >= 0.0 && s.is_finite()) => {
+                return Err(TrafficError::ZipfExponent(s));
+            }
+            FlowChoice::Zipf { s } => s,
+            FlowChoice::Single if target.is_some() => return Err(TrafficError::TargetFlows),
+            _ => 0.0,
+        };
+        let fits = |target: &Target| target.is_target.len() as u64 == space.count.div_ceil(64);
+        if !target.as_ref().is_none_or(fits) {
+            return Err(TrafficError::TargetFlows);
+        }
+        Ok(FlowPicker {
+            count: space.count,
+            choice,
+            zipf: Zipf::new(space.count, exponent),
+            next: 0,
+            target,
+            random,
+        })
+    }
+
+    pub(super) fn draw(&mut self) -> Picked {
+        let Some(target) = &self.target else {
+            let flow = self.draw_any();
+            return Picked {
+                flow,
+                is_target: false,
+            };
+        };
+        let coin = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        if coin < target.share {
+            let index = below(&mut self.random, target.flows.len() as u64);
+            let flow = target.flows[index as usize];
+            return Picked {
+                flow,
+                is_target: true,
+            };
+        }
+        let mut flow = self.draw_any();
+        // Draw again a few times, which keeps the others' distribution; then take the next other.
+        for _ in 0..64 {
+            if !self.is_target(flow) {
+                break;
+            }
+            flow = self.draw_any();
+        }
+        while self.is_target(flow) {
+            flow = (flow + 1) % self.count;
+        }
+        Picked {
+            flow,
+            is_target: false,
+        }
+    }
+
+    fn is_target(&self, flow: u64) -> bool {
+        self.target
+            .as_ref()
+            .is_some_and(|target| target.contains(flow))
+    }
+
+    fn draw_any(&mut self) -> u64 {
+        match self.choice {
+            FlowChoice::Uniform => below(&mut self.random, self.count),
+            FlowChoice::Zipf { .. } => self.zipf.draw(&mut self.random),
+            FlowChoice::Single => 0,
+            FlowChoice::RoundRobin => {
+                let flow = self.next;
+                self.next = if flow + 1 == self.count { 0 } else { flow + 1 };
+                flow
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::random::generator;
+    use super::*;
+
+    #[test]
+    fn flows_are_different_and_unicast() {
+        let space = FlowSpace::new(42, 100_000).unwrap();
+        let tuples: BTreeSet<FlowTuple> = (0..space.count()).map(|i| space.tuple(i)).collect();
+        assert_eq!(tuples.len(), 100_000);
+        for tuple in tuples {
+            for address in [tuple.source, tuple.destination] {
+                assert!(!address.is_multicast() && !address.is_loopback());
+                assert!((1..=223).contains(&address.octets()[0]));
+                assert!((1..=254).contains(&address.octets()[3]));
+            }
+            assert!(tuple.source_port >= 1024 && tuple.destination_port >= 1024);
+        }
+        assert_eq!(space.tuple(7), FlowSpace::new(42, 8).unwrap().tuple(7));
+    }
+
+    #[test]
+    fn a_target_gets_its_share_and_nothing_more() {
+        let space = FlowSpace::new(1, 1000).unwrap();
+        let is_target = |tuple: &FlowTuple| tuple.source_port.is_multiple_of(16);
+        for choice in [FlowChoice::Uniform, FlowChoice::RoundRobin] {
+            let target = Target::new(&space, 0.25, None, is_target).unwrap();
+            let random = generator(1, 1);
+            let mut picker = FlowPicker::new(&space, choice, Some(target), random).unwrap();
+            let hits = (0..40_000)
+                .filter(|_| is_target(&space.tuple(picker.draw().flow)))
+                .count();
+            assert!((9_700..10_300).contains(&hits), "{hits}");
+        }
+    }
+
+    #[test]
+    fn a_target_without_flows_is_refused() {
+        let space = FlowSpace::new(1, 10).unwrap();
+        assert!(Target::new(&space, 0.1, None, |_| false).is_err());
+        assert!(Target::new(&space, 0.1, None, |_| true).is_err());
+        assert!(Target::new(&space, 1.1, None, |_| true).is_err());
+        assert!(FlowSpace::new(1, 0).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Traffic sources: frames, and the times at which their first bits arrive at a port.
+//!
+//! A source is one of two: [`Synthetic`], which composes an arrival model ([`ArrivalModel`]), a
+//! size model ([`SizeModel`]) and a choice of flows ([`FlowChoice`], [`Target`]); or [`Replay`] of
+//! a capture. Both keep to the line: a frame never begins before the one before, with preamble,
+//! FCS and gap, is over. Rates are Gbit/s of frame bytes without those. The same seed gives the
+//! same frames at the same picoseconds on every machine: logarithms and exponentials are libm's.
+
+mod alias;
+mod arrival;
+mod flows;
+mod line;
+mod random;
+mod replay;
+mod sizes;
+mod synthetic;
+mod template;
+mod zipf;
+
+use nicforge_units::Time;
+use thiserror::Error;
+
+pub use arrival::ArrivalModel;
+pub use flows::{FlowChoice, FlowSpace, FlowTuple, Target};
+pub use line::Line;
+pub use replay::{REPLAY_BYTES_MAX, Replay, ReplayCounts, ReplayTiming};
+pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, SizeModel};
+pub use synthetic::{Synthetic, SyntheticConfig};
+
+use crate::capture::CaptureError;
+
+/// A frame that arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// When its first bit arrives at the port.
+    pub time: Time,
+    /// The frame, without FCS.
+    pub bytes: &'a [u8],
+    /// Number of its flow ([`FlowSpace::tuple`]); absent in replayed captures.
+    pub flow: Option<u64>,
+}
+
+/// Why a traffic source cannot be made.
+#[derive(Debug, Error)]
+pub enum TrafficError {
+    /// A rate of zero never sends.
+    #[error("the rate must be above 0 bit/s")]
+    ZeroRate,
+    /// Bursts or ping-pong of no frames.
+    #[error("{0} must be at least 1")]
+    ZeroFrames(&'static str),
+    /// A frame size that Ethernet does not have.
+    #[error("a frame of {0} bytes is outside {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} (without FCS)")]
+    FrameSize(u32),
+    /// A size table without sizes, or with weights that cannot be shares.
+    #[error("a size table needs at least one size, and weights that are above 0 and finite")]
+    SizeWeights,
+    /// A line of a size table that is not two numbers.
+    #[error("line {line}: {text:?} is not `bytes weight`")]
+    SizeLine {
+        /// Line, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+    /// No flows.
+    #[error("there must be at least 1 flow")]
+    NoFlows,
+    /// A share outside 0 to 1.
+    #[error("a share must be between 0 and 1, not {0}")]
+    Share(f64),
+    /// A Zipf exponent that is negative or not a number.
+    #[error("the Zipf exponent must be at least 0 and finite, not {0}")]
+    ZipfExponent(f64),
+    /// Flows for one of the two sides of a target share are missing.
+    #[error("a target share needs flows that map to the target and flows that do not")]
+    TargetFlows,
+    /// A capture that cannot be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A capture without a frame that could be sent.
+    #[error("the capture has no frame that could be replayed")]
+    EmptyCapture,
+    /// A capture that does not fit into memory.
+    #[error("the capture holds more than {REPLAY_BYTES_MAX} bytes of frames")]
+    CaptureTooLarge,
+}
+
+/// Where traffic comes from.
+#[derive(Clone, Debug)]
+pub enum TrafficSource {
+    /// Made-up frames.
+    Synthetic(Box<Synthetic>),
+    /// A capture.
+    Replay(Box<Replay>),
+}
+
+impl TrafficSource {
+    /// When the next frame arrives; `Time::NEVER` while a ping-pong source waits for one to come
+    /// back, and at the end of a replay.
+    pub fn next_time(&self) -> Time {
+        match self {
+            TrafficSource::Synthetic(source) => source.next_time(),
+            TrafficSource::Replay(source) => source.next_time(),
+        }
+    }
+
+    /// The next frame, or `None` when [`TrafficSource::next_time`] is never.
+    #[allow(clippy::should_implement_trait)] // The frame borrows the source.
+    pub fn next(&mut self) -> Option<Arrival<'_>> {
+        match self {
+            TrafficSource::Synthetic(source) => source.next(),
+            TrafficSource::Replay(source) => source.next(),
+        }
+    }
+
+    /// Tells that a frame came back, or was dropped, at `at`: a ping-pong source then sends the
+    /// next one. Others do not care.
+    pub fn returned(&mut self, at: Time) {
+        if let TrafficSource::Synthetic(source) = self {
+            source.returned(at);
+        }
+    }
+}

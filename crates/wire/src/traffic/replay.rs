@@ -1,0 +1,191 @@
+//! Replay of a capture: as recorded, scaled to a rate, or evenly paced; once or several times.
+
+use nicforge_units::{BitRate, Bytes, Time};
+
+use super::line::Line;
+use super::sizes::FRAME_BYTES_MAX;
+use super::{Arrival, TrafficError};
+use crate::capture::{CaptureReader, SkipCounts};
+
+/// Most bytes of frames that are kept in memory.
+pub const REPLAY_BYTES_MAX: usize = 512 << 20;
+
+/// When the frames of a capture are sent. The line's rate limits all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayTiming {
+    /// As recorded.
+    Recorded,
+    /// Recorded gaps, stretched or shrunk so that the mean is this rate of frame bytes. Evenly
+    /// paced when the capture has no duration.
+    Scaled(BitRate),
+    /// Evenly paced at this rate of frame bytes; recorded times do not count.
+    Paced(BitRate),
+}
+
+/// What was dropped or mended while a capture was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayCounts {
+    /// What the reader counted.
+    pub reader: SkipCounts,
+    /// Dropped: frames longer than any port takes (captured before segmentation).
+    pub over_long: u64,
+    /// Sent with zeros for the bytes that the capture lacks.
+    pub padded: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    time: Time,
+    start: u32,
+    len: u32,
+}
+
+/// A source that replays a capture.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    bytes: Vec<u8>,
+    frames: Vec<Frame>,
+    counts: ReplayCounts,
+    line: Line,
+    loops_left: u32,
+    /// Length of one loop.
+    period: Time,
+    loop_start: Time,
+    next: usize,
+    line_free: Time,
+}
+
+impl Replay {
+    /// Loads a capture to be sent `loops` times on `line`.
+    pub fn load(
+        mut reader: CaptureReader<'_>,
+        line: Line,
+        timing: ReplayTiming,
+        loops: u32,
+    ) -> Result<Replay, TrafficError> {
+        let rate_is_zero = match timing {
+            ReplayTiming::Recorded => false,
+            ReplayTiming::Scaled(rate) | ReplayTiming::Paced(rate) => {
+                rate.as_bits_per_second() == 0
+            }
+        };
+        if rate_is_zero || line.rate.as_bits_per_second() == 0 {
+            return Err(TrafficError::ZeroRate);
+        }
+        let (mut bytes, mut frames) = (Vec::new(), Vec::new());
+        let mut counts = ReplayCounts::default();
+        while let Some(record) = reader.next_record()? {
+            if record.original_len > FRAME_BYTES_MAX {
+                counts.over_long += 1;
+                continue;
+            }
+            let start = bytes.len();
+            if start + record.original_len as usize > REPLAY_BYTES_MAX {
+                return Err(TrafficError::CaptureTooLarge);
+            }
+            bytes.extend_from_slice(record.bytes);
+            counts.padded += u64::from(record.bytes.len() < record.original_len as usize);
+            bytes.resize(start + record.original_len as usize, 0);
+            frames.push(Frame {
+                time: record.time,
+                start: start as u32,
+                len: record.original_len,
+            });
+        }
+        counts.reader = reader.counts();
+        if frames.is_empty() {
+            return Err(TrafficError::EmptyCapture);
+        }
+        let period = set_times(&mut frames, timing);
+        Ok(Replay {
+            bytes,
+            frames,
+            counts,
+            line,
+            loops_left: loops,
+            period,
+            loop_start: Time::ZERO,
+            next: 0,
+            line_free: Time::ZERO,
+        })
+    }
+
+    /// What was dropped or mended while loading.
+    pub fn counts(&self) -> ReplayCounts {
+        self.counts
+    }
+
+    /// Frames of one loop.
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub(super) fn next_time(&self) -> Time {
+        match self.frames.get(self.next) {
+            Some(frame) if self.loops_left > 0 => {
+                (self.loop_start + frame.time).max(self.line_free)
+            }
+            _ => Time::NEVER,
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Arrival<'_>> {
+        let time = self.next_time();
+        let frame = *self.frames.get(self.next)?;
+        if time == Time::NEVER {
+            return None;
+        }
+        self.line_free = time + self.line.time_for(frame.len);
+        self.next += 1;
+        if self.next == self.frames.len() {
+            self.next = 0;
+            self.loops_left -= 1;
+            self.loop_start += self.period;
+        }
+        let start = frame.start as usize;
+        Some(Arrival {
+            time,
+            bytes: &self.bytes[start..start + frame.len as usize],
+            flow: None,
+        })
+    }
+}
+
+/// Sets the frames' times, the first at zero; gives the length of one loop: the last frame's time
+/// and one mean gap.
+fn set_times(frames: &mut [Frame], timing: ReplayTiming) -> Time {
+    let first = frames[0].time;
+    for frame in frames.iter_mut() {
+        frame.time = frame.time.saturating_sub(first);
+    }
+    let gaps = (frames.len() - 1).max(1) as u64;
+    let duration = frames[frames.len() - 1].time;
+    let recorded = duration + Time::from_ps(duration.as_ps() / gaps);
+    let total: u64 = frames.iter().map(|frame| u64::from(frame.len)).sum();
+    match timing {
+        ReplayTiming::Recorded => recorded,
+        ReplayTiming::Scaled(rate) if duration > Time::ZERO => {
+            let wanted = time_at(rate, total);
+            let factor = wanted.as_ps() as f64 / recorded.as_ps() as f64;
+            for frame in frames.iter_mut() {
+                frame.time = Time::from_ps((frame.time.as_ps() as f64 * factor) as u64);
+            }
+            wanted
+        }
+        ReplayTiming::Scaled(rate) | ReplayTiming::Paced(rate) => {
+            let mut before = 0;
+            for frame in frames.iter_mut() {
+                frame.time = time_at(rate, before);
+                before += u64::from(frame.len);
+            }
+            time_at(rate, total)
+        }
+    }
+}
+
+/// How long `bytes` take at `rate`; `BitRate::time_for` is exact up to 2 MB only.
+fn time_at(rate: BitRate, bytes: u64) -> Time {
+    const MEGABYTE: u64 = 1_000_000;
+    let whole = rate.time_for(Bytes(MEGABYTE)) * (bytes / MEGABYTE);
+    whole + rate.time_for(Bytes(bytes % MEGABYTE))
+}

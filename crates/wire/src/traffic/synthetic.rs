@@ -1,0 +1,123 @@
+//! Made-up traffic: complete, valid Ethernet, IPv4 and UDP frames.
+
+use nicforge_units::Time;
+use rand_pcg::Pcg64;
+
+use super::arrival::{ArrivalModel, Clock};
+use super::flows::{FlowChoice, FlowPicker, FlowSpace, Target};
+use super::line::Line;
+use super::random::generator;
+use super::sizes::{SizeModel, SizePicker, check_size};
+use super::template::Template;
+use super::{Arrival, TrafficError};
+use crate::headers::MacAddress;
+
+/// What made-up traffic is to look like.
+#[derive(Clone, Debug)]
+pub struct SyntheticConfig {
+    /// Seed of all draws but the flows' tuples, which have their own in `flows`.
+    pub seed: u64,
+    /// The line that it comes in on.
+    pub line: Line,
+    /// When frames arrive.
+    pub arrival: ArrivalModel,
+    /// How long they are.
+    pub sizes: SizeModel,
+    /// The flows that there are.
+    pub flows: FlowSpace,
+    /// Which flow each frame belongs to.
+    pub choice: FlowChoice,
+    /// A share of packets for some of the flows.
+    pub target: Option<Target>,
+    /// Source address of all frames.
+    pub source: MacAddress,
+    /// Destination address of all frames.
+    pub destination: MacAddress,
+}
+
+/// A source of made-up traffic. One template per size is patched in place, so that a frame costs
+/// the same whatever its length.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    clock: Clock,
+    sizes: SizePicker,
+    size_random: Pcg64,
+    flows: FlowSpace,
+    picker: FlowPicker,
+    /// By index of the size; last the target's own, when it has one.
+    templates: Vec<Template>,
+    target_template: Option<usize>,
+    sequence: u64,
+}
+
+impl Synthetic {
+    /// A source, or what is wrong with its configuration.
+    pub fn new(config: SyntheticConfig) -> Result<Synthetic, TrafficError> {
+        let sizes = SizePicker::new(&config.sizes)?;
+        let mut all_sizes = sizes.sizes().to_vec();
+        let target_bytes = config.target.as_ref().and_then(|target| target.frame_bytes);
+        let mut target_template = None;
+        if let Some(bytes) = target_bytes {
+            check_size(bytes)?;
+            target_template = Some(all_sizes.len());
+            all_sizes.push(bytes);
+        }
+        let template = |bytes: u32| {
+            Template::new(bytes, config.source, config.destination)
+                .map_err(|_| TrafficError::FrameSize(bytes))
+        };
+        let templates = all_sizes
+            .into_iter()
+            .map(template)
+            .collect::<Result<_, _>>()?;
+        Ok(Synthetic {
+            clock: Clock::new(config.arrival, config.line, generator(config.seed, 0))?,
+            sizes,
+            size_random: generator(config.seed, 1),
+            flows: config.flows,
+            picker: FlowPicker::new(
+                &config.flows,
+                config.choice,
+                config.target,
+                generator(config.seed, 2),
+            )?,
+            templates,
+            target_template,
+            sequence: 0,
+        })
+    }
+
+    /// The flows that there are.
+    pub fn flows(&self) -> &FlowSpace {
+        &self.flows
+    }
+
+    pub(super) fn next_time(&self) -> Time {
+        self.clock.next_time()
+    }
+
+    pub(super) fn next(&mut self) -> Option<Arrival<'_>> {
+        let time = self.clock.next_time();
+        if time == Time::NEVER {
+            return None;
+        }
+        let picked = self.picker.draw();
+        let index = match self.target_template {
+            Some(index) if picked.is_target => index,
+            _ => self.sizes.draw(&mut self.size_random),
+        };
+        let template = &mut self.templates[index];
+        self.clock.send(template.len());
+        let bytes = template.patch(&self.flows.tuple(picked.flow), self.sequence);
+        self.sequence += 1;
+        Some(Arrival {
+            time,
+            bytes,
+            flow: Some(picked.flow),
+        })
+    }
+
+    pub(super) fn returned(&mut self, at: Time) {
+        self.clock.returned(at);
+    }
+}

@@ -1,0 +1,96 @@
+//! A ready-made frame of one size, of which each packet changes some header bytes only.
+
+use crate::checksum::{self, nonzero};
+use crate::headers::{
+    ETHERNET_HEADER_LEN, EthernetView, IPV4_MIN_HEADER_LEN, Ipv4View, MacAddress, UDP_HEADER_LEN,
+    UdpView, WireError, ethertype, ip_protocol, ipv4, put16, udp,
+};
+
+use super::flows::FlowTuple;
+
+const L3: usize = ETHERNET_HEADER_LEN;
+const L4: usize = L3 + IPV4_MIN_HEADER_LEN;
+const ADDRESSES: usize = L3 + 12;
+const PAYLOAD: usize = L4 + UDP_HEADER_LEN;
+const TIME_TO_LIVE: u8 = 64;
+
+/// An Ethernet, IPv4 and UDP frame; the first 8 bytes of payload are a sequence number.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    bytes: Box<[u8]>,
+    /// Sum of the IPv4 header without addresses and checksum.
+    ip_sum: u64,
+    /// Sum of UDP header, payload and pseudo-header without addresses, ports, sequence number
+    /// and checksum.
+    udp_sum: u64,
+}
+
+impl Template {
+    /// A frame of `frame_bytes`, at least the Ethernet minimum and at most a jumbo frame.
+    pub(super) fn new(
+        frame_bytes: u32,
+        source: MacAddress,
+        destination: MacAddress,
+    ) -> Result<Template, WireError> {
+        let mut bytes = vec![0u8; frame_bytes as usize].into_boxed_slice();
+        let mut ethernet = EthernetView::new(&mut bytes[..])?;
+        ethernet.set_source(source);
+        ethernet.set_destination(destination);
+        ethernet.set_ethertype(ethertype::IPV4);
+        let packet = ethernet.payload_mut();
+        let total_len = packet.len() as u16;
+        let mut ip = Ipv4View::init(packet, IPV4_MIN_HEADER_LEN)?;
+        ip.set_total_len(total_len);
+        ip.set_fragment(true, false, 0);
+        ip.set_time_to_live(TIME_TO_LIVE);
+        ip.set_protocol(ip_protocol::UDP);
+        let ip_sum = u64::from(checksum::sum(ip.header()));
+        let udp_len = total_len - IPV4_MIN_HEADER_LEN as u16;
+        let mut datagram = UdpView::new(ip.payload_mut())?;
+        datagram.set_length(udp_len);
+        for (index, byte) in bytes[PAYLOAD + 8..].iter_mut().enumerate() {
+            *byte = index as u8;
+        }
+        let pseudo = u64::from(ip_protocol::UDP) + u64::from(udp_len);
+        let udp_sum = u64::from(checksum::sum(&bytes[L4..])) + pseudo;
+        Ok(Template {
+            bytes,
+            ip_sum,
+            udp_sum,
+        })
+    }
+
+    /// Length of the frame.
+    pub(super) fn len(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+
+    /// Makes it the frame of this flow with this sequence number.
+    pub(super) fn patch(&mut self, flow: &FlowTuple, sequence: u64) -> &[u8] {
+        let source = u32::from(flow.source);
+        let destination = u32::from(flow.destination);
+        let addresses = halves(source) + halves(destination);
+        let ports = u64::from(flow.source_port) + u64::from(flow.destination_port);
+        let number = halves((sequence >> 32) as u32) + halves(sequence as u32);
+        let udp_checksum = nonzero(!fold(self.udp_sum + addresses + ports + number));
+        let bytes = &mut self.bytes;
+        put16(bytes, L3 + ipv4::CHECKSUM, !fold(self.ip_sum + addresses));
+        bytes[ADDRESSES..ADDRESSES + 4].copy_from_slice(&source.to_be_bytes());
+        bytes[ADDRESSES + 4..ADDRESSES + 8].copy_from_slice(&destination.to_be_bytes());
+        put16(bytes, L4, flow.source_port);
+        put16(bytes, L4 + 2, flow.destination_port);
+        put16(bytes, L4 + udp::CHECKSUM, udp_checksum);
+        bytes[PAYLOAD..PAYLOAD + 8].copy_from_slice(&sequence.to_be_bytes());
+        bytes
+    }
+}
+
+fn halves(word: u32) -> u64 {
+    u64::from(word >> 16) + u64::from(word & 0xffff)
+}
+
+/// Folds a sum of a few dozen 16-bit words.
+fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}

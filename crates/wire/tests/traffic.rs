@@ -1,0 +1,200 @@
+//! Traffic sources: frames are valid to an independent decoder, times and shares are as asked for.
+
+mod common;
+
+use common::shared_data;
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use nicforge_units::{BitRate, Time};
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
+use nicforge_wire::headers::MacAddress;
+use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use nicforge_wire::traffic::{
+    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, Replay, ReplayTiming, SizeModel,
+    Synthetic, SyntheticConfig, Target, TrafficSource,
+};
+use nicforge_wire::{checksum, parse_frame};
+
+fn config(sizes: SizeModel, choice: FlowChoice) -> SyntheticConfig {
+    SyntheticConfig {
+        seed: 1,
+        line: Line::ethernet(BitRate::from_gbps(100.0)),
+        arrival: ArrivalModel::Constant {
+            rate: BitRate::from_gbps(80.0),
+        },
+        sizes,
+        flows: FlowSpace::new(1, 1000).unwrap(),
+        choice,
+        target: None,
+        source: MacAddress([2, 0, 0, 0, 0, 1]),
+        destination: MacAddress([2, 0, 0, 0, 0, 2]),
+    }
+}
+
+fn source(config: SyntheticConfig) -> TrafficSource {
+    TrafficSource::Synthetic(Box::new(Synthetic::new(config).unwrap()))
+}
+
+/// Decodes a frame with another implementation and checks both checksums with it.
+fn decode(frame: &[u8]) -> FlowTuple {
+    let packet = SlicedPacket::from_ethernet(frame).unwrap();
+    let Some(NetSlice::Ipv4(ip)) = &packet.net else {
+        panic!("not IPv4");
+    };
+    let Some(TransportSlice::Udp(udp)) = &packet.transport else {
+        panic!("not UDP");
+    };
+    let header = ip.header().to_header();
+    assert_eq!(header.calc_header_checksum(), header.header_checksum);
+    let udp_header = udp.to_header();
+    let checksum = udp_header
+        .calc_checksum_ipv4(&header, udp.payload())
+        .unwrap();
+    assert_eq!(checksum, udp_header.checksum);
+    FlowTuple {
+        source: header.source.into(),
+        destination: header.destination.into(),
+        source_port: udp.source_port(),
+        destination_port: udp.destination_port(),
+    }
+}
+
+#[test]
+fn synthetic_frames_are_valid_to_an_independent_decoder() {
+    for sizes in [
+        SizeModel::Fixed(1500),
+        SizeModel::Fixed(60),
+        SizeModel::Imix,
+    ] {
+        let config = config(sizes, FlowChoice::Zipf { s: 0.99 });
+        let flows = config.flows;
+        let mut source = source(config);
+        for _ in 0..2_000 {
+            let arrival = source.next().unwrap();
+            assert_eq!(decode(arrival.bytes), flows.tuple(arrival.flow.unwrap()));
+            let summary = parse_frame(arrival.bytes).unwrap();
+            let verdict = checksum::verify(arrival.bytes, &summary);
+            assert_eq!((verdict.l3, verdict.l4), (Some(true), Some(true)));
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_frames_at_the_same_times() {
+    let run = |seed| {
+        let mut config = config(SizeModel::Imix, FlowChoice::Uniform);
+        config.seed = seed;
+        config.arrival = ArrivalModel::Poisson {
+            rate: BitRate::from_gbps(50.0),
+        };
+        let mut source = source(config);
+        let next = |_| {
+            let arrival = source.next().unwrap();
+            (arrival.time, arrival.bytes.to_vec())
+        };
+        (0..500).map(next).collect::<Vec<_>>()
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}
+
+#[test]
+fn the_rate_is_of_frame_bytes_and_the_next_time_is_known_before() {
+    let mut source = source(config(SizeModel::Fixed(1500), FlowChoice::RoundRobin));
+    for frame in 0..100 {
+        let announced = source.next_time();
+        let arrival = source.next().unwrap();
+        assert_eq!(arrival.flow, Some(frame));
+        assert_eq!(arrival.time, announced);
+        // 12 000 bits at 80 Gbit/s take 150 ns.
+        assert_eq!(arrival.time, Time::from_ns(150) * frame);
+    }
+}
+
+#[test]
+fn a_target_queue_gets_its_share_with_its_own_size() {
+    let mut config = config(SizeModel::Fixed(1500), FlowChoice::Uniform);
+    let (toeplitz, table) = (Toeplitz::default(), IndirectionTable::spread_over(8));
+    let to_queue_3 = |flow: &FlowTuple| {
+        let hash = toeplitz.hash_ipv4_ports(
+            flow.source,
+            flow.destination,
+            flow.source_port,
+            flow.destination_port,
+        );
+        table.queue(hash) == 3
+    };
+    config.target = Some(Target::new(&config.flows, 0.31, Some(64), to_queue_3).unwrap());
+    let mut source = source(config);
+    let mut hits = 0;
+    for _ in 0..20_000 {
+        let arrival = source.next().unwrap();
+        let hash = toeplitz.hash(&parse_frame(arrival.bytes).unwrap());
+        let is_target = table.queue(hash) == 3;
+        assert_eq!(arrival.bytes.len(), if is_target { 64 } else { 1500 });
+        hits += u32::from(is_target);
+    }
+    assert!((6_000..6_400).contains(&hits), "{hits}");
+}
+
+/// Three frames, 1, 2 and 3 us after each other.
+fn small_capture() -> Vec<u8> {
+    let mut writer = CaptureWriter::new(Vec::new(), CaptureFormat::Pcap).unwrap();
+    for (us, len) in [(10, 100), (11, 200), (13, 300)] {
+        writer.write(Time::from_us(us), &vec![7; len]).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn replay_times(timing: ReplayTiming, loops: u32) -> Vec<f64> {
+    let capture = small_capture();
+    let reader = CaptureReader::new(&capture[..]).unwrap();
+    let line = Line::ethernet(BitRate::from_gbps(10.0));
+    let replay = Replay::load(reader, line, timing, loops).unwrap();
+    let mut source = TrafficSource::Replay(Box::new(replay));
+    let mut times = Vec::new();
+    while let Some(arrival) = source.next() {
+        times.push(arrival.time.as_ns());
+    }
+    assert_eq!(source.next_time(), Time::NEVER);
+    times
+}
+
+#[test]
+fn a_replay_keeps_scales_or_paces_its_times() {
+    let recorded = replay_times(ReplayTiming::Recorded, 2);
+    // One loop lasts 3 us and a mean gap of 1.5 us.
+    assert_eq!(recorded, [0.0, 1000.0, 3000.0, 4500.0, 5500.0, 7500.0]);
+    // 600 bytes at 1 Gbit/s last 4.8 us: 16/15 of what was recorded.
+    let scaled = replay_times(ReplayTiming::Scaled(BitRate::from_gbps(1.0)), 2);
+    for (time, expected) in scaled.into_iter().zip([0.0, 1066.7, 3200.0, 4800.0]) {
+        assert!((time - expected).abs() < 1.0);
+    }
+    let paced = replay_times(ReplayTiming::Paced(BitRate::from_gbps(1.0)), 2);
+    assert_eq!(paced, [0.0, 800.0, 2400.0, 4800.0, 5600.0, 7200.0]);
+    // Faster than the line: 124, 224 and 324 bytes at 10 Gbit/s.
+    let limited = replay_times(ReplayTiming::Paced(BitRate::from_gbps(100.0)), 1);
+    assert_eq!(limited, [0.0, 99.2, 278.4]);
+}
+
+#[test]
+fn real_captures_replay_or_are_refused() {
+    let line = Line::ethernet(BitRate::from_gbps(100.0));
+    for (path, frames, over_long, padded) in [
+        ("pcap/mixed/snabb-sanitized4k.pcap", 4096, 0, 0),
+        ("pcap/mixed/ndpi-gnutella.pcap", 3905, 0, 1),
+        ("pcap/bulk/tcpdump-bigtcp-ipv6.pcap", 0, 1, 0),
+    ] {
+        let Some(path) = shared_data(path) else {
+            continue;
+        };
+        let reader = CaptureReader::open(&path).unwrap();
+        let timing = ReplayTiming::Scaled(BitRate::from_gbps(50.0));
+        let Ok(replay) = Replay::load(reader, line, timing, 1) else {
+            assert_eq!((frames, over_long), (0, 1));
+            continue;
+        };
+        assert_eq!(replay.frames(), frames);
+        assert_eq!(replay.counts().over_long, over_long);
+        assert_eq!(replay.counts().padded, padded);
+    }
+}
