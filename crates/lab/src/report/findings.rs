@@ -3,6 +3,7 @@
 mod reasons;
 mod steps;
 
+use super::columns::rate;
 use super::number::{number, percent};
 use super::shape::{Facet, Shape};
 use super::{PointResult, Report};
@@ -42,6 +43,14 @@ pub fn findings(report: &Report) -> Vec<String> {
 /// One point: how it fares against what is offered, and what it waits for.
 fn alone(report: &Report, point: &PointResult) -> String {
     let metrics = &point.metrics;
+    if let Some(no_drop) = metrics.no_drop_gbps {
+        let limits = reasons::limits(report, point).join(" ");
+        return format!(
+            "{} forwards up to {} Gbit/s without loss. {limits}",
+            point.variant,
+            number(no_drop)
+        );
+    }
     let mut text = format!(
         "{} sends back {} of the {} Gbit/s offered",
         point.variant,
@@ -68,10 +77,7 @@ fn alone(report: &Report, point: &PointResult) -> String {
 fn comparison(report: &Report, shape: &Shape, facet: &Facet) -> Option<String> {
     let rank = |variant: &&str| {
         let series = shape.series(facet, variant);
-        let sum: f64 = series
-            .iter()
-            .map(|(_, point)| point.metrics.throughput_gbps)
-            .sum();
+        let sum: f64 = series.iter().map(|(_, point)| rate(&point.metrics)).sum();
         (!series.is_empty()).then(|| sum / series.len() as f64)
     };
     let mut ranked: Vec<(&str, f64)> = shape
@@ -102,10 +108,7 @@ fn comparison(report: &Report, shape: &Shape, facet: &Facet) -> Option<String> {
         }
         _ => format!("{} delivers most: ", best.0),
     };
-    let (high, low) = (
-        best_point.metrics.throughput_gbps,
-        worst_point.metrics.throughput_gbps,
-    );
+    let (high, low) = (rate(&best_point.metrics), rate(&worst_point.metrics));
     let times = if low > 0.0 {
         format!(", {:.2} times as much", high / low)
     } else {
@@ -117,7 +120,7 @@ fn comparison(report: &Report, shape: &Shape, facet: &Facet) -> Option<String> {
         number(low),
         worst.0
     );
-    let why = reasons::differences(&best_point.metrics, &worst_point.metrics);
+    let why = reasons::differences(&best_point.metrics, &worst_point.metrics, 4, 2);
     if !why.is_empty() {
         text += &format!(" Why: {}.", why.join("; "));
     }
@@ -139,9 +142,8 @@ fn widest<'a>(
             let other = others.iter().find(|(other_x, _)| *other_x == x)?;
             Some((x, point, other.1))
         });
-    let lead = |pair: &(f64, &PointResult, &PointResult)| {
-        pair.1.metrics.throughput_gbps - pair.2.metrics.throughput_gbps
-    };
+    let lead =
+        |pair: &(f64, &PointResult, &PointResult)| rate(&pair.1.metrics) - rate(&pair.2.metrics);
     let (x, best, worst) = pairs.max_by(|a, b| lead(a).total_cmp(&lead(b)))?;
     Some((shape.x.map(|_| x), best, worst))
 }
@@ -169,7 +171,7 @@ fn equals(report: &Report, shape: &Shape, facet: &Facet) -> String {
     let (Some((_, (x, cheap))), Some((_, (_, dear)))) = (ends.first(), ends.last()) else {
         return text;
     };
-    let why = reasons::differences(&cheap.metrics, &dear.metrics);
+    let why = reasons::differences(&cheap.metrics, &dear.metrics, 4, 2);
     if cheap.variant != dear.variant && !why.is_empty() {
         let place = shape
             .x

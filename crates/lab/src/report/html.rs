@@ -1,13 +1,15 @@
 //! `report.html`: one self-contained page, readable in light, in dark and on paper.
 
+mod tables;
+
 use std::fmt::Write;
 
 use super::columns::{Metric, drop_causes, measured};
-use super::csv::plain;
 use super::figures::{Figure, figures};
 use super::findings::findings;
-use super::number::{bytes, decimals, fixed, seconds};
-use super::{Report, ReportError, shape};
+use super::number::{bytes, seconds};
+use super::plots::SERIES_COLOURS;
+use super::{Report, ReportError};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -48,7 +50,7 @@ pub fn to_html(report: &Report) -> Result<String, ReportError> {
     }
     page += "</div>\n";
     page += &all_metrics(report);
-    page += &setting(report);
+    page += &tables::setting(report);
     page += "</main>\n</body>\n</html>\n";
     Ok(page)
 }
@@ -101,18 +103,28 @@ fn facts(report: &Report) -> String {
     list + "</dl>\n"
 }
 
+/// Paragraphs of the headline that are not folded.
+const OPEN_PARAGRAPHS: usize = 5;
+
 fn headline(report: &Report) -> String {
-    let paragraphs = findings(report);
-    if paragraphs.is_empty() {
-        return String::new();
+    let mut paragraphs = findings(report)
+        .into_iter()
+        .map(|text| format!("<p>{}</p>\n", escape(&text)));
+    let open: String = paragraphs.by_ref().take(OPEN_PARAGRAPHS).collect();
+    let folded: Vec<String> = paragraphs.collect();
+    if open.is_empty() {
+        return open;
     }
     let mut section =
-        String::from("<section class=\"findings\">\n<h2>What came out, and why</h2>\n");
-    for (index, paragraph) in paragraphs.iter().enumerate() {
-        let class = if index == 0 { " class=\"lead\"" } else { "" };
+        format!("<section class=\"findings\">\n<h2>What came out, and why</h2>\n{open}");
+    if !folded.is_empty() {
+        let count = folded.len();
         push(
             &mut section,
-            format_args!("<p{class}>{}</p>\n", escape(paragraph)),
+            format_args!(
+                "<details>\n<summary>{count} more</summary>\n{}</details>\n",
+                folded.concat()
+            ),
         );
     }
     section + "</section>\n"
@@ -126,7 +138,7 @@ fn summary(report: &Report) -> String {
         .collect();
     format!(
         "<section>\n<h2>Summary</h2>\n{}</section>\n",
-        points_table(report, &brief, &[])
+        tables::points(report, &brief, &[])
     )
 }
 
@@ -135,90 +147,8 @@ fn all_metrics(report: &Report) -> String {
     let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
     format!(
         "<section>\n<details>\n<summary>All metrics</summary>\n{}</details>\n</section>\n",
-        points_table(report, &metrics, &causes)
+        tables::points(report, &metrics, &causes)
     )
-}
-
-/// One row per point: variant, varying parameters, metrics, drops by cause in frames.
-fn points_table(report: &Report, metrics: &[&Metric], causes: &[&str]) -> String {
-    let keys = shape::varying_keys(report);
-    let mut table =
-        String::from("<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">variant</th>");
-    for key in &keys {
-        push(
-            &mut table,
-            format_args!("<th scope=\"col\" class=\"n\">{}</th>", escape(key)),
-        );
-    }
-    for metric in metrics {
-        let (key, label, unit) = (metric.key, metric.label, metric.unit.name());
-        push(
-            &mut table,
-            format_args!(
-                "<th scope=\"col\" class=\"n\" title=\"{key}\">{label} <small>{unit}</small></th>"
-            ),
-        );
-    }
-    for cause in causes {
-        let cause = escape(cause);
-        push(
-            &mut table,
-            format_args!(
-                "<th scope=\"col\" class=\"n\" title=\"drops.{cause}\">dropped: {cause} <small>frames</small></th>"
-            ),
-        );
-    }
-    table += "</tr></thead>\n<tbody>\n";
-    let best = report
-        .points
-        .iter()
-        .map(|point| point.metrics.throughput_gbps)
-        .fold(0.0, f64::max);
-    let leaders = report
-        .points
-        .iter()
-        .filter(|point| point.metrics.throughput_gbps >= best * 0.99)
-        .count();
-    for point in &report.points {
-        // A winner is marked when there is one, not half the table.
-        let is_best =
-            report.points.len() > 1 && leaders == 1 && point.metrics.throughput_gbps == best;
-        let class = if is_best { " class=\"best\"" } else { "" };
-        push(
-            &mut table,
-            format_args!(
-                "<tr{class}><th scope=\"row\">{}</th>",
-                escape(&point.variant)
-            ),
-        );
-        for key in &keys {
-            let value = point
-                .params
-                .get(*key)
-                .map_or("–".into(), |value| escape(&plain(value)));
-            push(&mut table, format_args!("<td class=\"n p\">{value}</td>"));
-        }
-        for metric in metrics {
-            let shown = |metrics| (metric.get)(metrics).map(|value| metric.unit.shown(value));
-            let places = decimals(
-                report
-                    .points
-                    .iter()
-                    .filter_map(|point| shown(&point.metrics)),
-            );
-            let cell = shown(&point.metrics).map_or("–".into(), |value| fixed(value, places));
-            push(&mut table, format_args!("<td class=\"n\">{cell}</td>"));
-        }
-        for cause in causes {
-            let count = point.metrics.drops.get(*cause).copied().unwrap_or(0) as f64;
-            push(
-                &mut table,
-                format_args!("<td class=\"n\">{}</td>", fixed(count, 0)),
-            );
-        }
-        table += "</tr>\n";
-    }
-    table + "</tbody>\n</table></div>\n"
 }
 
 fn section(figure: &Figure) -> String {
@@ -235,11 +165,11 @@ fn section(figure: &Figure) -> String {
     if !figure.legend.is_empty() {
         section += "<ul class=\"legend\">\n";
         for (index, name) in &figure.legend {
-            let colour = index % super::plots::SERIES_COLOURS;
+            let (form, colour) = (index / SERIES_COLOURS % 3, index % SERIES_COLOURS);
             push(
                 &mut section,
                 format_args!(
-                    "<li><i style=\"--swatch:var(--series-{colour})\"></i>{}</li>\n",
+                    "<li><i class=\"m{form}\" style=\"--swatch:var(--series-{colour})\"></i>{}</li>\n",
                     escape(name)
                 ),
             );
@@ -259,49 +189,4 @@ fn section(figure: &Figure) -> String {
         );
     }
     section + "</div>\n</section>\n"
-}
-
-/// The workload and the machine, folded.
-fn setting(report: &Report) -> String {
-    let mut section = String::new();
-    if !report.settings_rows.is_empty() {
-        section += "<section>\n<details>\n<summary>Workload</summary>\n<div class=\"scroll\"><table class=\"plain\">\n\
-                    <thead><tr><th scope=\"col\">setting</th><th scope=\"col\">value</th><th scope=\"col\">unit</th></tr></thead>\n<tbody>\n";
-        for row in &report.settings_rows {
-            let (key, value, unit) = (escape(&row.key), escape(&row.value), escape(&row.unit));
-            push(
-                &mut section,
-                format_args!(
-                    "<tr><th scope=\"row\">{key}</th><td>{value}</td><td>{unit}</td></tr>\n"
-                ),
-            );
-        }
-        section += "</tbody>\n</table></div>\n</details>\n</section>\n";
-    }
-    if !report.machine_rows.is_empty() {
-        push(
-            &mut section,
-            format_args!(
-                "<section>\n<details>\n<summary>Machine: {}</summary>\n<div class=\"scroll\"><table class=\"plain\">\n\
-             <thead><tr><th scope=\"col\">parameter</th><th scope=\"col\">value</th><th scope=\"col\">unit</th>\
-             <th scope=\"col\">source</th><th scope=\"col\">fitted to</th></tr></thead>\n<tbody>\n",
-                escape(&report.machine)
-            ),
-        );
-        for row in &report.machine_rows {
-            let fitted = row.fitted.as_deref().unwrap_or("");
-            let cells = [&row.value, &row.unit, &row.source, fitted]
-                .map(|cell| format!("<td>{}</td>", escape(cell)));
-            push(
-                &mut section,
-                format_args!(
-                    "<tr><th scope=\"row\">{}</th>{}</tr>\n",
-                    escape(&row.key),
-                    cells.concat()
-                ),
-            );
-        }
-        section += "</tbody>\n</table></div>\n</details>\n</section>\n";
-    }
-    section
 }

@@ -10,23 +10,25 @@ const USED_UP: f64 = 0.9;
 const SHARES_DIFFER: f64 = 0.05;
 /// Ratio between two amounts that is worth a word.
 const AMOUNTS_DIFFER: f64 = 1.1;
-/// Causes named at most.
-const MOST_CAUSES: usize = 4;
-/// Effects named at most.
-const MOST_EFFECTS: usize = 2;
-
 /// A difference: how telling it is, and in words.
 type Difference = Option<(f64, String)>;
 
 /// Ways in which `a` differs from `b`, causes before effects and the most telling first.
-pub fn differences(a: &Metrics, b: &Metrics) -> Vec<String> {
+///
+/// `most_causes` and `most_effects` bound how many of each are named.
+pub fn differences(
+    a: &Metrics,
+    b: &Metrics,
+    most_causes: usize,
+    most_effects: usize,
+) -> Vec<String> {
     let most = |differences: Vec<Difference>, count: usize| {
         let mut found: Vec<(f64, String)> = differences.into_iter().flatten().collect();
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         found.into_iter().take(count).map(|(_, text)| text)
     };
-    most(causes(a, b), MOST_CAUSES)
-        .chain(most(effects(a, b), MOST_EFFECTS))
+    most(causes(a, b), most_causes)
+        .chain(most(effects(a, b), most_effects))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::SAME;
 use super::reasons;
+use crate::report::columns::rate;
 use crate::report::number::{bytes, number, percent};
 use crate::report::shape::{Facet, Shape};
 use crate::report::{PointResult, Report};
@@ -39,8 +40,7 @@ fn falls<'a>(report: &Report, series: &[(f64, &'a PointResult)]) -> Vec<Fall<'a>
     let mut falling = false;
     for pair in series.windows(2) {
         let (from, to) = (pair[0], pair[1]);
-        let falls_here =
-            to.1.metrics.throughput_gbps < from.1.metrics.throughput_gbps * (1.0 - SAME);
+        let falls_here = rate(&to.1.metrics) < rate(&from.1.metrics) * (1.0 - SAME);
         let passes = passed_capacity(report, from.1, to.1);
         if falls_here && (!falling || passes.is_some()) {
             falls.push(Fall { from, to, passes });
@@ -76,9 +76,9 @@ fn describe(report: &Report, key: &str, variant: &str, fall: &Fall) -> String {
     let (from, to) = (&fall.from.1.metrics, &fall.to.1.metrics);
     let mut text = format!(
         "{variant} falls from {} to {} Gbit/s ({} less) between {key} {} and {}",
-        number(from.throughput_gbps),
-        number(to.throughput_gbps),
-        percent(1.0 - to.throughput_gbps / from.throughput_gbps),
+        number(rate(from)),
+        number(rate(to)),
+        percent(1.0 - rate(to) / rate(from)),
         number(fall.from.0),
         number(fall.to.0)
     );
@@ -98,7 +98,7 @@ fn describe(report: &Report, key: &str, variant: &str, fall: &Fall) -> String {
         };
     }
     text.push('.');
-    let why = reasons::differences(to, from);
+    let why = reasons::differences(to, from, 2, 1);
     if !why.is_empty() {
         text += &format!(" After the step, against before: {}.", why.join("; "));
     }
@@ -118,7 +118,7 @@ fn side(report: &Report, set: Option<u64>) -> &'static str {
 
 /// A sweep without falls: it rises up to somewhere, or is flat.
 fn level(key: &str, variant: &str, series: &[(f64, &PointResult)]) -> String {
-    let rate = |at: &(f64, &PointResult)| at.1.metrics.throughput_gbps;
+    let rate = |at: &(f64, &PointResult)| rate(&at.1.metrics);
     let most = series.iter().map(rate).fold(0.0, f64::max);
     // There are at least two points, so one of them is the largest.
     let reached = series

@@ -3,11 +3,14 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Area, GRID, INK, colour, decade_ticks, failed, grid_line, linear_ticks, svg, write};
+use super::{Area, INK, colour, decade_ticks, failed, grid_line, linear_ticks, svg, write};
 use crate::report::ReportError;
 use crate::report::number::number;
 
-const SIZE: (u32, u32) = (460, 290);
+const WIDTH: i32 = 460;
+const HEIGHT: i32 = 290;
+/// Width of a character of the labels, at most.
+const CHARACTER: i32 = 8;
 const LEFT: i32 = 58;
 const RIGHT: i32 = 14;
 const TOP: i32 = 32;
@@ -57,25 +60,24 @@ pub struct Lines {
 impl Lines {
     /// The plot as an SVG element.
     pub fn draw(&self) -> Result<String, ReportError> {
-        svg(SIZE, &self.alternative, |area| self.draw_on(area))
+        svg((WIDTH as u32, HEIGHT as u32), &self.alternative, |area| {
+            self.draw_on(area)
+        })
     }
 
     fn draw_on(&self, area: &Area) -> Result<(), ReportError> {
         let points = || {
-            self.series
+            let all = self
+                .series
                 .iter()
-                .flat_map(|series| series.points.iter().copied())
-                .filter(|p| self.shows(*p))
+                .flat_map(|series| series.points.iter().copied());
+            all.filter(|point| self.shows(*point))
         };
         let x_ticks = ticks(self.x_axis, points().map(|p| p.0).collect());
-        let y_values = points()
-            .map(|p| p.1)
-            .chain((self.y_axis == Axis::Linear).then_some(self.y_at_least));
-        let y_ticks = ticks(self.y_axis, y_values.collect());
-        let (x_scale, y_scale) = (
-            Scale::over(self.x_axis, &x_ticks),
-            Scale::over(self.y_axis, &y_ticks),
-        );
+        let least = (self.y_axis == Axis::Linear).then_some(self.y_at_least);
+        let y_ticks = ticks(self.y_axis, points().map(|p| p.1).chain(least).collect());
+        let x_scale = Scale::over(self.x_axis, &x_ticks);
+        let y_scale = Scale::over(self.y_axis, &y_ticks);
         let chart = ChartBuilder::on(area)
             .margin_left(LEFT)
             .margin_right(RIGHT)
@@ -83,11 +85,11 @@ impl Lines {
             .margin_bottom(BOTTOM)
             .build_cartesian_2d(x_scale.range(), y_scale.range())
             .map_err(failed)?;
-        let (width, height) = (SIZE.0 as i32, SIZE.1 as i32);
         let plot = chart.plotting_area();
+        let place = |x, y| plot.map_coordinate(&(x, y));
         for tick in &y_ticks {
-            let (_, y) = plot.map_coordinate(&(x_scale.low, self.y_axis.place(*tick)));
-            grid_line(area, (LEFT, y), (width - RIGHT, y))?;
+            let (_, y) = place(x_scale.low, self.y_axis.place(*tick));
+            grid_line(area, (LEFT, y), (WIDTH - RIGHT, y))?;
             write(
                 area,
                 &number(*tick),
@@ -96,36 +98,13 @@ impl Lines {
                 VPos::Center,
             )?;
         }
-        let mut free_from = 0;
-        for tick in &x_ticks {
-            let (x, y) = plot.map_coordinate(&(self.x_axis.place(*tick), y_scale.low));
-            area.draw(&PathElement::new(vec![(x, y), (x, y + 4)], GRID))
-                .map_err(failed)?;
-            let label = self.x_axis.tick_label(*tick);
-            let half = label.chars().count() as i32 * 8 / 2;
-            if x - half >= free_from {
-                let inside = x.min(width - half);
-                write(area, &label, (inside, y + 7), HPos::Center, VPos::Top)?;
-                free_from = x + half + 6;
-            }
-        }
-        area.draw(&PathElement::new(
-            vec![(LEFT, height - BOTTOM), (width - RIGHT, height - BOTTOM)],
-            INK,
-        ))
-        .map_err(failed)?;
+        let at = |tick: &f64| (place(self.x_axis.place(*tick), y_scale.low).0, *tick);
+        self.draw_x_axis(area, x_ticks.iter().map(at))?;
         write(area, &self.y_label, (2, 6), HPos::Left, VPos::Top)?;
-        write(
-            area,
-            &self.x_label,
-            ((LEFT + width - RIGHT) / 2, height - 4),
-            HPos::Center,
-            VPos::Bottom,
-        )?;
         for series in &self.series {
             let shown = series.points.iter().filter(|p| self.shows(**p));
             let path: Vec<(i32, i32)> = shown
-                .map(|(x, y)| plot.map_coordinate(&(self.x_axis.place(*x), self.y_axis.place(*y))))
+                .map(|(x, y)| place(self.x_axis.place(*x), self.y_axis.place(*y)))
                 .collect();
             let style = colour(series.index).stroke_width(2);
             area.draw(&PathElement::new(path.clone(), style))
@@ -135,6 +114,35 @@ impl Lines {
             }
         }
         Ok(())
+    }
+
+    /// The line, ticks at pixel and value, and those of their labels that have room.
+    fn draw_x_axis(
+        &self,
+        area: &Area,
+        ticks: impl Iterator<Item = (i32, f64)>,
+    ) -> Result<(), ReportError> {
+        let y = HEIGHT - BOTTOM;
+        let line = PathElement::new(vec![(LEFT, y), (WIDTH - RIGHT, y)], INK);
+        area.draw(&line).map_err(failed)?;
+        let mut free_from = 0;
+        for (x, value) in ticks {
+            grid_line(area, (x, y), (x, y + 4))?;
+            let label = self.x_axis.tick_label(value);
+            let half = label.chars().count() as i32 * CHARACTER / 2;
+            if x - half >= free_from {
+                write(
+                    area,
+                    &label,
+                    (x.min(WIDTH - half), y + 7),
+                    HPos::Center,
+                    VPos::Top,
+                )?;
+                free_from = x + half + CHARACTER;
+            }
+        }
+        let middle = ((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4);
+        write(area, &self.x_label, middle, HPos::Center, VPos::Bottom)
     }
 
     fn shows(&self, (x, y): (f64, f64)) -> bool {

@@ -1,0 +1,88 @@
+//! Latency by percentile.
+
+use super::Figure;
+use crate::report::number::number;
+use crate::report::plots::{Axis, Lines, Series};
+use crate::report::shape::{Facet, Shape};
+use crate::report::{PointResult, Report, ReportError};
+
+/// Percentile and microseconds, rising.
+type Curve = Vec<(f64, f64)>;
+
+/// One panel per facet; of a sweep the two ends of each variant, so that lines stay apart.
+///
+/// # Errors
+/// [`ReportError::Plot`] when the drawing library gives up.
+pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportError> {
+    let mut names: Vec<String> = Vec::new();
+    let mut panels = Vec::new();
+    for facet in &shape.facets {
+        let mut series = Vec::new();
+        for (name, points) in curves(shape, facet) {
+            // The same name has the same colour in every panel.
+            let index = names
+                .iter()
+                .position(|known| *known == name)
+                .unwrap_or(names.len());
+            if index == names.len() {
+                names.push(name);
+            }
+            series.push(Series {
+                index,
+                points,
+                marked: false,
+            });
+        }
+        if series.is_empty() {
+            continue;
+        }
+        let lines = Lines {
+            alternative: format!(
+                "Latency by percentile of {} {}",
+                report.scenario, facet.label
+            ),
+            x_label: "percentile of packets (%)".into(),
+            y_label: "latency (µs)".into(),
+            x_axis: Axis::Nines,
+            y_axis: Axis::Log10,
+            y_at_least: 0.0,
+            series,
+        };
+        panels.push((facet.label.clone(), lines.draw()?));
+    }
+    let figure = Figure {
+        title: "Latency".into(),
+        note: "From the first bit in to the last bit out. Each step to the right is one more nine.",
+        legend: names.into_iter().enumerate().collect(),
+        panels,
+    };
+    Ok((!figure.panels.is_empty()).then_some(figure))
+}
+
+fn curves(shape: &Shape, facet: &Facet) -> Vec<(String, Curve)> {
+    let mut curves = Vec::new();
+    for variant in &shape.variants {
+        let series = shape.series(facet, variant);
+        let ends = [series.first(), series.last().filter(|_| series.len() > 1)];
+        for (x, point) in ends.into_iter().flatten() {
+            let place = shape
+                .x
+                .map_or(String::new(), |key| format!(", {key} {}", number(*x)));
+            curves.extend(curve(point).map(|curve| (format!("{variant}{place}"), curve)));
+        }
+    }
+    curves
+}
+
+/// The measured distribution, or the few percentiles that a read-back report has.
+fn curve(point: &PointResult) -> Option<Curve> {
+    let latency = point.metrics.latency_us.as_ref()?;
+    if latency.curve.is_empty() {
+        return Some(vec![
+            (50.0, latency.p50),
+            (99.0, latency.p99),
+            (99.9, latency.p999),
+        ]);
+    }
+    Some(latency.curve.clone())
+}

@@ -1,0 +1,131 @@
+//! Stacked bars: core cycles by part, drops by cause.
+
+use super::{Figure, heading};
+use crate::metrics::Metrics;
+use crate::report::columns::{by_key, drop_causes};
+use crate::report::number::number;
+use crate::report::plots::{Bars, Group};
+use crate::report::shape::Shape;
+use crate::report::{PointResult, Report, ReportError};
+
+const PARTS: [&str; 5] = [
+    "cycles_per_packet.app",
+    "cycles_per_packet.driver",
+    "cycles_per_packet.sync",
+    "cycles_per_packet.alloc",
+    "cycles_per_packet.stall",
+];
+
+/// The parts of a point, in the order of their names, if it was measured.
+type PartsOf<'a> = Box<dyn Fn(&Metrics) -> Option<Vec<f64>> + 'a>;
+
+/// Bars made of parts: what they are called, and the parts of a point.
+pub struct Parts<'a> {
+    title: &'static str,
+    note: &'static str,
+    unit: &'static str,
+    names: Vec<String>,
+    of: PartsOf<'a>,
+}
+
+pub fn cycles<'a>() -> Parts<'a> {
+    let metrics = PARTS.map(by_key);
+    Parts {
+        title: "Where the cycles go",
+        note: "Core cycles per delivered packet, empty polls left out.",
+        unit: "cycles per packet",
+        names: metrics
+            .iter()
+            .map(|metric| metric.label.to_string())
+            .collect(),
+        of: Box::new(move |point| metrics.iter().map(|metric| (metric.get)(point)).collect()),
+    }
+}
+
+pub fn drops(report: &Report) -> Parts<'_> {
+    let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
+    Parts {
+        title: "Drops by cause",
+        note: "Share of arriving frames.",
+        unit: "dropped (% of arrivals)",
+        names: causes.iter().map(|cause| cause.to_string()).collect(),
+        of: Box::new(move |point| {
+            let count = |cause: &&str| point.drops.get(*cause).copied().unwrap_or(0) as f64;
+            let total: f64 = causes.iter().map(count).sum();
+            let share = if total > 0.0 {
+                point.drop_fraction * 100.0 / total
+            } else {
+                0.0
+            };
+            Some(causes.iter().map(|cause| count(cause) * share).collect())
+        }),
+    }
+}
+
+/// Stacked bars: one panel with the variants, or, for a sweep, one per variant with its steps.
+pub fn figure(
+    report: &Report,
+    shape: &Shape,
+    parts: &Parts,
+) -> Result<Option<Figure>, ReportError> {
+    let totals = report
+        .points
+        .iter()
+        .filter_map(|point| Some((parts.of)(&point.metrics)?.iter().sum()));
+    let largest: f64 = totals.fold(0.0, f64::max);
+    if largest <= 0.0 {
+        return Ok(None);
+    }
+    let mut panels = Vec::new();
+    let mut panel =
+        |heading: String, rows: Vec<(String, &PointResult)>| -> Result<(), ReportError> {
+            let group = |(label, point): (String, &PointResult)| {
+                let parts = (parts.of)(&point.metrics)?
+                    .into_iter()
+                    .enumerate()
+                    .collect();
+                Some(Group { label, parts })
+            };
+            let bars = Bars {
+                alternative: format!("{} {heading}", parts.title),
+                x_label: parts.unit.into(),
+                at_least: largest,
+                stacked: true,
+                groups: rows.into_iter().filter_map(group).collect(),
+            };
+            if !bars.groups.is_empty() {
+                panels.push((heading, bars.draw()?));
+            }
+            Ok(())
+        };
+    for facet in &shape.facets {
+        let Some(x) = shape.x else {
+            panel(
+                facet.label.clone(),
+                facet
+                    .points
+                    .iter()
+                    .map(|p| (p.variant.clone(), *p))
+                    .collect(),
+            )?;
+            continue;
+        };
+        for variant in &shape.variants {
+            let rows = shape.series(facet, variant).into_iter();
+            let rows = rows
+                .map(|(value, point)| (format!("{x} {}", number(value)), point))
+                .collect();
+            panel(
+                heading((shape.variants.len() > 1).then_some(*variant), facet),
+                rows,
+            )?;
+        }
+    }
+    let legend = parts.names.iter().cloned().enumerate().collect();
+    Ok(Some(Figure {
+        title: parts.title.into(),
+        note: parts.note,
+        legend,
+        panels,
+    }))
+}
