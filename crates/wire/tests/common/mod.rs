@@ -1,6 +1,8 @@
 //! What several test files need: the shared data, and hexadecimal.
 #![allow(dead_code)]
 
+pub mod exercise;
+
 use std::path::PathBuf;
 
 /// A path in the shared data folder beside the repository, or `None`, with a printed line that

@@ -1,0 +1,7 @@
+//! Arbitrary bytes as a capture file.
+#![no_main]
+
+#[path = "../../crates/wire/tests/common/exercise.rs"]
+mod exercise;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| exercise::captures(data));
