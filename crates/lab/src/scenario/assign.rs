@@ -37,6 +37,11 @@ impl Assignment {
         Assignment::new(known_key(&field.key, &field.place)?, &field.value, names)
     }
 
+    /// The error of a key that is set where nothing uses it.
+    pub fn unused(&self) -> ConfigError {
+        unused(self.key, &self.place)
+    }
+
     /// Stores the value.
     pub fn apply(&self, settings: &mut Settings) -> Result<(), ConfigError> {
         if (self.key.set)(settings, &self.value) {
@@ -46,6 +51,19 @@ impl Assignment {
         let wrong = format!("`{}` cannot be {}", self.key.name, self.value);
         Err(ConfigError::new(&self.place, wrong, "use a smaller value"))
     }
+}
+
+/// The error of a key that is set at `place` where nothing uses it.
+pub(super) fn unused(key: &Key, place: &Place) -> ConfigError {
+    let wanted: Vec<String> = key
+        .used_when
+        .iter()
+        .map(|(other, values)| format!("{other} = {}", values.join(" or ")))
+        .collect();
+    let wrong = format!("`{}` is set, but nothing uses it here", key.name);
+    let wanted = wanted.join(" and ");
+    let right = format!("it needs {wanted}; set that, or remove `{}`", key.name);
+    ConfigError::new(place, wrong, right)
 }
 
 pub(super) fn known_key(name: &str, place: &Place) -> Result<&'static Key, ConfigError> {

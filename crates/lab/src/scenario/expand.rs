@@ -182,20 +182,10 @@ fn note_unused(
 
 fn refuse_unused(unused: BTreeMap<&'static str, (Place, bool)>) -> Result<(), ConfigError> {
     let found = unused.into_iter().find(|(_, (_, used))| !used);
-    let Some((name, (place, _))) = found else {
-        return Ok(());
-    };
-    let conditions = crate::settings::key(name).map_or(&[][..], |key| key.used_when);
-    let wanted: Vec<String> = conditions
-        .iter()
-        .map(|(key, values)| format!("{key} = {}", values.join(" or ")))
-        .collect();
-    let wrong = format!("`{name}` is set, but nothing uses it here");
-    let right = format!(
-        "it needs {}; set that, or remove `{name}`",
-        wanted.join(" and ")
-    );
-    Err(ConfigError::new(&place, wrong, right))
+    match found.and_then(|(name, (place, _))| Some((crate::settings::key(name)?, place))) {
+        Some((key, place)) => Err(super::assign::unused(key, &place)),
+        None => Ok(()),
+    }
 }
 
 /// Two rows of a report that nobody could tell apart.

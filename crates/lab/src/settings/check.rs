@@ -102,7 +102,8 @@ impl Settings {
         })
     }
 
-    fn check_traffic(&self) -> Result<(), Finding> {
+    /// The part of [`Settings::check`] that concerns traffic alone, for which no machine is needed.
+    pub fn check_traffic(&self) -> Result<(), Finding> {
         ensure(
             self.arrival != "replay" || self.pcap.is_some(),
             &["arrival"],
@@ -121,7 +122,7 @@ impl Settings {
             )
         })?;
         let has_rate = self.arrival != "ping_pong"
-            && (self.arrival != "replay" || self.replay_timing == "scaled");
+            && (self.arrival != "replay" || self.replay_timing != "recorded");
         ensure(
             self.measure != "no_drop_rate" || has_rate,
             &["measure", "arrival", "replay_timing"],

@@ -78,8 +78,9 @@ settings! {
     burst_packets: u32 = 32, "frames", Whole(1, 1_000_000), when BURSTS;
     /// Frames in flight per port.
     in_flight: u32 = 1, "frames", Whole(1, 65536), when PING_PONG;
-    /// Frame size without FCS.
-    packet_bytes: u32 = 1500, "bytes", Whole(60, 9600), when ("packet_sizes", &["fixed"]);
+    /// Frame size without FCS; with `bimodal` the large size.
+    packet_bytes: u32 = 1500, "bytes", Whole(60, 9216),
+        when ("packet_sizes", &["fixed", "bimodal"]);
     /// Distribution of frame sizes; `empirical` reads `size_file`.
     packet_sizes: String = "fixed".into(), "",
         Choice(&["fixed", "imix", "bimodal", "empirical"]);
@@ -100,7 +101,7 @@ settings! {
     preload_flows: bool = true, "", Flag, when FLOW_TABLE;
     /// Capture to replay (pcap or pcapng).
     pcap: Option<String> = None, "", File, when REPLAY;
-    /// Whether the capture is replayed at its recorded times or scaled to `offered_gbps`.
+    /// Times of the capture: as recorded, or scaled so that the mean is `offered_gbps`.
     replay_timing: String = "scaled".into(), "", Choice(&["recorded", "scaled"]), when REPLAY;
     /// How often the capture is played.
     replay_loops: u32 = 1, "times", Whole(1, 1_000_000), when REPLAY;

@@ -104,12 +104,12 @@ fn values_out_of_range() {
     refused(
         "[settings]\npacket_bytes = 40\n",
         "5:16",
-        &["60 to 9600 bytes"],
+        &["60 to 9216 bytes"],
     );
     refused(
         "[settings]\npacket_bytes = 99999999999\n",
         "5:16",
-        &["60 to 9600 bytes"],
+        &["60 to 9216 bytes"],
     );
     refused(
         "[settings]\noffered_gbps = nan\n",
