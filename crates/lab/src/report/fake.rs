@@ -195,3 +195,25 @@ pub fn two_keys() -> Report {
         points,
     )
 }
+
+/// More variants than colours, two applications, nothing numeric swept.
+pub fn many() -> Report {
+    let mut points = Vec::new();
+    for app in ["nat", "lb"] {
+        for index in 0..9 {
+            let variant = ["host", "priv_ring_small", "sh_ring_dynamic"][index % 3].to_string();
+            let mib = 3.0 + 4.0 * index as f64;
+            points.push(point(
+                &format!("{variant}_{index}"),
+                &[("app", json!(app))],
+                mib,
+            ));
+        }
+    }
+    report(
+        "many",
+        "Nine variants, two applications",
+        "More variants than colours.",
+        points,
+    )
+}

@@ -16,6 +16,8 @@ pub struct Figure {
     pub note: &'static str,
     /// Names of the colours, with their index; empty when there is but one.
     pub legend: Vec<(usize, String)>,
+    /// Plots in a row on a wide page.
+    pub columns: usize,
     /// Heading and SVG of each plot.
     pub panels: Vec<(String, String)>,
 }
@@ -81,6 +83,7 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
                 title: title.into(),
                 note,
                 legend,
+                columns: columns(metrics.len(), panels.len()),
                 panels,
             });
         }
@@ -91,6 +94,15 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
     }
     figures.extend(parts::figure(report, &shape, &parts::drops(report))?);
     Ok(figures)
+}
+
+/// Plots in a row: each row repeats the same `kinds`, or there is but one kind; three at most.
+fn columns(kinds: usize, panels: usize) -> usize {
+    if (2..=3).contains(&kinds) {
+        kinds
+    } else {
+        panels.clamp(1, 3)
+    }
 }
 
 fn variant_legend(shape: &Shape) -> Vec<(usize, String)> {
@@ -147,11 +159,7 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                 alternative: format!("{} over {x} {}", metric.label, facet.label),
                 x_label: x.into(),
                 y_label: format!("{} ({})", metric.label, metric.unit.name()),
-                x_axis: if shape.x_log2 {
-                    Axis::Log2
-                } else {
-                    Axis::Linear
-                },
+                x_axis: shape.x_axis,
                 y_axis: Axis::Linear,
                 y_at_least: scale(shape, metric),
                 series: shape.variants.iter().enumerate().map(line).collect(),

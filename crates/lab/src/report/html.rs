@@ -176,7 +176,13 @@ fn section(figure: &Figure) -> String {
         }
         section += "</ul>\n";
     }
-    section += "<div class=\"panels\">\n";
+    push(
+        &mut section,
+        format_args!(
+            "<div class=\"panels\" style=\"--columns:{}\">\n",
+            figure.columns
+        ),
+    );
     for (heading, svg) in &figure.panels {
         let caption = if heading.is_empty() {
             String::new()

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::csv::plain;
+use super::plots::Axis;
 use super::{PointResult, Report};
 
 /// Points that share every swept value but the one on the x axis.
@@ -19,8 +20,8 @@ pub struct Shape<'a> {
     pub variants: Vec<&'a str>,
     /// The swept numeric key on the x axis, if there is one.
     pub x: Option<&'a str>,
-    /// Whether the x axis is logarithmic: every swept value is a power of two.
-    pub x_log2: bool,
+    /// How the x axis runs.
+    pub x_axis: Axis,
     /// One per combination of the other swept values.
     pub facets: Vec<Facet<'a>>,
 }
@@ -69,13 +70,8 @@ impl<'a> Shape<'a> {
                 }),
             }
         }
-        let power = |point: &PointResult| {
-            x.and_then(|key| number_of(point, key))
-                .is_some_and(|v| v >= 1.0 && v.log2().fract() == 0.0)
-        };
         Shape {
-            x_log2: x.is_some_and(|key| values(report, key, None).len() > 2)
-                && report.points.iter().all(power),
+            x_axis: x.map_or(Axis::Linear, |key| axis_of(report, key)),
             variants,
             x,
             facets,
@@ -98,6 +94,32 @@ impl<'a> Shape<'a> {
             .collect();
         series.sort_by(|a, b| a.0.total_cmp(&b.0));
         series
+    }
+}
+
+/// Doubling steps for powers of two, decades for what spans two of them, else even steps.
+fn axis_of(report: &Report, key: &str) -> Axis {
+    let mut swept: Vec<f64> = report
+        .points
+        .iter()
+        .filter_map(|point| number_of(point, key))
+        .collect();
+    swept.sort_by(f64::total_cmp);
+    swept.dedup();
+    let (least, most) = (
+        swept.first().copied().unwrap_or(0.0),
+        swept.last().copied().unwrap_or(0.0),
+    );
+    if swept.len() > 2
+        && swept
+            .iter()
+            .all(|value| *value >= 1.0 && value.log2().fract() == 0.0)
+    {
+        Axis::Log2
+    } else if least > 0.0 && most >= least * 100.0 {
+        Axis::Log10
+    } else {
+        Axis::Linear
     }
 }
 
@@ -149,4 +171,84 @@ fn label_of<'k>(point: &PointResult, keys: impl Iterator<Item = &'k &'k str>) ->
         })
         .collect();
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::fake;
+
+    fn report_of(points: &[(&str, &[(&str, Value)])]) -> Report {
+        let points = points
+            .iter()
+            .map(|(variant, params)| fake::point(variant, params, 1.0))
+            .collect();
+        Report {
+            points,
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn what_changes_only_between_variants_is_not_swept() {
+        let report = report_of(&[
+            ("a", &[("rx_entries", json!(1024))]),
+            ("b", &[("rx_entries", json!(128))]),
+        ]);
+        let shape = Shape::of(&report);
+        assert_eq!(
+            (shape.x, shape.variants.len(), shape.facets.len()),
+            (None, 2, 1)
+        );
+        assert_eq!(varying_keys(&report), ["rx_entries"]);
+    }
+
+    #[test]
+    fn the_longer_numeric_sweep_is_the_axis_and_the_other_makes_facets() {
+        let report = fake::two_keys();
+        let shape = Shape::of(&report);
+        assert_eq!((shape.x, shape.x_axis), (Some("rx_entries"), Axis::Log2));
+        let labels: Vec<&str> = shape.facets.iter().map(|facet| &*facet.label).collect();
+        assert_eq!(labels, ["cores 4", "cores 8", "cores 16"]);
+        assert_eq!(shape.series(&shape.facets[0], "sh_ring").len(), 4);
+    }
+
+    #[test]
+    fn text_makes_facets() {
+        let report = fake::many();
+        let shape = Shape::of(&report);
+        assert_eq!((shape.x, shape.facets.len()), (None, 2));
+    }
+
+    #[test]
+    fn axes_follow_the_values() {
+        let axis = |values: &[f64]| {
+            let points: Vec<_> = values
+                .iter()
+                .map(|v| fake::point("a", &[("k", json!(v))], 1.0))
+                .collect();
+            Shape::of(&Report {
+                points,
+                ..Report::default()
+            })
+            .x_axis
+        };
+        assert_eq!(axis(&[1.0, 2.0, 4.0]), Axis::Log2);
+        assert_eq!(axis(&[1.0, 10.0, 1000.0]), Axis::Log10);
+        assert_eq!(axis(&[0.0, 2.0, 11.0]), Axis::Linear);
+    }
+
+    #[test]
+    fn series_rise_in_x() {
+        let report = report_of(&[("a", &[("k", json!(8))]), ("a", &[("k", json!(2))])]);
+        let shape = Shape::of(&report);
+        let xs: Vec<f64> = shape
+            .series(&shape.facets[0], "a")
+            .iter()
+            .map(|at| at.0)
+            .collect();
+        assert_eq!(xs, [2.0, 8.0]);
+    }
 }

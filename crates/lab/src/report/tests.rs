@@ -17,6 +17,7 @@ fn all() -> Vec<(&'static str, Report)> {
         ),
         ("sweep-one", fake::sweep(&[("priv_ring", 1.8)])),
         ("two-keys", fake::two_keys()),
+        ("many", fake::many()),
         ("empty", Report::default()),
     ]
 }

@@ -1,6 +1,6 @@
 //! Latency by percentile.
 
-use super::Figure;
+use super::{Figure, columns};
 use crate::report::number::number;
 use crate::report::plots::{Axis, Lines, Series};
 use crate::report::shape::{Facet, Shape};
@@ -54,6 +54,7 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
         title: "Latency".into(),
         note: "From the first bit in to the last bit out. Each step to the right is one more nine.",
         legend: names.into_iter().enumerate().collect(),
+        columns: columns(1, panels.len()),
         panels,
     };
     Ok((!figure.panels.is_empty()).then_some(figure))

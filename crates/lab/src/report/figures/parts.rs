@@ -1,6 +1,6 @@
 //! Stacked bars: core cycles by part, drops by cause.
 
-use super::{Figure, heading};
+use super::{Figure, columns, heading};
 use crate::metrics::Metrics;
 use crate::report::columns::{by_key, drop_causes};
 use crate::report::number::number;
@@ -62,70 +62,75 @@ pub fn drops(report: &Report) -> Parts<'_> {
     }
 }
 
+/// A labelled bar of a panel.
+type Row<'a> = (String, &'a PointResult);
+
 /// Stacked bars: one panel with the variants, or, for a sweep, one per variant with its steps.
+///
+/// # Errors
+/// [`ReportError::Plot`] when the drawing library gives up.
 pub fn figure(
     report: &Report,
     shape: &Shape,
     parts: &Parts,
 ) -> Result<Option<Figure>, ReportError> {
-    let totals = report
-        .points
-        .iter()
-        .filter_map(|point| Some((parts.of)(&point.metrics)?.iter().sum()));
-    let largest: f64 = totals.fold(0.0, f64::max);
+    let total = |point: &PointResult| Some((parts.of)(&point.metrics)?.iter().sum::<f64>());
+    let largest = report.points.iter().filter_map(total).fold(0.0, f64::max);
     if largest <= 0.0 {
         return Ok(None);
     }
+    let group = |(label, point): Row| {
+        let parts = (parts.of)(&point.metrics)?
+            .into_iter()
+            .enumerate()
+            .collect();
+        Some(Group { label, parts })
+    };
     let mut panels = Vec::new();
-    let mut panel =
-        |heading: String, rows: Vec<(String, &PointResult)>| -> Result<(), ReportError> {
-            let group = |(label, point): (String, &PointResult)| {
-                let parts = (parts.of)(&point.metrics)?
-                    .into_iter()
-                    .enumerate()
-                    .collect();
-                Some(Group { label, parts })
-            };
-            let bars = Bars {
-                alternative: format!("{} {heading}", parts.title),
-                x_label: parts.unit.into(),
-                at_least: largest,
-                stacked: true,
-                groups: rows.into_iter().filter_map(group).collect(),
-            };
-            if !bars.groups.is_empty() {
-                panels.push((heading, bars.draw()?));
-            }
-            Ok(())
+    for (heading, rows) in arranged(shape) {
+        let bars = Bars {
+            alternative: format!("{} {heading}", parts.title),
+            x_label: parts.unit.into(),
+            at_least: largest,
+            stacked: true,
+            groups: rows.into_iter().filter_map(group).collect(),
         };
-    for facet in &shape.facets {
-        let Some(x) = shape.x else {
-            panel(
-                facet.label.clone(),
-                facet
-                    .points
-                    .iter()
-                    .map(|p| (p.variant.clone(), *p))
-                    .collect(),
-            )?;
-            continue;
-        };
-        for variant in &shape.variants {
-            let rows = shape.series(facet, variant).into_iter();
-            let rows = rows
-                .map(|(value, point)| (format!("{x} {}", number(value)), point))
-                .collect();
-            panel(
-                heading((shape.variants.len() > 1).then_some(*variant), facet),
-                rows,
-            )?;
+        if !bars.groups.is_empty() {
+            panels.push((heading, bars.draw()?));
         }
     }
-    let legend = parts.names.iter().cloned().enumerate().collect();
+    let kinds = if shape.x.is_some() {
+        shape.variants.len()
+    } else {
+        1
+    };
     Ok(Some(Figure {
         title: parts.title.into(),
         note: parts.note,
-        legend,
+        legend: parts.names.iter().cloned().enumerate().collect(),
+        columns: columns(kinds, panels.len()),
         panels,
     }))
+}
+
+/// Headings of the panels and the bars in each.
+fn arranged<'a>(shape: &Shape<'a>) -> Vec<(String, Vec<Row<'a>>)> {
+    let mut panels = Vec::new();
+    for facet in &shape.facets {
+        let Some(x) = shape.x else {
+            let rows = facet
+                .points
+                .iter()
+                .map(|point| (point.variant.clone(), *point));
+            panels.push((facet.label.clone(), rows.collect()));
+            continue;
+        };
+        for variant in &shape.variants {
+            let series = shape.series(facet, variant).into_iter();
+            let rows = series.map(|(value, point)| (format!("{x} {}", number(value)), point));
+            let name = (shape.variants.len() > 1).then_some(*variant);
+            panels.push((heading(name, facet), rows.collect()));
+        }
+    }
+    panels
 }

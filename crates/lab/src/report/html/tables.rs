@@ -138,7 +138,7 @@ fn folded<'a>(summary: &str, head: &[&str], rows: impl Iterator<Item = Vec<&'a s
         body += &format!("<tr>{}</tr>\n", cells.collect::<String>());
     }
     format!(
-        "<section>\n<details>\n<summary>{}</summary>\n<div class=\"scroll\"><table>\n\
+        "<section>\n<details class=\"paper\">\n<summary>{}</summary>\n<div class=\"scroll\"><table>\n\
          <thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n\
          </details>\n</section>\n",
         escape(summary)
