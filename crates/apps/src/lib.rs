@@ -1,1 +1,38 @@
-//! apps
+//! What runs on the cores.
+//!
+//! An application is a run-to-completion function per packet with a [`Verdict`]. It sees
+//! memory only through [`Cpu`]: packets where the NIC put them, tables where [`AnyApp::build`]
+//! was given address space, so that its cache behaviour is real.
+//!
+//! ```text
+//!  SharedTables::allocate ─► AnyApp::build, per core ─► start ─► packet, packet, packet …
+//!      (addresses only)          (addresses only)     (fills tables)   (run to completion)
+//! ```
+
+mod app;
+mod co_runner;
+mod config;
+pub mod counter;
+mod headers;
+pub mod l2fwd;
+pub mod l3fwd;
+pub mod lb;
+pub mod nat;
+mod rewrite;
+mod routes;
+mod shared;
+pub mod synthetic;
+pub mod tables;
+
+pub use app::{AnyApp, names};
+pub use co_runner::CoRunner;
+pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
+pub use nicforge_nic::Verdict;
+pub use nicforge_platform::Cpu;
+pub use routes::{Route, RouteError, generate_routes, parse_routes, read_routes};
+pub use shared::{Routing, SharedTables};
+
+// Names of drops that more than one application knows.
+const NO_SUCH_PORT: &str = "no_such_port";
+const NOT_IPV4: &str = "not_ipv4";
+const TABLE_FULL: &str = "table_full";

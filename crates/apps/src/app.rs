@@ -1,0 +1,172 @@
+//! All applications behind one type, dispatched statically.
+
+use std::net::SocketAddrV4;
+
+use nicforge_nic::{Packet, Verdict};
+use nicforge_platform::{AddressSpace, Cpu, Part};
+use nicforge_units::Cycles;
+
+use crate::counter::Counter;
+use crate::l2fwd::L2Fwd;
+use crate::l3fwd::L3Fwd;
+use crate::lb::Lb;
+use crate::nat::Nat;
+use crate::synthetic::Synthetic;
+use crate::tables::{Cuckoo, FlowKey, Side, mix};
+use crate::{AppConfig, AppError, SharedTables};
+
+/// The names of all applications.
+pub fn names() -> &'static [&'static str] {
+    &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter"]
+}
+
+/// An application on one core.
+#[derive(Clone, Debug)]
+pub struct AnyApp {
+    work: Cycles,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    L2Fwd(L2Fwd),
+    L3Fwd(L3Fwd),
+    Nat(Box<Nat>),
+    Lb(Box<Lb>),
+    Synthetic(Synthetic),
+    Counter(Counter),
+}
+
+impl AnyApp {
+    /// The application of `config` on core `core` of `cores`. Hands out addresses only; the
+    /// memory must be zero when the application starts.
+    ///
+    /// Errors: an unknown name, a setting out of range, or shared tables made for another
+    /// application.
+    pub fn build(
+        config: &AppConfig,
+        core: usize,
+        cores: usize,
+        space: &mut AddressSpace,
+        shared: &SharedTables,
+    ) -> Result<AnyApp, AppError> {
+        let ports = config.ports.clone();
+        let kind = match config.name.as_str() {
+            "l2fwd" => Kind::L2Fwd(L2Fwd { ports }),
+            "l3fwd" => Kind::L3Fwd(L3Fwd {
+                ports,
+                egress: config.egress,
+                routing: shared.routing.clone(),
+                fills: core == 0,
+            }),
+            "nat" => Kind::Nat(Box::new(Nat::build(config, core, cores, space)?)),
+            "lb" => Kind::Lb(Box::new(Lb::build(config, core, cores, space)?)),
+            "synthetic" => Kind::Synthetic(synthetic(config, core, shared)?),
+            "counter" => Kind::Counter(Counter {
+                ports,
+                table: Cuckoo::allocate(space, config.entries_per_core(cores, 1)?),
+                not_ip: 0,
+                untracked: 0,
+            }),
+            name => {
+                return Err(AppError::UnknownName {
+                    name: name.to_owned(),
+                });
+            }
+        };
+        let work = config.work;
+        Ok(AnyApp { work, kind })
+    }
+
+    /// Fills tables before the run. Core 0 fills the shared ones, so all cores start before
+    /// the first packet.
+    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        match &mut self.kind {
+            Kind::L2Fwd(_) | Kind::Nat(_) | Kind::Counter(_) => {}
+            Kind::L3Fwd(app) => app.start(cpu),
+            Kind::Lb(app) => app.start(cpu),
+            Kind::Synthetic(app) => app.start(cpu),
+        }
+    }
+
+    /// Handles one packet to completion: the frame is rewritten in place.
+    #[inline]
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        cpu.enter(Part::App);
+        cpu.work(self.work);
+        match &mut self.kind {
+            Kind::L2Fwd(app) => app.packet(cpu, packet),
+            Kind::L3Fwd(app) => app.packet(cpu, packet),
+            Kind::Nat(app) => app.packet(cpu, packet),
+            Kind::Lb(app) => app.packet(cpu, packet),
+            Kind::Synthetic(app) => app.packet(cpu, packet),
+            Kind::Counter(app) => app.packet(cpu, packet),
+        }
+    }
+
+    /// Puts an IPv4 flow into the tables without a packet, for runs that begin with known
+    /// flows; applications without a flow table ignore it. An error is the name of the drop
+    /// that the flow's first packet would have met.
+    pub fn learn<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        source: SocketAddrV4,
+        destination: SocketAddrV4,
+        protocol: u8,
+    ) -> Result<(), &'static str> {
+        let end = |address: SocketAddrV4| (address.ip().to_bits(), address.port());
+        let key = |side| FlowKey::new(end(source), end(destination), protocol, side);
+        match &mut self.kind {
+            Kind::Nat(app) => app.learn(cpu, key(Side::Inside)),
+            Kind::Lb(app) => app.learn(cpu, key(Side::Outside)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The application's own counters by name; drops are counted by whoever gets the verdicts.
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        match &self.kind {
+            Kind::L2Fwd(_) | Kind::L3Fwd(_) => Vec::new(),
+            Kind::Nat(app) => app.counters(),
+            Kind::Lb(app) => app.counters(),
+            Kind::Synthetic(app) => vec![("packets", app.packets)],
+            Kind::Counter(app) => vec![
+                ("flows", u64::from(app.flows())),
+                ("not_ip", app.not_ip),
+                ("untracked", app.untracked),
+            ],
+        }
+    }
+}
+
+fn synthetic(
+    config: &AppConfig,
+    core: usize,
+    shared: &SharedTables,
+) -> Result<Synthetic, AppError> {
+    let (array, size) = shared.array.ok_or(AppError::MissingTable {
+        app: "synthetic",
+        table: "the array",
+    })?;
+    let words = Synthetic::words(size);
+    if words == 0 {
+        return Err(AppError::OutOfRange {
+            setting: "array",
+            value: size.0,
+            range: "at least 8 bytes",
+        });
+    }
+    Ok(Synthetic {
+        ports: config.ports.clone(),
+        egress: config.egress,
+        routing: shared.routing.clone(),
+        array,
+        words,
+        reads: config.reads,
+        payload: config.payload,
+        seed: mix(config.seed ^ (core as u64) << 32),
+        packets: 0,
+        digest: 0,
+        fills: core == 0,
+    })
+}

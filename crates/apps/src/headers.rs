@@ -1,0 +1,89 @@
+//! Reading a packet's headers: one cache line, and the next ones only if headers reach there.
+
+use nicforge_nic::Packet;
+use nicforge_platform::Cpu;
+use nicforge_units::CACHE_LINE_BYTES;
+use nicforge_wire::headers::{TcpFlags, ip_protocol};
+use nicforge_wire::{FrameError, FrameSummary, IpAddresses, parse_headers};
+
+/// What applications need to know of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers {
+    /// Where everything is.
+    pub summary: FrameSummary,
+    /// How many bytes from the frame's beginning were read: all headers lie in them, but for
+    /// the options of TCP.
+    pub window: usize,
+    /// Time to live or hop limit; 0 when not IP.
+    pub hops: u8,
+    /// IPv4 identification, the same in all fragments of a packet; 0 when not IPv4.
+    pub identification: u16,
+    /// Bytes of the TCP, UDP or ICMP header with options; 0 when there is none.
+    pub l4_header_len: usize,
+    /// TCP flags; none when not TCP.
+    pub tcp_flags: TcpFlags,
+    /// ICMP message type; 0 when not ICMP.
+    pub icmp_type: u8,
+    /// ICMP echo identifier; meaningless for other messages.
+    pub icmp_identifier: u16,
+}
+
+/// Reads the headers through `cpu`. Errors: the frame is malformed, or its headers do not lie
+/// in the packet's first part.
+#[inline]
+pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError> {
+    let held = packet.head.len as usize;
+    let frame_len = packet.len() as usize;
+    // To the end of the first line, wherever the frame begins in it.
+    let line = (CACHE_LINE_BYTES - packet.head.at.0 % CACHE_LINE_BYTES) as usize;
+    let mut window = line.max(CACHE_LINE_BYTES as usize).min(held);
+    loop {
+        let bytes = cpu.bytes(packet.head.at, window);
+        match parse_headers(bytes, frame_len) {
+            Ok(summary) => return Ok(details(bytes, summary)),
+            Err(error) if window == held => return Err(error),
+            // Perhaps only because the headers go on in the next line.
+            Err(_) => window = (window * 2).min(held),
+        }
+    }
+}
+
+#[inline]
+fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
+    let l3 = usize::from(summary.l3_offset);
+    let l4 = usize::from(summary.l4_offset);
+    let mut headers = Headers {
+        summary,
+        window: bytes.len(),
+        hops: 0,
+        identification: 0,
+        l4_header_len: 0,
+        tcp_flags: TcpFlags(0),
+        icmp_type: 0,
+        icmp_identifier: 0,
+    };
+    // `parse_headers` has checked that these headers are within `bytes`.
+    match summary.addresses {
+        IpAddresses::None => {}
+        IpAddresses::V4 { .. } => {
+            headers.hops = bytes[l3 + 8];
+            headers.identification = u16::from_be_bytes([bytes[l3 + 4], bytes[l3 + 5]]);
+        }
+        IpAddresses::V6 { .. } => headers.hops = bytes[l3 + 7],
+    }
+    if summary.has_l4_header {
+        headers.l4_header_len = 8;
+        match summary.protocol {
+            ip_protocol::TCP => {
+                headers.l4_header_len = usize::from(bytes[l4 + 12] >> 4) * 4;
+                headers.tcp_flags = TcpFlags(bytes[l4 + 13]);
+            }
+            ip_protocol::ICMP | ip_protocol::ICMPV6 => {
+                headers.icmp_type = bytes[l4];
+                headers.icmp_identifier = u16::from_be_bytes([bytes[l4 + 4], bytes[l4 + 5]]);
+            }
+            _ => {}
+        }
+    }
+    headers
+}

@@ -1,0 +1,227 @@
+//! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin.
+//!
+//! Flows are found by 5-tuple in a cuckoo table per core. Packets get the server's address
+//! and MAC as destination; ports, source and time to live stay, so the answer goes back
+//! without us (direct routing back to the client is the network's business). IPv4 packets
+//! that are neither TCP nor UDP stick to a server by their address pair. Fragments do not
+//! say which flow they belong to, so all of them are dropped, counted as `fragment`.
+
+use std::net::Ipv4Addr;
+
+use bytemuck::{Pod, Zeroable};
+use nicforge_nic::{Packet, Verdict};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_units::Time;
+use nicforge_wire::headers::MacAddress;
+use nicforge_wire::{FrameSummary, IpAddresses};
+
+use crate::headers;
+use crate::rewrite::{self, End};
+use crate::tables::{Cuckoo, Entry, FlowKey, Side};
+use crate::{AppConfig, AppError, PortMap};
+
+/// A flow and its server, in one line.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct LbEntry {
+    key: FlowKey,
+    seen: u64,
+    server: u32,
+    in_use: u32,
+    unused: [u64; 4],
+}
+
+/// Where `seen` is in the entry.
+const SEEN: u64 = 16;
+
+impl Entry for LbEntry {
+    type Key = FlowKey;
+
+    #[inline]
+    fn key(&self) -> FlowKey {
+        self.key
+    }
+
+    #[inline]
+    fn hash(key: &FlowKey) -> u64 {
+        key.hash()
+    }
+
+    #[inline]
+    fn in_use(&self) -> bool {
+        self.in_use != 0
+    }
+}
+
+/// A server, 16 bytes, four to a line.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Server {
+    address: u32,
+    mac: [u8; 6],
+    unused: [u8; 6],
+}
+
+/// The load balancer on one core.
+#[derive(Clone, Debug)]
+pub struct Lb {
+    ports: PortMap,
+    service: Option<u32>,
+    table: Cuckoo<LbEntry>,
+    servers: Addr,
+    server_base: u32,
+    server_count: u32,
+    next_server: u32,
+    timeout: Time,
+    expired: u64,
+    opened: u64,
+}
+
+/// Entries that are looked at for expiry when a flow is opened: more than one, so that the
+/// sweep overtakes whatever rate of new flows there is.
+const SWEEP: usize = 2;
+
+impl Lb {
+    pub(crate) fn build(
+        config: &AppConfig,
+        core: usize,
+        cores: usize,
+        space: &mut AddressSpace,
+    ) -> Result<Lb, AppError> {
+        if !(1..=65_536).contains(&config.servers) {
+            return Err(AppError::OutOfRange {
+                setting: "servers",
+                value: u64::from(config.servers),
+                range: "from 1 to 65536",
+            });
+        }
+        Ok(Lb {
+            ports: config.ports.clone(),
+            service: config.service.map(Ipv4Addr::to_bits),
+            table: Cuckoo::allocate(space, config.entries_per_core(cores, 1)?),
+            servers: space.data(u64::from(config.servers) * 16, 64),
+            server_base: config.server_base.to_bits(),
+            server_count: config.servers,
+            // Cores begin at different servers, or the first ones would get all short runs.
+            next_server: core as u32 % config.servers,
+            timeout: config.timeouts.balanced,
+            expired: 0,
+            opened: 0,
+        })
+    }
+
+    /// Writes the servers.
+    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        for number in 0..self.server_count {
+            let [.., high, low] = number.to_be_bytes();
+            let server = Server {
+                address: self.server_base.wrapping_add(number),
+                mac: [2, 0, 0, 1, high, low],
+                unused: [0; 6],
+            };
+            cpu.store(self.servers + u64::from(number) * 16, server);
+        }
+    }
+
+    /// Balances one packet.
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        let headers = match headers::read(cpu, packet) {
+            Ok(headers) => headers,
+            Err(error) => return Verdict::Drop(error.name()),
+        };
+        let Some(key) = flow_key(&headers.summary) else {
+            return Verdict::Drop(crate::NOT_IPV4);
+        };
+        if headers.summary.is_fragment() {
+            return Verdict::Drop("fragment");
+        }
+        if self
+            .service
+            .is_some_and(|service| service != key.destination().0)
+        {
+            return Verdict::Drop("not_the_service");
+        }
+        let server = match self.server_of(cpu, key) {
+            Ok(server) => server,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        let server: Server = cpu.load(self.servers + u64::from(server) * 16);
+        let Some((out, port)) = self.ports.way_out(packet.port) else {
+            return Verdict::Drop(crate::NO_SUCH_PORT);
+        };
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        let end = End::Destination;
+        rewrite::replace_end(frame, &headers.summary, end, server.address, None);
+        rewrite::set_macs(frame, port.mac, MacAddress(server.mac));
+        Verdict::Transmit(out)
+    }
+
+    /// Puts a flow into the table without a packet, as if one had just arrived; an error is
+    /// the name of the drop that the packet would have met.
+    pub fn learn<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(), &'static str> {
+        self.server_of(cpu, key).map(|_| ())
+    }
+
+    fn server_of<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<u32, &'static str> {
+        let now = cpu.now();
+        if let Some((number, entry)) = self.table.find(cpu, &key) {
+            if !self.is_expired(&entry, now) {
+                cpu.store(self.table.at(number) + SEEN, now.as_ps());
+                return Ok(entry.server);
+            }
+            self.table.remove(cpu, number);
+            self.expired += 1;
+        }
+        for _ in 0..SWEEP {
+            if let Some((number, entry)) = self.table.sweep(cpu)
+                && self.is_expired(&entry, now)
+            {
+                self.table.remove(cpu, number);
+                self.expired += 1;
+            }
+        }
+        let server = self.next_server;
+        let entry = LbEntry {
+            key,
+            seen: now.as_ps(),
+            server,
+            in_use: 1,
+            unused: [0; 4],
+        };
+        self.table
+            .insert(cpu, &entry)
+            .map_err(|_| crate::TABLE_FULL)?;
+        self.next_server = (server + 1) % self.server_count;
+        self.opened += 1;
+        Ok(server)
+    }
+
+    fn is_expired(&self, entry: &LbEntry, now: Time) -> bool {
+        now.saturating_sub(Time::from_ps(entry.seen)) >= self.timeout
+    }
+
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("flows", u64::from(self.table.len())),
+            ("flows_opened", self.opened),
+            ("flows_expired", self.expired),
+        ]
+    }
+}
+
+#[inline]
+fn flow_key(summary: &FrameSummary) -> Option<FlowKey> {
+    let IpAddresses::V4 {
+        source,
+        destination,
+    } = summary.addresses
+    else {
+        return None;
+    };
+    Some(FlowKey::new(
+        (source.to_bits(), summary.source_port),
+        (destination.to_bits(), summary.destination_port),
+        summary.protocol,
+        Side::Outside,
+    ))
+}

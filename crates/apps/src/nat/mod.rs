@@ -1,0 +1,209 @@
+//! `nat`: network address and port translation (NAPT, RFC 3022) of IPv4, both directions.
+//!
+//! ```text
+//!  inside  ── (a, p) → (r, q) ──►  (x, e) → (r, q) ──  outside
+//!          ◄─ (r, q) → (a, p) ──  ◄ (r, q) → (x, e) ──
+//! ```
+//!
+//! Each core has its own flows, and its own range of ports of every external address x
+//! ([`PortPartition`]). What we decided where there is a choice:
+//!
+//! - A packet to an external address comes from outside, whatever its port; any other packet
+//!   comes from inside if its port is an inside one, and is dropped (`no_flow`) if not. So
+//!   one-armed benchmark traffic opens flows.
+//! - One flow (5-tuple) has one external port, of one number space for all protocols.
+//! - RSS is not symmetric: answers reach the core that owns the flow only if a steering rule
+//!   on the external port sees to it ([`PortPartition::owner_core`]). A packet that comes to
+//!   another core finds no flow. The same holds for fragments and ICMP errors, which RSS
+//!   spreads by addresses.
+//! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors ([`icmp`]), and fragments:
+//!   the first by its ports, later ones after it ([`fragment`]). Other protocols are dropped
+//!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`.
+//! - Time to live is not changed: hosts cannot see the translator. Ethernet addresses are
+//!   those of the port that the packet leaves through.
+//! - State goes after a silence ([`crate::Timeouts`]); a FIN or RST makes it the transitory
+//!   one. Dead flows are found when they are looked up, and by a sweep of a few entries
+//!   whenever a flow is opened.
+//!
+//! Left out: hairpinning, application-level gateways, endpoint-independent mapping.
+
+mod flow;
+mod fragment;
+mod icmp;
+
+use nicforge_nic::{Packet, Verdict};
+use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
+use nicforge_wire::{Fragment, IpAddresses};
+
+use self::flow::Flows;
+use self::fragment::{FragmentKey, Fragments};
+use crate::headers::{self, Headers};
+use crate::rewrite::{self, End};
+use crate::tables::{FlowKey, PortPartition, Side};
+use crate::{AppConfig, AppError, PortMap};
+
+/// The NAT on one core.
+#[derive(Clone, Debug)]
+pub struct Nat {
+    ports: PortMap,
+    flows: Flows,
+    fragments: Fragments,
+    partition: PortPartition,
+}
+
+impl Nat {
+    pub(crate) fn build(
+        config: &AppConfig,
+        core: usize,
+        cores: usize,
+        space: &mut AddressSpace,
+    ) -> Result<Nat, AppError> {
+        Ok(Nat {
+            ports: config.ports.clone(),
+            flows: Flows::allocate(config, core, cores, space)?,
+            fragments: Fragments::allocate(space, config.timeouts.fragment),
+            partition: PortPartition::new(cores),
+        })
+    }
+
+    /// Which core's flows are behind an external port.
+    pub fn partition(&self) -> PortPartition {
+        self.partition
+    }
+
+    /// Translates one packet.
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        match self.translate(cpu, packet) {
+            Ok(verdict) => verdict,
+            Err(cause) => Verdict::Drop(cause),
+        }
+    }
+
+    fn translate<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        packet: &mut Packet,
+    ) -> Result<Verdict, &'static str> {
+        let headers = headers::read(cpu, packet).map_err(|error| error.name())?;
+        let IpAddresses::V4 {
+            source,
+            destination,
+        } = headers.summary.addresses
+        else {
+            return Err(crate::NOT_IPV4);
+        };
+        let ends = (source.to_bits(), destination.to_bits());
+        let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        let side = if self.flows.is_external(ends.1) {
+            Side::Outside
+        } else if arrival.inside {
+            Side::Inside
+        } else {
+            return Err("no_flow");
+        };
+        let fragment_key = FragmentKey::new(
+            ends.0,
+            ends.1,
+            headers.identification,
+            headers.summary.protocol,
+        );
+        let address = match headers.summary.fragment {
+            Fragment::Whole => self.translate_flow(cpu, packet, &headers, ends, side)?,
+            Fragment::First => {
+                let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
+                self.fragments.remember(cpu, fragment_key, address);
+                address
+            }
+            Fragment::Later => {
+                let address = self.fragments.find(cpu, fragment_key);
+                let address = address.ok_or("fragment_unknown")?;
+                let frame = cpu.bytes_mut(packet.head.at, headers.window);
+                rewrite::replace_end(frame, &headers.summary, end_of(side), address, None);
+                address
+            }
+        };
+        debug_assert!(side == Side::Outside || self.flows.is_external(address));
+        let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::set_macs(frame, port.mac, port.next_hop);
+        Ok(Verdict::Transmit(out))
+    }
+
+    /// Translates a packet that says which flow it belongs to; returns the replacing address.
+    #[inline]
+    fn translate_flow<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+        ends: (u32, u32),
+        side: Side,
+    ) -> Result<u32, &'static str> {
+        let summary = &headers.summary;
+        let (source_port, destination_port) = match (summary.protocol, side) {
+            (ip_protocol::TCP | ip_protocol::UDP, _) => {
+                (summary.source_port, summary.destination_port)
+            }
+            (ip_protocol::ICMP, _) if icmp::is_error(headers.icmp_type) => {
+                return icmp::translate(cpu, &mut self.flows, packet, headers, side);
+            }
+            (ip_protocol::ICMP, Side::Inside) if headers.icmp_type == icmp_type::ECHO_REQUEST => {
+                (headers.icmp_identifier, 0)
+            }
+            (ip_protocol::ICMP, Side::Outside) if headers.icmp_type == icmp_type::ECHO_REPLY => {
+                (0, headers.icmp_identifier)
+            }
+            (ip_protocol::ICMP, _) => return Err("icmp_message"),
+            _ => return Err("protocol"),
+        };
+        let source = (ends.0, source_port);
+        let destination = (ends.1, destination_port);
+        let key = FlowKey::new(source, destination, summary.protocol, side);
+        let (number, entry) = match self.flows.find(cpu, &key) {
+            Some(found) => found,
+            None if side == Side::Inside => self.flows.open(cpu, key)?,
+            None => return Err("no_flow"),
+        };
+        self.flows.touch(cpu, number, &entry, headers.tcp_flags);
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::replace_end(
+            frame,
+            summary,
+            end_of(side),
+            entry.address,
+            Some(entry.port),
+        );
+        Ok(entry.address)
+    }
+
+    /// Opens a flow from the inside without a packet, as if one had just arrived; an error is
+    /// the name of the drop that the packet would have met.
+    pub fn learn<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(), &'static str> {
+        let found = self.flows.find(cpu, &key);
+        let (number, entry) = match found {
+            Some(found) => found,
+            None => self.flows.open(cpu, key)?,
+        };
+        self.flows.touch(cpu, number, &entry, TcpFlags(0));
+        Ok(())
+    }
+
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("flows", u64::from(self.flows.len())),
+            ("flows_opened", self.flows.opened),
+            ("flows_expired", self.flows.expired),
+            ("external_ports_free", u64::from(self.flows.free_ports())),
+        ]
+    }
+}
+
+/// Which end of a packet from `side` is the inner one, the one that is replaced.
+#[inline]
+fn end_of(side: Side) -> End {
+    match side {
+        Side::Inside => End::Source,
+        Side::Outside => End::Destination,
+    }
+}

@@ -1,0 +1,80 @@
+//! Tables that all cores of a machine share: made once, filled by core 0.
+
+use std::sync::Arc;
+
+use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_units::Bytes;
+
+use crate::AppConfig;
+use crate::tables::{Lpm, Prefix};
+
+/// A routing table with what it is filled from.
+#[derive(Clone, Debug)]
+pub struct RouteTable {
+    lpm: Lpm,
+    routes: Arc<Vec<(Prefix, u8)>>,
+}
+
+impl RouteTable {
+    fn allocate(space: &mut AddressSpace, routes: Vec<(Prefix, u8)>) -> Option<RouteTable> {
+        (!routes.is_empty()).then(|| RouteTable {
+            lpm: Lpm::allocate(space, &routes),
+            routes: Arc::new(routes),
+        })
+    }
+}
+
+/// The routing tables of both IP versions; an empty one takes no memory.
+#[derive(Clone, Debug, Default)]
+pub struct Routing {
+    v4: Option<RouteTable>,
+    v6: Option<RouteTable>,
+}
+
+impl Routing {
+    /// The port for an IPv4 address.
+    #[inline]
+    pub fn find4<C: Cpu>(&self, cpu: &mut C, address: u32) -> Option<u8> {
+        self.v4.as_ref()?.lpm.find4(cpu, address)
+    }
+
+    /// The port for an IPv6 address.
+    #[inline]
+    pub fn find6<C: Cpu>(&self, cpu: &mut C, address: u128) -> Option<u8> {
+        self.v6.as_ref()?.lpm.find(cpu, address)
+    }
+
+    /// Writes the tables.
+    pub fn fill<C: Cpu>(&self, cpu: &mut C) {
+        for table in [&self.v4, &self.v6].into_iter().flatten() {
+            table.lpm.fill(cpu, &table.routes);
+        }
+    }
+}
+
+/// The tables that all cores share.
+#[derive(Clone, Debug, Default)]
+pub struct SharedTables {
+    pub(crate) routing: Routing,
+    pub(crate) array: Option<(Addr, Bytes)>,
+}
+
+impl SharedTables {
+    /// Takes address space for what the configured application shares between cores.
+    pub fn allocate(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
+        let mut shared = SharedTables::default();
+        if matches!(config.name.as_str(), "l3fwd" | "synthetic") {
+            let of = |v4: bool| {
+                let routes = config.routes.iter();
+                let routes = routes.filter(move |route| route.address.is_ipv4() == v4);
+                routes.map(|route| (route.prefix(), route.port)).collect()
+            };
+            shared.routing.v4 = RouteTable::allocate(space, of(true));
+            shared.routing.v6 = RouteTable::allocate(space, of(false));
+        }
+        if config.name == "synthetic" {
+            shared.array = Some((space.data(config.array.0, 4096), config.array));
+        }
+        shared
+    }
+}

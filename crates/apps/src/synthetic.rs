@@ -1,0 +1,113 @@
+//! `synthetic`: random reads of a large array, then a route look-up; the payload is left
+//! alone, read, or overwritten.
+//!
+//! The network function of papers/sh_ring and papers/rx_bisect, whose memory appetite is a
+//! parameter. The reads of one packet are plain loads at pseudo-random 8-byte words.
+
+use nicforge_nic::{Packet, Segment, Verdict};
+use nicforge_platform::{Addr, Cpu};
+use nicforge_units::Bytes;
+
+use crate::headers::{self, Headers};
+use crate::l3fwd::{out_port, route};
+use crate::rewrite;
+use crate::shared::Routing;
+use crate::tables::{Random, mix};
+use crate::{Egress, Payload, PortMap};
+
+/// The synthetic function on one core.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    pub(crate) ports: PortMap,
+    pub(crate) egress: Egress,
+    pub(crate) routing: Routing,
+    pub(crate) array: Addr,
+    pub(crate) words: u64,
+    pub(crate) reads: u32,
+    pub(crate) payload: Payload,
+    pub(crate) seed: u64,
+    pub(crate) packets: u64,
+    /// Depends on everything read, so that no read can be left out.
+    pub(crate) digest: u64,
+    pub(crate) fills: bool,
+}
+
+impl Synthetic {
+    /// How many 8-byte words an array holds.
+    pub(crate) fn words(array: Bytes) -> u64 {
+        array.0 / 8
+    }
+
+    /// Core 0 writes the routes.
+    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        if self.fills {
+            self.routing.fill(cpu);
+        }
+    }
+
+    /// Handles one packet.
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        self.packets += 1;
+        let mut random = Random::new(self.seed ^ self.packets);
+        for _ in 0..self.reads {
+            let word = random.below(self.words);
+            self.digest ^= cpu.load::<u64>(self.array + word * 8);
+        }
+        let headers = match headers::read(cpu, packet) {
+            Ok(headers) => headers,
+            Err(error) => return Verdict::Drop(error.name()),
+        };
+        let out = match route(&self.routing, cpu, &headers) {
+            Ok(hop) => out_port(&self.ports, self.egress, packet, hop),
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        let Some(port) = self.ports.get(out) else {
+            return Verdict::Drop(crate::NO_SUCH_PORT);
+        };
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::set_macs(frame, port.mac, port.next_hop);
+        self.touch_payload(cpu, packet, &headers);
+        Verdict::Transmit(out)
+    }
+
+    fn touch_payload<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet, headers: &Headers) {
+        let pieces = payload(packet, headers);
+        match self.payload {
+            Payload::Untouched => {}
+            Payload::Read => {
+                for piece in pieces {
+                    let mut words = cpu.bytes(piece.at, piece.len as usize).chunks_exact(8);
+                    for word in &mut words {
+                        let word = word.try_into().map_or(0, u64::from_ne_bytes);
+                        self.digest = self.digest.wrapping_add(word);
+                    }
+                    for &byte in words.remainder() {
+                        self.digest = self.digest.wrapping_add(u64::from(byte));
+                    }
+                }
+            }
+            Payload::Overwrite => {
+                let value = mix(self.packets) as u8;
+                for piece in pieces {
+                    cpu.bytes_mut(piece.at, piece.len as usize).fill(value);
+                }
+                packet.offload.l4_checksum = true;
+            }
+        }
+    }
+}
+
+/// The packet's payload after its L4 header, padding excluded, in its two parts.
+fn payload(packet: &Packet, headers: &Headers) -> [Segment; 2] {
+    let start = u32::from(headers.summary.l4_offset) + headers.l4_header_len as u32;
+    let end = headers.summary.l3_end;
+    let part = |segment: Segment, offset: u32| {
+        let from = start.saturating_sub(offset).min(segment.len);
+        let to = end.saturating_sub(offset).min(segment.len).max(from);
+        Segment {
+            at: segment.at + u64::from(from),
+            len: to - from,
+        }
+    };
+    [part(packet.head, 0), part(packet.rest, packet.head.len)]
+}

@@ -1,0 +1,215 @@
+//! An application on flat memory, and etherparse as the independent reference: nothing here
+//! is judged by the project's own parser or checksums.
+#![allow(dead_code)] // Each test binary uses a part of this.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use nicforge_apps::{AnyApp, AppConfig, SharedTables, Verdict};
+use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
+use nicforge_platform::{Addr, AddressSpace, FlatCpu};
+use nicforge_units::Time;
+
+/// One application on one core with a buffer for one packet.
+pub struct Bench {
+    pub app: AnyApp,
+    pub cpu: FlatCpu,
+    buffer: Addr,
+}
+
+/// Room for the largest frame of the captures.
+const BUFFER: u64 = 1 << 17;
+
+impl Bench {
+    pub fn new(config: &AppConfig) -> Bench {
+        let mut space = AddressSpace::default();
+        let buffer = space.data(BUFFER, 64);
+        let shared = SharedTables::allocate(config, &mut space);
+        let mut app = AnyApp::build(config, 0, 1, &mut space, &shared).unwrap();
+        let mut cpu = FlatCpu::new(space.end());
+        app.start(&mut cpu);
+        Bench { app, cpu, buffer }
+    }
+
+    /// Sends a frame in at `port`; gives what became of it.
+    pub fn send(&mut self, port: u8, frame: &[u8]) -> (Verdict, Vec<u8>) {
+        self.send_split(port, frame, frame.len())
+    }
+
+    /// The same, with the frame split into two buffers after `split` bytes.
+    pub fn send_split(&mut self, port: u8, frame: &[u8], split: usize) -> (Verdict, Vec<u8>) {
+        use nicforge_platform::Cpu;
+        let split = split.min(frame.len());
+        // The second part is at a distance, so that nothing reads over the gap by mistake.
+        let gap = self.buffer + BUFFER / 2;
+        self.cpu.bytes_mut(self.buffer, split).copy_from_slice(&frame[..split]);
+        let rest = frame.len() - split;
+        if rest > 0 {
+            self.cpu.bytes_mut(gap, rest).copy_from_slice(&frame[split..]);
+        }
+        let segment = |at, len| Segment {
+            at,
+            len: len as u32,
+        };
+        let mut packet = Packet {
+            mbuf: Addr(64),
+            head: segment(self.buffer, split),
+            rest: segment(gap, rest),
+            port: PortId(port),
+            rss_hash: 0,
+            flags: RxFlags::default(),
+            offload: TxOffload::default(),
+            stamp: Time::ZERO,
+        };
+        let verdict = self.app.packet(&mut self.cpu, &mut packet);
+        let mut out = self.cpu.bytes(self.buffer, split).to_vec();
+        out.extend_from_slice(self.cpu.bytes(gap, rest));
+        (verdict, out)
+    }
+
+    /// A frame that must be sent on; gives it as it left.
+    pub fn forward(&mut self, port: u8, frame: &[u8]) -> Vec<u8> {
+        let (verdict, out) = self.send(port, frame);
+        assert!(matches!(verdict, Verdict::Transmit(_)), "{verdict:?}");
+        out
+    }
+
+    /// A frame that must be dropped, left as it was; gives the cause.
+    pub fn drop(&mut self, port: u8, frame: &[u8]) -> &'static str {
+        match self.send(port, frame) {
+            (Verdict::Drop(cause), out) => {
+                assert_eq!(out, frame, "a dropped frame was changed");
+                cause
+            }
+            (verdict, _) => panic!("not dropped: {verdict:?}"),
+        }
+    }
+
+    pub fn counter(&self, name: &str) -> u64 {
+        let counters = self.app.counters();
+        counters.iter().find(|(n, _)| *n == name).unwrap().1
+    }
+}
+
+/// What etherparse says of an IPv4 frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    pub source: (Ipv4Addr, u16),
+    pub destination: (Ipv4Addr, u16),
+    pub ttl: u8,
+    /// Whether the IPv4 header checksum is right.
+    pub l3_right: bool,
+    /// Whether the TCP, UDP or ICMP checksum is right; `None` when there is none.
+    pub l4_right: Option<bool>,
+}
+
+/// Decodes with etherparse; `None` for what is not a whole IPv4 packet to it.
+pub fn decode(frame: &[u8]) -> Option<Decoded> {
+    let sliced = SlicedPacket::from_ethernet(frame).ok()?;
+    let Some(NetSlice::Ipv4(net)) = sliced.net else {
+        return None;
+    };
+    let header = net.header().to_header();
+    let mut decoded = Decoded {
+        source: (net.header().source_addr(), 0),
+        destination: (net.header().destination_addr(), 0),
+        ttl: header.time_to_live,
+        l3_right: header.header_checksum == header.calc_header_checksum(),
+        l4_right: None,
+    };
+    match sliced.transport {
+        Some(TransportSlice::Udp(udp)) => {
+            decoded.source.1 = udp.source_port();
+            decoded.destination.1 = udp.destination_port();
+            if udp.checksum() != 0 {
+                let right = udp.to_header().calc_checksum_ipv4(&header, udp.payload()).ok()?;
+                decoded.l4_right = Some(right == udp.checksum());
+            }
+        }
+        Some(TransportSlice::Tcp(tcp)) => {
+            decoded.source.1 = tcp.source_port();
+            decoded.destination.1 = tcp.destination_port();
+            let right = tcp
+                .calc_checksum_ipv4(header.source, header.destination)
+                .ok();
+            decoded.l4_right = right.map(|right| right == tcp.checksum());
+        }
+        Some(TransportSlice::Icmpv4(icmp)) => {
+            let right = icmp.icmp_type().calc_checksum(icmp.payload());
+            decoded.l4_right = Some(right == icmp.checksum());
+        }
+        _ => {}
+    }
+    Some(decoded)
+}
+
+pub fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap()
+}
+
+/// A UDP frame.
+pub fn udp(from: (&str, u16), to: (&str, u16), payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4(address(from.0).octets(), address(to.0).octets(), 64)
+        .udp(from.1, to.1)
+        .write(&mut frame, payload)
+        .unwrap();
+    frame
+}
+
+/// A TCP frame with these flags out of `S`, `A`, `F`, `R`.
+pub fn tcp(from: (&str, u16), to: (&str, u16), flags: &str, payload: &[u8]) -> Vec<u8> {
+    let mut step = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4(address(from.0).octets(), address(to.0).octets(), 64)
+        .tcp(from.1, to.1, 1000, 2000);
+    for flag in flags.chars() {
+        step = match flag {
+            'S' => step.syn(),
+            'A' => step.ack(1),
+            'F' => step.fin(),
+            _ => step.rst(),
+        };
+    }
+    let mut frame = Vec::new();
+    step.write(&mut frame, payload).unwrap();
+    frame
+}
+
+/// An ICMP echo request, or the reply to one.
+pub fn echo(from: &str, to: &str, identifier: u16, reply: bool) -> Vec<u8> {
+    let step = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4(address(from).octets(), address(to).octets(), 64);
+    let step = match reply {
+        true => step.icmpv4_echo_reply(identifier, 7),
+        false => step.icmpv4_echo_request(identifier, 7),
+    };
+    let mut frame = Vec::new();
+    step.write(&mut frame, b"ping").unwrap();
+    frame
+}
+
+/// The answer's 5-tuple and bytes: the other way round, with the payload given.
+pub fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
+    let seen = decode(frame).unwrap();
+    let (from, to) = (seen.destination, seen.source);
+    udp((&from.0.to_string(), from.1), (&to.0.to_string(), to.1), payload)
+}
+
+/// What follows the Ethernet header.
+pub fn ip_packet(frame: &[u8]) -> &[u8] {
+    &frame[14..]
+}
+
+/// The folder of real captures, if it is there; otherwise says that the test is skipped.
+pub fn captures(folder: &str) -> Vec<PathBuf> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/pcap");
+    let Ok(files) = std::fs::read_dir(PathBuf::from(root).join(folder)) else {
+        println!("skipped: no captures in {root}/{folder}");
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = files.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
