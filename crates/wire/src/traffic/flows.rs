@@ -2,12 +2,14 @@
 
 use std::net::Ipv4Addr;
 
-use rand_core::RngCore;
 use rand_pcg::Pcg64;
 
 use super::TrafficError;
-use super::random::{below, nth};
+use super::random::{below, nth, unit};
 use super::zipf::Zipf;
+
+/// Largest Zipf exponent: with it, 999 of 1000 packets belong to flow 0 already.
+const ZIPF_EXPONENT_MAX: f64 = 10.0;
 
 /// Addresses and ports of a UDP flow over IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +84,7 @@ pub enum FlowChoice {
     Uniform,
     /// Flow i (from 0) with probability proportional to (i + 1)^-s.
     Zipf {
-        /// The exponent.
+        /// The exponent, 0 to 10.
         s: f64,
     },
     /// Flow 0 always.
@@ -94,6 +96,7 @@ pub enum FlowChoice {
 /// A share of packets for some of the flows, such as those that RSS sends to one queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
+    space: FlowSpace,
     /// Share of packets that belong to target flows, 0 to 1; these are equally likely.
     share: f64,
     /// Size of the target's frames in bytes, when not as all others.
@@ -127,6 +130,7 @@ impl Target {
             return Err(TrafficError::TargetFlows);
         }
         Ok(Target {
+            space: *space,
             share,
             frame_bytes,
             flows,
@@ -164,15 +168,14 @@ impl FlowPicker {
         random: Pcg64,
     ) -> Result<FlowPicker, TrafficError> {
         let exponent = match choice {
-            FlowChoice::Zipf { s } if !(s >= 0.0 && s.is_finite()) => {
+            FlowChoice::Zipf { s } if !(0.0..=ZIPF_EXPONENT_MAX).contains(&s) => {
                 return Err(TrafficError::ZipfExponent(s));
             }
             FlowChoice::Zipf { s } => s,
             FlowChoice::Single if target.is_some() => return Err(TrafficError::TargetFlows),
             _ => 0.0,
         };
-        let fits = |target: &Target| target.is_target.len() as u64 == space.count.div_ceil(64);
-        if !target.as_ref().is_none_or(fits) {
+        if target.as_ref().is_some_and(|target| target.space != *space) {
             return Err(TrafficError::TargetFlows);
         }
         Ok(FlowPicker {
@@ -193,8 +196,7 @@ impl FlowPicker {
                 is_target: false,
             };
         };
-        let coin = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        if coin < target.share {
+        if unit(&mut self.random) < target.share {
             let index = below(&mut self.random, target.flows.len() as u64);
             let flow = target.flows[index as usize];
             return Picked {

@@ -69,11 +69,14 @@ pub enum TrafficError {
     /// A share outside 0 to 1.
     #[error("a share must be between 0 and 1, not {0}")]
     Share(f64),
-    /// A Zipf exponent that is negative or not a number.
-    #[error("the Zipf exponent must be at least 0 and finite, not {0}")]
+    /// A Zipf exponent outside 0 to 10.
+    #[error("the Zipf exponent must be between 0 and 10, not {0}")]
     ZipfExponent(f64),
     /// Flows for one of the two sides of a target share are missing.
-    #[error("a target share needs flows that map to the target and flows that do not")]
+    #[error(
+        "a target share needs flows that map to the target and flows that do not, of the same \
+         flow space as the source, and another choice than a single flow"
+    )]
     TargetFlows,
     /// A capture that cannot be read.
     #[error(transparent)]

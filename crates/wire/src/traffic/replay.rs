@@ -123,7 +123,7 @@ impl Replay {
     pub(super) fn next_time(&self) -> Time {
         match self.frames.get(self.next) {
             Some(frame) if self.loops_left > 0 => {
-                (self.loop_start + frame.time).max(self.line_free)
+                later(self.loop_start, frame.time).max(self.line_free)
             }
             _ => Time::NEVER,
         }
@@ -135,12 +135,12 @@ impl Replay {
         if time == Time::NEVER {
             return None;
         }
-        self.line_free = time + self.line.time_for(frame.len);
+        self.line_free = later(time, self.line.time_for(frame.len));
         self.next += 1;
         if self.next == self.frames.len() {
             self.next = 0;
             self.loops_left -= 1;
-            self.loop_start += self.period;
+            self.loop_start = later(self.loop_start, self.period);
         }
         let start = frame.start as usize;
         Some(Arrival {
@@ -149,6 +149,12 @@ impl Replay {
             flow: None,
         })
     }
+}
+
+/// `time` and `duration` together. Captures may span years and be looped: what `Time` cannot hold
+/// is never, which ends the replay.
+fn later(time: Time, duration: Time) -> Time {
+    Time::from_ps(time.as_ps().saturating_add(duration.as_ps()))
 }
 
 /// Sets the frames' times, the first at zero; gives the length of one loop: the last frame's time
@@ -160,7 +166,7 @@ fn set_times(frames: &mut [Frame], timing: ReplayTiming) -> Time {
     }
     let gaps = (frames.len() - 1).max(1) as u64;
     let duration = frames[frames.len() - 1].time;
-    let recorded = duration + Time::from_ps(duration.as_ps() / gaps);
+    let recorded = later(duration, Time::from_ps(duration.as_ps() / gaps));
     let total: u64 = frames.iter().map(|frame| u64::from(frame.len)).sum();
     match timing {
         ReplayTiming::Recorded => recorded,

@@ -15,8 +15,8 @@ pub const FRAME_BYTES_MAX: u32 = 9_216;
 pub enum SizeModel {
     /// All of this size.
     Fixed(u32),
-    /// Simple IMIX: 7 of 60, 4 of 566 and 1 of 1514 bytes (64, 570 and 1518 with FCS), as in
-    /// Spirent and Agilent test practice; the mean is 350 bytes.
+    /// The customary simple Internet mix: 7 of 60, 4 of 566 and 1 of 1514 bytes (64, 570 and
+    /// 1518 with FCS); the mean is 350 bytes.
     Imix,
     /// Two sizes.
     Bimodal {
