@@ -1,1 +1,12 @@
-//! interfaces
+//! NIC-host interfaces: one folder each, all alike.
+//!
+//! `layout.rs` says what lies in memory, who writes it and who reads it; `nic.rs` is the NIC's
+//! half over [`nicforge_platform::Dma`]; `driver.rs` the driver's over
+//! [`nicforge_platform::Cpu`]; [`registry`] has one line per interface.
+
+pub mod plan;
+pub mod priv_ring;
+pub mod registry;
+
+pub use plan::{InterfaceError, Plan};
+pub use registry::{AnyDriver, AnyNic};

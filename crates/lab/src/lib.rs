@@ -4,5 +4,6 @@ pub mod config;
 pub mod machine;
 pub mod metrics;
 pub mod report;
+pub mod run;
 pub mod scenario;
 pub mod settings;

@@ -1,6 +1,31 @@
-//! What every NIC has, whatever its contract with the host: packets and their buffers,
-//! transmit rings, steering, counters.
+//! What every NIC has, whatever its contract with the host.
+//!
+//! ```text
+//!  wire ─► fifo ─► parse · verify · RSS (nic.rs) ─► ReceiveHalf of an interface ══► host
+//!  wire ◄─ internal buffer ◄─ TransmitEngine (transmit/) ◄════════════════════════ host
+//! ```
+//!
+//! Beside the device stand the parts that drivers share: packet buffers (mbuf.rs, pool.rs),
+//! completion rings (completion.rs) and transmit rings (transmit/). An interface composes them
+//! and adds its own receive contract.
 
+mod completion;
+mod counters;
+mod device;
+mod fifo;
+mod halves;
+mod mbuf;
 mod packet;
+mod pool;
+pub mod transmit;
 
+pub use completion::{
+    COMPLETION_BYTES, Completion, CompletionReader, CompletionWriter, completion_ring,
+};
+pub use counters::DropCounters;
+pub use device::{Nic, NicCounters, NicSpec, registers};
+pub use fifo::MacFifo;
+pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Waiting};
+pub use mbuf::{HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, data_of, mbuf_room};
 pub use packet::{PortId, Packet, RxFlags, Segment, TxOffload, Verdict};
+pub use pool::{Pool, PoolCache};

@@ -31,6 +31,11 @@ impl Add<u64> for Addr {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(pub u16);
 
+impl Owner {
+    /// No core sleeps on it.
+    pub const NOBODY: Owner = Owner(u16::MAX);
+}
+
 /// Where control memory (rings that a device publishes into) ends and data memory begins.
 pub const CONTROL_BYTES: u64 = 64 << 20;
 

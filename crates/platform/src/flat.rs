@@ -11,7 +11,7 @@ use crate::{Addr, Cpu, Part, Pod, Register};
 /// The memory is zeroed lazily by the operating system, so large tables that are hardly
 /// touched cost little. An access beyond its end is a broken invariant of the caller and
 /// panics.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FlatCpu {
     memory: Vec<u8>,
     registers: BTreeMap<(u8, u32), u64>,
@@ -23,8 +23,13 @@ pub struct FlatCpu {
 impl FlatCpu {
     /// `bytes` of zeroed memory, usually `AddressSpace::end()`.
     pub fn new(bytes: u64) -> FlatCpu {
+        FlatCpu::over(vec![0; bytes as usize])
+    }
+
+    /// The memory of somebody else, such as that of a run that is over.
+    pub fn over(memory: Vec<u8>) -> FlatCpu {
         FlatCpu {
-            memory: vec![0; bytes as usize],
+            memory,
             registers: BTreeMap::new(),
             part: Part::App,
             now: Time::ZERO,
@@ -43,8 +48,15 @@ impl FlatCpu {
     }
 
     /// The memory, for whoever takes it over after tables were filled.
-    pub fn memory(&self) -> &[u8] {
-        &self.memory
+    pub fn into_memory(self) -> Vec<u8> {
+        self.memory
+    }
+
+    /// The last value written to each register, for the device that takes over.
+    pub fn registers(&self) -> impl Iterator<Item = (Register, u64)> + '_ {
+        self.registers
+            .iter()
+            .map(|(&(device, index), &value)| (Register { device, index }, value))
     }
 
     fn word(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {

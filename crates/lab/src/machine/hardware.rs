@@ -230,11 +230,19 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             "tx_buffer_kib",
             "internal buffer into which transmit payload is gathered",
         ),
-        tx_deschedule: ns(
+        tx_in_flight: kib(
             from,
             s,
-            "tx_deschedule_ns",
-            "how long a ring is not served after it filled the internal buffer",
+            "tx_in_flight_kib",
+            "payload reads in flight, at most",
+        ),
+        tx_deschedule_reads: from.number(
+            s,
+            "tx_deschedule_reads",
+            "reads",
+            0.0,
+            100.0,
+            "how long a ring is not served after it filled the internal buffer, in its read latencies",
         ),
         rx_pipeline: ns(from, s, "rx_pipeline_ns", "latency of the receive pipeline"),
         tx_pipeline: ns(

@@ -109,8 +109,11 @@ pub struct NicConfig {
     pub rx_fifo: Bytes,
     /// Internal transmit buffer into which payload is gathered.
     pub tx_buffer: Bytes,
-    /// How long a transmit ring is not served after it filled the internal buffer.
-    pub tx_deschedule: Time,
+    /// Payload that the transmit engine reads ahead of the internal buffer, at most.
+    pub tx_in_flight: Bytes,
+    /// How long a transmit ring is not served after it filled the internal buffer, in its own
+    /// latest read latencies (nicmem, section 2.1.3).
+    pub tx_deschedule_reads: f64,
     /// Fixed latency of the receive pipeline (parse, steering).
     pub rx_pipeline: Time,
     /// Fixed latency of the transmit pipeline.

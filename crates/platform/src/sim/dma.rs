@@ -91,9 +91,8 @@ impl<'a> SimDma<'a> {
         let request_max = self.port.config.max_read_request.0;
         let half_way = Time::from_ps(self.port.config.read_round_trip.as_ps() / 2);
         while at < end {
-            // Requests do not cross their own size's boundary, as PCIe asks of devices.
-            let until = (at / request_max + 1) * request_max;
-            let until = until.min(end);
+            // No request crosses a 4 KiB boundary (PCIe base specification 3.0, section 2.2.7).
+            let until = (at + request_max).min((at / 4096 + 1) * 4096).min(end);
             let issued = self.tag_free();
             let sent = self.port.out.send(issued, Bytes(0));
             let first = at / CACHE_LINE_BYTES;

@@ -14,8 +14,13 @@ pub struct Host {
 impl Host {
     /// A cold, zeroed host with room for all that `space` handed out.
     pub fn new(hardware: &Hardware, space: &AddressSpace) -> Host {
+        Host::with_memory(hardware, space, SimMemory::new(space))
+    }
+
+    /// A cold host whose memory was filled before the run.
+    pub fn with_memory(hardware: &Hardware, space: &AddressSpace, memory: SimMemory) -> Host {
         Host {
-            memory: SimMemory::new(space),
+            memory,
             hierarchy: Hierarchy::new(hardware, space.end()),
         }
     }

@@ -8,9 +8,6 @@ use nicforge_units::Time;
 
 use crate::{Addr, AddressSpace, Owner};
 
-/// Nobody sleeps on this line.
-const NOBODY: u16 = u16::MAX;
-
 /// A published word: what it was, and from when on the new value counts.
 #[derive(Clone, Copy, Default)]
 struct Pending {
@@ -22,24 +19,35 @@ struct Pending {
 pub struct SimMemory {
     bytes: Vec<u8>,
     pending: Vec<Pending>,
-    owners: Vec<u16>,
+    owners: Vec<Owner>,
     wakes: Vec<(Owner, Time)>,
 }
 
 impl SimMemory {
     /// Zeroed memory for everything that `space` handed out.
     pub fn new(space: &AddressSpace) -> SimMemory {
+        SimMemory::with_bytes(space, vec![0; space.end() as usize])
+    }
+
+    /// Memory that somebody filled before the run; `bytes` holds all of `space`.
+    pub fn with_bytes(space: &AddressSpace, bytes: Vec<u8>) -> SimMemory {
+        assert_eq!(bytes.len() as u64, space.end(), "memory and address space agree");
         let words = space.control_end().div_ceil(8) as usize;
-        let mut owners = vec![NOBODY; space.control_end().div_ceil(64) as usize];
+        let mut owners = vec![Owner::NOBODY; space.control_end().div_ceil(64) as usize];
         for &(at, len, owner) in space.owners() {
-            owners[at.line() as usize..(at + (len - 1)).line() as usize + 1].fill(owner.0);
+            owners[at.line() as usize..(at + (len - 1)).line() as usize + 1].fill(owner);
         }
         SimMemory {
-            bytes: vec![0; space.end() as usize],
+            bytes,
             pending: vec![Pending::default(); words],
             owners,
             wakes: Vec::new(),
         }
+    }
+
+    /// Takes all bytes out, when the run is over.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 
     /// `len` bytes at `at`.
@@ -80,7 +88,7 @@ impl SimMemory {
         }
         self.slice_mut(at, entry.len()).copy_from_slice(entry);
         match self.owners.get(word.line() as usize) {
-            Some(&owner) if owner != NOBODY => self.wakes.push((Owner(owner), visible_at)),
+            Some(&owner) if owner != Owner::NOBODY => self.wakes.push((owner, visible_at)),
             _ => {}
         }
     }

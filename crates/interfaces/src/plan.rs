@@ -1,0 +1,50 @@
+//! What an interface is built from: the same for all.
+
+use nicforge_nic::{DriverCosts, Pool};
+use nicforge_platform::{Owner, SpaceError};
+
+/// The queues of one NIC, and what they have to work with.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The NIC's device number in register addresses.
+    pub device: u8,
+    /// The core behind each queue.
+    pub owners: Vec<Owner>,
+    /// Receive ring entries per queue.
+    pub rx_entries: usize,
+    /// Where receive buffers come from.
+    pub pool: Pool,
+    /// Descriptors that the NIC fetches by one read.
+    pub descriptor_batch: usize,
+    /// What the driver's instructions cost.
+    pub costs: DriverCosts,
+}
+
+/// Why an interface cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum InterfaceError {
+    /// Ring sizes must be powers of two, at least 2.
+    #[error("{what} of {entries}: ring sizes are powers of two, at least 2")]
+    RingSize {
+        /// Which ring.
+        what: &'static str,
+        /// What was asked for.
+        entries: usize,
+    },
+    /// There is no such interface.
+    #[error("no interface named {0:?}; `nicforge list interfaces` names them")]
+    Unknown(String),
+    /// No room for the rings.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+impl Plan {
+    /// Checks a ring size.
+    pub fn check_ring(what: &'static str, entries: usize) -> Result<(), InterfaceError> {
+        if entries < 2 || !entries.is_power_of_two() {
+            return Err(InterfaceError::RingSize { what, entries });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Private receive rings: each core has a ring of empty buffers and a completion ring of its
+//! own, as today's NICs do (rxBisect, section 2; shRing, section 4.1).
+//!
+//! ```text
+//!   driver ── descriptors ──► ring in host memory ── read in batches ──► NIC
+//!   driver ── doorbell (tail) ─────────────────────────────────────────► NIC
+//!   driver ◄─ completion ring (control memory) ◄── one entry per frame ── NIC
+//! ```
+
+mod driver;
+mod layout;
+mod nic;
+#[cfg(test)]
+mod tests;
+
+use nicforge_nic::completion_ring;
+use nicforge_platform::{AddressSpace, Register};
+
+pub use driver::Driver;
+pub use nic::NicHalf;
+
+use crate::{InterfaceError, Plan};
+use layout::Ring;
+
+/// Builds both halves for all queues of one NIC.
+pub fn build(
+    plan: &Plan,
+    space: &mut AddressSpace,
+) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    Plan::check_ring("rx_entries", plan.rx_entries)?;
+    let mut queues = Vec::new();
+    let mut drivers = Vec::new();
+    for (queue, &owner) in plan.owners.iter().enumerate() {
+        let ring = Ring::new(space, plan.rx_entries as u64);
+        let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;
+        queues.push(nic::Queue::new(ring, writer));
+        let doorbell = Register {
+            device: plan.device,
+            index: queue as u32,
+        };
+        drivers.push(Driver::new(space, ring, reader, doorbell, plan.costs));
+    }
+    let half = NicHalf::new(queues, plan.pool, plan.descriptor_batch);
+    Ok((half, drivers))
+}

@@ -1,0 +1,96 @@
+//! All interfaces, one line each; everything else follows from it.
+
+use nicforge_nic::{Arriving, DriverHalf, DropCause, Packet, PoolCache, ReceiveHalf, Waiting};
+use nicforge_platform::{AddressSpace, Cpu, Dma};
+
+use crate::{InterfaceError, Plan};
+
+macro_rules! interfaces {
+    ($($name:literal, $variant:ident, $module:ident, $about:literal;)*) => {
+        /// The NIC half of any interface.
+        #[derive(Debug)]
+        pub enum AnyNic {
+            $(#[doc = $about] $variant(crate::$module::NicHalf),)*
+        }
+
+        /// The driver half of any interface.
+        #[derive(Debug)]
+        pub enum AnyDriver {
+            $(#[doc = $about] $variant(crate::$module::Driver),)*
+        }
+
+        /// Name and one line about each interface.
+        pub const INTERFACES: &[(&str, &str)] = &[$(($name, $about)),*];
+
+        /// Builds interface `name` for one NIC: its half, and a driver for each queue.
+        pub fn build(
+            name: &str,
+            plan: &Plan,
+            space: &mut AddressSpace,
+        ) -> Result<(AnyNic, Vec<AnyDriver>), InterfaceError> {
+            match name {
+                $($name => {
+                    let (nic, drivers) = crate::$module::build(plan, space)?;
+                    let drivers = drivers.into_iter().map(AnyDriver::$variant).collect();
+                    Ok((AnyNic::$variant(nic), drivers))
+                })*
+                _ => Err(InterfaceError::Unknown(name.to_owned())),
+            }
+        }
+
+        impl ReceiveHalf for AnyNic {
+            #[inline]
+            fn receive<D: Dma>(
+                &mut self,
+                dma: &mut D,
+                frame: &Arriving<'_>,
+            ) -> Result<(), DropCause> {
+                match self { $(AnyNic::$variant(half) => half.receive(dma, frame),)* }
+            }
+
+            fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+                match self { $(AnyNic::$variant(half) => half.write_register(dma, index, value),)* }
+            }
+
+            fn waiting(&self, queue: u16) -> Waiting {
+                match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
+            }
+        }
+
+        impl DriverHalf for AnyDriver {
+            fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+                match self { $(AnyDriver::$variant(half) => half.start(cpu, pool),)* }
+            }
+
+            #[inline]
+            fn rx_burst<C: Cpu>(
+                &mut self,
+                cpu: &mut C,
+                pool: &mut PoolCache,
+                packets: &mut Vec<Packet>,
+                max: usize,
+            ) {
+                match self {
+                    $(AnyDriver::$variant(half) => half.rx_burst(cpu, pool, packets, max),)*
+                }
+            }
+
+            fn taken(&self) -> u64 {
+                match self { $(AnyDriver::$variant(half) => half.taken(),)* }
+            }
+
+            fn buffers_held(&self) -> u64 {
+                match self { $(AnyDriver::$variant(half) => half.buffers_held(),)* }
+            }
+        }
+    };
+}
+
+interfaces! {
+    "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
+}
+
+/// All names, in the order of the registry.
+pub fn names() -> Vec<&'static str> {
+    INTERFACES.iter().map(|(name, _)| *name).collect()
+}

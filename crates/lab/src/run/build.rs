@@ -1,0 +1,286 @@
+//! Assembles a world from a machine and settings: the one place that knows all parts.
+
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+
+use nicforge_apps::{
+    AnyApp, AppConfig, CoRunner, Egress, Payload, PortMap, SharedTables, generate_routes,
+    read_routes,
+};
+use nicforge_interfaces::{Plan, registry};
+use nicforge_nic::transmit::{TransmitDriver, TxRing};
+use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
+use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
+use nicforge_platform::{Addr, AddressSpace, FlatCpu, Owner, Register};
+use nicforge_units::{Bytes, Cycles, Frequency, Time};
+use nicforge_wire::headers::ip_protocol;
+use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+
+use super::co_runner::CoRunnerActor;
+use super::core_actor::CoreActor;
+use super::nic_actor::NicActor;
+use super::sink::Sink;
+use super::source::SourceActor;
+use super::traffic::{flows_of, line_of, queue_of, traffic_source};
+use super::world::World;
+use super::{RunError, RunIo};
+use crate::machine::Machine;
+use crate::settings::Settings;
+
+/// Buffers that each core's level of the pool keeps (DPDK's testpmd: 250, rounded).
+const POOL_CACHE: usize = 256;
+
+/// A world that is ready to run, and what is needed to judge it afterwards.
+pub struct Built {
+    /// The world at time 0.
+    pub world: World,
+    /// The pool, to count its buffers.
+    pub pool: Pool,
+    /// The machine with the settings' changes.
+    pub hardware: Hardware,
+}
+
+/// The machine with what the settings change.
+fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
+    let mut hardware = machine.hardware.clone();
+    hardware.io_ways = settings.io_ways;
+    hardware.nics = settings.nics;
+    hardware.cores = settings.cores + settings.stream_cores + settings.graph_cores;
+    if let Some(ghz) = settings.cpu_ghz {
+        hardware.core.frequency = Frequency::from_ghz(ghz);
+    }
+    hardware
+}
+
+fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
+    let nic = &hardware.nic;
+    NicSpec {
+        port: PortId(port as u8),
+        rate: nic.port,
+        wire_overhead: nic.wire_overhead,
+        rx_fifo: nic.rx_fifo,
+        rx_pipeline: nic.rx_pipeline,
+        tx_pipeline: nic.tx_pipeline,
+        tx_buffer: nic.tx_buffer,
+        tx_in_flight: nic.tx_in_flight,
+        tx_deschedule_reads: nic.tx_deschedule_reads,
+        descriptor_batch: nic.descriptor_batch,
+    }
+}
+
+fn app_config(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+) -> Result<AppConfig, RunError> {
+    let work = machine.work_cycles.get(&settings.app);
+    let ports = settings.nics as u8;
+    let mut config = AppConfig::new(&settings.app, PortMap::one_armed(ports));
+    config.work = Cycles(*work.ok_or_else(|| RunError::NoWorkCycles {
+        machine: machine.name.clone(),
+        app: settings.app.clone(),
+    })?);
+    config.egress = Egress::Peer;
+    config.table_entries = settings.table_entries;
+    config.servers = settings.servers;
+    config.reads = settings.reads;
+    config.array = Bytes(u64::from(settings.array_mib) << 20);
+    config.payload = match settings.payload.as_str() {
+        "read" => Payload::Read,
+        "overwrite" => Payload::Overwrite,
+        _ => Payload::Untouched,
+    };
+    config.seed = seed;
+    if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
+        config.routes = match &settings.routes_file {
+            Some(file) => read_routes(&PathBuf::from(file))?.into(),
+            None => generate_routes(seed, settings.routes as usize, 0, ports).into(),
+        };
+    }
+    Ok(config)
+}
+
+/// Everything between the wires, before time begins.
+struct Parts {
+    space: AddressSpace,
+    nics: Vec<(Nic<nicforge_interfaces::AnyNic>, DmaPort)>,
+    cores: Vec<CoreActor>,
+    co_runners: Vec<CoRunnerActor>,
+    pool: Pool,
+}
+
+/// Builds the world of one point.
+pub fn build(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    io: &RunIo,
+) -> Result<Built, RunError> {
+    let hardware = hardware_of(machine, settings);
+    let mut parts = parts(machine, settings, &hardware, seed)?;
+    let memory_end = parts.space.end();
+    let mut cpu = FlatCpu::new(memory_end);
+    parts.pool.start(&mut cpu);
+    for core in &mut parts.cores {
+        core.app.start(&mut cpu);
+    }
+    if settings.preload_flows && settings.arrival != "replay" {
+        preload(settings, seed, &mut parts.cores, &mut cpu)?;
+    }
+    for core in &mut parts.cores {
+        core.start(&mut cpu);
+    }
+    let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
+    let memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
+    let mut host = Host::with_memory(&hardware, &parts.space, memory);
+    for (register, value) in doorbells {
+        let (nic, port) = &mut parts.nics[usize::from(register.device)];
+        let mut dma = SimDma::new(&mut host, port, Time::ZERO);
+        nic.write_register(&mut dma, register.index, value);
+    }
+    let line = line_of(&hardware);
+    let queues = (settings.cores / settings.nics) as u16;
+    let sources = (0..settings.nics).map(|port| {
+        let source = traffic_source(settings, line, seed, port, queues)?;
+        Ok::<_, RunError>(SourceActor::new(source, line))
+    });
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let nics = parts.nics.into_iter();
+    let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
+    let sink = Sink::new(io.pcap_out.is_some(), settings.arrival == "ping_pong");
+    let world = World::new(host, sources, nics, parts.cores, parts.co_runners, sink);
+    Ok(Built {
+        world,
+        pool: parts.pool,
+        hardware,
+    })
+}
+
+fn parts(
+    machine: &Machine,
+    settings: &Settings,
+    hardware: &Hardware,
+    seed: u64,
+) -> Result<Parts, RunError> {
+    let mut space = AddressSpace::default();
+    let config = app_config(machine, settings, seed)?;
+    let per_core = settings.rx_entries + settings.tx_entries + 2 * POOL_CACHE + 2 * settings.burst;
+    let pool = Pool::new(&mut space, settings.cores * per_core);
+    let costs = DriverCosts {
+        rx_packet: hardware.core.rx_packet,
+        tx_packet: hardware.core.tx_packet,
+        burst: hardware.core.burst,
+    };
+    let queues = settings.cores / settings.nics;
+    let tx_rings = tx_rings(&mut space, settings)?;
+    let mut drivers = Vec::new();
+    let mut halves = Vec::new();
+    for device in 0..settings.nics {
+        let plan = Plan {
+            device: device as u8,
+            owners: (0..queues).map(|q| Owner((device * queues + q) as u16)).collect(),
+            rx_entries: settings.rx_entries,
+            pool,
+            descriptor_batch: hardware.nic.descriptor_batch,
+            costs,
+        };
+        let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
+        halves.push(half);
+        drivers.extend(of_queues);
+    }
+    let shared = SharedTables::allocate(&config, &mut space);
+    let mut cores = Vec::new();
+    for (number, driver) in drivers.into_iter().enumerate() {
+        let transmit = (0..settings.nics).map(|device| {
+            let doorbell = Register {
+                device: device as u8,
+                index: registers::TRANSMIT + number as u32,
+            };
+            TransmitDriver::new(&mut space, tx_rings[device][number], doorbell, costs)
+        });
+        let transmit = transmit.collect();
+        let cache = PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool);
+        let app = AnyApp::build(&config, number, settings.cores, &mut space, &shared)?;
+        let core = core_of(hardware, number);
+        cores.push(CoreActor::new(core, driver, transmit, cache, app, settings.burst));
+    }
+    let co_runners = co_runners(settings, hardware, &mut space, seed);
+    let memory_end = Addr(space.end());
+    let nics = halves.into_iter().enumerate().map(|(device, half)| {
+        let spec = nic_spec(hardware, device);
+        let nic = Nic::new(&spec, queues as u16, half, &tx_rings[device], memory_end);
+        (nic, DmaPort::new(&hardware.pcie))
+    });
+    Ok(Parts {
+        nics: nics.collect(),
+        cores,
+        co_runners,
+        pool,
+        space,
+    })
+}
+
+fn core_of(hardware: &Hardware, number: usize) -> SimCore {
+    let pcie = &hardware.pcie;
+    SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read)
+}
+
+/// A transmit ring for every core on every NIC.
+fn tx_rings(
+    space: &mut AddressSpace,
+    settings: &Settings,
+) -> Result<Vec<Vec<TxRing>>, RunError> {
+    let mut of_nic = || {
+        let rings = (0..settings.cores).map(|_| TxRing::new(space, settings.tx_entries));
+        rings.collect::<Result<Vec<_>, _>>()
+    };
+    let rings = (0..settings.nics).map(|_| of_nic());
+    Ok(rings.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn co_runners(
+    settings: &Settings,
+    hardware: &Hardware,
+    space: &mut AddressSpace,
+    seed: u64,
+) -> Vec<CoRunnerActor> {
+    let first = settings.cores;
+    let streams = (0..settings.stream_cores).map(|_| None);
+    let graphs = (0..settings.graph_cores).map(|number| Some(seed + number as u64));
+    let programs = streams.chain(graphs).enumerate();
+    programs
+        .map(|(number, graph)| {
+            let program = match graph {
+                Some(seed) => CoRunner::graph(space, seed),
+                None => CoRunner::stream(space),
+            };
+            CoRunnerActor::new(core_of(hardware, first + number), program)
+        })
+        .collect()
+}
+
+/// Puts all flows into the tables of the cores that they are steered to, as after a long run.
+fn preload(
+    settings: &Settings,
+    seed: u64,
+    cores: &mut [CoreActor],
+    cpu: &mut FlatCpu,
+) -> Result<(), RunError> {
+    let queues = settings.cores / settings.nics;
+    let rss = Toeplitz::default();
+    let steering = IndirectionTable::spread_over(queues as u16);
+    for port in 0..settings.nics {
+        let flows = flows_of(settings, seed, port)?;
+        for flow in 0..flows.count() {
+            let tuple = flows.tuple(flow);
+            let queue = usize::from(queue_of(&tuple, &rss, &steering));
+            let from = SocketAddrV4::new(tuple.source, tuple.source_port);
+            let to = SocketAddrV4::new(tuple.destination, tuple.destination_port);
+            let app = &mut cores[port * queues + queue].app;
+            // A flow that finds no room is not known when its first packet comes, which then
+            // meets the same drop and is counted there.
+            let _ = app.learn(cpu, from, to, ip_protocol::UDP);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! One run: warm-up, window, and what was counted between its two ends.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use nicforge_nic::{DropCounters, NicCounters};
+use nicforge_platform::FlatCpu;
+use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
+use nicforge_units::{Lines, Time};
+use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
+
+use super::build::{Built, build};
+use super::sink::Captured;
+use super::world::World;
+use super::{PointRun, Progress, RunError, RunIo};
+use crate::machine::Machine;
+use crate::metrics::{CyclesPerPacket, Metrics};
+use crate::settings::Settings;
+
+/// How often progress is told.
+const STEPS: u64 = 50;
+
+/// Everything that is counted, at one time.
+#[derive(Clone)]
+struct Snapshot {
+    nics: Vec<NicCounters>,
+    dma: Vec<DmaCounters>,
+    memory: MemoryCounters,
+    dram_lines: u64,
+    cores: Vec<CoreCycles>,
+    transmit: (u64, u64),
+    drops: DropCounters,
+}
+
+impl Snapshot {
+    fn of(world: &World) -> Snapshot {
+        let mut drops = DropCounters::default();
+        for actor in &world.nics {
+            for &(cause, count) in actor.nic.drops.causes() {
+                drops.add(cause, count);
+            }
+            let bad = actor.nic.transmit.counters().bad_descriptors;
+            if bad > 0 {
+                drops.add("bad_tx_descriptor", bad);
+            }
+        }
+        let mut transmit = (0, 0);
+        for core in &world.cores {
+            for &(cause, count) in core.drops.causes() {
+                drops.add(cause, count);
+            }
+            let (used, of) = core.transmit_occupancy();
+            transmit = (transmit.0 + used, transmit.1 + of);
+        }
+        Snapshot {
+            nics: world.nics.iter().map(|actor| actor.nic.counters.clone()).collect(),
+            dma: world.nics.iter().map(|actor| actor.port.counters()).collect(),
+            memory: world.host.hierarchy.counters.clone(),
+            dram_lines: world.host.hierarchy.dram_lines(),
+            cores: world.cores.iter().map(|core| core.core.spent().clone()).collect(),
+            transmit,
+            drops,
+        }
+    }
+}
+
+/// Runs warm-up and window once.
+pub fn one_window(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    io: &RunIo,
+    progress: Progress<'_>,
+) -> Result<PointRun, RunError> {
+    let mut built = build(machine, settings, seed, io)?;
+    let warmup = Time::from_seconds(settings.warmup_ms / 1e3);
+    let window = Time::from_seconds(settings.window_ms / 1e3);
+    let world = &mut built.world;
+    let replays = settings.arrival == "replay";
+    let (from, until) = match replays {
+        // A capture is a whole: all of it is the window.
+        true => (Time::ZERO, Time::NEVER),
+        false => (warmup, warmup + window),
+    };
+    world.sink.open_window(from, until);
+    run_to(world, from, until, progress)?;
+    world.host.hierarchy.touched.clear();
+    let before = Snapshot::of(world);
+    let ended = match replays {
+        true => run_out(world, progress)?,
+        false => {
+            run_to(world, until, until, progress)?;
+            until
+        }
+    };
+    let after = Snapshot::of(world);
+    let metrics = metrics(&built, &before, &after, (ended - from).as_seconds());
+    finish(built, io)?;
+    Ok(PointRun {
+        metrics,
+        simulated: ended,
+    })
+}
+
+/// Runs until `to`, telling progress as a share of `total`.
+fn run_to(
+    world: &mut World,
+    to: Time,
+    total: Time,
+    progress: Progress<'_>,
+) -> Result<(), RunError> {
+    let step = Time::from_ps((total.as_ps() / STEPS).max(1));
+    let mut next = Time::ZERO;
+    while next < to {
+        next = (next + step).min(to);
+        world.run_until(next)?;
+        progress(next.as_seconds() / total.as_seconds(), world.arrived());
+    }
+    Ok(())
+}
+
+/// Runs until nothing is due any more; returns when the last thing happened.
+fn run_out(world: &mut World, progress: Progress<'_>) -> Result<Time, RunError> {
+    let step = Time::from_ms(1);
+    let mut next = step;
+    while world.run_until(next)? {
+        progress(0.0, world.arrived());
+        next = next.max(world.next_time()) + step;
+    }
+    Ok(world.sink.last().max(Time::from_ps(1)))
+}
+
+/// Checks that nothing was lost, and writes the capture.
+fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
+    let mut shared = FlatCpu::over(built.world.host.memory.take_bytes());
+    let available = built.pool.available(&mut shared);
+    built
+        .world
+        .check_conservation(built.pool.count() as u64, available)?;
+    match &io.pcap_out {
+        Some(path) => write_capture(path, built.world.sink.take_capture()),
+        None => Ok(()),
+    }
+}
+
+fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError> {
+    let file = |cause| RunError::File {
+        path: path.to_path_buf(),
+        cause,
+    };
+    let failed = |cause| RunError::Written {
+        path: path.to_path_buf(),
+        cause,
+    };
+    // Ports depart independently; a capture is in order of time.
+    frames.sort_by_key(|frame| (frame.time, frame.port));
+    let to = BufWriter::new(File::create(path).map_err(file)?);
+    let format = match path.extension().is_some_and(|ending| ending == "pcapng") {
+        true => CaptureFormat::PcapNg,
+        false => CaptureFormat::Pcap,
+    };
+    let mut writer = CaptureWriter::new(to, format).map_err(failed)?;
+    for frame in &frames {
+        writer.write(frame.time, &frame.bytes).map_err(failed)?;
+    }
+    writer.finish().map_err(failed)?;
+    Ok(())
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
+    let world = &built.world;
+    let sum = |pick: fn(&NicCounters) -> u64| {
+        let of = |snapshot: &Snapshot| snapshot.nics.iter().map(pick).sum::<u64>();
+        of(after) - of(before)
+    };
+    let (frames_out, bytes_out) = world.sink.in_window();
+    let (frames_in, bytes_in) = (sum(|nic| nic.frames), sum(|nic| nic.bytes));
+    let drops = after.drops.since(&before.drops);
+    let memory = after.memory.since(&before.memory);
+    let per_second = |count: u64, unit: f64| count as f64 / seconds / unit;
+    let link = built.hardware.pcie.rate.as_bits_per_second() as f64 * world.nics.len() as f64;
+    let dma = |pick: fn(&DmaCounters) -> u64| {
+        let of = |snapshot: &Snapshot| snapshot.dma.iter().map(pick).sum::<u64>();
+        of(after) - of(before)
+    };
+    let busy = |bytes: u64| bytes as f64 * 8.0 / seconds / link;
+    let cycles = Cores::between(built, before, after);
+    let dram = Lines(after.dram_lines - before.dram_lines).bytes();
+    Metrics {
+        throughput_gbps: per_second(bytes_out * 8, 1e9),
+        offered_gbps: per_second(bytes_in * 8, 1e9),
+        throughput_mpps: per_second(frames_out, 1e6),
+        offered_mpps: per_second(frames_in, 1e6),
+        drop_fraction: share(drops.total(), frames_in).unwrap_or(0.0),
+        drops: drops
+            .causes()
+            .iter()
+            .map(|&(cause, count)| (cause.to_owned(), count))
+            .collect(),
+        latency_us: world.sink.latency(),
+        rx_occupancy: share(sum(|nic| nic.waiting_sum), sum(|nic| nic.entries_sum)),
+        tx_occupancy: share(
+            after.transmit.0 - before.transmit.0,
+            after.transmit.1 - before.transmit.1,
+        ),
+        ddio_hit_rate: share(memory.fresh_read, memory.fresh_read + memory.fresh_lost),
+        io_read_hit_rate: share(memory.device_read_hits, memory.device_read_lines),
+        io_write_hit_rate: share(memory.device_write_hits, memory.device_write_lines),
+        app_hit_rate: share(memory.app_hits, memory.app_look_ups),
+        llc_misses_per_packet: share(memory.llc_misses(), frames_out),
+        memory_gb_per_s: Some(per_second(dram.0, 1e9)),
+        pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),
+        pcie_in_utilisation: Some(busy(dma(|dma| dma.in_bytes))),
+        pcie_read_us: share(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads))
+            .map(|ps| ps / 1e6),
+        cycles_per_packet: cycles.per_packet(frames_out),
+        idle_fraction: cycles.idle_share(seconds),
+        io_working_set_bytes: Some(Lines(world.host.hierarchy.touched.lines()).bytes().0),
+        no_drop_gbps: None,
+    }
+}
+
+/// Where the time of all cores went in the window, in cycles.
+struct Cores {
+    work: [f64; 4],
+    stall: f64,
+    idle_seconds: f64,
+    cores: usize,
+}
+
+impl Cores {
+    fn between(built: &Built, before: &Snapshot, after: &Snapshot) -> Cores {
+        let clock = built.hardware.core.frequency;
+        let cycles = |ps: u64| clock.cycles_in(Time::from_ps(ps));
+        let mut cores = Cores {
+            work: [0.0; 4],
+            stall: 0.0,
+            idle_seconds: 0.0,
+            cores: after.cores.len(),
+        };
+        for (before, after) in before.cores.iter().zip(&after.cores) {
+            let spent = after.since(before);
+            for (sum, ps) in cores.work.iter_mut().zip(spent.work_ps) {
+                *sum += cycles(ps);
+            }
+            cores.stall += cycles(spent.stall_ps);
+            cores.idle_seconds += Time::from_ps(spent.idle_ps).as_seconds();
+        }
+        cores
+    }
+
+    fn per_packet(&self, frames: u64) -> Option<CyclesPerPacket> {
+        if frames == 0 {
+            return None;
+        }
+        let each = |cycles: f64| cycles / frames as f64;
+        // In the order of `Part::ALL`.
+        let [driver, app, sync, alloc] = self.work.map(each);
+        let stall = each(self.stall);
+        Some(CyclesPerPacket {
+            total: driver + app + sync + alloc + stall,
+            driver,
+            app,
+            sync,
+            alloc,
+            stall,
+        })
+    }
+
+    fn idle_share(&self, seconds: f64) -> Option<f64> {
+        // An idle core is charged to the end of its last poll, which may lie after the window.
+        let idle = self.idle_seconds / (seconds * self.cores as f64);
+        (self.cores > 0).then(|| idle.clamp(0.0, 1.0))
+    }
+}

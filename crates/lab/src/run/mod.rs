@@ -1,0 +1,154 @@
+//! Runs one point of a scenario on the sim ground and measures it.
+//!
+//! ```text
+//!   build.rs: machine + settings ─► World     world.rs: actors, earliest first
+//!   measure.rs: counters at both ends of the window ─► Metrics     search.rs: RFC 2544
+//! ```
+
+mod build;
+mod co_runner;
+mod core_actor;
+mod measure;
+mod nic_actor;
+mod search;
+mod sink;
+mod source;
+mod traffic;
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use nicforge_apps::{AppError, RouteError};
+use nicforge_interfaces::InterfaceError;
+use nicforge_platform::SpaceError;
+use nicforge_units::Time;
+use nicforge_wire::capture::{CaptureError, CaptureWriteError};
+use nicforge_wire::traffic::TrafficError;
+
+use crate::machine::Machine;
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+
+pub use traffic::{line_of, traffic_source};
+
+/// What a run reads and writes beside its settings.
+#[derive(Clone, Debug, Default)]
+pub struct RunIo {
+    /// Every frame that leaves goes into this capture.
+    pub pcap_out: Option<PathBuf>,
+}
+
+/// Told how far a run is: share done, frames so far.
+pub type Progress<'a> = &'a mut dyn FnMut(f64, u64);
+
+/// Why a point has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The interface cannot be built.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The application cannot be built.
+    #[error(transparent)]
+    App(#[from] AppError),
+    /// The routes cannot be read.
+    #[error(transparent)]
+    Routes(#[from] RouteError),
+    /// The traffic source cannot be made.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// A ring found no room.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// A file cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// The capture cannot be read.
+    #[error("{}: {cause}", path.display())]
+    Capture {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: CaptureError,
+    },
+    /// The capture cannot be written.
+    #[error("{}: {cause}", path.display())]
+    Written {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        cause: CaptureWriteError,
+    },
+    /// The machine has no work cycles for the application.
+    #[error("machine {machine} has no [apps.{app}] section: add `work_cycles` for it")]
+    NoWorkCycles {
+        /// The machine.
+        machine: String,
+        /// The application.
+        app: String,
+    },
+    /// Frames vanished or multiplied: a defect of the model.
+    #[error("frames do not add up: {arrived} arrived, {left} left, {dropped} dropped, {inside} inside")]
+    FramesLost {
+        /// Came in.
+        arrived: u64,
+        /// Went out.
+        left: u64,
+        /// Were dropped.
+        dropped: u64,
+        /// Are still inside.
+        inside: u64,
+    },
+    /// Buffers vanished or multiplied: a defect of the model.
+    #[error("packet buffers do not add up: the pool has {buffers}, {held} were found")]
+    BuffersLost {
+        /// There are.
+        buffers: u64,
+        /// Were found.
+        held: u64,
+    },
+    /// Nothing moves although frames are inside.
+    #[error("stuck at {at}: {inside} frames inside and nothing moves\n{}", actors.join("\n"))]
+    Stuck {
+        /// When.
+        at: Time,
+        /// How many frames are inside.
+        inside: u64,
+        /// What each actor waits for.
+        actors: Vec<String>,
+    },
+}
+
+/// Runs one point; `seed` decides everything that is random.
+pub fn run_point(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    io: &RunIo,
+    progress: Progress<'_>,
+) -> Result<PointRun, RunError> {
+    match settings.measure.as_str() {
+        "no_drop_rate" => search::no_drop_rate(machine, settings, seed, progress),
+        _ => measure::one_window(machine, settings, seed, io, progress),
+    }
+}
+
+/// What a point measured, and how long it simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointRun {
+    /// The measurements.
+    pub metrics: Metrics,
+    /// Simulated time, warm-up included.
+    pub simulated: Time,
+}
+
+pub(crate) fn read_text(path: &Path) -> Result<String, RunError> {
+    std::fs::read_to_string(path).map_err(|cause| RunError::File {
+        path: path.to_path_buf(),
+        cause,
+    })
+}

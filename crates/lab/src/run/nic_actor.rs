@@ -1,0 +1,80 @@
+//! One NIC with its link, and the register writes on their way to it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use nicforge_interfaces::AnyNic;
+use nicforge_nic::Nic;
+use nicforge_platform::sim::{DmaPort, Host, MmioWrite, SimDma};
+use nicforge_units::Time;
+
+use super::sink::Sink;
+
+/// A NIC as an actor: it acts when a register write arrives or when its own work is due.
+pub struct NicActor {
+    /// The device.
+    pub nic: Nic<AnyNic>,
+    /// Its link.
+    pub port: DmaPort,
+    /// Register writes by arrival; the number keeps those of one instant in order.
+    mailbox: BinaryHeap<Reverse<(Time, u64, u32, u64)>>,
+    posted: u64,
+    due: Time,
+}
+
+impl NicActor {
+    /// An idle NIC.
+    pub fn new(nic: Nic<AnyNic>, port: DmaPort) -> NicActor {
+        NicActor {
+            nic,
+            port,
+            mailbox: BinaryHeap::new(),
+            posted: 0,
+            due: Time::NEVER,
+        }
+    }
+
+    /// A core's register write is on its way.
+    pub fn post(&mut self, write: &MmioWrite) {
+        let entry = (write.arrives, self.posted, write.register.index, write.value);
+        self.mailbox.push(Reverse(entry));
+        self.posted += 1;
+    }
+
+    /// When it acts next.
+    pub fn next_step(&self) -> Time {
+        match self.mailbox.peek() {
+            Some(Reverse(write)) => write.0.min(self.due),
+            None => self.due,
+        }
+    }
+
+    /// Acts at `now`.
+    pub fn step(&mut self, host: &mut Host, sink: &mut Sink, now: Time) {
+        let mut dma = SimDma::new(host, &mut self.port, now);
+        while let Some(&Reverse((arrives, _, index, value))) = self.mailbox.peek()
+            && arrives <= now
+        {
+            self.mailbox.pop();
+            self.nic.write_register(&mut dma, index, value);
+        }
+        self.due = self.nic.advance(&mut dma, sink);
+    }
+
+    /// A frame came in: first bit at `stamp`, last bit at `now`.
+    pub fn receive(&mut self, host: &mut Host, frame: &[u8], stamp: Time, now: Time) {
+        let mut dma = SimDma::new(host, &mut self.port, now);
+        self.nic.receive(&mut dma, frame, stamp);
+    }
+
+    /// What it waits for, for a run that is stuck.
+    pub fn describe(&self) -> String {
+        format!(
+            "NIC {}: next step {}, {} register writes on their way, {} frames to transmit",
+            self.nic.port().0,
+            self.next_step(),
+            self.mailbox.len(),
+            self.nic.transmit.inside()
+        )
+    }
+}

@@ -1,0 +1,137 @@
+//! The other end of the wires: counts what leaves, takes its latency, keeps it for a capture.
+
+use hdrhistogram::Histogram;
+use nicforge_nic::transmit::{Departure, Egress};
+use nicforge_nic::PortId;
+use nicforge_units::Time;
+
+use crate::metrics::Latency;
+
+/// Latencies are kept to a nanosecond up to a minute, with three significant digits.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+
+/// A frame that left, kept for a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// When its last bit left.
+    pub time: Time,
+    /// Out of which port.
+    pub port: PortId,
+    /// The frame.
+    pub bytes: Vec<u8>,
+}
+
+/// Receives what all NICs send.
+pub struct Sink {
+    /// Frames whose last bit left within `[from, until)` count for the window.
+    from: Time,
+    until: Time,
+    frames: u64,
+    bytes: u64,
+    latency: Histogram<u64>,
+    total: u64,
+    last: Time,
+    capture: Option<Vec<Captured>>,
+    /// Frames that left and whose source waits for that, with the time.
+    returned: Vec<(PortId, Time)>,
+    tells_sources: bool,
+}
+
+impl Sink {
+    /// A sink; `captures` keeps every frame, `tells_sources` reports each to its source.
+    pub fn new(captures: bool, tells_sources: bool) -> Sink {
+        Sink {
+            from: Time::NEVER,
+            until: Time::NEVER,
+            frames: 0,
+            bytes: 0,
+            // The arguments are within the range that the histogram documents.
+            latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
+                .expect("bounds and digits are constants that the histogram accepts"),
+            total: 0,
+            last: Time::ZERO,
+            capture: captures.then(Vec::new),
+            returned: Vec::new(),
+            tells_sources,
+        }
+    }
+
+    /// The window begins at `from` and lasts until `until`.
+    pub fn open_window(&mut self, from: Time, until: Time) {
+        self.from = from;
+        self.until = until;
+    }
+
+    /// Frames and bytes in the window.
+    pub fn in_window(&self) -> (u64, u64) {
+        (self.frames, self.bytes)
+    }
+
+    /// Frames that left since the run began.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// When the last bit of all left.
+    pub fn last(&self) -> Time {
+        self.last
+    }
+
+    /// The latency of the window's frames; `None` when there were none.
+    pub fn latency(&self) -> Option<Latency> {
+        let us = |ns: u64| ns as f64 / 1e3;
+        if self.latency.is_empty() {
+            return None;
+        }
+        let at = |quantile: f64| us(self.latency.value_at_quantile(quantile));
+        let curve = CURVE.iter().map(|&percentile| (percentile, at(percentile / 100.0)));
+        Some(Latency {
+            mean: self.latency.mean() / 1e3,
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: us(self.latency.max()),
+            curve: curve.collect(),
+        })
+    }
+
+    /// The frames kept, if they were.
+    pub fn take_capture(&mut self) -> Vec<Captured> {
+        self.capture.take().unwrap_or_default()
+    }
+
+    /// Frames that left since the last call, for sources that wait for that.
+    pub fn take_returned(&mut self) -> std::vec::Drain<'_, (PortId, Time)> {
+        self.returned.drain(..)
+    }
+}
+
+/// Percentiles of the latency plot.
+const CURVE: [f64; 19] = [
+    0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 90.0, 95.0, 99.0,
+    99.9, 99.99, 100.0,
+];
+
+impl Egress for Sink {
+    #[inline]
+    fn depart(&mut self, departure: Departure<'_>) {
+        self.total += 1;
+        self.last = self.last.max(departure.last_bit);
+        if departure.last_bit >= self.from && departure.last_bit < self.until {
+            self.frames += 1;
+            self.bytes += departure.bytes.len() as u64;
+            let latency = departure.last_bit.saturating_sub(departure.stamp);
+            self.latency.saturating_record(latency.as_ps().div_ceil(1_000));
+        }
+        if self.tells_sources {
+            self.returned.push((departure.port, departure.last_bit));
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.push(Captured {
+                time: departure.last_bit,
+                port: departure.port,
+                bytes: departure.bytes.to_vec(),
+            });
+        }
+    }
+}

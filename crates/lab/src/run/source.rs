@@ -1,0 +1,48 @@
+//! A traffic source on the wire to one port.
+
+use nicforge_units::Time;
+use nicforge_wire::traffic::{Line, TrafficSource};
+
+/// A source as an actor: it acts when a frame's first bit arrives.
+pub struct SourceActor {
+    source: TrafficSource,
+    line: Line,
+    stopped: bool,
+}
+
+impl SourceActor {
+    /// `source` on `line`.
+    pub fn new(source: TrafficSource, line: Line) -> SourceActor {
+        SourceActor {
+            source,
+            line,
+            stopped: false,
+        }
+    }
+
+    /// When the next frame's first bit arrives.
+    pub fn next_step(&self) -> Time {
+        match self.stopped {
+            true => Time::NEVER,
+            false => self.source.next_time(),
+        }
+    }
+
+    /// The frame that arrives now, with the times of its first and last bit.
+    pub fn frame(&mut self) -> Option<(&[u8], Time, Time)> {
+        let line = self.line;
+        let arrival = self.source.next()?;
+        let on_wire = line.time_for(arrival.bytes.len() as u32);
+        Some((arrival.bytes, arrival.time, arrival.time + on_wire))
+    }
+
+    /// A frame came back at `time`.
+    pub fn returned(&mut self, time: Time) {
+        self.source.returned(time);
+    }
+
+    /// Sends nothing more.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+}

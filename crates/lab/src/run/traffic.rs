@@ -1,0 +1,129 @@
+//! From settings to traffic sources.
+
+use std::path::PathBuf;
+
+use nicforge_platform::sim::Hardware;
+use nicforge_units::BitRate;
+use nicforge_wire::capture::CaptureReader;
+use nicforge_wire::headers::MacAddress;
+use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use nicforge_wire::traffic::{
+    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, Replay, ReplayTiming, SizeModel,
+    Synthetic, SyntheticConfig, Target, TrafficSource,
+};
+
+use super::{RunError, read_text};
+use crate::settings::Settings;
+
+/// Which queue of its NIC a flow is steered to.
+pub fn queue_of(tuple: &FlowTuple, rss: &Toeplitz, steering: &IndirectionTable) -> u16 {
+    steering.queue(rss.hash_ipv4_ports(
+        tuple.source,
+        tuple.destination,
+        tuple.source_port,
+        tuple.destination_port,
+    ))
+}
+
+/// The wire to each port of `hardware`.
+pub fn line_of(hardware: &Hardware) -> Line {
+    Line {
+        rate: hardware.nic.port,
+        overhead: hardware.nic.wire_overhead,
+    }
+}
+
+/// The flows of port `port`: each port has its own share.
+pub fn flows_of(settings: &Settings, seed: u64, port: usize) -> Result<FlowSpace, RunError> {
+    let share = settings.flows.div_ceil(settings.nics as u64);
+    Ok(FlowSpace::new(seed ^ (port as u64) << 48, share)?)
+}
+
+/// The traffic that arrives at port `port`, whose NIC has `queues` queues.
+pub fn traffic_source(
+    settings: &Settings,
+    line: Line,
+    seed: u64,
+    port: usize,
+    queues: u16,
+) -> Result<TrafficSource, RunError> {
+    let rate = BitRate::from_gbps(settings.offered_gbps / settings.nics as f64);
+    if settings.arrival == "replay" {
+        return replay(settings, line, rate);
+    }
+    let arrival = match settings.arrival.as_str() {
+        "poisson" => ArrivalModel::Poisson { rate },
+        "bursts" => ArrivalModel::Bursts {
+            rate,
+            frames: settings.burst_packets,
+        },
+        "ping_pong" => ArrivalModel::PingPong {
+            in_flight: settings.in_flight,
+        },
+        _ => ArrivalModel::Constant { rate },
+    };
+    let flows = flows_of(settings, seed, port)?;
+    let config = SyntheticConfig {
+        seed: seed.wrapping_add(port as u64),
+        line,
+        arrival,
+        sizes: sizes(settings)?,
+        flows,
+        choice: choice(settings),
+        target: target(settings, &flows, queues)?,
+        // Locally administered addresses: a generator, and the port (as the applications have it).
+        source: MacAddress([2, 0, 0, 0, 1, port as u8]),
+        destination: MacAddress([2, 0, 0, 0, 0, port as u8]),
+    };
+    Ok(TrafficSource::Synthetic(Box::new(Synthetic::new(config)?)))
+}
+
+fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
+    Ok(match (settings.packet_sizes.as_str(), &settings.size_file) {
+        ("imix", _) => SizeModel::Imix,
+        ("bimodal", _) => SizeModel::Bimodal {
+            small: 64,
+            large: settings.packet_bytes,
+            small_share: settings.small_share,
+        },
+        ("empirical", Some(file)) => SizeModel::from_lines(&read_text(&PathBuf::from(file))?)?,
+        _ => SizeModel::Fixed(settings.packet_bytes),
+    })
+}
+
+fn choice(settings: &Settings) -> FlowChoice {
+    match settings.flow_choice.as_str() {
+        "zipf" => FlowChoice::Zipf { s: settings.zipf_s },
+        "single" => FlowChoice::Single,
+        "round_robin" => FlowChoice::RoundRobin,
+        _ => FlowChoice::Uniform,
+    }
+}
+
+fn target(
+    settings: &Settings,
+    flows: &FlowSpace,
+    queues: u16,
+) -> Result<Option<Target>, RunError> {
+    if settings.target_share == 0.0 {
+        return Ok(None);
+    }
+    let rss = Toeplitz::default();
+    let steering = IndirectionTable::spread_over(queues);
+    let is_target = |tuple: &FlowTuple| queue_of(tuple, &rss, &steering) == 0;
+    Ok(Some(Target::new(flows, settings.target_share, None, is_target)?))
+}
+
+fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {
+    let path = PathBuf::from(settings.pcap.as_deref().unwrap_or_default());
+    let timing = match settings.replay_timing.as_str() {
+        "recorded" => ReplayTiming::Recorded,
+        _ => ReplayTiming::Scaled(rate),
+    };
+    let reader = CaptureReader::open(&path).map_err(|cause| RunError::Capture {
+        path: path.clone(),
+        cause,
+    })?;
+    let replay = Replay::load(reader, line, timing, settings.replay_loops)?;
+    Ok(TrafficSource::Replay(Box::new(replay)))
+}

@@ -1,0 +1,231 @@
+//! All actors of a run, and the loop that runs the earliest.
+//!
+//! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners.
+
+use nicforge_nic::PortId;
+use nicforge_platform::sim::{Host, Schedule};
+use nicforge_units::Time;
+
+use super::RunError;
+use super::co_runner::CoRunnerActor;
+use super::core_actor::CoreActor;
+use super::nic_actor::NicActor;
+use super::sink::Sink;
+use super::source::SourceActor;
+
+/// Without a frame moving for this long while frames are inside, a run is stuck.
+const STUCK_AFTER: Time = Time::from_ms(50);
+/// How often that is looked at.
+const LOOK_EVERY: Time = Time::from_ms(1);
+
+/// A run in progress.
+pub struct World {
+    /// Memory, caches.
+    pub host: Host,
+    /// One per port.
+    pub sources: Vec<SourceActor>,
+    /// One per port.
+    pub nics: Vec<NicActor>,
+    /// Those that run the application.
+    pub cores: Vec<CoreActor>,
+    /// Those that run something else.
+    pub co_runners: Vec<CoRunnerActor>,
+    /// The other end of the wires.
+    pub sink: Sink,
+    schedule: Schedule,
+    moved: (u64, Time),
+}
+
+impl World {
+    /// Puts the actors together. Sources and co-runners begin at time 0; NICs and cores wait.
+    pub fn new(
+        host: Host,
+        sources: Vec<SourceActor>,
+        nics: Vec<NicActor>,
+        cores: Vec<CoreActor>,
+        co_runners: Vec<CoRunnerActor>,
+        sink: Sink,
+    ) -> World {
+        let actors = sources.len() + nics.len() + cores.len() + co_runners.len();
+        let mut world = World {
+            host,
+            sources,
+            nics,
+            cores,
+            co_runners,
+            sink,
+            schedule: Schedule::new(actors),
+            moved: (0, Time::ZERO),
+        };
+        for number in 0..world.sources.len() {
+            let next = world.sources[number].next_step();
+            world.schedule.set(number, next);
+        }
+        let first = world.first_co_runner();
+        for number in 0..world.co_runners.len() {
+            world.schedule.set(first + number, Time::ZERO);
+        }
+        world
+    }
+
+    fn first_core(&self) -> usize {
+        self.sources.len() + self.nics.len()
+    }
+
+    fn first_co_runner(&self) -> usize {
+        self.first_core() + self.cores.len()
+    }
+
+    /// Runs until nothing is due before `until`; `false` when nothing is due at all any more.
+    pub fn run_until(&mut self, until: Time) -> Result<bool, RunError> {
+        let mut look = Time::ZERO;
+        loop {
+            let (actor, time) = self.schedule.earliest();
+            if time >= until {
+                return Ok(time != Time::NEVER);
+            }
+            if time >= look {
+                self.check_progress(time)?;
+                look = time + LOOK_EVERY;
+            }
+            self.step(actor, time);
+        }
+    }
+
+    fn step(&mut self, actor: usize, now: Time) {
+        let (first_nic, first_core) = (self.sources.len(), self.first_core());
+        if actor < first_nic {
+            self.step_source(actor);
+        } else if actor < first_core {
+            self.step_nic(actor - first_nic, now);
+        } else if actor < self.first_co_runner() {
+            self.step_core(actor - first_core, now);
+        } else {
+            let number = actor - self.first_co_runner();
+            let next = self.co_runners[number].step(&mut self.host);
+            self.schedule.set(actor, next);
+        }
+    }
+
+    fn step_source(&mut self, number: usize) {
+        if let Some((frame, first_bit, last_bit)) = self.sources[number].frame() {
+            self.nics[number].receive(&mut self.host, frame, first_bit, last_bit);
+        }
+        let next = self.sources[number].next_step();
+        self.schedule.set(number, next);
+        self.wake_cores();
+    }
+
+    fn step_nic(&mut self, number: usize, now: Time) {
+        self.nics[number].step(&mut self.host, &mut self.sink, now);
+        self.reschedule_nic(number);
+        self.wake_cores();
+        for (PortId(port), time) in self.sink.take_returned() {
+            let port = usize::from(port);
+            self.sources[port].returned(time);
+            let next = self.sources[port].next_step();
+            self.schedule.set(port, next);
+        }
+    }
+
+    fn step_core(&mut self, number: usize, now: Time) {
+        let core = &mut self.cores[number];
+        let next = core.step(&mut self.host, now);
+        let next = next.unwrap_or_else(|| core.sleeps_until());
+        let actor = self.first_core() + number;
+        self.schedule.set(actor, next);
+        let mut touched = 0u64;
+        for write in self.cores[number].core.take_mmio() {
+            let device = usize::from(write.register.device);
+            self.nics[device].post(&write);
+            touched |= 1 << device;
+        }
+        while touched != 0 {
+            self.reschedule_nic(touched.trailing_zeros() as usize);
+            touched &= touched - 1;
+        }
+    }
+
+    fn reschedule_nic(&mut self, number: usize) {
+        let next = self.nics[number].next_step();
+        self.schedule.set(self.sources.len() + number, next);
+    }
+
+    /// Tells cores what was published to them; one that sleeps polls when it is visible.
+    fn wake_cores(&mut self) {
+        let first = self.sources.len() + self.nics.len();
+        for (owner, time) in self.host.memory.take_wakes() {
+            let number = usize::from(owner.0);
+            self.cores[number].notice(time);
+            if self.schedule.time_of(first + number) == Time::NEVER {
+                self.schedule.set(first + number, time);
+            }
+        }
+    }
+
+    /// When the next step of anybody is due.
+    pub fn next_time(&self) -> Time {
+        self.schedule.earliest().1
+    }
+
+    /// Frames that came in so far.
+    pub fn arrived(&self) -> u64 {
+        self.nics.iter().map(|actor| actor.nic.counters.frames).sum()
+    }
+
+    /// Frames that were dropped so far, whatever the cause.
+    pub fn dropped(&self) -> u64 {
+        let in_nics = self.nics.iter().map(|actor| {
+            actor.nic.drops.total() + actor.nic.transmit.counters().bad_descriptors
+        });
+        let in_cores = self.cores.iter().map(|core| core.drops.total());
+        in_nics.sum::<u64>() + in_cores.sum::<u64>()
+    }
+
+    /// Frames that are somewhere between the wires, place by place.
+    pub fn inside(&self) -> u64 {
+        let delivered: u64 = self.nics.iter().map(|a| a.nic.counters.delivered).sum();
+        let taken: u64 = self.cores.iter().map(CoreActor::taken).sum();
+        let in_hand: u64 = self.cores.iter().map(|c| c.in_hand() + c.kept()).sum();
+        let pushed: u64 = self.cores.iter().map(CoreActor::pushed).sum();
+        let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
+        (delivered - taken) + in_hand + (pushed - served)
+    }
+
+    /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.
+    pub fn check_conservation(&self, buffers: u64, shared: u64) -> Result<(), RunError> {
+        let (arrived, left) = (self.arrived(), self.sink.total());
+        let (dropped, inside) = (self.dropped(), self.inside());
+        if arrived != left + dropped + inside {
+            return Err(RunError::FramesLost {
+                arrived,
+                left,
+                dropped,
+                inside,
+            });
+        }
+        let held = shared + self.cores.iter().map(CoreActor::buffers).sum::<u64>();
+        if held != buffers {
+            return Err(RunError::BuffersLost { buffers, held });
+        }
+        Ok(())
+    }
+
+    fn check_progress(&mut self, now: Time) -> Result<(), RunError> {
+        let moved = self.sink.total() + self.dropped();
+        if moved != self.moved.0 || self.inside() == 0 {
+            self.moved = (moved, now);
+            return Ok(());
+        }
+        if now.saturating_sub(self.moved.1) < STUCK_AFTER {
+            return Ok(());
+        }
+        let nics = self.nics.iter().map(NicActor::describe);
+        let cores = self.cores.iter().map(CoreActor::describe);
+        Err(RunError::Stuck {
+            at: now,
+            inside: self.inside(),
+            actors: nics.chain(cores).collect(),
+        })
+    }
+}

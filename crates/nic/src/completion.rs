@@ -1,0 +1,199 @@
+//! Completion rings: the NIC only writes, software only reads (rxBisect, section 2).
+//!
+//! Each entry is one cache line. Its last word carries the done bit, which flips its meaning on
+//! every pass through the ring, so that nobody has to clear it.
+//!
+//! | word | writer | content |
+//! | --- | --- | --- |
+//! | 0 | NIC | entry of the receive ring (low 32 bits), frame length (high 32) |
+//! | 1 | NIC | RSS hash (low 32 bits), flags (next 8), port (next 8), receive ring (high 16) |
+//! | 2 | NIC | arrival of the first bit, ps |
+//! | 3 | NIC | buffer's metadata address, where the interface hands buffers over by it |
+//! | 4–6 | – | zero |
+//! | 7 | NIC | done bit |
+
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
+use nicforge_units::Time;
+
+use crate::{PortId, RxFlags};
+
+/// Bytes of one entry.
+pub const COMPLETION_BYTES: u64 = 64;
+const DONE_WORD: u64 = 56;
+
+/// What a completion says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Which entry of the receive ring holds the frame.
+    pub entry: u32,
+    /// Frame length in bytes.
+    pub len: u32,
+    /// RSS hash.
+    pub rss_hash: u32,
+    /// What the NIC verified.
+    pub flags: RxFlags,
+    /// Port that the frame came in on.
+    pub port: u8,
+    /// Which receive ring the entry belongs to.
+    pub ring: u16,
+    /// When the first bit came in.
+    pub stamp: Time,
+    /// The buffer, for interfaces that hand it over here.
+    pub mbuf: Addr,
+}
+
+impl Completion {
+    /// The port as a type.
+    pub fn port_id(&self) -> PortId {
+        PortId(self.port)
+    }
+
+    fn encode(&self, done: u64) -> [u64; 8] {
+        let second = u64::from(self.rss_hash)
+            | u64::from(self.flags.0) << 32
+            | u64::from(self.port) << 40
+            | u64::from(self.ring) << 48;
+        [
+            u64::from(self.entry) | u64::from(self.len) << 32,
+            second,
+            self.stamp.as_ps(),
+            self.mbuf.0,
+            0,
+            0,
+            0,
+            done,
+        ]
+    }
+
+    fn decode(words: [u64; 4]) -> Completion {
+        Completion {
+            entry: words[0] as u32,
+            len: (words[0] >> 32) as u32,
+            rss_hash: words[1] as u32,
+            flags: RxFlags((words[1] >> 32) as u8),
+            port: (words[1] >> 40) as u8,
+            ring: (words[1] >> 48) as u16,
+            stamp: Time::from_ps(words[2]),
+            mbuf: Addr(words[3]),
+        }
+    }
+}
+
+/// Position in a ring that both sides walk: address and done bit of each pass.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    base: Addr,
+    entries: u64,
+    position: u64,
+}
+
+impl Cursor {
+    fn address(&self) -> Addr {
+        self.base + (self.position & (self.entries - 1)) * COMPLETION_BYTES
+    }
+
+    /// 1 on even passes, 0 on odd ones: memory begins as zero.
+    fn done(&self) -> u64 {
+        !(self.position >> self.entries.trailing_zeros()) & 1
+    }
+}
+
+/// The NIC's side of a completion ring.
+#[derive(Debug)]
+pub struct CompletionWriter {
+    cursor: Cursor,
+}
+
+/// Software's side of a completion ring.
+#[derive(Debug)]
+pub struct CompletionReader {
+    cursor: Cursor,
+}
+
+/// Both sides of a new completion ring of `entries` (a power of two), watched by `owner`.
+pub fn completion_ring(
+    space: &mut AddressSpace,
+    entries: usize,
+    owner: Owner,
+) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
+    let entries = entries as u64;
+    let cursor = Cursor {
+        base: space.control(entries * COMPLETION_BYTES, owner)?,
+        entries,
+        position: 0,
+    };
+    Ok((CompletionWriter { cursor }, CompletionReader { cursor }))
+}
+
+impl CompletionWriter {
+    /// Publishes the next entry. The caller knows that software has read what stood there.
+    pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
+        let words = completion.encode(self.cursor.done());
+        dma.publish(self.cursor.address(), bytemuck::bytes_of(&words));
+        self.cursor.position += 1;
+    }
+}
+
+impl CompletionReader {
+    /// The next completion, if there is one; it stays the next until [`advance`](Self::advance).
+    #[inline]
+    pub fn peek<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
+        let at = self.cursor.address();
+        if cpu.acquire(at + DONE_WORD) & 1 != self.cursor.done() {
+            return None;
+        }
+        let words = cpu.load::<[u64; 4]>(at);
+        Some(Completion::decode(words))
+    }
+
+    /// The next completion was dealt with.
+    pub fn advance(&mut self) {
+        self.cursor.position += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_survives_the_wire_format() {
+        let completion = Completion {
+            entry: 4095,
+            len: 9600,
+            rss_hash: 0xdead_beef,
+            flags: RxFlags::L3_GOOD.with(RxFlags::L4_GOOD),
+            port: 1,
+            ring: 65535,
+            stamp: Time::from_ps(u64::MAX - 1),
+            mbuf: Addr(1 << 40),
+        };
+        let words = completion.encode(1);
+        assert_eq!(
+            Completion::decode([words[0], words[1], words[2], words[3]]),
+            completion
+        );
+        assert_eq!(words[7], 1);
+    }
+
+    #[test]
+    fn the_done_bit_flips_with_every_pass() {
+        let mut cursor = Cursor {
+            base: Addr(64),
+            entries: 4,
+            position: 0,
+        };
+        let bits: Vec<u64> = (0..12)
+            .map(|position| {
+                cursor.position = position;
+                cursor.done()
+            })
+            .collect();
+        assert_eq!(bits, [1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1]);
+        // The position is 64 bits wide: nothing special happens at 2^32.
+        cursor.position = (1 << 32) - 1;
+        let before = cursor.done();
+        cursor.position += 1;
+        assert_ne!(cursor.done(), before);
+    }
+}

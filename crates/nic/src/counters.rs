@@ -1,0 +1,68 @@
+//! Drops, each under its named cause.
+
+/// How many frames were dropped under which cause, in the order of first use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DropCounters {
+    causes: Vec<(&'static str, u64)>,
+}
+
+impl DropCounters {
+    /// Counts one drop.
+    #[inline]
+    pub fn count(&mut self, cause: &'static str) {
+        self.add(cause, 1);
+    }
+
+    /// Counts `drops` drops.
+    pub fn add(&mut self, cause: &'static str, drops: u64) {
+        match self.causes.iter_mut().find(|(name, _)| *name == cause) {
+            Some((_, count)) => *count += drops,
+            None => self.causes.push((cause, drops)),
+        }
+    }
+
+    /// All causes with their counts.
+    pub fn causes(&self) -> &[(&'static str, u64)] {
+        &self.causes
+    }
+
+    /// All drops.
+    pub fn total(&self) -> u64 {
+        self.causes.iter().map(|(_, count)| count).sum()
+    }
+
+    /// What was counted since `earlier`, causes without a drop left out.
+    pub fn since(&self, earlier: &DropCounters) -> DropCounters {
+        let before = |cause| {
+            let found = earlier.causes.iter().find(|(name, _)| *name == cause);
+            found.map_or(0, |&(_, count)| count)
+        };
+        DropCounters {
+            causes: self
+                .causes
+                .iter()
+                .map(|&(cause, count)| (cause, count - before(cause)))
+                .filter(|&(_, count)| count > 0)
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_cause_and_by_window() {
+        let mut drops = DropCounters::default();
+        drops.count("fifo_full");
+        let before = drops.clone();
+        drops.count("fifo_full");
+        drops.count("no_descriptor");
+        assert_eq!(drops.total(), 3);
+        assert_eq!(
+            drops.since(&before).causes(),
+            [("fifo_full", 1), ("no_descriptor", 1)]
+        );
+    }
+}

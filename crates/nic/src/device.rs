@@ -1,0 +1,178 @@
+//! A NIC: port, MAC FIFO, parser, checksum verification, steering, an interface's receive half
+//! and the transmit engine.
+
+use nicforge_platform::{Addr, Dma};
+use nicforge_units::{BitRate, Bytes, Time};
+use nicforge_wire::checksum;
+use nicforge_wire::parse_frame;
+use nicforge_wire::rss::{MICROSOFT_KEY, IndirectionTable, Toeplitz};
+
+use crate::transmit::{Egress, TransmitEngine, TxRing};
+use crate::{Arriving, DropCounters, MacFifo, PortId, ReceiveHalf, RxFlags};
+
+/// The register map of a NIC.
+pub mod registers {
+    /// Receive registers: `RECEIVE + i` is register `i` of the interface's receive half.
+    pub const RECEIVE: u32 = 0x0000;
+    /// Transmit doorbells: `TRANSMIT + queue`.
+    pub const TRANSMIT: u32 = 0x8000;
+}
+
+/// What a NIC is apart from its interface. The numbers come from a machine file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicSpec {
+    /// Its port.
+    pub port: PortId,
+    /// The port's rate.
+    pub rate: BitRate,
+    /// Preamble, delimiter, FCS and gap of a frame.
+    pub wire_overhead: Bytes,
+    /// MAC receive FIFO.
+    pub rx_fifo: Bytes,
+    /// Latency of parsing and steering.
+    pub rx_pipeline: Time,
+    /// Latency from gathered payload to the wire.
+    pub tx_pipeline: Time,
+    /// Internal transmit buffer.
+    pub tx_buffer: Bytes,
+    /// Payload reads in flight, at most.
+    pub tx_in_flight: Bytes,
+    /// Pause of a ring that filled it, in read latencies.
+    pub tx_deschedule_reads: f64,
+    /// Descriptors fetched by one read.
+    pub descriptor_batch: usize,
+}
+
+/// What a NIC counted since its run began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NicCounters {
+    /// Frames that came in.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames delivered to the host.
+    pub delivered: u64,
+    /// Receive entries waiting for software, summed over arriving frames.
+    pub waiting_sum: u64,
+    /// Receive entries there are, summed over arriving frames.
+    pub entries_sum: u64,
+    /// Register writes that meant nothing; ignored.
+    pub bad_register_writes: u64,
+}
+
+/// A NIC with the receive half `R` of an interface.
+pub struct Nic<R> {
+    spec: NicSpec,
+    fifo: MacFifo,
+    rss: Toeplitz,
+    /// Which queue each hash goes to.
+    pub steering: IndirectionTable,
+    /// The interface.
+    pub receive: R,
+    /// The transmit side.
+    pub transmit: TransmitEngine,
+    /// When the receive path is done with the frame before.
+    receive_free: Time,
+    /// Dropped frames by cause.
+    pub drops: DropCounters,
+    /// Everything else that is counted.
+    pub counters: NicCounters,
+}
+
+impl<R: ReceiveHalf> Nic<R> {
+    /// A NIC whose frames are spread over `queues` queues.
+    pub fn new(
+        spec: &NicSpec,
+        queues: u16,
+        receive: R,
+        tx_rings: &[TxRing],
+        memory_end: Addr,
+    ) -> Nic<R> {
+        Nic {
+            fifo: MacFifo::new(spec.rx_fifo),
+            rss: Toeplitz::new(&MICROSOFT_KEY),
+            steering: IndirectionTable::spread_over(queues),
+            receive,
+            transmit: TransmitEngine::new(spec, tx_rings, memory_end),
+            receive_free: Time::ZERO,
+            drops: DropCounters::default(),
+            counters: NicCounters::default(),
+            spec: spec.clone(),
+        }
+    }
+
+    /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
+    /// Whatever happens to it is counted.
+    pub fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
+        self.counters.frames += 1;
+        self.counters.bytes += frame.len() as u64;
+        let len = Bytes(frame.len() as u64);
+        if !self.fifo.accepts(dma.now(), len) {
+            self.drops.count("fifo_full");
+            return;
+        }
+        let summary = match parse_frame(frame) {
+            Ok(summary) => summary,
+            Err(error) => {
+                self.drops.count(error.name());
+                return;
+            }
+        };
+        let rss_hash = self.rss.hash(&summary);
+        let arriving = Arriving {
+            bytes: frame,
+            stamp,
+            rss_hash,
+            flags: verified(checksum::verify(frame, &summary)),
+            port: self.spec.port,
+            queue: self.steering.queue(rss_hash),
+        };
+        let waiting = self.receive.waiting(arriving.queue);
+        self.counters.waiting_sum += waiting.entries;
+        self.counters.entries_sum += waiting.of;
+        dma.wait_until((dma.now() + self.spec.rx_pipeline).max(self.receive_free));
+        match self.receive.receive(dma, &arriving) {
+            Ok(()) => self.counters.delivered += 1,
+            Err(cause) => self.drops.count(cause.0),
+        }
+        self.receive_free = dma.now();
+        self.fifo.hold(len, dma.now());
+    }
+
+    /// A core's register write arrived.
+    pub fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
+        let known = if index >= registers::TRANSMIT {
+            let queue = (index - registers::TRANSMIT) as usize;
+            self.transmit.doorbell(queue, value)
+        } else {
+            self.receive
+                .write_register(dma, index - registers::RECEIVE, value)
+        };
+        self.counters.bad_register_writes += u64::from(!known);
+    }
+
+    /// Does what the NIC does on its own; returns when to call again.
+    pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
+        self.transmit.advance(dma, egress)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> PortId {
+        self.spec.port
+    }
+}
+
+fn verified(verdict: checksum::ChecksumVerdict) -> RxFlags {
+    let mut flags = RxFlags::default();
+    for (verdict, good) in [
+        (verdict.l3, RxFlags::L3_GOOD),
+        (verdict.l4, RxFlags::L4_GOOD),
+    ] {
+        match verdict {
+            Some(true) => flags = flags.with(good),
+            Some(false) => flags = flags.with(RxFlags::CHECKSUM_BAD),
+            None => {}
+        }
+    }
+    flags
+}

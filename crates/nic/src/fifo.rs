@@ -1,0 +1,65 @@
+//! The MAC's receive FIFO: holds frames until the NIC has drained them, drops when it is full.
+
+use std::collections::VecDeque;
+
+use nicforge_units::{Bytes, Time};
+
+/// Frames that came in and have not yet gone to the host.
+#[derive(Debug)]
+pub struct MacFifo {
+    size: Bytes,
+    held: Bytes,
+    frames: VecDeque<(Time, Bytes)>,
+}
+
+impl MacFifo {
+    /// An empty FIFO of `size` bytes.
+    pub fn new(size: Bytes) -> MacFifo {
+        MacFifo {
+            size,
+            held: Bytes(0),
+            frames: VecDeque::new(),
+        }
+    }
+
+    /// Whether a frame of `len` bytes fits at `now`.
+    #[inline]
+    pub fn accepts(&mut self, now: Time, len: Bytes) -> bool {
+        while let Some(&(drained, bytes)) = self.frames.front()
+            && drained <= now
+        {
+            self.held = self.held - bytes;
+            self.frames.pop_front();
+        }
+        self.held + len <= self.size
+    }
+
+    /// A frame of `len` bytes came in and is gone at `drained`.
+    #[inline]
+    pub fn hold(&mut self, len: Bytes, drained: Time) {
+        self.held += len;
+        self.frames.push_back((drained, len));
+    }
+
+    /// Frames still inside at `now`.
+    pub fn frames_inside(&self, now: Time) -> usize {
+        self.frames.iter().filter(|(drained, _)| *drained > now).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_full_until_the_first_frame_is_drained() {
+        let mut fifo = MacFifo::new(Bytes(3000));
+        for _ in 0..2 {
+            assert!(fifo.accepts(Time::ZERO, Bytes(1500)));
+            fifo.hold(Bytes(1500), Time::from_ns(500));
+        }
+        assert!(!fifo.accepts(Time::from_ns(499), Bytes(60)));
+        assert_eq!(fifo.frames_inside(Time::from_ns(499)), 2);
+        assert!(fifo.accepts(Time::from_ns(500), Bytes(1500)));
+    }
+}

@@ -1,0 +1,90 @@
+//! The two halves of a NIC-host interface.
+
+use nicforge_platform::{Cpu, Dma};
+use nicforge_units::{Cycles, Time};
+
+use crate::{Packet, PoolCache, PortId, RxFlags};
+
+/// A frame that the NIC has parsed and steered, on its way to the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Arriving<'a> {
+    /// The frame without FCS.
+    pub bytes: &'a [u8],
+    /// When its first bit came in.
+    pub stamp: Time,
+    /// Its RSS hash.
+    pub rss_hash: u32,
+    /// What the NIC verified.
+    pub flags: RxFlags,
+    /// The port it came in on.
+    pub port: PortId,
+    /// The queue that steering chose, counted within this NIC.
+    pub queue: u16,
+}
+
+/// Why an interface could not take a frame; the name of a drop counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropCause(pub &'static str);
+
+impl DropCause {
+    /// The ring has no empty buffer.
+    pub const NO_DESCRIPTOR: DropCause = DropCause("no_descriptor");
+    /// The frame is longer than a buffer.
+    pub const OVERSIZED: DropCause = DropCause("oversized_frame");
+    /// The descriptor names memory that is no buffer.
+    pub const BAD_DESCRIPTOR: DropCause = DropCause("bad_descriptor");
+}
+
+/// How full the receive side of a queue is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Entries delivered and not yet taken by software.
+    pub entries: u64,
+    /// Entries there are.
+    pub of: u64,
+}
+
+/// The NIC's half of an interface.
+pub trait ReceiveHalf {
+    /// Delivers a frame to the host, or says why not. Nothing else may keep it.
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause>;
+
+    /// A core wrote receive register `index` (its queue, for doorbells). `false` when there is
+    /// no such register or the value is impossible: the NIC counts it and carries on.
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool;
+
+    /// How full queue `queue` is.
+    fn waiting(&self, queue: u16) -> Waiting;
+}
+
+/// What the driver's own instructions cost, beyond its memory accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverCosts {
+    /// One received packet.
+    pub rx_packet: Cycles,
+    /// One transmitted packet.
+    pub tx_packet: Cycles,
+    /// One burst that was not empty, receive and transmit together.
+    pub burst: Cycles,
+}
+
+/// The driver's half of an interface: one value per queue, used by one core.
+pub trait DriverHalf {
+    /// Fills the rings with buffers and rings the doorbells: the queue is up.
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache);
+
+    /// Appends up to `max` received packets to `packets` and gives the NIC new buffers.
+    fn rx_burst<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        packets: &mut Vec<Packet>,
+        max: usize,
+    );
+
+    /// Packets handed out so far.
+    fn taken(&self) -> u64;
+
+    /// Buffers that the driver took from the pool and has not handed out: those in its rings.
+    fn buffers_held(&self) -> u64;
+}

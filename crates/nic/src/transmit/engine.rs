@@ -1,0 +1,326 @@
+//! The NIC's transmit engine: fetches descriptors, gathers payload into an internal buffer,
+//! sends it out.
+//!
+//! The engine serves the rings in turn. PCIe is faster than the wire, so payload piles up in the
+//! internal buffer; the ring that finds it full is not served for about as long as a read takes,
+//! on the assumption that other rings keep the wire busy (nicmem, section 2.1.3). With one ring
+//! nobody does, and the wire runs dry.
+
+use std::collections::VecDeque;
+
+use nicforge_platform::{Addr, Dma};
+use nicforge_units::{BitRate, Bytes, Time};
+use nicforge_wire::{checksum, parse_frame};
+
+use super::layout::{TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
+use crate::{NicSpec, PortId, TxOffload};
+
+/// Descriptors fetched by one read, at most.
+const BATCH_MAX: usize = 16;
+
+/// A frame that leaves the machine.
+#[derive(Debug)]
+pub struct Departure<'a> {
+    /// Out of this port.
+    pub port: PortId,
+    /// The frame without FCS.
+    pub bytes: &'a [u8],
+    /// What its descriptor carried.
+    pub stamp: Time,
+    /// When its last bit is on the wire.
+    pub last_bit: Time,
+}
+
+/// Whoever is at the other end of the wire.
+pub trait Egress {
+    /// A frame leaves. Called in order of departure for each port.
+    fn depart(&mut self, departure: Departure<'_>);
+}
+
+/// What the engine counted since the run began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransmitCounters {
+    /// Frames sent.
+    pub frames: u64,
+    /// Bytes of these frames.
+    pub bytes: u64,
+    /// How often a ring filled the internal buffer and was not served for a while.
+    pub deschedules: u64,
+    /// Descriptors that named no memory or too much of it; skipped.
+    pub bad_descriptors: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    ring: TxRing,
+    /// Told by the doorbell.
+    tail: u64,
+    /// Next descriptor to fetch.
+    fetched: u64,
+    /// Fetched and waiting, with the time at which they are here.
+    waiting: VecDeque<(Time, TxDescriptor)>,
+    served: u64,
+    not_before: Time,
+    last_read: Time,
+}
+
+/// The transmit side of one NIC.
+#[derive(Debug)]
+pub struct TransmitEngine {
+    port: PortId,
+    rate: BitRate,
+    overhead: Bytes,
+    pipeline: Time,
+    buffer_size: Bytes,
+    in_flight_max: Bytes,
+    deschedule_reads: f64,
+    batch: usize,
+    memory_end: Addr,
+    queues: Vec<Queue>,
+    turn: usize,
+    /// Payload in the internal buffer: when it is there, when it is gone, how much.
+    buffered: VecDeque<(Time, Time, Bytes)>,
+    wire_free: Time,
+    /// Ring positions to report, and when.
+    reports: VecDeque<(Time, usize, u64)>,
+    frame: Vec<u8>,
+    counters: TransmitCounters,
+}
+
+impl TransmitEngine {
+    /// An engine that serves `rings`. Descriptors may name host memory below `memory_end`.
+    pub fn new(spec: &NicSpec, rings: &[TxRing], memory_end: Addr) -> TransmitEngine {
+        let queue = |&ring: &TxRing| Queue {
+            ring,
+            tail: 0,
+            fetched: 0,
+            waiting: VecDeque::new(),
+            served: 0,
+            not_before: Time::ZERO,
+            last_read: Time::ZERO,
+        };
+        TransmitEngine {
+            port: spec.port,
+            rate: spec.rate,
+            overhead: spec.wire_overhead,
+            pipeline: spec.tx_pipeline,
+            buffer_size: spec.tx_buffer,
+            in_flight_max: spec.tx_in_flight,
+            deschedule_reads: spec.tx_deschedule_reads,
+            batch: spec.descriptor_batch.clamp(1, BATCH_MAX),
+            memory_end,
+            queues: rings.iter().map(queue).collect(),
+            turn: 0,
+            buffered: VecDeque::new(),
+            wire_free: Time::ZERO,
+            reports: VecDeque::new(),
+            frame: Vec::new(),
+            counters: TransmitCounters::default(),
+        }
+    }
+
+    /// Queue `queue`'s doorbell: descriptors before `tail` are valid. `false` when there is no
+    /// such queue or the tail is impossible.
+    pub fn doorbell(&mut self, queue: usize, tail: u64) -> bool {
+        match self.queues.get_mut(queue) {
+            Some(queue)
+                if tail >= queue.tail && tail - queue.served <= queue.ring.entries =>
+            {
+                queue.tail = tail;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Does what is due at the cursor of `dma`; returns when to call again.
+    pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
+        let now = dma.now();
+        self.report(dma, now);
+        for queue in &mut self.queues {
+            queue.fetch(dma, self.batch);
+        }
+        match self.choose(now) {
+            Ok(queue) => {
+                self.serve(queue, dma, egress);
+                now
+            }
+            Err(next) => next.min(self.reports.front().map_or(Time::NEVER, |report| report.0)),
+        }
+    }
+
+    /// Frames that are in rings or in the engine.
+    pub fn inside(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.tail - queue.served).sum()
+    }
+
+    /// Descriptors dealt with so far.
+    pub fn served(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.served).sum()
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &TransmitCounters {
+        &self.counters
+    }
+
+    fn report<D: Dma>(&mut self, dma: &mut D, now: Time) {
+        while let Some(&(due, queue, position)) = self.reports.front()
+            && due <= now
+        {
+            self.reports.pop_front();
+            let done = self.queues[queue].ring.done;
+            dma.publish(done, &position.to_ne_bytes());
+        }
+    }
+
+    /// The next ring to serve, or when there may be one.
+    fn choose(&mut self, now: Time) -> Result<usize, Time> {
+        let mut next = Time::NEVER;
+        for step in 0..self.queues.len() {
+            let number = (self.turn + step) % self.queues.len();
+            let queue = &self.queues[number];
+            let Some(&(here, descriptor)) = queue.waiting.front() else {
+                continue;
+            };
+            let ready = here.max(queue.not_before);
+            if ready > now {
+                next = next.min(ready);
+                continue;
+            }
+            let len = Bytes(descriptor.len());
+            let free_at = self.room_for(now, len);
+            if let Some(landed_at) = self.reads_full_until(now, len) {
+                return Err(landed_at);
+            }
+            if free_at > now {
+                let queue = &mut self.queues[number];
+                let pause = queue.last_read.as_ps() as f64 * self.deschedule_reads;
+                queue.not_before = now + Time::from_ps(pause as u64);
+                self.counters.deschedules += 1;
+                self.turn = (number + 1) % self.queues.len();
+                return Err(free_at);
+            }
+            self.turn = (number + 1) % self.queues.len();
+            return Ok(number);
+        }
+        Err(next)
+    }
+
+    /// When the internal buffer has room for `len` more bytes than are in it at `now`.
+    fn room_for(&mut self, now: Time, len: Bytes) -> Time {
+        while let Some(&(_, gone, _)) = self.buffered.front()
+            && gone <= now
+        {
+            self.buffered.pop_front();
+        }
+        let landed = self.buffered.iter().take_while(|(here, _, _)| *here <= now);
+        let mut inside: Bytes = landed.map(|&(_, _, bytes)| bytes).sum();
+        if inside + len <= self.buffer_size || inside == Bytes(0) {
+            return now;
+        }
+        for &(_, gone, bytes) in &self.buffered {
+            inside = inside - bytes;
+            if inside + len <= self.buffer_size || inside == Bytes(0) {
+                return gone;
+            }
+        }
+        now
+    }
+
+    /// When the first read in flight is back, if `len` more bytes would be too many of them.
+    fn reads_full_until(&self, now: Time, len: Bytes) -> Option<Time> {
+        let landed = self.buffered.partition_point(|&(here, _, _)| here <= now);
+        let flying = self.buffered.range(landed..);
+        let bytes: Bytes = flying.clone().map(|&(_, _, bytes)| bytes).sum();
+        let first = flying.map(|&(here, _, _)| here).next()?;
+        (bytes + len > self.in_flight_max).then_some(first)
+    }
+
+    fn serve<D: Dma, E: Egress>(&mut self, number: usize, dma: &mut D, egress: &mut E) {
+        let now = dma.now();
+        let queue = &mut self.queues[number];
+        let Some((_, descriptor)) = queue.waiting.pop_front() else {
+            return;
+        };
+        queue.served += 1;
+        let position = queue.served;
+        if !names_memory(&descriptor, self.memory_end) {
+            self.counters.bad_descriptors += 1;
+            self.reports.push_back((now, number, position));
+            return;
+        }
+        let (head, rest) = (descriptor.head, descriptor.rest);
+        self.frame.resize(descriptor.len() as usize, 0);
+        let (first, second) = self.frame.split_at_mut(head.len as usize);
+        let mut here = dma.read_ahead(head.at, first);
+        if rest.len > 0 {
+            here = here.max(dma.read_ahead(rest.at, second));
+        }
+        queue.last_read = here - now;
+        fill_checksums(&mut self.frame, descriptor.offload);
+        let len = Bytes(descriptor.len());
+        let start = self.wire_free.max(here + self.pipeline);
+        let last_bit = start + self.rate.time_for(len);
+        // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
+        self.wire_free = start + self.rate.time_for(len + self.overhead);
+        self.buffered.push_back((here, last_bit, len));
+        self.counters.frames += 1;
+        self.counters.bytes += len.0;
+        if descriptor.report {
+            self.reports.push_back((here, number, position));
+        }
+        egress.depart(Departure {
+            port: self.port,
+            bytes: &self.frame,
+            stamp: descriptor.stamp,
+            last_bit,
+        });
+    }
+}
+
+impl Queue {
+    /// Keeps up to two batches of descriptors at hand, one read ahead of the other.
+    fn fetch<D: Dma>(&mut self, dma: &mut D, batch: usize) {
+        while self.fetched < self.tail && self.waiting.len() <= batch {
+            let to_wrap = self.ring.entries - (self.fetched & (self.ring.entries - 1));
+            let count = (self.tail - self.fetched).min(batch as u64).min(to_wrap);
+            let mut words = [0u64; 8 * BATCH_MAX];
+            let words = &mut words[..8 * count as usize];
+            let from = self.ring.descriptor(self.fetched);
+            debug_assert_eq!(words.len() as u64 * 8, count * TX_DESCRIPTOR_BYTES);
+            let here = dma.read_ahead(from, bytemuck::cast_slice_mut(words));
+            for descriptor in words.chunks_exact(8) {
+                self.waiting
+                    .push_back((here, TxDescriptor::decode(descriptor)));
+            }
+            self.fetched += count;
+        }
+    }
+}
+
+/// Whether all of a descriptor's bytes are host memory, and few enough for a frame.
+fn names_memory(descriptor: &TxDescriptor, memory_end: Addr) -> bool {
+    const FRAME_MAX: u64 = 16 << 10;
+    let inside = |at: Addr, len: u32| {
+        at.0 > 0
+            && at
+                .0
+                .checked_add(u64::from(len))
+                .is_some_and(|end| end <= memory_end.0)
+    };
+    descriptor.head.len > 0
+        && descriptor.len() <= FRAME_MAX
+        && inside(descriptor.head.at, descriptor.head.len)
+        && (descriptor.rest.len == 0 || inside(descriptor.rest.at, descriptor.rest.len))
+}
+
+fn fill_checksums(frame: &mut [u8], offload: TxOffload) {
+    if offload == TxOffload::default() {
+        return;
+    }
+    // What the parser cannot read has no checksum to fill; it goes out as it is.
+    if let Ok(summary) = parse_frame(frame) {
+        checksum::fill(frame, &summary, offload.l3_checksum, offload.l4_checksum);
+    }
+}

@@ -1,0 +1,9 @@
+//! Transmit rings, shared by all interfaces: descriptor layout, the NIC's engine, the driver.
+
+mod driver;
+mod engine;
+mod layout;
+
+pub use driver::{TransmitDriver, TxFull};
+pub use engine::{Departure, Egress, TransmitCounters, TransmitEngine};
+pub use layout::{TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
