@@ -1,0 +1,155 @@
+//! Byte orders, time resolutions and what is odd, in captures made by hand.
+
+use std::time::Duration;
+
+use nicforge_units::Time;
+use nicforge_wire::capture::{CaptureError, CaptureProblem, CaptureReader};
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::{DataLink, Endianness};
+
+/// A pcap of records (seconds, fraction, original length, bytes).
+fn pcap(magic: u32, link: u32, big: bool, records: &[(u32, u32, u32, &[u8])]) -> Vec<u8> {
+    let word = |value: u32| {
+        if big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        }
+    };
+    let version = if big { 0x0002_0004 } else { 0x0004_0002 };
+    let header = [magic, version, 0, 0, 65_535, link];
+    let mut file: Vec<u8> = header.into_iter().flat_map(word).collect();
+    for &(seconds, fraction, original, bytes) in records {
+        for value in [seconds, fraction, bytes.len() as u32, original] {
+            file.extend_from_slice(&word(value));
+        }
+        file.extend_from_slice(bytes);
+    }
+    file
+}
+
+fn times(file: &[u8]) -> Vec<u64> {
+    let mut reader = CaptureReader::new(file).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        times.push(record.time.as_ps() / 1_000);
+    }
+    times
+}
+
+fn problem(file: &[u8]) -> CaptureProblem {
+    let read = |mut reader: CaptureReader<'_>| loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some(), "read to its end"),
+            Err(error) => return error,
+        }
+    };
+    let error = CaptureReader::new(file).map_or_else(|error| error, read);
+    let CaptureError::Broken { problem, .. } = error else {
+        panic!("{error}");
+    };
+    problem
+}
+
+#[test]
+fn both_byte_orders_and_both_resolutions_of_pcap() {
+    let records: &[(u32, u32, u32, &[u8])] = &[(7, 999_999, 1, &[1]), (8, 1, 1, &[1])];
+    for big in [false, true] {
+        assert_eq!(times(&pcap(0xa1b2_c3d4, 1, big, records)), [0, 2_000]);
+        assert_eq!(times(&pcap(0xa1b2_3c4d, 1, big, records)), [0, 999_000_002]);
+    }
+}
+
+#[test]
+fn both_byte_orders_and_any_resolution_of_pcapng() {
+    for order in [Endianness::Little, Endianness::Big] {
+        for (resolution, expected_ns) in [(None, 5_000), (Some(9), 5), (Some(3), 5_000_000)] {
+            let mut writer = PcapNgWriter::with_endianness(Vec::new(), order).unwrap();
+            let option = resolution.map(InterfaceDescriptionOption::IfTsResol);
+            writer
+                .write_pcapng_block(InterfaceDescriptionBlock {
+                    linktype: DataLink::ETHERNET,
+                    snaplen: 0,
+                    options: option.into_iter().collect(),
+                })
+                .unwrap();
+            for units in [1_000, 1_005] {
+                writer
+                    .write_pcapng_block(EnhancedPacketBlock {
+                        interface_id: 0,
+                        timestamp: Duration::from_nanos(units),
+                        original_len: 3,
+                        data: vec![1, 2, 3].into(),
+                        options: Vec::new(),
+                    })
+                    .unwrap();
+            }
+            assert_eq!(times(&writer.into_inner()), [0, expected_ns]);
+        }
+    }
+}
+
+#[test]
+fn odd_records_are_counted() {
+    let records: &[(u32, u32, u32, &[u8])] = &[
+        (10, 0, 4, &[1; 4]),
+        (10, 5, 0, &[]),
+        (10, 5, 2, &[1; 4]),
+        (9, 0, 100, &[1; 4]),
+        (10, 2_000_000, 4, &[1; 4]),
+        (u32::MAX, 0, 4, &[1; 4]),
+    ];
+    let file = pcap(0xa1b2_c3d4, 1, false, records);
+    let mut reader = CaptureReader::new(&file[..]).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        times.push(record.time);
+    }
+    let last = Time::from_ps(u64::MAX / 2);
+    let end_of_second = Time::from_us(999_999);
+    assert_eq!(times, [Time::ZERO, Time::ZERO, end_of_second, last]);
+    let counts = reader.counts();
+    assert_eq!((counts.zero_length, counts.longer_than_original), (1, 1));
+    assert_eq!((counts.captured_short, counts.time_went_back), (1, 1));
+    assert_eq!(
+        (counts.fraction_out_of_range, counts.time_out_of_range),
+        (1, 1)
+    );
+    assert_eq!((counts.skipped(), reader.records()), (2, 6));
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    assert_eq!(problem(b""), CaptureProblem::NotACapture);
+    assert_eq!(
+        problem(b"GIF89a, surely not a capture"),
+        CaptureProblem::NotACapture
+    );
+    let unknown = pcap(0xa1b2_c3d4, 147, false, &[]);
+    assert_eq!(problem(&unknown), CaptureProblem::UnsupportedLinkType(147));
+    let mut long = pcap(0xa1b2_c3d4, 1, false, &[(0, 0, 1, &[1])]);
+    long[32..36].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(problem(&long), CaptureProblem::RecordTooLong);
+    let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).unwrap();
+    let interface = InterfaceDescriptionBlock::new(DataLink::from(147), 0);
+    writer.write_pcapng_block(interface).unwrap();
+    writer
+        .write_pcapng_block(EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::ZERO,
+            original_len: 1,
+            data: vec![1].into(),
+            options: Vec::new(),
+        })
+        .unwrap();
+    let mut file = writer.into_inner();
+    assert_eq!(problem(&file), CaptureProblem::UnsupportedLinkType(147));
+    // The packet block is the last 36 bytes; its interface stands after type and length.
+    let at = file.len() - 36 + 8;
+    file[at] = 9;
+    assert_eq!(problem(&file), CaptureProblem::UnknownInterface(9));
+}
