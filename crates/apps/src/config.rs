@@ -67,7 +67,7 @@ impl PortMap {
     /// odd number is one-armed.
     pub fn paired(count: u8) -> PortMap {
         let peer = |id: u8| if id ^ 1 < count { id ^ 1 } else { id };
-        let port = |id: u8| Port::new(id, peer(id), id % 2 == 0);
+        let port = |id: u8| Port::new(id, peer(id), id.is_multiple_of(2));
         PortMap((0..count).map(port).collect())
     }
 

@@ -186,7 +186,7 @@ fn draw(random: &mut Random, is_v6: bool) -> Route {
         }
         left -= share;
     }
-    let random_bits = u128::from(random.next()) << 64 | u128::from(random.next());
+    let random_bits = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
     let bits = if is_v6 {
         // Global unicast is 2000::/3 (RFC 4291, section 2.4).
         1 << 125 | random_bits >> 3

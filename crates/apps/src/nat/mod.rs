@@ -95,6 +95,8 @@ impl Nat {
         };
         let ends = (source.to_bits(), destination.to_bits());
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        let macs = (port.mac, port.next_hop);
         let side = if self.flows.is_external(ends.1) {
             Side::Outside
         } else if arrival.inside {
@@ -108,25 +110,23 @@ impl Nat {
             headers.identification,
             headers.summary.protocol,
         );
-        let address = match headers.summary.fragment {
-            Fragment::Whole => self.translate_flow(cpu, packet, &headers, ends, side)?,
+        match headers.summary.fragment {
+            Fragment::Whole => {
+                self.translate_flow(cpu, packet, &headers, ends, side)?;
+            }
             Fragment::First => {
                 let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
                 self.fragments.remember(cpu, fragment_key, address);
-                address
             }
             Fragment::Later => {
                 let address = self.fragments.find(cpu, fragment_key);
                 let address = address.ok_or("fragment_unknown")?;
                 let frame = cpu.bytes_mut(packet.head.at, headers.window);
                 rewrite::replace_end(frame, &headers.summary, end_of(side), address, None);
-                address
             }
-        };
-        debug_assert!(side == Side::Outside || self.flows.is_external(address));
-        let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::set_macs(frame, port.mac, port.next_hop);
+        rewrite::set_macs(frame, macs.0, macs.1);
         Ok(Verdict::Transmit(out))
     }
 

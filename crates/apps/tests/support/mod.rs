@@ -11,6 +11,7 @@ use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu};
 use nicforge_units::Time;
 
+#[derive(Clone)]
 /// One application on one core with a buffer for one packet.
 pub struct Bench {
     pub app: AnyApp,
@@ -43,10 +44,14 @@ impl Bench {
         let split = split.min(frame.len());
         // The second part is at a distance, so that nothing reads over the gap by mistake.
         let gap = self.buffer + BUFFER / 2;
-        self.cpu.bytes_mut(self.buffer, split).copy_from_slice(&frame[..split]);
+        self.cpu
+            .bytes_mut(self.buffer, split)
+            .copy_from_slice(&frame[..split]);
         let rest = frame.len() - split;
         if rest > 0 {
-            self.cpu.bytes_mut(gap, rest).copy_from_slice(&frame[split..]);
+            self.cpu
+                .bytes_mut(gap, rest)
+                .copy_from_slice(&frame[split..]);
         }
         let segment = |at, len| Segment {
             at,
@@ -123,7 +128,10 @@ pub fn decode(frame: &[u8]) -> Option<Decoded> {
             decoded.source.1 = udp.source_port();
             decoded.destination.1 = udp.destination_port();
             if udp.checksum() != 0 {
-                let right = udp.to_header().calc_checksum_ipv4(&header, udp.payload()).ok()?;
+                let right = udp
+                    .to_header()
+                    .calc_checksum_ipv4(&header, udp.payload())
+                    .ok()?;
                 decoded.l4_right = Some(right == udp.checksum());
             }
         }
@@ -179,8 +187,11 @@ pub fn tcp(from: (&str, u16), to: (&str, u16), flags: &str, payload: &[u8]) -> V
 
 /// An ICMP echo request, or the reply to one.
 pub fn echo(from: &str, to: &str, identifier: u16, reply: bool) -> Vec<u8> {
-    let step = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
-        .ipv4(address(from).octets(), address(to).octets(), 64);
+    let step = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(
+        address(from).octets(),
+        address(to).octets(),
+        64,
+    );
     let step = match reply {
         true => step.icmpv4_echo_reply(identifier, 7),
         false => step.icmpv4_echo_request(identifier, 7),
@@ -194,7 +205,11 @@ pub fn echo(from: &str, to: &str, identifier: u16, reply: bool) -> Vec<u8> {
 pub fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
     let seen = decode(frame).unwrap();
     let (from, to) = (seen.destination, seen.source);
-    udp((&from.0.to_string(), from.1), (&to.0.to_string(), to.1), payload)
+    udp(
+        (&from.0.to_string(), from.1),
+        (&to.0.to_string(), to.1),
+        payload,
+    )
 }
 
 /// What follows the Ethernet header.

@@ -1,0 +1,224 @@
+//! `l2fwd`, `l3fwd`, `synthetic` and `counter` on built frames. Judged by etherparse.
+
+mod support;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use nicforge_apps::{
+    AnyApp, AppConfig, AppError, Egress, Payload, PortMap, SharedTables, Verdict, generate_routes,
+    names, parse_routes,
+};
+use nicforge_nic::PortId;
+use nicforge_platform::AddressSpace;
+use nicforge_units::{Bytes, Cycles};
+use support::{Bench, decode, ip_packet, tcp, udp};
+
+const ROUTES: &str = "10.0.0.0/8 1\n10.1.0.0/16 0\n10.1.2.128/25 1\n2001:db8::/32 1\n\
+                      2001:db8:0:1::/64 0\n";
+
+fn routed(name: &str) -> AppConfig {
+    AppConfig {
+        routes: parse_routes("routes", ROUTES).unwrap().into(),
+        array: Bytes(1 << 16),
+        ..AppConfig::new(name, PortMap::paired(2))
+    }
+}
+
+fn v6(to: &str, hops: u8) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let to: std::net::Ipv6Addr = to.parse().unwrap();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv6([1; 16], to.octets(), hops)
+        .udp(5, 6)
+        .write(&mut frame, b"x")
+        .unwrap();
+    frame
+}
+
+#[test]
+fn l2fwd_swaps_addresses_and_changes_nothing_else() {
+    let mut bench = Bench::new(&AppConfig::new("l2fwd", PortMap::paired(2)));
+    let frame = udp(("10.0.0.1", 1), ("10.0.0.2", 2), b"payload");
+    let (verdict, out) = bench.send(1, &frame);
+    assert_eq!(verdict, Verdict::Transmit(PortId(0)));
+    assert_eq!(out[..12], [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4]);
+    assert_eq!(out[12..], frame[12..]);
+    assert_eq!(bench.drop(0, &frame[..13]), "ethernet_truncated");
+    assert_eq!(bench.drop(2, &frame), "no_such_port");
+}
+
+#[test]
+fn l3fwd_follows_the_longest_prefix() {
+    let mut bench = Bench::new(&routed("l3fwd"));
+    for (to, port) in [
+        ("10.9.9.9", 1),
+        ("10.1.9.9", 0),
+        ("10.1.2.127", 0),
+        ("10.1.2.200", 1),
+    ] {
+        let frame = tcp(("192.0.2.1", 1), (to, 2), "A", b"payload");
+        let (verdict, out) = bench.send(0, &frame);
+        assert_eq!(verdict, Verdict::Transmit(PortId(port)), "{to}");
+        let seen = decode(&out).unwrap();
+        assert_eq!(seen.ttl, 63);
+        assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
+        assert_eq!(out[..12], [2, 0, 0, 0, 1, port, 2, 0, 0, 0, 0, port]);
+        assert_eq!(out[34..], frame[34..]);
+    }
+    let nowhere = udp(("10.0.0.1", 1), ("192.0.2.1", 2), b"x");
+    assert_eq!(bench.drop(0, &nowhere), "no_route");
+}
+
+#[test]
+fn l3fwd_routes_ipv6() {
+    let mut bench = Bench::new(&routed("l3fwd"));
+    for (to, port) in [("2001:db8:5::1", 1), ("2001:db8:0:1::9", 0)] {
+        let frame = v6(to, 2);
+        let (verdict, out) = bench.send(0, &frame);
+        assert_eq!(verdict, Verdict::Transmit(PortId(port)), "{to}");
+        assert_eq!(out[21], 1);
+        assert_eq!((&out[14..21], &out[22..]), (&frame[14..21], &frame[22..]));
+    }
+    assert_eq!(bench.drop(0, &v6("2001:db8::1", 1)), "ttl_expired");
+    assert_eq!(bench.drop(0, &v6("2001:db9::1", 9)), "no_route");
+}
+
+#[test]
+fn l3fwd_drops_by_name_and_keeps_wrong_checksums_wrong() {
+    let mut bench = Bench::new(&routed("l3fwd"));
+    let mut frame = udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"x");
+    frame[24] ^= 1;
+    assert!(!decode(&bench.forward(0, &frame)).unwrap().l3_right);
+    for hops in [0, 1] {
+        frame[22] = hops;
+        assert_eq!(bench.drop(0, &frame), "ttl_expired");
+    }
+    let mut arp = [0u8; 60];
+    arp[12..14].copy_from_slice(&[8, 6]);
+    assert_eq!(bench.drop(0, &arp), "not_ip");
+    let mut config = routed("l3fwd");
+    config.egress = Egress::Peer;
+    let (verdict, _) = Bench::new(&config).send(1, &udp(("1.1.1.1", 1), ("10.9.9.9", 2), b""));
+    assert_eq!(verdict, Verdict::Transmit(PortId(0)));
+}
+
+#[test]
+fn sixteen_thousand_generated_routes_agree_with_a_linear_search() {
+    let routes = generate_routes(3, 16_000, 500, 2);
+    let mut config = routed("l3fwd");
+    config.routes = Arc::from(routes.clone());
+    let mut bench = Bench::new(&config);
+    for n in 0..200u32 {
+        let to = n.wrapping_mul(0x9e37_79b9) & 0x7fff_ffff | 0x0100_0000;
+        let mut best = None;
+        for route in &routes {
+            let IpAddr::V4(address) = route.address else {
+                continue;
+            };
+            let same = address.to_bits() ^ to;
+            let matches = same.leading_zeros() >= u32::from(route.length);
+            if matches && best.is_none_or(|(length, _)| route.length >= length) {
+                best = Some((route.length, route.port));
+            }
+        }
+        let to = std::net::Ipv4Addr::from_bits(to).to_string();
+        let (verdict, _) = bench.send(0, &udp(("192.0.2.1", 1), (&to, 2), b"x"));
+        let port = best.unwrap().1;
+        assert_eq!(verdict, Verdict::Transmit(PortId(port)), "{to}");
+    }
+}
+
+#[test]
+fn synthetic_treats_the_payload_as_it_is_told() {
+    let frame = udp(("192.0.2.1", 1), ("10.9.9.9", 2), &[1; 500]);
+    for payload in [Payload::Untouched, Payload::Read, Payload::Overwrite] {
+        let mut config = routed("synthetic");
+        config.payload = payload;
+        config.reads = 3;
+        let mut bench = Bench::new(&config);
+        let (verdict, out) = bench.send(0, &frame);
+        assert_eq!(verdict, Verdict::Transmit(PortId(1)));
+        assert_eq!(out[12..42], frame[12..42]);
+        let overwritten = payload == Payload::Overwrite;
+        assert_eq!(out[42..] != frame[42..], overwritten);
+        // In two parts, it is the same packet.
+        let (_, split) = Bench::new(&config).send_split(0, &frame, 128);
+        assert_eq!(split, out);
+    }
+}
+
+#[test]
+fn counter_counts_each_flow_and_forwards_everything() {
+    let mut config = AppConfig::new("counter", PortMap::one_armed(1));
+    config.table_entries = 3;
+    let mut bench = Bench::new(&config);
+    let flow = |port| udp(("10.0.0.1", port), ("10.0.0.2", 2), b"x");
+    for port in [1, 2, 1, 3, 4] {
+        let frame = flow(port);
+        assert_eq!(bench.forward(0, &frame), frame);
+    }
+    bench.forward(0, &v6("2001:db8::1", 1));
+    bench.forward(0, &[0; 60]);
+    let counts = ["flows", "untracked", "not_ip"].map(|name| bench.counter(name));
+    assert_eq!(counts, [3, 2, 1]);
+    assert_eq!(bench.drop(0, &flow(1)[..30]), "ip_truncated");
+}
+
+#[test]
+fn wrong_settings_are_refused_with_a_remedy() {
+    let build = |config: &AppConfig| {
+        let mut space = AddressSpace::default();
+        let shared = SharedTables::allocate(config, &mut space);
+        AnyApp::build(config, 0, 2, &mut space, &shared).map(|_| ())
+    };
+    for name in names() {
+        build(&AppConfig::new(name, PortMap::one_armed(1))).unwrap();
+    }
+    let error = build(&AppConfig::new("natt", PortMap::one_armed(1))).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("`natt`: use one of l2fwd, l3fwd")
+    );
+    let mut config = AppConfig::new("nat", PortMap::one_armed(1));
+    config.table_entries = 0;
+    let error = build(&config).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("`table_entries` is 0: it must be at least 1")
+    );
+    let mut config = AppConfig::new("lb", PortMap::one_armed(1));
+    config.servers = 0;
+    assert!(matches!(build(&config), Err(AppError::OutOfRange { .. })));
+}
+
+#[test]
+fn every_packet_is_charged_its_work_once() {
+    for name in names() {
+        let mut config = routed(name);
+        config.work = Cycles(100);
+        config.table_entries = 10;
+        let mut bench = Bench::new(&config);
+        bench.forward(0, &udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"x"));
+        bench.send(0, &[0; 20]);
+        assert_eq!(bench.cpu.total_work(), Cycles(200), "{name}");
+    }
+}
+
+#[test]
+fn vlan_tags_stay() {
+    for name in names() {
+        let plain = udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"payload");
+        let mut tagged = plain[..12].to_vec();
+        tagged.extend_from_slice(&[0x81, 0, 0, 5]);
+        tagged.extend_from_slice(&plain[12..]);
+        let mut config = routed(name);
+        config.table_entries = 10;
+        let expected = Bench::new(&config).forward(0, &plain);
+        let out = Bench::new(&config).forward(0, &tagged);
+        assert_eq!(out[12..16], [0x81, 0, 0, 5], "{name}");
+        assert_eq!(ip_packet(&out[4..]), ip_packet(&expected), "{name}");
+    }
+}

@@ -1,0 +1,90 @@
+//! `lb` on built frames. Judged by etherparse.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use nicforge_apps::{AppConfig, PortMap};
+use nicforge_units::Time;
+use support::{Bench, address, decode, echo, tcp, udp};
+
+fn config() -> AppConfig {
+    AppConfig {
+        table_entries: 1000,
+        ..AppConfig::new("lb", PortMap::one_armed(1))
+    }
+}
+
+fn flow(port: u16) -> Vec<u8> {
+    tcp(("192.0.2.1", port), ("203.0.113.1", 80), "A", b"request")
+}
+
+#[test]
+fn new_flows_go_round_robin_and_known_ones_stay() {
+    let mut bench = Bench::new(&config());
+    let mut servers = BTreeMap::new();
+    for port in 1..=320 {
+        let out = bench.forward(0, &flow(port));
+        let seen = decode(&out).unwrap();
+        assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
+        assert_eq!(seen.source, (address("192.0.2.1"), port));
+        assert_eq!((seen.destination.1, seen.ttl), (80, 64));
+        servers.insert(port, (seen.destination.0, out[..6].to_vec()));
+    }
+    let mut load: BTreeMap<_, u32> = BTreeMap::new();
+    for server in servers.values() {
+        *load.entry(server.clone()).or_default() += 1;
+    }
+    assert_eq!(load.len(), 32);
+    assert!(load.values().all(|&flows| flows == 10));
+    for (port, server) in servers.iter().rev() {
+        let out = bench.forward(0, &flow(*port));
+        assert_eq!(
+            (decode(&out).unwrap().destination.0, out[..6].to_vec()),
+            *server
+        );
+    }
+}
+
+#[test]
+fn a_full_table_drops_new_flows_until_old_ones_expire() {
+    let mut config = config();
+    config.table_entries = 50;
+    let mut bench = Bench::new(&config);
+    for port in 1..=50 {
+        bench.forward(0, &flow(port));
+    }
+    assert_eq!(bench.drop(0, &flow(51)), "table_full");
+    bench.forward(0, &flow(50));
+    bench.cpu.set_now(Time::from_ms(301_000));
+    bench.forward(0, &flow(51));
+    assert!(bench.counter("flows_expired") > 0);
+}
+
+#[test]
+fn only_the_service_is_balanced_when_there_is_one() {
+    let mut config = config();
+    config.service = Some(address("203.0.113.1"));
+    let mut bench = Bench::new(&config);
+    bench.forward(0, &flow(1));
+    let other = udp(("192.0.2.1", 1), ("203.0.113.2", 80), b"x");
+    assert_eq!(bench.drop(0, &other), "not_the_service");
+}
+
+#[test]
+fn what_has_no_ports_sticks_by_addresses_and_fragments_are_dropped() {
+    let mut bench = Bench::new(&config());
+    let mut ping = |identifier| {
+        let out = bench.forward(0, &echo("192.0.2.1", "203.0.113.1", identifier, false));
+        let seen = decode(&out).unwrap();
+        assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
+        seen.destination
+    };
+    assert_eq!(ping(1), ping(2));
+    let mut fragment = flow(1);
+    fragment[20] = 0x20;
+    assert_eq!(bench.drop(0, &fragment), "fragment");
+    let mut arp = [0u8; 60];
+    arp[12..14].copy_from_slice(&[8, 6]);
+    assert_eq!(bench.drop(0, &arp), "not_ipv4");
+}

@@ -1,0 +1,153 @@
+//! `nat` on fragments and ICMP errors. Judged by etherparse.
+
+mod support;
+
+use etherparse::checksum::Sum16BitWords;
+use nicforge_apps::{AppConfig, PortMap};
+use support::{Bench, address, answer, decode, ip_packet, tcp, udp};
+
+const CLIENT: (&str, u16) = ("10.0.0.1", 1234);
+const SERVER: (&str, u16) = ("192.0.2.1", 53);
+const ROUTER: &str = "203.0.113.7";
+
+fn bench() -> Bench {
+    Bench::new(&AppConfig {
+        table_entries: 100,
+        ..AppConfig::new("nat", PortMap::paired(2))
+    })
+}
+
+/// Cuts a frame into two fragments of which the first has `first` payload bytes.
+fn fragments(frame: &[u8], first: usize, identification: u16) -> [Vec<u8>; 2] {
+    let piece = |offset: usize, bytes: &[u8], more: bool| {
+        let mut out = frame[..34].to_vec();
+        out[16..18].copy_from_slice(&(20 + bytes.len() as u16).to_be_bytes());
+        out[18..20].copy_from_slice(&identification.to_be_bytes());
+        let field = (offset / 8) as u16 | if more { 0x2000 } else { 0 };
+        out[20..22].copy_from_slice(&field.to_be_bytes());
+        let header = etherparse::Ipv4Header::from_slice(&out[14..]).unwrap().0;
+        out[24..26].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
+        out.extend_from_slice(bytes);
+        out
+    };
+    let payload = &frame[34..];
+    [
+        piece(0, &payload[..first], true),
+        piece(first, &payload[first..], false),
+    ]
+}
+
+#[test]
+fn both_fragments_are_translated_and_the_whole_is_right() {
+    let mut bench = bench();
+    let whole = udp(CLIENT, SERVER, &[9; 100]);
+    let expected = bench.forward(0, &whole);
+    let [first, later] = fragments(&whole, 48, 5);
+    assert_eq!(bench.drop(0, &later), "fragment_unknown");
+    let first = bench.forward(0, &first);
+    let later = bench.forward(0, &later);
+    let (a, b) = (decode(&first).unwrap(), decode(&later).unwrap());
+    assert!(a.l3_right && b.l3_right);
+    assert_eq!(b.source.0, address("198.19.0.0"));
+    // Put together, the L4 bytes are those of the unfragmented packet's translation.
+    assert_eq!([&first[34..], &later[34..]].concat(), expected[34..]);
+
+    let reply = answer(&expected, &[8; 100]);
+    let [first, later] = fragments(&reply, 48, 6);
+    let back = [bench.forward(1, &first), bench.forward(1, &later)];
+    assert_eq!(decode(&back[1]).unwrap().destination.0, address(CLIENT.0));
+    let direct = udp(SERVER, CLIENT, &[8; 100]);
+    assert_eq!([&back[0][34..], &back[1][34..]].concat(), direct[34..]);
+}
+
+#[test]
+fn a_later_fragment_does_not_wait_for_ever() {
+    let mut bench = bench();
+    let [first, later] = fragments(&udp(CLIENT, SERVER, &[9; 100]), 48, 5);
+    bench.forward(0, &first);
+    bench.cpu.set_now(nicforge_units::Time::from_ms(61_000));
+    assert_eq!(bench.drop(0, &later), "fragment_unknown");
+}
+
+/// An ICMP error that quotes the first `quoted` bytes of an IP packet.
+fn unreachable(from: &str, to: &str, packet: &[u8], quoted: usize) -> Vec<u8> {
+    let mut frame = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4(address(from).octets(), address(to).octets(), 64)
+        .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(
+            etherparse::icmpv4::DestUnreachableHeader::Port,
+        ))
+        .write(&mut frame, &packet[..quoted.min(packet.len())])
+        .unwrap();
+    frame
+}
+
+fn icmp_sum_is_right(frame: &[u8]) -> bool {
+    Sum16BitWords::new()
+        .add_slice(&frame[34..])
+        .ones_complement()
+        == 0
+}
+
+#[test]
+fn an_error_from_outside_reaches_the_client_with_its_own_packet_quoted() {
+    for original in [
+        udp(CLIENT, SERVER, b"question"),
+        tcp(CLIENT, SERVER, "A", b"question"),
+        support::echo(CLIENT.0, SERVER.0, 77, false),
+    ] {
+        // 28: as little as RFC 792 asks for; 200: everything.
+        for quoted in [28, 200] {
+            let mut bench = bench();
+            let out = bench.forward(0, &original);
+            let external = decode(&out).unwrap().source.0.to_string();
+            let error = unreachable(ROUTER, &external, ip_packet(&out), quoted);
+            let back = bench.forward(1, &error);
+            let direct = unreachable(ROUTER, CLIENT.0, ip_packet(&original), quoted);
+            assert!(icmp_sum_is_right(&back));
+            let seen = decode(&back).unwrap();
+            assert_eq!(seen.source.0, address(ROUTER));
+            assert_eq!(seen.destination.0, address(CLIENT.0));
+            assert!(seen.l3_right);
+            assert_eq!(ip_packet(&back), ip_packet(&direct));
+        }
+    }
+}
+
+#[test]
+fn an_error_from_inside_quotes_the_packet_that_the_server_sent() {
+    let mut bench = bench();
+    let out = bench.forward(0, &udp(CLIENT, SERVER, b"question"));
+    let reply = answer(&out, b"answer");
+    let delivered = bench.forward(1, &reply);
+    let error = unreachable(CLIENT.0, SERVER.0, ip_packet(&delivered), 200);
+    let back = bench.forward(0, &error);
+    let external = decode(&out).unwrap().source.0.to_string();
+    let direct = unreachable(&external, SERVER.0, ip_packet(&reply), 200);
+    assert!(icmp_sum_is_right(&back));
+    assert_eq!(ip_packet(&back), ip_packet(&direct));
+}
+
+#[test]
+fn errors_about_nothing_are_dropped_by_name() {
+    let mut bench = bench();
+    let other = udp(("198.19.0.0", 2000), SERVER, b"x");
+    let error = unreachable(ROUTER, "198.19.0.0", ip_packet(&other), 200);
+    assert_eq!(bench.drop(1, &error), "icmp_error_no_flow");
+    for quoted in [0, 10, 20, 27] {
+        let error = unreachable(ROUTER, "198.19.0.0", ip_packet(&other), quoted);
+        assert_eq!(bench.drop(1, &error), "icmp_error_malformed");
+    }
+}
+
+#[test]
+fn an_error_does_not_keep_a_flow_alive() {
+    let mut bench = bench();
+    let out = bench.forward(0, &udp(CLIENT, SERVER, b"x"));
+    let external = decode(&out).unwrap().source.0.to_string();
+    let error = unreachable(ROUTER, &external, ip_packet(&out), 200);
+    bench.cpu.set_now(nicforge_units::Time::from_ms(299_000));
+    bench.forward(1, &error);
+    bench.cpu.set_now(nicforge_units::Time::from_ms(301_000));
+    assert_eq!(bench.drop(1, &error), "icmp_error_no_flow");
+}
