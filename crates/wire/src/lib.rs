@@ -1,9 +1,9 @@
 //! Bytes on the wire: headers, checksums, RSS, captures and traffic.
 //!
-//! The lowest room that knows packets. [`headers`] shows bytes as protocols have them; [`parse`]
-//! judges a whole frame once, as a NIC does, and says where everything is; [`checksum`] and
-//! [`rss`] work on what it found; [`capture`] reads and writes files; [`traffic`] makes frames and
-//! the times at which they arrive.
+//! The lowest room that knows packets. [`headers`] shows bytes as protocols have them;
+//! [`parse_frame`] judges a whole frame once, as a NIC does, and says where everything is;
+//! [`checksum`] and [`rss`] work on what it found; [`capture`] reads and writes files; [`traffic`]
+//! makes frames and the times at which they arrive.
 //!
 //! Left out on purpose: reassembly of fragments, tunnels (the outer header counts), and link types
 //! that do not carry IP.

@@ -354,10 +354,12 @@ fn fragment_of(has_offset: bool, more: bool) -> Fragment {
 
 fn parse_l4(bytes: &[u8], summary: &mut FrameSummary) -> Result<(), FrameError> {
     let whole = summary.fragment == Fragment::Whole;
+    let over_ipv6 = matches!(summary.addresses, IpAddresses::V6 { .. });
     let need = match summary.protocol {
         ip_protocol::TCP => TCP_MIN_HEADER_LEN,
         ip_protocol::UDP => UDP_HEADER_LEN,
-        ip_protocol::ICMP | ip_protocol::ICMPV6 => ICMP_HEADER_LEN,
+        ip_protocol::ICMP if !over_ipv6 => ICMP_HEADER_LEN,
+        ip_protocol::ICMPV6 if over_ipv6 => ICMP_HEADER_LEN,
         _ => return Ok(()),
     };
     let l4_offset = usize::from(summary.l4_offset);

@@ -23,14 +23,14 @@ fn a_summary_is_one_cache_line() {
     assert!(size_of::<FrameSummary>() <= 64);
 }
 
-#[test]
-fn each_malformed_frame_has_its_cause() {
+/// What follows the addresses of a malformed frame, and its cause.
+fn malformed_frames() -> Vec<(String, &'static str)> {
     let v6 = |payload_len: &str, next: &str, rest: &str| {
         format!("86dd60000000{payload_len}{next}40{V6}{rest}")
     };
     let options =
         |count: usize| format!("{}1100010400000000", "3c00010400000000".repeat(count - 1));
-    let cases = [
+    vec![
         (String::new(), "ethernet_truncated"),
         ("8100000a".into(), "vlan_truncated"),
         ("08004500001c".into(), "ip_truncated"),
@@ -83,7 +83,12 @@ fn each_malformed_frame_has_its_cause() {
             v6("0050", "3c", &(options(9) + "04d2162e00080000")),
             "ipv6_too_many_extensions",
         ),
-    ];
+    ]
+}
+
+#[test]
+fn each_malformed_frame_has_its_cause() {
+    let cases = malformed_frames();
     for (rest, cause) in &cases {
         let error = parse_frame(&frame(rest)).expect_err(rest);
         assert_eq!(error.name(), *cause, "{rest}");

@@ -1,7 +1,7 @@
 //! Header views: one protocol, one file, one order. Field offsets, a view over borrowed bytes,
 //! one length check in `new`, after which no accessor can panic.
 //!
-//! A view shows any bytes that are long enough, however absurd; [`crate::parse`] is what judges a
+//! A view shows any bytes that are long enough, however absurd; [`crate::parse_frame`] judges a
 //! whole frame. Views need only the header: a frame whose payload lies elsewhere can be viewed.
 //! Setters never change a header's own length, so a view stays valid while it is written.
 

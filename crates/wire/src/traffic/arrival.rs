@@ -112,10 +112,10 @@ impl Clock {
         match self.model {
             ArrivalModel::Constant { rate } => self.add_time_at(rate, bytes),
             ArrivalModel::Poisson { rate } => {
-                let mean = f64::from(bytes) * PS_BITS_PER_BYTE as f64;
-                let mean = mean / rate.as_bits_per_second() as f64;
+                let ps_per_byte = PS_BITS_PER_BYTE as f64 / rate.as_bits_per_second() as f64;
+                let mean = f64::from(bytes) * ps_per_byte;
                 let gap = -libm::log(1.0 - unit(&mut self.random)) * mean;
-                self.ideal += Time::from_ps(libm::round(gap) as u64);
+                self.ideal += Time::from_ps((gap + 0.5) as u64);
             }
             ArrivalModel::Bursts { rate, frames } => {
                 self.add_time_at(rate, bytes);
