@@ -63,7 +63,7 @@ impl Scenario {
                 });
             }
         }
-        refuse_unused(unused)?;
+        refuse_unused(unused, overrides)?;
         refuse_twins(&points, variants)?;
         Ok(points)
     }
@@ -180,12 +180,22 @@ fn note_unused(
     }
 }
 
-fn refuse_unused(unused: BTreeMap<&'static str, (Place, bool)>) -> Result<(), ConfigError> {
-    let found = unused.into_iter().find(|(_, (_, used))| !used);
-    match found.and_then(|(name, (place, _))| Some((crate::settings::key(name)?, place))) {
-        Some((key, place)) => Err(super::assign::unused(key, &place)),
-        None => Ok(()),
+/// What the file sets may lose its use by an override: then the file is not at fault.
+fn refuse_unused(
+    unused: BTreeMap<&'static str, (Place, bool)>,
+    overrides: &[Assignment],
+) -> Result<(), ConfigError> {
+    let overridden = |name: &str| overrides.iter().any(|set| set.key.name == name);
+    for (name, (place, used)) in unused {
+        let Some(key) = crate::settings::key(name) else {
+            continue;
+        };
+        let excused = key.used_when.iter().any(|(other, _)| overridden(other));
+        if !used && (overridden(name) || !excused) {
+            return Err(super::assign::unused(key, &place));
+        }
     }
+    Ok(())
 }
 
 /// Two rows of a report that nobody could tell apart.

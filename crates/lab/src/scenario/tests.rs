@@ -2,7 +2,6 @@
 
 mod bad;
 mod expansion;
-mod mutation;
 
 use std::path::Path;
 

@@ -177,6 +177,10 @@ fn keys_that_nothing_uses() {
         &["nothing uses it", "arrival = bursts"],
     );
     refused("[settings]\nservers = 4\n", "5:11", &["it needs app = lb"]);
+    // An override may take away the use of what the file sets, but not of what it sets itself.
+    let servers = "[settings]\napp = \"lb\"\nservers = 4\n";
+    assert!(points(servers, &["app=nat"]).is_ok());
+    assert!(points(servers, &["app=nat", "servers=8"]).is_err());
     // One point that uses it is enough.
     assert!(
         points(

@@ -1,0 +1,66 @@
+//! What fuzzing does with an input: shared by the fuzz target, the seeds and the properties.
+#![allow(dead_code)]
+
+use std::path::Path;
+
+use nicforge_lab::config::ConfigError;
+use nicforge_lab::machine::parse_machine;
+use nicforge_lab::scenario::{MOST_POINTS, parse_override, parse_scenario};
+use nicforge_lab::settings::Names;
+
+/// Names as the registries would give them.
+pub const NAMES: Names<'static> = Names {
+    interfaces: &["priv_ring", "sh_ring"],
+    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter"],
+};
+
+const MACHINE: &str = include_str!("../../../../machines/xeon-4216-cx5.toml");
+
+/// Points that one input may cost; more would only be slow.
+const FEW_POINTS: usize = 50;
+
+/// Takes `data` for a scenario file, a machine file and arguments of `--set`.
+pub fn scenarios(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for line in text.lines().take(FEW_POINTS) {
+        let _ = parse_override(line, &NAMES);
+    }
+    if let Err(error) = parse_machine(&text, Path::new("fuzz.toml")) {
+        says_where_and_what(&error);
+    }
+    let scenario = match parse_scenario(&text, Path::new("fuzz.toml"), &NAMES) {
+        Ok(scenario) => scenario,
+        Err(error) => return says_where_and_what(&error),
+    };
+    let swept: usize = scenario
+        .sweep
+        .iter()
+        .map(|sweep| sweep.values.len())
+        .product();
+    let count = swept * scenario.variants.len().max(1);
+    assert!(count <= MOST_POINTS);
+    if count > FEW_POINTS {
+        return;
+    }
+    let machine = parse_machine(MACHINE, Path::new("xeon.toml")).expect("the shipped machine");
+    match scenario.expand(&machine, &[]) {
+        Ok(points) => {
+            assert_eq!(points.len(), count);
+            assert!(
+                points
+                    .iter()
+                    .all(|point| point.settings.check(&machine).is_ok())
+            );
+        }
+        Err(error) => says_where_and_what(&error),
+    }
+}
+
+fn says_where_and_what(error: &ConfigError) {
+    assert!(error.to_string().starts_with("fuzz.toml"), "{error}");
+    assert!(
+        !error.wrong.is_empty() && !error.right.is_empty(),
+        "{error}"
+    );
+    assert!(error.to_string().lines().count() == 1, "{error}");
+}

@@ -1,0 +1,7 @@
+//! Arbitrary bytes as a scenario file, a machine file and `--set` arguments.
+#![no_main]
+
+#[path = "../../crates/lab/tests/common/exercise.rs"]
+mod exercise;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| exercise::scenarios(data));
