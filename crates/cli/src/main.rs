@@ -1,2 +1,32 @@
 //! The `nicforge` command.
-fn main() {}
+
+mod args;
+mod capture;
+mod check;
+mod error;
+mod estimate;
+mod input;
+mod list;
+mod output;
+mod registry;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Command::Run(options) => run::run(options),
+        Command::List(options) => list::list(options),
+        Command::Check(options) => check::check(options),
+        Command::Capture(options) => capture::capture(options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}

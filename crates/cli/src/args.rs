@@ -1,0 +1,160 @@
+//! What the command line may say.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Nicforge: a network interface card whose contract with the host can be reshaped, and the
+/// host it is plugged into, simulated.
+#[derive(Parser)]
+#[command(name = "nicforge", version, after_help = TOP_EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Simulate every point of a scenario, show the table, write the report
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunOptions),
+    /// Say what there is: interfaces, applications, machines, scenarios, settings
+    #[command(after_help = LIST_EXAMPLES)]
+    List(ListOptions),
+    /// Validate a scenario and show what would run; run and write nothing
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckOptions),
+    /// Write a capture (pcap) from a traffic source
+    #[command(after_help = CAPTURE_EXAMPLES)]
+    Capture(CaptureOptions),
+}
+
+/// What changes a scenario from the command line.
+#[derive(Args)]
+pub struct Overrides {
+    /// Override a setting wherever the scenario sets, varies or sweeps it; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Replay this capture: short for --set arrival=replay --set pcap=FILE
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Seed of everything random, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Args)]
+pub struct RunOptions {
+    /// The scenario file
+    pub scenario: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Folder for report.json, points.csv and report.html [default: out/<scenario name>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print report.json to standard output instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors (and, with --json, the report)
+    #[arg(long)]
+    pub quiet: bool,
+    /// Points to run at once; the results are the same for every N
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
+    pub jobs: usize,
+    /// Write the frames that the server sends to this capture; needs a scenario of one point
+    #[arg(long, value_name = "FILE")]
+    pub pcap_out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub struct ListOptions {
+    /// What to list; everything but settings when left out
+    pub what: Option<Listed>,
+    /// With `machines`: every number with unit and source
+    #[arg(long)]
+    pub verbose: bool,
+    /// With `settings`: as docs/settings.md has it
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    Interfaces,
+    Apps,
+    Machines,
+    Scenarios,
+    Settings,
+}
+
+#[derive(Args)]
+pub struct CheckOptions {
+    /// The scenario file
+    pub scenario: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+}
+
+#[derive(Args)]
+pub struct CaptureOptions {
+    /// The capture to write
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// How many frames to write
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = packets)]
+    pub packets: u64,
+    #[command(flatten)]
+    pub overrides: Overrides,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    within(text, 1, 1024).map(|jobs| jobs as usize)
+}
+
+fn packets(text: &str) -> Result<u64, String> {
+    within(text, 1, 100_000_000)
+}
+
+fn within(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("use a whole number from {least} to {most}"))
+}
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  nicforge list                               what there is
+  nicforge run scenarios/nat-200g.toml        the main job: NAT at 200 Gbit/s
+  nicforge check scenarios/nat-200g.toml      what that would run
+
+Exit codes: 0 fine, 1 failed, 2 wrong usage or input (then nothing is written).";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  nicforge run scenarios/nat-200g.toml
+  nicforge run scenarios/nat-200g.toml --set app=lb --set cores=8
+  nicforge run scenarios/paper/rxb-02.toml --jobs 4 --out out/rings
+  nicforge run scenarios/nat-capture.toml --pcap FILE --pcap-out out/nat.pcap
+  nicforge run scenarios/nat-200g.toml --json --quiet > report.json
+
+`--set` on a key that the scenario varies or sweeps replaces all of its values.";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  nicforge list
+  nicforge list settings
+  nicforge list machines --verbose";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  nicforge check scenarios/paper/rxb-03.toml
+  nicforge check scenarios/nat-200g.toml --set rx_entries=256";
+
+const CAPTURE_EXAMPLES: &str = "\
+Examples:
+  nicforge capture --out sample.pcap --packets 500
+  nicforge capture --out web.pcap --set packet_sizes=imix --set flows=64 --seed 7
+
+The settings are those of a scenario that describe traffic (`nicforge list settings`).";

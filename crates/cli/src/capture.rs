@@ -1,0 +1,133 @@
+//! `nicforge capture`: a capture from a traffic source.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use nicforge_lab::config::{ConfigError, Place};
+use nicforge_lab::run::{RunError, traffic_source};
+use nicforge_lab::scenario::Assignment;
+use nicforge_lab::settings::Settings;
+use nicforge_units::BitRate;
+use nicforge_wire::capture::{CaptureFormat, CaptureWriteError, CaptureWriter};
+use nicforge_wire::traffic::{Line, TrafficSource};
+
+use crate::args::CaptureOptions;
+use crate::error::CliError;
+use crate::input::assignments;
+use crate::output::print;
+
+/// The settings that describe traffic on one line.
+const TRAFFIC: [&str; 14] = [
+    "offered_gbps",
+    "arrival",
+    "burst_packets",
+    "in_flight",
+    "packet_bytes",
+    "packet_sizes",
+    "small_share",
+    "size_file",
+    "flows",
+    "flow_choice",
+    "zipf_s",
+    "pcap",
+    "replay_timing",
+    "replay_loops",
+];
+/// The line that the capture is taken from.
+const LINE_GBPS: f64 = 100.0;
+
+/// Writes the capture.
+pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
+    let settings = settings(&assignments(&options.overrides)?)?;
+    if options.out.is_dir() {
+        let wrong = format!("--out {}: is a folder; name a file", options.out.display());
+        return Err(CliError::Usage(wrong));
+    }
+    let seed = options.overrides.seed.unwrap_or(1);
+    let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
+    let source = traffic_source(&settings, line, seed, 0, 1)?;
+    let written = write(source, options)?;
+    print(&format!(
+        "wrote {}: {written} frames\nnext: nicforge run scenarios/nat-capture.toml --pcap {}\n",
+        options.out.display(),
+        options.out.display()
+    ))
+}
+
+fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
+    let mut settings = Settings {
+        nics: 1,
+        ..Settings::default()
+    };
+    for set in assignments {
+        if !TRAFFIC.contains(&set.key.name) {
+            let wrong = format!("`{}` says nothing about traffic", set.key.name);
+            return Err(ConfigError::new(
+                &set.place,
+                wrong,
+                format!("use {}", TRAFFIC.join(", ")),
+            ));
+        }
+        set.apply(&mut settings)?;
+    }
+    for set in assignments.iter().filter(|set| !set.key.is_used(&settings)) {
+        return Err(set.unused());
+    }
+    settings.check_traffic().map_err(|finding| {
+        let place = assignments
+            .iter()
+            .rev()
+            .find(|set| finding.keys.contains(&set.key.name));
+        match place {
+            Some(set) => ConfigError::new(&set.place, finding.wrong, finding.right),
+            None => ConfigError::new(&Place::argument("capture"), finding.wrong, finding.right),
+        }
+    })?;
+    Ok(settings)
+}
+
+/// Writes beside the place and moves then, so that a failure leaves an older file whole.
+fn write(mut source: TrafficSource, options: &CaptureOptions) -> Result<u64, CliError> {
+    let failed = |path: &Path, cause: std::io::Error| CliError::Write {
+        what: path.display().to_string(),
+        cause,
+    };
+    let out = &options.out;
+    if let Some(parent) = out.parent() {
+        std::fs::create_dir_all(parent).map_err(|cause| failed(parent, cause))?;
+    }
+    let mut part = out.clone().into_os_string();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let file = File::create(&part).map_err(|cause| failed(&part, cause))?;
+    let written = frames(&mut source, BufWriter::new(file), options.packets).map_err(|cause| {
+        CliError::Run(RunError::Written {
+            path: part.clone(),
+            cause,
+        })
+    })?;
+    std::fs::rename(&part, out).map_err(|cause| failed(out, cause))?;
+    Ok(written)
+}
+
+fn frames(
+    source: &mut TrafficSource,
+    to: BufWriter<File>,
+    most: u64,
+) -> Result<u64, CaptureWriteError> {
+    let mut writer = CaptureWriter::new(to, CaptureFormat::Pcap)?;
+    let mut written = 0;
+    while written < most {
+        let Some(arrival) = source.next() else {
+            break;
+        };
+        let time = arrival.time;
+        writer.write(time, arrival.bytes)?;
+        // Nothing delays a frame here: ping-pong goes on at once.
+        source.returned(time);
+        written += 1;
+    }
+    writer.finish()?;
+    Ok(written)
+}

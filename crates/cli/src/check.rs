@@ -1,0 +1,110 @@
+//! `nicforge check`: validate a scenario and show what would run.
+
+use nicforge_lab::scenario::Point;
+
+use crate::args::{CheckOptions, Overrides};
+use crate::error::CliError;
+use crate::estimate::{frames, human, simulated_ms};
+use crate::input::{Input, load};
+use crate::output::{columns, print};
+
+/// Most points that are shown one by one.
+const SHOWN: usize = 40;
+
+/// Checks the scenario; runs and writes nothing.
+pub fn check(options: &CheckOptions) -> Result<(), CliError> {
+    let input = load(&options.scenario, &options.overrides)?;
+    print(&describe(&input, options))
+}
+
+fn describe(input: &Input, options: &CheckOptions) -> String {
+    let Input {
+        scenario,
+        machine,
+        points,
+    } = input;
+    let mut text = format!("{}: {}\n", scenario.name, scenario.title);
+    text.push_str(&format!(
+        "machine {} ({}), seed {}\n",
+        machine.name,
+        machine.file.display(),
+        scenario.seed
+    ));
+    let differs = differing(points);
+    let common: Vec<String> = points
+        .first()
+        .into_iter()
+        .flat_map(|point| &point.params)
+        .filter(|(key, _)| !differs.contains(key))
+        .map(|(key, value)| format!("{key} = {}", plain(value)))
+        .collect();
+    text.push_str(&format!("all points: {}\n", common.join(", ")));
+    let mut rows = vec![vec!["point".to_string(), "variant".to_string()]];
+    rows[0].extend(differs.iter().map(|key| key.to_string()));
+    for (index, point) in points.iter().take(SHOWN).enumerate() {
+        let mut row = vec![(index + 1).to_string(), point.variant.clone()];
+        let value = |key: &&String| point.params.get(*key).map_or(String::new(), plain);
+        row.extend(differs.iter().map(value));
+        rows.push(row);
+    }
+    text.push_str(&columns(&rows));
+    if points.len() > SHOWN {
+        text.push_str(&format!("  … and {} more\n", points.len() - SHOWN));
+    }
+    let time: f64 = points
+        .iter()
+        .map(|point| simulated_ms(&point.settings))
+        .sum();
+    let known: Option<f64> = points
+        .iter()
+        .map(|point| frames(&point.settings, machine))
+        .sum();
+    let size = known.map_or(String::new(), |frames| {
+        format!(", about {} frames", human(frames))
+    });
+    let count = if points.len() == 1 {
+        "1 point"
+    } else {
+        &format!("{} points", points.len())
+    };
+    text.push_str(&format!("{count}, {time} ms of simulated time{size}\n"));
+    text.push_str(&format!("next: {}\n", run_command(options)));
+    text
+}
+
+/// The command that runs what was checked.
+fn run_command(options: &CheckOptions) -> String {
+    let Overrides { set, pcap, seed } = &options.overrides;
+    let mut command = format!("nicforge run {}", options.scenario.display());
+    command.extend(set.iter().map(|text| format!(" --set {text}")));
+    command.extend(
+        pcap.iter()
+            .map(|file| format!(" --pcap {}", file.display())),
+    );
+    command.extend(seed.iter().map(|seed| format!(" --seed {seed}")));
+    command
+}
+
+/// The parameters that are not the same in all points.
+pub fn differing(points: &[Point]) -> Vec<&String> {
+    let Some((first, rest)) = points.split_first() else {
+        return Vec::new();
+    };
+    let differs = |key: &String| {
+        rest.iter()
+            .any(|point| point.params.get(key) != first.params.get(key))
+    };
+    first.params.keys().filter(|key| differs(key)).collect()
+}
+
+/// A parameter without the quotes of JSON.
+pub fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Number(number) => match number.as_f64() {
+            Some(float) if !number.is_u64() => float.to_string(),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,87 @@
+//! From the arguments to a checked scenario, its machine and its points. Writes nothing.
+
+use std::path::Path;
+
+use nicforge_apps::read_routes;
+use nicforge_lab::config::{ConfigError, Place};
+use nicforge_lab::machine::{Machine, load_machine};
+use nicforge_lab::run::{RunError, line_of, traffic_source};
+use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
+use nicforge_lab::settings::Settings;
+
+use crate::args::Overrides;
+use crate::error::CliError;
+use crate::registry::names;
+
+/// A scenario that can run.
+pub struct Input {
+    /// The scenario; its seed is the one to use.
+    pub scenario: Scenario,
+    /// Its machine.
+    pub machine: Machine,
+    /// What to run, in order.
+    pub points: Vec<Point>,
+}
+
+/// Loads and checks all that a run needs.
+pub fn load(file: &Path, overrides: &Overrides) -> Result<Input, CliError> {
+    let mut scenario = load_scenario(file, &names())?;
+    scenario.seed = overrides.seed.unwrap_or(scenario.seed);
+    let machine = load_machine(&scenario.machine_file()?)?;
+    let points = scenario.expand(&machine, &assignments(overrides)?)?;
+    let input = Input {
+        scenario,
+        machine,
+        points,
+    };
+    try_files(&input)?;
+    Ok(input)
+}
+
+/// Reads every capture, size file and route file once, so that a broken one stops us before
+/// the first point has run.
+fn try_files(input: &Input) -> Result<(), CliError> {
+    let mut tried = Vec::new();
+    for Point { settings, .. } in &input.points {
+        let files = (&settings.pcap, &settings.size_file, &settings.routes_file);
+        if tried.contains(&files) {
+            continue;
+        }
+        tried.push(files);
+        if let Some(routes) = &settings.routes_file {
+            read_routes(Path::new(routes))
+                .map_err(|error| CliError::from(RunError::from(error)))?;
+        }
+        if settings.pcap.is_some() || settings.size_file.is_some() {
+            let line = line_of(&input.machine.hardware);
+            // Steering does not matter to the files: one queue spares us the search for flows.
+            let unsteered = Settings {
+                target_share: 0.0,
+                ..settings.clone()
+            };
+            traffic_source(&unsteered, line, input.scenario.seed, 0, 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// `--set` and `--pcap` as settings.
+pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError> {
+    let mut texts = overrides.set.clone();
+    if let Some(pcap) = &overrides.pcap {
+        if !pcap.is_file() {
+            let place = Place::argument(&format!("--pcap {}", pcap.display()));
+            return Err(ConfigError::new(
+                &place,
+                "there is no such file",
+                "name a capture",
+            ));
+        }
+        texts.push("arrival=replay".to_string());
+        texts.push(format!("pcap={}", pcap.display()));
+    }
+    texts
+        .iter()
+        .map(|text| parse_override(text, &names()))
+        .collect()
+}

@@ -1,0 +1,148 @@
+//! `nicforge list`: what there is.
+
+use std::path::{Path, PathBuf};
+
+use nicforge_lab::machine::{Machine, load_machine};
+use nicforge_lab::scenario::load_scenario;
+use nicforge_lab::settings::{self, KEYS};
+
+use crate::args::{ListOptions, Listed};
+use crate::error::CliError;
+use crate::output::{columns, print};
+use crate::registry;
+
+/// Lists what was asked for.
+pub fn list(options: &ListOptions) -> Result<(), CliError> {
+    if options.verbose && options.what != Some(Listed::Machines) {
+        return Err(CliError::Usage(
+            "--verbose goes with `nicforge list machines`".to_string(),
+        ));
+    }
+    if options.markdown && options.what != Some(Listed::Settings) {
+        return Err(CliError::Usage(
+            "--markdown goes with `nicforge list settings`".to_string(),
+        ));
+    }
+    let text = match options.what {
+        Some(Listed::Interfaces) => names(registry::names().interfaces),
+        Some(Listed::Apps) => names(registry::names().apps),
+        Some(Listed::Machines) => machines(options.verbose),
+        Some(Listed::Scenarios) => scenarios(),
+        Some(Listed::Settings) if options.markdown => settings::markdown(&registry::names()),
+        Some(Listed::Settings) => all_settings(),
+        None => everything(),
+    };
+    print(&text)
+}
+
+fn everything() -> String {
+    format!(
+        "Interfaces\n{}\nApplications\n{}\nMachines\n{}\nScenarios\n{}\n\
+         Settings of scenarios: nicforge list settings\n\
+         next: nicforge run scenarios/nat-200g.toml\n",
+        names(registry::names().interfaces),
+        names(registry::names().apps),
+        machines(false),
+        scenarios(),
+    )
+}
+
+fn names(names: &[&str]) -> String {
+    names.iter().map(|name| format!("  {name}\n")).collect()
+}
+
+fn machines(verbose: bool) -> String {
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for file in toml_files("machines") {
+        match load_machine(&file) {
+            Ok(machine) if verbose => text.push_str(&numbers(&machine)),
+            Ok(machine) => rows.push(vec![machine.name, machine.title]),
+            Err(error) => rows.push(vec![
+                file.display().to_string(),
+                format!("unusable: {error}"),
+            ]),
+        }
+    }
+    text.push_str(&columns(&rows));
+    or_none(text, "machines")
+}
+
+fn numbers(machine: &Machine) -> String {
+    let rows: Vec<Vec<String>> = machine
+        .rows
+        .iter()
+        .map(|row| {
+            let fitted = row
+                .fitted
+                .as_ref()
+                .map_or(String::new(), |points| format!(" [fitted to {points}]"));
+            vec![
+                format!("{}.{}", row.section, row.key),
+                format!("{} {}", row.value, row.unit).trim().to_string(),
+                row.doc.to_string(),
+                format!("{}{fitted}", row.source),
+            ]
+        })
+        .collect();
+    format!("{}: {}\n{}", machine.name, machine.title, columns(&rows))
+}
+
+fn scenarios() -> String {
+    let rows: Vec<Vec<String>> = toml_files("scenarios")
+        .iter()
+        .map(|file| match load_scenario(file, &registry::names()) {
+            Ok(scenario) => vec![file.display().to_string(), scenario.title],
+            Err(error) => vec![file.display().to_string(), format!("unusable: {error}")],
+        })
+        .collect();
+    or_none(columns(&rows), "scenarios")
+}
+
+fn or_none(text: String, folder: &str) -> String {
+    match text.is_empty() {
+        true => format!("  none: there is no {folder}/*.toml here\n"),
+        false => text,
+    }
+}
+
+fn all_settings() -> String {
+    let mut rows = vec![
+        ["key", "default", "takes", "what it is"]
+            .map(str::to_string)
+            .to_vec(),
+    ];
+    rows.extend(KEYS.iter().map(|key| {
+        let used: Vec<String> = key
+            .used_when
+            .iter()
+            .map(|(name, values)| format!(" [with {name} = {}]", values.join(", ")))
+            .collect();
+        vec![
+            key.name.to_string(),
+            key.default_text(),
+            key.takes(&registry::names()),
+            format!("{}{}", key.doc.trim(), used.concat()),
+        ]
+    }));
+    columns(&rows)
+}
+
+/// The TOML files under `folder` of the working directory, sorted by path.
+fn toml_files(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::from(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                _ if path.extension() == Some(Path::new("toml").as_os_str()) => files.push(path),
+                _ => {}
+            }
+        }
+    }
+    // Shallow files first, as a person would list them.
+    files.sort_by_key(|file| (file.components().count(), file.clone()));
+    files
+}

@@ -1,0 +1,90 @@
+//! Puts the report together from input and measurements.
+
+use nicforge_lab::report::{MachineRow, PointResult, Report, SettingsRow};
+use nicforge_lab::run::PointRun;
+use nicforge_lab::settings::{KEYS, Key, Value};
+
+use crate::input::Input;
+
+/// The report; `runs` in the order of the points.
+pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
+    let Input {
+        scenario,
+        machine,
+        points,
+    } = input;
+    let llc = &machine.hardware.llc;
+    let way_bytes = llc.size.0 / llc.ways as u64;
+    let io_ways = match nicforge_lab::settings::key("io_ways").and_then(|key| shared(input, key)) {
+        Some(Value::Integer(ways)) => Some(ways),
+        _ => None,
+    };
+    let simulated_seconds = runs.iter().map(|run| run.simulated.as_seconds()).sum();
+    Report {
+        scenario: scenario.name.clone(),
+        title: scenario.title.clone(),
+        description: scenario.description.trim().to_string(),
+        seed: scenario.seed,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        machine: machine.name.clone(),
+        machine_rows: machine_rows(input),
+        settings_rows: settings_rows(input),
+        llc_bytes: Some(llc.size.0),
+        io_way_bytes: io_ways.map(|ways| ways * way_bytes),
+        wall_seconds,
+        simulated_seconds,
+        points: points
+            .iter()
+            .zip(runs)
+            .map(|(point, run)| PointResult {
+                variant: point.variant.clone(),
+                params: point.params.clone(),
+                metrics: run.metrics,
+            })
+            .collect(),
+    }
+}
+
+fn machine_rows(input: &Input) -> Vec<MachineRow> {
+    let rows = input.machine.rows.iter().map(|row| MachineRow {
+        key: format!("{}.{}", row.section, row.key),
+        unit: row.unit.to_string(),
+        value: row.value.to_string(),
+        source: row.source.clone(),
+        fitted: row.fitted.clone(),
+    });
+    rows.collect()
+}
+
+/// Every setting that matters and has one value in all points.
+fn settings_rows(input: &Input) -> Vec<SettingsRow> {
+    let used = |key: &Key| {
+        input
+            .points
+            .iter()
+            .any(|point| key.is_used(&point.settings))
+    };
+    let row = |key: &Key| {
+        Some(SettingsRow {
+            key: key.name.to_string(),
+            unit: key.unit.to_string(),
+            value: match shared(input, key)? {
+                Value::Text(text) => text,
+                other => other.to_string(),
+            },
+        })
+    };
+    KEYS.iter()
+        .filter(|key| used(key))
+        .filter_map(row)
+        .collect()
+}
+
+/// The value of `key` when all points have the same.
+fn shared(input: &Input, key: &Key) -> Option<Value> {
+    let mut values = input.points.iter().map(|point| (key.get)(&point.settings));
+    let first = values.next()??;
+    values
+        .all(|value| value.as_ref() == Some(&first))
+        .then_some(first)
+}

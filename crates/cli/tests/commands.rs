@@ -1,0 +1,94 @@
+//! What the commands print when all is well.
+
+mod common;
+
+use common::{files, folder, nicforge, stderr, stdout};
+
+#[test]
+fn check_shows_the_points_and_writes_nothing() {
+    let folder = folder();
+    let before = files(folder.path());
+    let output = nicforge(&folder, &["check", "scenarios/paper/rxb-03.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(
+        text.contains("16 points, 240 ms of simulated time"),
+        "{text}"
+    );
+    assert!(
+        text.contains("next: nicforge run scenarios/paper/rxb-03.toml"),
+        "{text}"
+    );
+    assert_eq!(files(folder.path()), before);
+}
+
+#[test]
+fn every_shipped_scenario_checks() {
+    let folder = folder();
+    for scenario in ["nat-200g", "nat-capture", "paper/rxb-02", "paper/rxb-03"] {
+        let file = format!("scenarios/{scenario}.toml");
+        let output = nicforge(&folder, &["check", &file]);
+        assert_eq!(output.status.code(), Some(0), "{file}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn set_replaces_a_sweep() {
+    let folder = folder();
+    let arguments = [
+        "check",
+        "scenarios/paper/rxb-02.toml",
+        "--set",
+        "rx_entries=64",
+    ];
+    let text = stdout(&nicforge(&folder, &arguments));
+    assert!(text.contains("\n1 point, "), "{text}");
+}
+
+#[test]
+fn lists_name_what_there_is() {
+    let folder = folder();
+    for (what, expected) in [
+        ("interfaces", "priv_ring"),
+        ("apps", "nat"),
+        ("machines", "xeon-4216-cx5"),
+        ("scenarios", "scenarios/paper/rxb-02.toml"),
+        ("settings", "rx_entries"),
+    ] {
+        let output = nicforge(&folder, &["list", what]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(stdout(&output).contains(expected), "{what}");
+        if what != "settings" {
+            assert!(
+                stdout(&nicforge(&folder, &["list"])).contains(expected),
+                "{what}"
+            );
+        }
+    }
+    let verbose = stdout(&nicforge(&folder, &["list", "machines", "--verbose"]));
+    assert!(verbose.contains("core.frequency_ghz"), "{verbose}");
+    assert!(verbose.contains("2.1 GHz"), "{verbose}");
+}
+
+#[test]
+fn the_page_of_settings_is_up_to_date() {
+    let printed = stdout(&nicforge(&folder(), &["list", "settings", "--markdown"]));
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let written = std::fs::read_to_string(page).unwrap();
+    let how = "run: nicforge list settings --markdown > docs/settings.md";
+    assert_eq!(written, printed, "{how}");
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let folder = folder();
+    for command in ["run", "list", "check", "capture"] {
+        let output = nicforge(&folder, &[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0));
+        let text = stdout(&output);
+        assert!(
+            text.contains(&format!("Examples:\n  nicforge {command}")),
+            "{text}"
+        );
+    }
+}
