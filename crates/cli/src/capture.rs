@@ -71,7 +71,7 @@ fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
         }
         set.apply(&mut settings)?;
     }
-    for set in assignments.iter().filter(|set| !set.key.is_used(&settings)) {
+    if let Some(set) = assignments.iter().find(|set| !set.key.is_used(&settings)) {
         return Err(set.unused());
     }
     settings.check_traffic().map_err(|finding| {
