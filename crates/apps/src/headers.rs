@@ -28,15 +28,24 @@ pub struct Headers {
     pub icmp_identifier: u16,
 }
 
+/// Ethernet, IPv4 and UDP headers: with fewer bytes there is no use in trying.
+const LEAST_HEADERS: usize = 14 + 20 + 8;
+
 /// Reads the headers through `cpu`. Errors: the frame is malformed, or its headers do not lie
 /// in the packet's first part.
-#[inline]
+// Always inlined: a call would copy the result once more.
+#[inline(always)]
 pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError> {
     let held = packet.head.len as usize;
     let frame_len = packet.len() as usize;
-    // To the end of the first line, wherever the frame begins in it.
+    // To the end of the first line; of the second, if the frame begins late in the first.
     let line = (CACHE_LINE_BYTES - packet.head.at.0 % CACHE_LINE_BYTES) as usize;
-    let mut window = line.max(CACHE_LINE_BYTES as usize).min(held);
+    let lines = if line < LEAST_HEADERS {
+        line + CACHE_LINE_BYTES as usize
+    } else {
+        line
+    };
+    let mut window = lines.min(held);
     loop {
         let bytes = cpu.bytes(packet.head.at, window);
         match parse_headers(bytes, frame_len) {
@@ -48,7 +57,7 @@ pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError>
     }
 }
 
-#[inline]
+#[inline(always)]
 fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
     let l3 = usize::from(summary.l3_offset);
     let l4 = usize::from(summary.l4_offset);

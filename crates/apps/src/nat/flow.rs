@@ -125,7 +125,7 @@ impl Flows {
     }
 
     /// The live entry of a packet's direction. An expired flow is taken apart and not found.
-    #[inline]
+    #[inline(always)]
     pub fn find<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey) -> Option<(u32, NatEntry)> {
         let (number, entry) = self.table.find(cpu, key)?;
         if self.is_expired(cpu, &entry) {

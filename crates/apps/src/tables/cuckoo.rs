@@ -50,6 +50,18 @@ struct Bucket {
 const _: () = assert!(size_of::<Bucket>() as u64 == CACHE_LINE_BYTES);
 
 impl Bucket {
+    /// The slots in use with this signature, as bits. Without branches: which slot it is
+    /// cannot be predicted.
+    #[inline]
+    fn hits(&self, signature: u16) -> u32 {
+        let mut hits = 0;
+        for slot in 0..WAYS {
+            let hit = (self.signatures[slot] == signature) & (self.numbers[slot] != 0);
+            hits |= u32::from(hit) << slot;
+        }
+        hits
+    }
+
     #[inline]
     fn free_slot(&self) -> Option<usize> {
         self.numbers.iter().position(|&number| number == 0)
@@ -130,30 +142,24 @@ impl<E: Entry> Cuckoo<E> {
     }
 
     /// The entry with this key, and its number.
-    #[inline]
+    // Always inlined, here and in its callers: a call would copy the entry twice.
+    #[inline(always)]
     pub fn find<C: Cpu>(&self, cpu: &mut C, key: &E::Key) -> Option<(u32, E)> {
         let (primary, signature) = self.place(E::hash(key));
-        self.find_in(cpu, primary, signature, key)
-            .or_else(|| self.find_in(cpu, self.other(primary, signature), signature, key))
-    }
-
-    #[inline]
-    fn find_in<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        bucket: u32,
-        signature: u16,
-        key: &E::Key,
-    ) -> Option<(u32, E)> {
-        let lines: Bucket = cpu.load(self.bucket_at(bucket));
-        for slot in 0..WAYS {
-            if lines.signatures[slot] == signature && lines.numbers[slot] != 0 {
-                let number = lines.numbers[slot] - 1;
+        let mut bucket = primary;
+        // One body for both buckets, so that the entry is copied once.
+        for _ in 0..2 {
+            let line: Bucket = cpu.load(self.bucket_at(bucket));
+            let mut hits = line.hits(signature);
+            while hits != 0 {
+                let number = line.numbers[hits.trailing_zeros() as usize % WAYS] - 1;
                 let entry = self.load(cpu, number);
                 if entry.key() == *key {
                     return Some((number, entry));
                 }
+                hits &= hits - 1;
             }
+            bucket = self.other(primary, signature);
         }
         None
     }
