@@ -205,7 +205,7 @@ fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigErro
     for (index, group) in points.chunks(per_variant.max(1)).enumerate() {
         for point in group {
             let first = *names.entry(&point.variant).or_insert(index);
-            if first != index && variants[index].name.is_none() {
+            if first != index {
                 let wrong = format!("two variants go by the name `{}`", point.variant);
                 let right = "give each [[variant]] a name of its own";
                 return Err(ConfigError::new(&variants[index].place, wrong, right));

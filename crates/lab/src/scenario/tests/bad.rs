@@ -263,6 +263,11 @@ fn duplicates() {
         "5:1",
         &["two variants go by the name `priv_ring`"],
     );
+    refused(
+        "[[variant]]\n[[variant]]\nname = \"priv_ring\"\n",
+        "6:1",
+        &["two variants go by the name `priv_ring`"],
+    );
     refused("[sweep]\ncores = [2, 2]\n", "5:13", &["has 2 twice"]);
     let both = "[[variant]]\nname = \"a\"\ncores = 2\n[sweep]\ncores = [2, 4]\n";
     refused(both, "6:9", &["set by a variant and swept too"]);
