@@ -6,7 +6,7 @@ use nicforge_nic::{Packet, Verdict};
 use nicforge_platform::{AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
-use crate::counter::Counter;
+use crate::counter::{Counter, CounterEntry, CounterKey};
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::L3Fwd;
 use crate::lb::Lb;
@@ -120,6 +120,14 @@ impl AnyApp {
             Kind::Nat(app) => app.learn(cpu, key(Side::Inside)),
             Kind::Lb(app) => app.learn(cpu, key(Side::Outside)),
             _ => Ok(()),
+        }
+    }
+
+    /// What `counter` counted for a flow; `None` for unknown flows and other applications.
+    pub fn flow_counts<C: Cpu>(&self, cpu: &mut C, key: &CounterKey) -> Option<CounterEntry> {
+        match &self.kind {
+            Kind::Counter(app) => app.read(cpu, key),
+            _ => None,
         }
     }
 

@@ -5,6 +5,7 @@ mod support;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use nicforge_apps::counter::CounterKey;
 use nicforge_apps::{
     AnyApp, AppConfig, AppError, Egress, Payload, PortMap, SharedTables, Verdict, generate_routes,
     names, parse_routes,
@@ -162,6 +163,14 @@ fn counter_counts_each_flow_and_forwards_everything() {
     bench.forward(0, &[0; 60]);
     let counts = ["flows", "untracked", "not_ip"].map(|name| bench.counter(name));
     assert_eq!(counts, [3, 2, 1]);
+    let ends = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse::<IpAddr>().unwrap());
+    let mut counted = |port| {
+        let key = CounterKey::new((ends[0], port), (ends[1], 2), 17);
+        let entry = bench.app.flow_counts(&mut bench.cpu, &key)?;
+        Some((entry.packets, entry.bytes))
+    };
+    assert_eq!(counted(1), Some((2, 2 * 43)));
+    assert_eq!((counted(3), counted(4)), (Some((1, 43)), None));
     assert_eq!(bench.drop(0, &flow(1)[..30]), "ip_truncated");
 }
 

@@ -2,6 +2,7 @@
 
 mod support;
 
+use nicforge_apps::tables::PortPartition;
 use nicforge_apps::{AppConfig, PortMap, Timeouts};
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, ip_packet, tcp, udp};
@@ -254,4 +255,28 @@ fn known_flows_can_be_learnt_before_the_run() {
     assert_eq!(bench.counter("flows_opened"), 1);
     bench.forward(0, &udp(CLIENT, SERVER, b"x"));
     assert_eq!(bench.counter("flows_opened"), 1);
+}
+
+#[test]
+fn sixteen_cores_share_ten_million_flows_and_every_external_port() {
+    let mut config = config();
+    config.table_entries = 10_000_000;
+    let partition = PortPartition::new(16);
+    let mut outer = std::collections::BTreeSet::new();
+    for core in [0, 7, 15] {
+        let mut bench = Bench::on_core(&config, core, 16);
+        assert!(bench.counter("external_ports_free") >= 625_000);
+        for port in 1..=5000 {
+            let seen = decode(&bench.forward(0, &udp((CLIENT.0, port), SERVER, b"x"))).unwrap();
+            assert_eq!(partition.owner_core(seen.source.1), Some(core));
+            assert!(outer.insert(seen.source));
+        }
+        // Another core does not know the flow: answers must be steered to the owner.
+        let first = outer.first().copied().unwrap();
+        let reply = udp(SERVER, (&first.0.to_string(), first.1), b"y");
+        match core {
+            0 => _ = bench.forward(1, &reply),
+            _ => assert_eq!(bench.drop(1, &reply), "no_flow"),
+        }
+    }
 }

@@ -6,18 +6,19 @@
 //! ```
 //!
 //! Each core has its own flows, and its own range of ports of every external address x
-//! ([`PortPartition`]). What we decided where there is a choice:
+//! ([`PortPartition`](crate::tables::PortPartition)). What we decided where there is a choice:
 //!
 //! - A packet to an external address comes from outside, whatever its port; any other packet
 //!   comes from inside if its port is an inside one, and is dropped (`no_flow`) if not. So
 //!   one-armed benchmark traffic opens flows.
 //! - One flow (5-tuple) has one external port, of one number space for all protocols.
 //! - RSS is not symmetric: answers reach the core that owns the flow only if a steering rule
-//!   on the external port sees to it ([`PortPartition::owner_core`]). A packet that comes to
+//!   on the external port sees to it
+//!   ([`owner_core`](crate::tables::PortPartition::owner_core)). A packet that comes to
 //!   another core finds no flow. The same holds for fragments and ICMP errors, which RSS
 //!   spreads by addresses.
-//! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors ([`icmp`]), and fragments:
-//!   the first by its ports, later ones after it ([`fragment`]). Other protocols are dropped
+//! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
+//!   the first by its ports, later ones after it. Other protocols are dropped
 //!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`.
 //! - Time to live is not changed: hosts cannot see the translator. Ethernet addresses are
 //!   those of the port that the packet leaves through.
@@ -40,7 +41,7 @@ use self::flow::Flows;
 use self::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
 use crate::rewrite::{self, End};
-use crate::tables::{FlowKey, PortPartition, Side};
+use crate::tables::{FlowKey, Side};
 use crate::{AppConfig, AppError, PortMap};
 
 /// The NAT on one core.
@@ -49,7 +50,6 @@ pub struct Nat {
     ports: PortMap,
     flows: Flows,
     fragments: Fragments,
-    partition: PortPartition,
 }
 
 impl Nat {
@@ -63,13 +63,7 @@ impl Nat {
             ports: config.ports.clone(),
             flows: Flows::allocate(config, core, cores, space)?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
-            partition: PortPartition::new(cores),
         })
-    }
-
-    /// Which core's flows are behind an external port.
-    pub fn partition(&self) -> PortPartition {
-        self.partition
     }
 
     /// Translates one packet.

@@ -24,10 +24,15 @@ const BUFFER: u64 = 1 << 17;
 
 impl Bench {
     pub fn new(config: &AppConfig) -> Bench {
+        Bench::on_core(config, 0, 1)
+    }
+
+    /// Core `core` of `cores`, which has the machine to itself.
+    pub fn on_core(config: &AppConfig, core: usize, cores: usize) -> Bench {
         let mut space = AddressSpace::default();
         let buffer = space.data(BUFFER, 64);
         let shared = SharedTables::allocate(config, &mut space);
-        let mut app = AnyApp::build(config, 0, 1, &mut space, &shared).unwrap();
+        let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
         let mut cpu = FlatCpu::new(space.end());
         app.start(&mut cpu);
         Bench { app, cpu, buffer }
