@@ -38,7 +38,7 @@ pub struct Overrides {
     /// Replay this capture: short for --set arrival=replay --set pcap=FILE
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
-    /// Seed of everything random, instead of the scenario's
+    /// Seed of everything random [default: the scenario's, or 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Folder for report.json, points.csv and report.html [default: out/<scenario name>]
+    /// Folder for report.json, points.csv and report.html [default: the scenario's name under out/]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print report.json to standard output instead of the table
