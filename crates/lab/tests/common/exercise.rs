@@ -2,9 +2,10 @@
 #![allow(dead_code)]
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use nicforge_lab::config::ConfigError;
-use nicforge_lab::machine::parse_machine;
+use nicforge_lab::machine::{Machine, parse_machine};
 use nicforge_lab::scenario::{MOST_POINTS, parse_override, parse_scenario};
 use nicforge_lab::settings::Names;
 
@@ -14,7 +15,11 @@ pub const NAMES: Names<'static> = Names {
     apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter"],
 };
 
-const MACHINE: &str = include_str!("../../../../machines/xeon-4216-cx5.toml");
+/// Parsed once: it is longer than most inputs.
+static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
+    let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
+    parse_machine(text, Path::new("xeon.toml")).expect("the shipped machine")
+});
 
 /// Points that one input may cost; more would only be slow.
 const FEW_POINTS: usize = 50;
@@ -42,14 +47,13 @@ pub fn scenarios(data: &[u8]) {
     if count > FEW_POINTS {
         return;
     }
-    let machine = parse_machine(MACHINE, Path::new("xeon.toml")).expect("the shipped machine");
-    match scenario.expand(&machine, &[]) {
+    match scenario.expand(&MACHINE, &[]) {
         Ok(points) => {
             assert_eq!(points.len(), count);
             assert!(
                 points
                     .iter()
-                    .all(|point| point.settings.check(&machine).is_ok())
+                    .all(|point| point.settings.check(&MACHINE).is_ok())
             );
         }
         Err(error) => says_where_and_what(&error),
