@@ -2,6 +2,7 @@
 
 use nicforge_nic::{DriverCosts, Pool};
 use nicforge_platform::{Owner, SpaceError};
+use nicforge_units::Bytes;
 
 /// The queues of one NIC, and what they have to work with.
 #[derive(Clone, Debug)]
@@ -12,10 +13,13 @@ pub struct Plan {
     pub owners: Vec<Owner>,
     /// Receive ring entries per queue.
     pub rx_entries: usize,
+    /// Ring positions count from here: 0, or a multiple of twice every ring's size (tests bring
+    /// rings to their 2^32nd position with it).
+    pub first_position: u64,
     /// Where receive buffers come from.
     pub pool: Pool,
-    /// Descriptors that the NIC fetches by one read.
-    pub descriptor_batch: usize,
+    /// Bytes of descriptors that the NIC fetches by one read.
+    pub descriptor_read: Bytes,
     /// What the driver's instructions cost.
     pub costs: DriverCosts,
 }

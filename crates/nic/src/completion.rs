@@ -110,17 +110,20 @@ pub struct CompletionReader {
     cursor: Cursor,
 }
 
-/// Both sides of a new completion ring of `entries` (a power of two), watched by `owner`.
+/// Both sides of a new completion ring of `entries` (a power of two), watched by `owner`, whose
+/// positions count from `first`: a multiple of `2 * entries`, as memory begins with the done bit
+/// of an odd pass.
 pub fn completion_ring(
     space: &mut AddressSpace,
     entries: usize,
+    first: u64,
     owner: Owner,
 ) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
     let entries = entries as u64;
     let cursor = Cursor {
         base: space.control(entries * COMPLETION_BYTES, owner)?,
         entries,
-        position: 0,
+        position: first,
     };
     Ok((CompletionWriter { cursor }, CompletionReader { cursor }))
 }
@@ -143,6 +146,10 @@ impl CompletionReader {
             return None;
         }
         let words = cpu.load::<[u64; 4]>(at);
+        // Completions come in bursts: the next one is fetched while this one is dealt with.
+        let mut next = self.cursor;
+        next.position += 1;
+        cpu.prefetch(next.address(), 8);
         Some(Completion::decode(words))
     }
 

@@ -5,7 +5,7 @@ use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::checksum;
 use nicforge_wire::parse_frame;
-use nicforge_wire::rss::{MICROSOFT_KEY, IndirectionTable, Toeplitz};
+use nicforge_wire::rss::{IndirectionTable, MICROSOFT_KEY, Toeplitz};
 
 use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{Arriving, DropCounters, MacFifo, PortId, ReceiveHalf, RxFlags};
@@ -35,12 +35,12 @@ pub struct NicSpec {
     pub tx_pipeline: Time,
     /// Internal transmit buffer.
     pub tx_buffer: Bytes,
-    /// Payload reads in flight, at most.
-    pub tx_in_flight: Bytes,
+    /// Room that other rings wait for after one filled the buffer.
+    pub tx_resume_room: Bytes,
     /// Pause of a ring that filled it, in read latencies.
     pub tx_deschedule_reads: f64,
-    /// Descriptors fetched by one read.
-    pub descriptor_batch: usize,
+    /// Bytes of descriptors fetched by one read.
+    pub descriptor_read: Bytes,
 }
 
 /// What a NIC counted since its run began.

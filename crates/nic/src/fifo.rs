@@ -43,7 +43,10 @@ impl MacFifo {
 
     /// Frames still inside at `now`.
     pub fn frames_inside(&self, now: Time) -> usize {
-        self.frames.iter().filter(|(drained, _)| *drained > now).count()
+        self.frames
+            .iter()
+            .filter(|(drained, _)| *drained > now)
+            .count()
     }
 }
 

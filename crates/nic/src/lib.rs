@@ -27,5 +27,5 @@ pub use device::{Nic, NicCounters, NicSpec, registers};
 pub use fifo::MacFifo;
 pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Waiting};
 pub use mbuf::{HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, data_of, mbuf_room};
-pub use packet::{PortId, Packet, RxFlags, Segment, TxOffload, Verdict};
+pub use packet::{Packet, PortId, RxFlags, Segment, TxOffload, Verdict};
 pub use pool::{Pool, PoolCache};

@@ -39,9 +39,9 @@ impl Driver {
             completions,
             doorbell,
             buffers: space.data(ring.entries * 8, 64),
-            tail: 0,
-            rung: 0,
-            consumed: 0,
+            tail: ring.first,
+            rung: ring.first,
+            consumed: ring.first,
             taken: 0,
             costs,
         }

@@ -35,14 +35,17 @@ pub struct Ring {
     base: Addr,
     /// Entries, a power of two.
     pub entries: u64,
+    /// The position that both sides count from.
+    pub first: u64,
 }
 
 impl Ring {
-    /// A new ring of `entries` (a power of two).
-    pub fn new(space: &mut AddressSpace, entries: u64) -> Ring {
+    /// A new ring of `entries` (a power of two) whose positions count from `first`.
+    pub fn new(space: &mut AddressSpace, entries: u64, first: u64) -> Ring {
         Ring {
             base: space.data(entries * RX_DESCRIPTOR_BYTES, 64),
             entries,
+            first,
         }
     }
 

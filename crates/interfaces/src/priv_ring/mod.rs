@@ -31,8 +31,9 @@ pub fn build(
     let mut queues = Vec::new();
     let mut drivers = Vec::new();
     for (queue, &owner) in plan.owners.iter().enumerate() {
-        let ring = Ring::new(space, plan.rx_entries as u64);
-        let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;
+        let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position);
+        let (writer, reader) =
+            completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
         queues.push(nic::Queue::new(ring, writer));
         let doorbell = Register {
             device: plan.device,
@@ -40,6 +41,6 @@ pub fn build(
         };
         drivers.push(Driver::new(space, ring, reader, doorbell, plan.costs));
     }
-    let half = NicHalf::new(queues, plan.pool, plan.descriptor_batch);
+    let half = NicHalf::new(queues, plan.pool, plan.descriptor_read);
     Ok((half, drivers))
 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use nicforge_nic::{
     Arriving, Completion, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, data_of,
+    mbuf_room,
 };
 use nicforge_platform::{Dma, bytemuck};
-use nicforge_units::Time;
+use nicforge_units::{Bytes, Time};
 
-use super::layout::{Ring, RxDescriptor};
+use super::layout::{RX_DESCRIPTOR_BYTES, Ring, RxDescriptor};
 
 /// Descriptors fetched by one read, at most.
 const BATCH_MAX: usize = 64;
@@ -34,16 +35,16 @@ impl Queue {
         Queue {
             ring,
             completions,
-            tail: 0,
-            head: 0,
-            fetched: 0,
+            tail: ring.first,
+            head: ring.first,
+            fetched: ring.first,
             at_hand: VecDeque::new(),
         }
     }
 
-    /// Reads the next batch when half of one or less is at hand.
+    /// Reads the next batch when one or less is at hand.
     fn prefetch<D: Dma>(&mut self, dma: &mut D, batch: usize) {
-        if self.at_hand.len() > batch / 2 || self.fetched == self.tail {
+        if self.at_hand.len() > batch || self.fetched == self.tail {
             return;
         }
         let index = self.ring.index(self.fetched);
@@ -69,8 +70,9 @@ pub struct NicHalf {
 }
 
 impl NicHalf {
-    /// `batch` descriptors are fetched by one read; buffers must be `pool`'s.
-    pub fn new(queues: Vec<Queue>, pool: Pool, batch: usize) -> NicHalf {
+    /// Descriptors are fetched `read` bytes at a time; buffers must be `pool`'s.
+    pub fn new(queues: Vec<Queue>, pool: Pool, read: Bytes) -> NicHalf {
+        let batch = (read.0 / RX_DESCRIPTOR_BYTES) as usize;
         NicHalf {
             queues,
             pool,
@@ -86,7 +88,9 @@ impl ReceiveHalf for NicHalf {
         let Some(&(here, descriptor)) = queue.at_hand.front() else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        if frame.bytes.len() > descriptor.room as usize {
+        let good = self.pool.number_of(descriptor.mbuf).is_some();
+        // A buffer has no more room than it has, whatever its descriptor says.
+        if good && frame.bytes.len() > descriptor.room.min(mbuf_room()) as usize {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
@@ -103,7 +107,6 @@ impl ReceiveHalf for NicHalf {
             stamp: frame.stamp,
             mbuf: descriptor.mbuf,
         };
-        let good = self.pool.number_of(descriptor.mbuf).is_some();
         if good {
             dma.write(data_of(descriptor.mbuf), frame.bytes);
         } else {

@@ -190,6 +190,14 @@ fn pcie(from: &mut Reader<'_>) -> LinkConfig {
             "tlp_overhead_bytes",
             "header, CRC and framing of a TLP",
         ),
+        dllp: Bytes(from.count(
+            s,
+            "dllp_bytes",
+            "bytes",
+            0,
+            64,
+            "acknowledgement and credit update for one received packet",
+        ) as u64),
         tags: from.count(s, "tags", "requests", 1, 4096, "read requests in flight"),
         read_round_trip: ns(
             from,
@@ -230,11 +238,11 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             "tx_buffer_kib",
             "internal buffer into which transmit payload is gathered",
         ),
-        tx_in_flight: kib(
+        tx_resume_room: kib(
             from,
             s,
-            "tx_in_flight_kib",
-            "payload reads in flight, at most",
+            "tx_resume_room_kib",
+            "room in it that other rings wait for after one filled it",
         ),
         tx_deschedule_reads: from.number(
             s,
@@ -251,12 +259,10 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             "tx_pipeline_ns",
             "latency of the transmit pipeline",
         ),
-        descriptor_batch: from.count(
+        descriptor_read: bytes(
+            from,
             s,
-            "descriptor_batch",
-            "descriptors",
-            1,
-            256,
+            "descriptor_read_bytes",
             "descriptors fetched by one read",
         ),
     }

@@ -62,17 +62,13 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
         rx_pipeline: nic.rx_pipeline,
         tx_pipeline: nic.tx_pipeline,
         tx_buffer: nic.tx_buffer,
-        tx_in_flight: nic.tx_in_flight,
+        tx_resume_room: nic.tx_resume_room,
         tx_deschedule_reads: nic.tx_deschedule_reads,
-        descriptor_batch: nic.descriptor_batch,
+        descriptor_read: nic.descriptor_read,
     }
 }
 
-fn app_config(
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-) -> Result<AppConfig, RunError> {
+fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, RunError> {
     let work = machine.work_cycles.get(&settings.app);
     let ports = settings.nics as u8;
     let mut config = AppConfig::new(&settings.app, PortMap::one_armed(ports));
@@ -148,7 +144,16 @@ pub fn build(
     let nics = parts.nics.into_iter();
     let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
     let sink = Sink::new(io.pcap_out.is_some(), settings.arrival == "ping_pong");
-    let world = World::new(host, sources, nics, parts.cores, parts.co_runners, sink);
+    let polling_starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
+    let world = World::new(
+        host,
+        sources,
+        nics,
+        parts.cores,
+        parts.co_runners,
+        sink,
+        polling_starts,
+    );
     Ok(Built {
         world,
         pool: parts.pool,
@@ -178,10 +183,13 @@ fn parts(
     for device in 0..settings.nics {
         let plan = Plan {
             device: device as u8,
-            owners: (0..queues).map(|q| Owner((device * queues + q) as u16)).collect(),
+            owners: (0..queues)
+                .map(|q| Owner((device * queues + q) as u16))
+                .collect(),
             rx_entries: settings.rx_entries,
+            first_position: 0,
             pool,
-            descriptor_batch: hardware.nic.descriptor_batch,
+            descriptor_read: hardware.nic.descriptor_read,
             costs,
         };
         let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
@@ -202,7 +210,14 @@ fn parts(
         let cache = PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool);
         let app = AnyApp::build(&config, number, settings.cores, &mut space, &shared)?;
         let core = core_of(hardware, number);
-        cores.push(CoreActor::new(core, driver, transmit, cache, app, settings.burst));
+        cores.push(CoreActor::new(
+            core,
+            driver,
+            transmit,
+            cache,
+            app,
+            settings.burst,
+        ));
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed);
     let memory_end = Addr(space.end());
@@ -226,10 +241,7 @@ fn core_of(hardware: &Hardware, number: usize) -> SimCore {
 }
 
 /// A transmit ring for every core on every NIC.
-fn tx_rings(
-    space: &mut AddressSpace,
-    settings: &Settings,
-) -> Result<Vec<Vec<TxRing>>, RunError> {
+fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxRing>>, RunError> {
     let mut of_nic = || {
         let rings = (0..settings.cores).map(|_| TxRing::new(space, settings.tx_entries));
         rings.collect::<Result<Vec<_>, _>>()

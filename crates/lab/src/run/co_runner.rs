@@ -18,6 +18,7 @@ impl CoRunnerActor {
 
     /// One step; returns the time of the next.
     pub fn step(&mut self, host: &mut Host) -> Time {
+        self.core.begin_burst();
         self.program.step(&mut SimCpu::new(host, &mut self.core));
         self.core.now()
     }

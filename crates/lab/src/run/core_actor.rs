@@ -111,9 +111,14 @@ impl CoreActor {
 
     fn poll(&mut self, host: &mut Host) -> bool {
         let before = self.core.spent().clone();
-        while self.published.front().is_some_and(|&time| time <= self.core.now()) {
+        while self
+            .published
+            .front()
+            .is_some_and(|&time| time <= self.core.now())
+        {
             self.published.pop_front();
         }
+        self.core.begin_burst();
         let mut cpu = SimCpu::new(host, &mut self.core);
         cpu.enter(Part::Driver);
         self.driver
@@ -198,7 +203,11 @@ impl CoreActor {
     /// Buffers that this core answers for: in its rings, its stack and its hands.
     pub fn buffers(&self) -> u64 {
         let in_transmit: u64 = self.transmit.iter().map(TransmitDriver::in_use).sum();
-        self.driver.buffers_held() + self.pool.len() as u64 + in_transmit + self.in_hand() + self.kept
+        self.driver.buffers_held()
+            + self.pool.len() as u64
+            + in_transmit
+            + self.in_hand()
+            + self.kept
     }
 
     /// Transmit occupancy: entries in use summed over pushes, entries there are likewise.

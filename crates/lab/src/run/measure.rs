@@ -54,11 +54,23 @@ impl Snapshot {
             transmit = (transmit.0 + used, transmit.1 + of);
         }
         Snapshot {
-            nics: world.nics.iter().map(|actor| actor.nic.counters.clone()).collect(),
-            dma: world.nics.iter().map(|actor| actor.port.counters()).collect(),
+            nics: world
+                .nics
+                .iter()
+                .map(|actor| actor.nic.counters.clone())
+                .collect(),
+            dma: world
+                .nics
+                .iter()
+                .map(|actor| actor.port.counters())
+                .collect(),
             memory: world.host.hierarchy.counters.clone(),
             dram_lines: world.host.hierarchy.dram_lines(),
-            cores: world.cores.iter().map(|core| core.core.spent().clone()).collect(),
+            cores: world
+                .cores
+                .iter()
+                .map(|core| core.core.spent().clone())
+                .collect(),
             transmit,
             drops,
         }
@@ -216,8 +228,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         memory_gb_per_s: Some(per_second(dram.0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),
         pcie_in_utilisation: Some(busy(dma(|dma| dma.in_bytes))),
-        pcie_read_us: share(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads))
-            .map(|ps| ps / 1e6),
+        pcie_read_us: share(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads)).map(|ps| ps / 1e6),
         cycles_per_packet: cycles.per_packet(frames_out),
         idle_fraction: cycles.idle_share(seconds),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched.lines()).bytes().0),

@@ -92,7 +92,9 @@ pub enum RunError {
         app: String,
     },
     /// Frames vanished or multiplied: a defect of the model.
-    #[error("frames do not add up: {arrived} arrived, {left} left, {dropped} dropped, {inside} inside")]
+    #[error(
+        "frames do not add up: {arrived} arrived, {left} left, {dropped} dropped, {inside} inside"
+    )]
     FramesLost {
         /// Came in.
         arrived: u64,

@@ -36,7 +36,12 @@ impl NicActor {
 
     /// A core's register write is on its way.
     pub fn post(&mut self, write: &MmioWrite) {
-        let entry = (write.arrives, self.posted, write.register.index, write.value);
+        let entry = (
+            write.arrives,
+            self.posted,
+            write.register.index,
+            write.value,
+        );
         self.mailbox.push(Reverse(entry));
         self.posted += 1;
     }

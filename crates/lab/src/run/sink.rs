@@ -1,8 +1,8 @@
 //! The other end of the wires: counts what leaves, takes its latency, keeps it for a capture.
 
 use hdrhistogram::Histogram;
-use nicforge_nic::transmit::{Departure, Egress};
 use nicforge_nic::PortId;
+use nicforge_nic::transmit::{Departure, Egress};
 use nicforge_units::Time;
 
 use crate::metrics::Latency;
@@ -84,7 +84,9 @@ impl Sink {
             return None;
         }
         let at = |quantile: f64| us(self.latency.value_at_quantile(quantile));
-        let curve = CURVE.iter().map(|&percentile| (percentile, at(percentile / 100.0)));
+        let curve = CURVE
+            .iter()
+            .map(|&percentile| (percentile, at(percentile / 100.0)));
         Some(Latency {
             mean: self.latency.mean() / 1e3,
             p50: at(0.5),
@@ -121,7 +123,8 @@ impl Egress for Sink {
             self.frames += 1;
             self.bytes += departure.bytes.len() as u64;
             let latency = departure.last_bit.saturating_sub(departure.stamp);
-            self.latency.saturating_record(latency.as_ps().div_ceil(1_000));
+            self.latency
+                .saturating_record(latency.as_ps().div_ceil(1_000));
         }
         if self.tells_sources {
             self.returned.push((departure.port, departure.last_bit));

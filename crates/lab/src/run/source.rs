@@ -7,25 +7,17 @@ use nicforge_wire::traffic::{Line, TrafficSource};
 pub struct SourceActor {
     source: TrafficSource,
     line: Line,
-    stopped: bool,
 }
 
 impl SourceActor {
     /// `source` on `line`.
     pub fn new(source: TrafficSource, line: Line) -> SourceActor {
-        SourceActor {
-            source,
-            line,
-            stopped: false,
-        }
+        SourceActor { source, line }
     }
 
     /// When the next frame's first bit arrives.
     pub fn next_step(&self) -> Time {
-        match self.stopped {
-            true => Time::NEVER,
-            false => self.source.next_time(),
-        }
+        self.source.next_time()
     }
 
     /// The frame that arrives now, with the times of its first and last bit.
@@ -39,10 +31,5 @@ impl SourceActor {
     /// A frame came back at `time`.
     pub fn returned(&mut self, time: Time) {
         self.source.returned(time);
-    }
-
-    /// Sends nothing more.
-    pub fn stop(&mut self) {
-        self.stopped = true;
     }
 }

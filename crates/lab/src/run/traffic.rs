@@ -79,16 +79,18 @@ pub fn traffic_source(
 }
 
 fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
-    Ok(match (settings.packet_sizes.as_str(), &settings.size_file) {
-        ("imix", _) => SizeModel::Imix,
-        ("bimodal", _) => SizeModel::Bimodal {
-            small: 64,
-            large: settings.packet_bytes,
-            small_share: settings.small_share,
+    Ok(
+        match (settings.packet_sizes.as_str(), &settings.size_file) {
+            ("imix", _) => SizeModel::Imix,
+            ("bimodal", _) => SizeModel::Bimodal {
+                small: 64,
+                large: settings.packet_bytes,
+                small_share: settings.small_share,
+            },
+            ("empirical", Some(file)) => SizeModel::from_lines(&read_text(&PathBuf::from(file))?)?,
+            _ => SizeModel::Fixed(settings.packet_bytes),
         },
-        ("empirical", Some(file)) => SizeModel::from_lines(&read_text(&PathBuf::from(file))?)?,
-        _ => SizeModel::Fixed(settings.packet_bytes),
-    })
+    )
 }
 
 fn choice(settings: &Settings) -> FlowChoice {
@@ -100,18 +102,19 @@ fn choice(settings: &Settings) -> FlowChoice {
     }
 }
 
-fn target(
-    settings: &Settings,
-    flows: &FlowSpace,
-    queues: u16,
-) -> Result<Option<Target>, RunError> {
+fn target(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Target>, RunError> {
     if settings.target_share == 0.0 {
         return Ok(None);
     }
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues);
     let is_target = |tuple: &FlowTuple| queue_of(tuple, &rss, &steering) == 0;
-    Ok(Some(Target::new(flows, settings.target_share, None, is_target)?))
+    Ok(Some(Target::new(
+        flows,
+        settings.target_share,
+        None,
+        is_target,
+    )?))
 }
 
 fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {

@@ -33,6 +33,8 @@ pub struct World {
     /// The other end of the wires.
     pub sink: Sink,
     schedule: Schedule,
+    /// Cores poll from then on.
+    polling_starts: Time,
     moved: (u64, Time),
 }
 
@@ -45,6 +47,7 @@ impl World {
         cores: Vec<CoreActor>,
         co_runners: Vec<CoRunnerActor>,
         sink: Sink,
+        polling_starts: Time,
     ) -> World {
         let actors = sources.len() + nics.len() + cores.len() + co_runners.len();
         let mut world = World {
@@ -55,6 +58,7 @@ impl World {
             co_runners,
             sink,
             schedule: Schedule::new(actors),
+            polling_starts,
             moved: (0, Time::ZERO),
         };
         for number in 0..world.sources.len() {
@@ -158,7 +162,8 @@ impl World {
             let number = usize::from(owner.0);
             self.cores[number].notice(time);
             if self.schedule.time_of(first + number) == Time::NEVER {
-                self.schedule.set(first + number, time);
+                self.schedule
+                    .set(first + number, time.max(self.polling_starts));
             }
         }
     }
@@ -170,14 +175,18 @@ impl World {
 
     /// Frames that came in so far.
     pub fn arrived(&self) -> u64 {
-        self.nics.iter().map(|actor| actor.nic.counters.frames).sum()
+        self.nics
+            .iter()
+            .map(|actor| actor.nic.counters.frames)
+            .sum()
     }
 
     /// Frames that were dropped so far, whatever the cause.
     pub fn dropped(&self) -> u64 {
-        let in_nics = self.nics.iter().map(|actor| {
-            actor.nic.drops.total() + actor.nic.transmit.counters().bad_descriptors
-        });
+        let in_nics = self
+            .nics
+            .iter()
+            .map(|actor| actor.nic.drops.total() + actor.nic.transmit.counters().bad_descriptors);
         let in_cores = self.cores.iter().map(|core| core.drops.total());
         in_nics.sum::<u64>() + in_cores.sum::<u64>()
     }

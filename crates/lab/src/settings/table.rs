@@ -131,6 +131,9 @@ settings! {
 
     /// What is measured: one window, or a search for the highest rate without loss (RFC 2544).
     measure: String = "window".into(), "", Choice(&["window", "no_drop_rate"]);
+    /// Cores begin to poll this long after traffic begins, so that they meet full rings, as
+    /// a server does whose flow tables and caches are cold when traffic begins.
+    polling_starts_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0);
     /// Simulated time before the window.
     warmup_ms: f64 = 5.0, "ms", Number(0.0, 60_000.0);
     /// Simulated time of the window.

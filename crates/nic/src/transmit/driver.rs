@@ -38,9 +38,9 @@ impl TransmitDriver {
             ring,
             doorbell,
             buffers: space.data(ring.entries * 8, 64),
-            next: 0,
-            reclaimed: 0,
-            rung: 0,
+            next: ring.first,
+            reclaimed: ring.first,
+            rung: ring.first,
             costs,
             used_sum: 0,
             samples: 0,
@@ -48,7 +48,8 @@ impl TransmitDriver {
     }
 
     /// Puts a packet into the ring. `report` asks the NIC to tell when it is done with it; the
-    /// last packet of a burst does.
+    /// last packet of a burst does, and so does the one that fills the ring: the rest of its
+    /// burst finds no room, and without a report there would never be any.
     #[inline]
     pub fn push<C: Cpu>(
         &mut self,
@@ -68,7 +69,7 @@ impl TransmitDriver {
             head: packet.head,
             rest: packet.rest,
             stamp: packet.stamp,
-            report,
+            report: report || used + 1 == self.ring.entries,
             offload: packet.offload,
         };
         cpu.store(self.ring.descriptor(self.next), descriptor.encode());
@@ -102,7 +103,7 @@ impl TransmitDriver {
 
     /// Packets pushed so far.
     pub fn pushed(&self) -> u64 {
-        self.next
+        self.next - self.ring.first
     }
 
     /// Entries that hold a buffer.

@@ -1,10 +1,11 @@
 //! The NIC's transmit engine: fetches descriptors, gathers payload into an internal buffer,
 //! sends it out.
 //!
-//! The engine serves the rings in turn. PCIe is faster than the wire, so payload piles up in the
-//! internal buffer; the ring that finds it full is not served for about as long as a read takes,
-//! on the assumption that other rings keep the wire busy (nicmem, section 2.1.3). With one ring
-//! nobody does, and the wire runs dry.
+//! The engine serves the rings in turn. A frame takes room in the internal buffer from the issue
+//! of its read until it is sent. PCIe is faster than the wire, so the buffer fills; the ring that
+//! finds it full is not served for about as long as a read takes, on the assumption that other
+//! rings keep the wire busy (nicmem, section 2.1.3), and these begin once there is room for a few
+//! frames. With one ring nobody does, and the wire runs dry.
 
 use std::collections::VecDeque;
 
@@ -62,6 +63,8 @@ struct Queue {
     served: u64,
     not_before: Time,
     last_read: Time,
+    /// When all its reads so far are back: nothing is reported earlier.
+    read_until: Time,
 }
 
 /// The transmit side of one NIC.
@@ -72,14 +75,17 @@ pub struct TransmitEngine {
     overhead: Bytes,
     pipeline: Time,
     buffer_size: Bytes,
-    in_flight_max: Bytes,
+    resume_room: Bytes,
     deschedule_reads: f64,
     batch: usize,
     memory_end: Addr,
     queues: Vec<Queue>,
     turn: usize,
-    /// Payload in the internal buffer: when it is there, when it is gone, how much.
-    buffered: VecDeque<(Time, Time, Bytes)>,
+    /// Room taken in the internal buffer, from the read's issue until the last bit is sent.
+    taken: Bytes,
+    taken_until: VecDeque<(Time, Bytes)>,
+    /// A ring found the buffer full; nobody is served until there is `resume_room`.
+    full: bool,
     wire_free: Time,
     /// Ring positions to report, and when.
     reports: VecDeque<(Time, usize, u64)>,
@@ -92,12 +98,13 @@ impl TransmitEngine {
     pub fn new(spec: &NicSpec, rings: &[TxRing], memory_end: Addr) -> TransmitEngine {
         let queue = |&ring: &TxRing| Queue {
             ring,
-            tail: 0,
-            fetched: 0,
+            tail: ring.first,
+            fetched: ring.first,
             waiting: VecDeque::new(),
-            served: 0,
+            served: ring.first,
             not_before: Time::ZERO,
             last_read: Time::ZERO,
+            read_until: Time::ZERO,
         };
         TransmitEngine {
             port: spec.port,
@@ -105,13 +112,15 @@ impl TransmitEngine {
             overhead: spec.wire_overhead,
             pipeline: spec.tx_pipeline,
             buffer_size: spec.tx_buffer,
-            in_flight_max: spec.tx_in_flight,
+            resume_room: spec.tx_resume_room.min(spec.tx_buffer),
             deschedule_reads: spec.tx_deschedule_reads,
-            batch: spec.descriptor_batch.clamp(1, BATCH_MAX),
+            batch: ((spec.descriptor_read.0 / TX_DESCRIPTOR_BYTES) as usize).clamp(1, BATCH_MAX),
             memory_end,
             queues: rings.iter().map(queue).collect(),
             turn: 0,
-            buffered: VecDeque::new(),
+            taken: Bytes(0),
+            taken_until: VecDeque::new(),
+            full: false,
             wire_free: Time::ZERO,
             reports: VecDeque::new(),
             frame: Vec::new(),
@@ -123,9 +132,7 @@ impl TransmitEngine {
     /// such queue or the tail is impossible.
     pub fn doorbell(&mut self, queue: usize, tail: u64) -> bool {
         match self.queues.get_mut(queue) {
-            Some(queue)
-                if tail >= queue.tail && tail - queue.served <= queue.ring.entries =>
-            {
+            Some(queue) if tail >= queue.tail && tail - queue.served <= queue.ring.entries => {
                 queue.tail = tail;
                 true
             }
@@ -151,12 +158,18 @@ impl TransmitEngine {
 
     /// Frames that are in rings or in the engine.
     pub fn inside(&self) -> u64 {
-        self.queues.iter().map(|queue| queue.tail - queue.served).sum()
+        self.queues
+            .iter()
+            .map(|queue| queue.tail - queue.served)
+            .sum()
     }
 
     /// Descriptors dealt with so far.
     pub fn served(&self) -> u64 {
-        self.queues.iter().map(|queue| queue.served).sum()
+        self.queues
+            .iter()
+            .map(|queue| queue.served - queue.ring.first)
+            .sum()
     }
 
     /// What was counted so far.
@@ -176,10 +189,18 @@ impl TransmitEngine {
 
     /// The next ring to serve, or when there may be one.
     fn choose(&mut self, now: Time) -> Result<usize, Time> {
+        self.release(now);
+        if self.full {
+            let room = self.resume_room;
+            self.room_at(now, room)?;
+            self.full = false;
+        }
         let mut next = Time::NEVER;
-        for step in 0..self.queues.len() {
-            let number = (self.turn + step) % self.queues.len();
-            let queue = &self.queues[number];
+        let queues = self.queues.len();
+        let first = self.turn;
+        for step in 0..queues {
+            let number = (first + step) % queues;
+            let queue = &mut self.queues[number];
             let Some(&(here, descriptor)) = queue.waiting.front() else {
                 continue;
             };
@@ -188,53 +209,51 @@ impl TransmitEngine {
                 next = next.min(ready);
                 continue;
             }
+            self.turn = (number + 1) % queues;
+            // What names no memory is skipped when its turn comes and needs no room.
+            if !names_memory(&descriptor, self.memory_end) {
+                return Ok(number);
+            }
             let len = Bytes(descriptor.len());
-            let free_at = self.room_for(now, len);
-            if let Some(landed_at) = self.reads_full_until(now, len) {
-                return Err(landed_at);
+            if self.taken == Bytes(0) || self.taken + len <= self.buffer_size {
+                return Ok(number);
             }
-            if free_at > now {
-                let queue = &mut self.queues[number];
-                let pause = queue.last_read.as_ps() as f64 * self.deschedule_reads;
-                queue.not_before = now + Time::from_ps(pause as u64);
-                self.counters.deschedules += 1;
-                self.turn = (number + 1) % self.queues.len();
-                return Err(free_at);
-            }
-            self.turn = (number + 1) % self.queues.len();
-            return Ok(number);
+            let pause = queue.last_read.as_ps() as f64 * self.deschedule_reads;
+            let not_before = now + Time::from_ps(pause as u64);
+            queue.not_before = not_before;
+            self.counters.deschedules += 1;
+            self.full = true;
+            let room = self.resume_room;
+            self.room_at(now, room)?;
+            // Room for other rings' frames, not for this one: again when its own is there.
+            let own = self.room_at(now, len).err().unwrap_or(now);
+            next = next.min(own.max(not_before));
         }
         Err(next)
     }
 
-    /// When the internal buffer has room for `len` more bytes than are in it at `now`.
-    fn room_for(&mut self, now: Time, len: Bytes) -> Time {
-        while let Some(&(_, gone, _)) = self.buffered.front()
-            && gone <= now
+    /// Gives back the room of what was sent.
+    fn release(&mut self, now: Time) {
+        while let Some(&(sent, len)) = self.taken_until.front()
+            && sent <= now
         {
-            self.buffered.pop_front();
+            self.taken = self.taken - len;
+            self.taken_until.pop_front();
         }
-        let landed = self.buffered.iter().take_while(|(here, _, _)| *here <= now);
-        let mut inside: Bytes = landed.map(|&(_, _, bytes)| bytes).sum();
-        if inside + len <= self.buffer_size || inside == Bytes(0) {
-            return now;
-        }
-        for &(_, gone, bytes) in &self.buffered {
-            inside = inside - bytes;
-            if inside + len <= self.buffer_size || inside == Bytes(0) {
-                return gone;
-            }
-        }
-        now
     }
 
-    /// When the first read in flight is back, if `len` more bytes would be too many of them.
-    fn reads_full_until(&self, now: Time, len: Bytes) -> Option<Time> {
-        let landed = self.buffered.partition_point(|&(here, _, _)| here <= now);
-        let flying = self.buffered.range(landed..);
-        let bytes: Bytes = flying.clone().map(|&(_, _, bytes)| bytes).sum();
-        let first = flying.map(|&(here, _, _)| here).next()?;
-        (bytes + len > self.in_flight_max).then_some(first)
+    /// Whether the internal buffer has room for `len` bytes now; else when it has.
+    fn room_at(&self, now: Time, len: Bytes) -> Result<(), Time> {
+        let mut taken = self.taken;
+        let mut at = now;
+        for &(sent, bytes) in &self.taken_until {
+            if taken + len <= self.buffer_size {
+                break;
+            }
+            taken = taken - bytes;
+            at = sent;
+        }
+        if at > now { Err(at) } else { Ok(()) }
     }
 
     fn serve<D: Dma, E: Egress>(&mut self, number: usize, dma: &mut D, egress: &mut E) {
@@ -247,7 +266,8 @@ impl TransmitEngine {
         let position = queue.served;
         if !names_memory(&descriptor, self.memory_end) {
             self.counters.bad_descriptors += 1;
-            self.reports.push_back((now, number, position));
+            self.reports
+                .push_back((now.max(queue.read_until), number, position));
             return;
         }
         let (head, rest) = (descriptor.head, descriptor.rest);
@@ -258,17 +278,20 @@ impl TransmitEngine {
             here = here.max(dma.read_ahead(rest.at, second));
         }
         queue.last_read = here - now;
+        queue.read_until = queue.read_until.max(here);
+        let read_until = queue.read_until;
         fill_checksums(&mut self.frame, descriptor.offload);
         let len = Bytes(descriptor.len());
         let start = self.wire_free.max(here + self.pipeline);
         let last_bit = start + self.rate.time_for(len);
         // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
         self.wire_free = start + self.rate.time_for(len + self.overhead);
-        self.buffered.push_back((here, last_bit, len));
+        self.taken += len;
+        self.taken_until.push_back((last_bit, len));
         self.counters.frames += 1;
         self.counters.bytes += len.0;
         if descriptor.report {
-            self.reports.push_back((here, number, position));
+            self.reports.push_back((read_until, number, position));
         }
         egress.depart(Departure {
             port: self.port,

@@ -98,6 +98,8 @@ pub struct TxRing {
     pub entries: u64,
     /// The word that counts finished descriptors.
     pub done: Addr,
+    /// The position that both sides count from: 0, but in tests of wrapping.
+    pub first: u64,
 }
 
 impl TxRing {
@@ -108,6 +110,7 @@ impl TxRing {
             base: space.data(entries * TX_DESCRIPTOR_BYTES, 64),
             entries,
             done: space.control(8, Owner::NOBODY)?,
+            first: 0,
         })
     }
 

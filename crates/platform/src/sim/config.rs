@@ -86,6 +86,8 @@ pub struct LinkConfig {
     pub max_read_request: Bytes,
     /// Header, sequence number, CRC and framing of one TLP, in bytes on the link.
     pub tlp_overhead: Bytes,
+    /// Acknowledgement and credit update for one received packet, sent in the other direction.
+    pub dllp: Bytes,
     /// Read requests in flight.
     pub tags: usize,
     /// A read's round trip on an idle link, to the first byte, without the memory access.
@@ -109,8 +111,8 @@ pub struct NicConfig {
     pub rx_fifo: Bytes,
     /// Internal transmit buffer into which payload is gathered.
     pub tx_buffer: Bytes,
-    /// Payload that the transmit engine reads ahead of the internal buffer, at most.
-    pub tx_in_flight: Bytes,
+    /// Room that there must be before other rings are served after one filled the buffer.
+    pub tx_resume_room: Bytes,
     /// How long a transmit ring is not served after it filled the internal buffer, in its own
     /// latest read latencies (nicmem, section 2.1.3).
     pub tx_deschedule_reads: f64,
@@ -118,6 +120,6 @@ pub struct NicConfig {
     pub rx_pipeline: Time,
     /// Fixed latency of the transmit pipeline.
     pub tx_pipeline: Time,
-    /// Descriptors fetched by one read.
-    pub descriptor_batch: usize,
+    /// Bytes of descriptors fetched by one read.
+    pub descriptor_read: Bytes,
 }

@@ -1,15 +1,18 @@
 //! A simulated core: [`Cpu`] over the memory system, every access charged.
 //!
-//! There is no L1: within one step a line that was touched before is free, which is what an
-//! L1 does for the few lines of one packet; its hits are part of `work`.
+//! There is no L1: within one burst a line that was touched before is free, which is what an
+//! L1 does for the lines of a burst; its hits are part of `work`.
 
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 
 use super::{CoreConfig, Host};
 use crate::{Addr, Cpu, Part, Pod, Register};
 
-/// Lines that one step may touch for free after the first time.
-const NEAR_LINES: usize = 32;
+/// Lines that one burst may touch for free after the first time: half an L1 of 32 KiB.
+const NEAR_LINES: usize = 256;
+
+/// Bits below the burst's number in `near`: more lines than there are.
+const BURST_SHIFT: u32 = 40;
 
 /// A register write on its way to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +63,10 @@ pub struct SimCore {
     /// Fractions of the latency that an overlapping access costs, in 2^-16.
     independent_q16: u64,
     streaming_q16: u64,
+    /// Lines touched and written in this burst, each with the burst's number in front.
     near: [u64; NEAR_LINES],
     near_written: [u64; NEAR_LINES],
+    burst: u64,
     mmio: Vec<MmioWrite>,
 }
 
@@ -80,6 +85,7 @@ impl SimCore {
             streaming_q16: (65536.0 / config.mlp_streaming) as u64,
             near: [u64::MAX; NEAR_LINES],
             near_written: [u64::MAX; NEAR_LINES],
+            burst: 0,
             mmio: Vec::new(),
             config: config.clone(),
         }
@@ -98,6 +104,11 @@ impl SimCore {
     /// Its configuration.
     pub fn config(&self) -> &CoreConfig {
         &self.config
+    }
+
+    /// A new burst begins: what is near now may since have been changed by others.
+    pub fn begin_burst(&mut self) {
+        self.burst += 1 << BURST_SHIFT;
     }
 
     /// The core slept from its own time until something was published at `time`: it is charged
@@ -140,8 +151,6 @@ pub struct SimCpu<'a> {
 impl<'a> SimCpu<'a> {
     /// A step of `core` that begins at its own time.
     pub fn new(host: &'a mut Host, core: &'a mut SimCore) -> SimCpu<'a> {
-        core.near.fill(u64::MAX);
-        core.near_written.fill(u64::MAX);
         SimCpu { host, core }
     }
 
@@ -161,17 +170,18 @@ impl<'a> SimCpu<'a> {
     #[inline]
     fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
         let slot = line as usize % NEAR_LINES;
+        let entry = line | self.core.burst;
         let near = if write {
             &mut self.core.near_written
         } else {
             &mut self.core.near
         };
-        if near[slot] == line {
+        if near[slot] == entry {
             return;
         }
-        near[slot] = line;
+        near[slot] = entry;
         if write {
-            self.core.near[slot] = line;
+            self.core.near[slot] = entry;
         }
         let app = self.core.part == Part::App;
         let served =
@@ -189,7 +199,9 @@ impl<'a> SimCpu<'a> {
     fn stream_ahead(&mut self, line: u64) {
         const PAGE_LINES: u64 = 4096 / CACHE_LINE_BYTES;
         let page_end = (line / PAGE_LINES + 1) * PAGE_LINES;
-        let until = page_end.min(line + 1 + self.core.config.l2_streamer_lines as u64);
+        let until = page_end
+            .min(line + 1 + self.core.config.l2_streamer_lines as u64)
+            .min(self.host.hierarchy.lines());
         for ahead in line + 1..until {
             self.host.hierarchy.core_access(
                 self.core.number,
@@ -337,91 +349,4 @@ impl Cpu for SimCpu<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{AddressSpace, Owner, sim::test_hardware};
-
-    fn bench() -> (Host, Vec<SimCore>, Addr, Addr) {
-        let mut space = AddressSpace::default();
-        let data = space.data(1 << 20, 4096);
-        let ring = space.control(64, Owner(0)).unwrap();
-        let hardware = test_hardware();
-        let cores = (0..2)
-            .map(|n| SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900)))
-            .collect();
-        (Host::new(&hardware, &space), cores, data, ring)
-    }
-
-    #[test]
-    fn work_and_stalls_add_up() {
-        let (mut host, mut cores, data, _) = bench();
-        let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
-        cpu.work(Cycles(200));
-        cpu.load::<u64>(data);
-        cpu.load::<u64>(data + 8);
-        // 200 cycles at 2 GHz; LLC 20 ns + DRAM 80 ns; the second load is in the same line.
-        assert_eq!(cpu.now(), Time::from_ns(100 + 100));
-        assert_eq!(cores[0].spent().stall_ps, 100_000);
-    }
-
-    #[test]
-    fn stores_do_not_wait_and_streams_overlap() {
-        let (mut host, mut cores, data, _) = bench();
-        let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
-        cpu.store(data, 7u64);
-        assert_eq!(cpu.now(), Time::from_ns(25));
-        cpu.bytes(data + 4096, 64 * 9);
-        // One dependent miss and eight that overlap eightfold, and the first queueing in DRAM.
-        let queued = cpu.now() - Time::from_ns(25 + 100 + 100);
-        assert!(queued < Time::from_ps(100), "{queued}");
-    }
-
-    #[test]
-    fn a_poll_sees_a_publish_exactly_from_its_time() {
-        let (mut host, mut cores, _, ring) = bench();
-        let mut entry = [0u8; 64];
-        entry[56] = 1;
-        host.memory.publish(ring, &entry, Time::from_ns(250));
-        let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
-        assert_eq!(cpu.acquire(ring + 56), 0);
-        cpu.work(Cycles(300));
-        assert_eq!(cpu.now(), Time::from_ns(250));
-        assert_eq!(cpu.acquire(ring + 56), 1);
-    }
-
-    #[test]
-    fn idle_time_is_whole_polls() {
-        let (_, mut cores, _, _) = bench();
-        cores[0].idle_until(Time::from_ns(110));
-        // An empty poll takes 50 cycles, 25 ns: five of them.
-        assert_eq!(cores[0].now(), Time::from_ns(125));
-        assert_eq!(cores[0].spent().idle_ps, 125_000);
-    }
-
-    #[test]
-    fn a_held_lock_makes_the_other_core_wait() {
-        let (mut host, mut cores, data, _) = bench();
-        let (first, second) = cores.split_at_mut(1);
-        let mut cpu = SimCpu::new(&mut host, &mut first[0]);
-        cpu.lock(data);
-        cpu.work(Cycles(2_000));
-        cpu.unlock(data);
-        let released = cpu.now();
-        let mut cpu = SimCpu::new(&mut host, &mut second[0]);
-        cpu.lock(data);
-        assert!(cpu.now() >= Time::from_us(1) && cpu.now() <= released);
-        assert!(cores[1].spent().work_ps[Part::Sync as usize] > 0);
-    }
-
-    #[test]
-    fn register_writes_arrive_later() {
-        let (mut host, mut cores, _, _) = bench();
-        let register = Register {
-            device: 0,
-            index: 3,
-        };
-        SimCpu::new(&mut host, &mut cores[0]).mmio_write(register, 9);
-        let writes: Vec<_> = cores[0].take_mmio().collect();
-        assert_eq!(writes[0].arrives, Time::from_ns(300));
-    }
-}
+mod tests;

@@ -94,7 +94,10 @@ impl<'a> SimDma<'a> {
             // No request crosses a 4 KiB boundary (PCIe base specification 3.0, section 2.2.7).
             let until = (at + request_max).min((at / 4096 + 1) * 4096).min(end);
             let issued = self.tag_free();
-            let sent = self.port.out.send(issued, Bytes(0));
+            // The data that will come back is acknowledged on this side of the link.
+            let packets = self.port.inward.packets(Bytes(until - at));
+            let acknowledged = self.port.config.dllp * packets;
+            let sent = self.port.out.send_with(issued, Bytes(0), acknowledged);
             let first = at / CACHE_LINE_BYTES;
             let lines = (until - 1) / CACHE_LINE_BYTES - first + 1;
             let at_memory = sent + half_way;

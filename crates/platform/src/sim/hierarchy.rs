@@ -265,6 +265,11 @@ impl Hierarchy {
         latency
     }
 
+    /// Lines of address space.
+    pub fn lines(&self) -> u64 {
+        self.directory.len() as u64
+    }
+
     /// Lines that went to or came from memory.
     pub fn dram_lines(&self) -> u64 {
         self.dram.lines()

@@ -1,4 +1,7 @@
-//! One direction of a PCIe link: bytes in order at a rate, with a header on every packet.
+//! One direction of a PCIe link: bytes at a rate, with a header on every packet.
+//!
+//! Agents run loosely in time: one may send at a time that another has not reached yet. What
+//! the other sends then goes into the gap that was left before it.
 
 use nicforge_units::{Bytes, Time};
 
@@ -10,6 +13,8 @@ pub struct Direction {
     max_payload: u64,
     overhead: u64,
     free_at: Time,
+    /// The latest time in which nothing was sent, from and until.
+    gap: (Time, Time),
     bytes: u64,
 }
 
@@ -22,6 +27,7 @@ impl Direction {
             max_payload: config.max_payload.0,
             overhead: config.tlp_overhead.0,
             free_at: Time::ZERO,
+            gap: (Time::ZERO, Time::ZERO),
             bytes: 0,
         }
     }
@@ -30,11 +36,21 @@ impl Direction {
     /// returns when its last byte is through.
     #[inline]
     pub fn send(&mut self, now: Time, payload: Bytes) -> Time {
-        let packets = payload.0.div_ceil(self.max_payload).max(1);
-        let bytes = payload.0 + packets * self.overhead;
+        self.send_with(now, payload, Bytes(0))
+    }
+
+    /// As [`send`](Self::send), with `more` bytes of the data link layer going along.
+    #[inline]
+    pub fn send_with(&mut self, now: Time, payload: Bytes, more: Bytes) -> Time {
+        let bytes = payload.0 + self.packets(payload) * self.overhead + more.0;
         self.bytes += bytes;
         self.free_at = self.free_at.max(now) + Time::from_ps((bytes * self.ps_per_byte_q16) >> 16);
         self.free_at
+    }
+
+    /// How many packets `payload` is split into.
+    pub fn packets(&self, payload: Bytes) -> u64 {
+        payload.0.div_ceil(self.max_payload).max(1)
     }
 
     /// Nothing more can be sent before `time`: the other end has no room.
@@ -59,6 +75,7 @@ mod tests {
             max_payload: Bytes(256),
             max_read_request: Bytes(512),
             tlp_overhead: Bytes(24),
+            dllp: Bytes(0),
             tags: 64,
             read_round_trip: Time::from_ns(900),
             write_latency: Time::from_ns(300),
@@ -83,6 +100,19 @@ mod tests {
             end = out.send(Time::ZERO, Bytes(232));
         }
         assert_eq!(end, Time::from_ps(1000 * 256 * 64));
+    }
+
+    #[test]
+    fn who_is_behind_in_time_uses_the_gap_that_was_left() {
+        let mut out = Direction::new(&config());
+        out.send(Time::from_us(1), Bytes(1500));
+        assert_eq!(
+            out.send(Time::from_ns(10), Bytes(0)),
+            Time::from_ps(10_000 + 24 * 64)
+        );
+        // What does not fit into the gap goes behind.
+        let behind = out.send(Time::from_ns(950), Bytes(1500));
+        assert_eq!(behind, Time::from_us(1) + Time::from_ps(2 * 1644 * 64));
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl SimMemory {
 
     /// Memory that somebody filled before the run; `bytes` holds all of `space`.
     pub fn with_bytes(space: &AddressSpace, bytes: Vec<u8>) -> SimMemory {
-        assert_eq!(bytes.len() as u64, space.end(), "memory and address space agree");
+        assert_eq!(
+            bytes.len() as u64,
+            space.end(),
+            "memory and address space agree"
+        );
         let words = space.control_end().div_ceil(8) as usize;
         let mut owners = vec![Owner::NOBODY; space.control_end().div_ceil(64) as usize];
         for &(at, len, owner) in space.owners() {

@@ -33,9 +33,8 @@ pub use host::Host;
 pub use memory::SimMemory;
 pub use schedule::Schedule;
 
-/// A machine of round numbers, for tests of the parts.
-#[cfg(test)]
-pub(crate) fn test_hardware() -> Hardware {
+/// A machine of round numbers, for tests of whatever runs on this ground.
+pub fn test_hardware() -> Hardware {
     use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
     Hardware {
         cores: 2,
@@ -74,6 +73,7 @@ pub(crate) fn test_hardware() -> Hardware {
             max_payload: Bytes(256),
             max_read_request: Bytes(512),
             tlp_overhead: Bytes(24),
+            dllp: Bytes(0),
             tags: 64,
             read_round_trip: Time::from_ns(900),
             write_latency: Time::from_ns(300),
@@ -85,11 +85,11 @@ pub(crate) fn test_hardware() -> Hardware {
             wire_overhead: Bytes(24),
             rx_fifo: Bytes(256 << 10),
             tx_buffer: Bytes(16 << 10),
-            tx_in_flight: Bytes(24 << 10),
+            tx_resume_room: Bytes(4 << 10),
             tx_deschedule_reads: 1.0,
             rx_pipeline: Time::from_ns(100),
             tx_pipeline: Time::from_ns(100),
-            descriptor_batch: 8,
+            descriptor_read: Bytes(512),
         },
     }
 }

@@ -1,0 +1,86 @@
+use super::*;
+use crate::{AddressSpace, Owner, sim::test_hardware};
+
+fn bench() -> (Host, Vec<SimCore>, Addr, Addr) {
+    let mut space = AddressSpace::default();
+    let data = space.data(1 << 20, 4096);
+    let ring = space.control(64, Owner(0)).unwrap();
+    let hardware = test_hardware();
+    let cores = (0..2)
+        .map(|n| SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900)))
+        .collect();
+    (Host::new(&hardware, &space), cores, data, ring)
+}
+
+#[test]
+fn work_and_stalls_add_up() {
+    let (mut host, mut cores, data, _) = bench();
+    let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+    cpu.work(Cycles(200));
+    cpu.load::<u64>(data);
+    cpu.load::<u64>(data + 8);
+    // 200 cycles at 2 GHz; LLC 20 ns + DRAM 80 ns; the second load is in the same line.
+    assert_eq!(cpu.now(), Time::from_ns(100 + 100));
+    assert_eq!(cores[0].spent().stall_ps, 100_000);
+}
+
+#[test]
+fn stores_do_not_wait_and_streams_overlap() {
+    let (mut host, mut cores, data, _) = bench();
+    let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+    cpu.store(data, 7u64);
+    assert_eq!(cpu.now(), Time::from_ns(25));
+    cpu.bytes(data + 4096, 64 * 9);
+    // One dependent miss and eight that overlap eightfold, and the first queueing in DRAM.
+    let queued = cpu.now() - Time::from_ns(25 + 100 + 100);
+    assert!(queued < Time::from_ps(100), "{queued}");
+}
+
+#[test]
+fn a_poll_sees_a_publish_exactly_from_its_time() {
+    let (mut host, mut cores, _, ring) = bench();
+    let mut entry = [0u8; 64];
+    entry[56] = 1;
+    host.memory.publish(ring, &entry, Time::from_ns(250));
+    let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+    assert_eq!(cpu.acquire(ring + 56), 0);
+    cpu.work(Cycles(300));
+    assert_eq!(cpu.now(), Time::from_ns(250));
+    assert_eq!(cpu.acquire(ring + 56), 1);
+}
+
+#[test]
+fn idle_time_is_whole_polls() {
+    let (_, mut cores, _, _) = bench();
+    cores[0].idle_until(Time::from_ns(110));
+    // An empty poll takes 50 cycles, 25 ns: five of them.
+    assert_eq!(cores[0].now(), Time::from_ns(125));
+    assert_eq!(cores[0].spent().idle_ps, 125_000);
+}
+
+#[test]
+fn a_held_lock_makes_the_other_core_wait() {
+    let (mut host, mut cores, data, _) = bench();
+    let (first, second) = cores.split_at_mut(1);
+    let mut cpu = SimCpu::new(&mut host, &mut first[0]);
+    cpu.lock(data);
+    cpu.work(Cycles(2_000));
+    cpu.unlock(data);
+    let released = cpu.now();
+    let mut cpu = SimCpu::new(&mut host, &mut second[0]);
+    cpu.lock(data);
+    assert!(cpu.now() >= Time::from_us(1) && cpu.now() <= released);
+    assert!(cores[1].spent().work_ps[Part::Sync as usize] > 0);
+}
+
+#[test]
+fn register_writes_arrive_later() {
+    let (mut host, mut cores, _, _) = bench();
+    let register = Register {
+        device: 0,
+        index: 3,
+    };
+    SimCpu::new(&mut host, &mut cores[0]).mmio_write(register, 9);
+    let writes: Vec<_> = cores[0].take_mmio().collect();
+    assert_eq!(writes[0].arrives, Time::from_ns(300));
+}
