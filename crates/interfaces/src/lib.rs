@@ -3,10 +3,13 @@
 //! `layout.rs` says what lies in memory, who writes it and who reads it; `nic.rs` is the NIC's
 //! half over [`nicforge_platform::Dma`]; `driver.rs` the driver's over
 //! [`nicforge_platform::Cpu`]; [`registry`] has one line per interface.
+//! Every interface in the registry runs through the shared tests of suite/.
 
 pub mod plan;
 pub mod priv_ring;
 pub mod registry;
+#[cfg(test)]
+mod suite;
 
 pub use plan::{InterfaceError, Plan};
 pub use registry::{AnyDriver, AnyNic};

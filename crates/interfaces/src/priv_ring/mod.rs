@@ -32,8 +32,7 @@ pub fn build(
     let mut drivers = Vec::new();
     for (queue, &owner) in plan.owners.iter().enumerate() {
         let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position);
-        let (writer, reader) =
-            completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
+        let (writer, reader) = completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
         queues.push(nic::Queue::new(ring, writer));
         let doorbell = Register {
             device: plan.device,

@@ -114,14 +114,16 @@ impl ReceiveHalf for NicHalf {
             completion.len = 0;
         }
         queue.completions.publish(dma, &completion);
-        if good { Ok(()) } else { Err(DropCause::BAD_DESCRIPTOR) }
+        if good {
+            Ok(())
+        } else {
+            Err(DropCause::BAD_DESCRIPTOR)
+        }
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         match self.queues.get_mut(index as usize) {
-            Some(queue)
-                if value >= queue.tail && value - queue.head <= queue.ring.entries =>
-            {
+            Some(queue) if value >= queue.tail && value - queue.head <= queue.ring.entries => {
                 queue.tail = value;
                 queue.prefetch(dma, self.batch);
                 true

@@ -1,0 +1,420 @@
+//! One NIC half and its drivers, with everything that goes in and out accounted for.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use nicforge_nic::{
+    Arriving, DriverCosts, DriverHalf, DropCause, DropCounters, Packet, Pool, PoolCache, PortId,
+    ReceiveHalf, RxFlags, mbuf_room,
+};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner};
+use nicforge_units::{Bytes, Cycles, Time};
+
+use super::Ground;
+use crate::{AnyDriver, AnyNic, Plan, registry};
+
+/// A frame carries its flow and its number in front.
+pub const FRAME_LEN_MIN: usize = 14;
+const GUARD_BYTES: usize = 16 << 10;
+const GUARD: u8 = 0xa5;
+
+/// What a bench is made of.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Queues, each with a core.
+    pub queues: usize,
+    /// Receive ring entries per queue.
+    pub rx_entries: usize,
+    /// Buffers beyond those that fill the rings.
+    pub spare: usize,
+    /// Buffers that each core's level of the pool keeps.
+    pub cache: usize,
+    /// Where ring positions begin.
+    pub first_position: u64,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            queues: 2,
+            rx_entries: 64,
+            spare: 128,
+            cache: 16,
+            first_position: 0,
+        }
+    }
+}
+
+impl Setup {
+    /// The plan of an interface that takes its buffers from `pool`.
+    pub fn plan(&self, pool: Pool) -> Plan {
+        Plan {
+            device: 0,
+            owners: (0..self.queues).map(|queue| Owner(queue as u16)).collect(),
+            rx_entries: self.rx_entries,
+            first_position: self.first_position,
+            pool,
+            descriptor_read: Bytes(512),
+            costs: DriverCosts::default(),
+        }
+    }
+}
+
+/// A bench for interface `interface`. Flow `f` is steered to queue `f % queues`.
+pub struct Bench<G> {
+    pub interface: &'static str,
+    pub ground: G,
+    pub nic: AnyNic,
+    pub drivers: Vec<AnyDriver>,
+    pub caches: Vec<PoolCache>,
+    pub pool: Pool,
+    /// Register writes of the drivers so far.
+    pub rung: Vec<(u32, u64)>,
+    /// Packets in the cores' hands, each with what its buffer must hold.
+    pub hands: Vec<(Packet, Vec<u8>)>,
+    /// Frames delivered and not yet taken, by flow and in order.
+    waiting: BTreeMap<u32, VecDeque<Vec<u8>>>,
+    pub sent: u64,
+    pub taken: u64,
+    pub drops: DropCounters,
+    guards: [Addr; 2],
+}
+
+impl<G: Ground> Bench<G> {
+    /// A bench whose queues are up.
+    pub fn new(interface: &'static str, setup: &Setup) -> Bench<G> {
+        let mut bench = Bench::down(interface, setup);
+        bench.start();
+        bench
+    }
+
+    /// A bench whose queues have no buffers yet.
+    pub fn down(interface: &'static str, setup: &Setup) -> Bench<G> {
+        let mut space = AddressSpace::default();
+        let below = space.data(GUARD_BYTES as u64, 4096);
+        let pool = Pool::new(&mut space, setup.queues * setup.rx_entries + setup.spare);
+        let above = space.data(GUARD_BYTES as u64, 4096);
+        let plan = setup.plan(pool);
+        let (nic, drivers) = registry::build(interface, &plan, &mut space).unwrap();
+        let caches = (0..setup.queues)
+            .map(|_| PoolCache::new(&mut space, pool, setup.cache, Cycles(1)))
+            .collect();
+        let mut ground = G::new(&space, setup.queues);
+        let mut core = ground.core(0);
+        pool.start(&mut *core);
+        for guard in [below, above] {
+            core.bytes_mut(guard, GUARD_BYTES).fill(GUARD);
+        }
+        drop(core);
+        Bench {
+            interface,
+            ground,
+            nic,
+            drivers,
+            caches,
+            pool,
+            rung: Vec::new(),
+            hands: Vec::new(),
+            waiting: BTreeMap::new(),
+            sent: 0,
+            taken: 0,
+            drops: DropCounters::default(),
+            guards: [below, above],
+        }
+    }
+
+    /// Brings all queues up.
+    pub fn start(&mut self) {
+        for queue in 0..self.drivers.len() {
+            let mut core = self.ground.core(queue);
+            self.drivers[queue].start(&mut *core, &mut self.caches[queue]);
+        }
+        self.ring();
+        self.check();
+    }
+
+    /// A frame of `flow` arrives; returns what became of it.
+    pub fn send(&mut self, flow: u32, len: usize) -> Result<(), DropCause> {
+        let frame = frame(flow, self.sent, len);
+        let outcome = self.receive(flow, &frame);
+        self.sent += 1;
+        match outcome {
+            Ok(()) => self.waiting.entry(flow).or_default().push_back(frame),
+            Err(cause) => self.drops.count(cause.0),
+        }
+        self.check();
+        outcome
+    }
+
+    fn receive(&mut self, flow: u32, frame: &[u8]) -> Result<(), DropCause> {
+        let arriving = Arriving {
+            bytes: frame,
+            stamp: stamp(number_of(frame)),
+            rss_hash: flow,
+            flags: RxFlags::L3_GOOD,
+            port: PortId(0),
+            queue: (flow as usize % self.drivers.len()) as u16,
+        };
+        let mut device = self.ground.device();
+        let began = device.now();
+        let outcome = self.nic.receive(&mut device, &arriving);
+        let took = device.now() - began;
+        drop(device);
+        self.ground.pass(took);
+        outcome
+    }
+
+    /// A frame arrives and nobody looks what becomes of it.
+    pub fn send_unchecked(&mut self, flow: u32, len: usize) {
+        let _ = self.receive(flow, &frame(flow, self.sent, len));
+    }
+
+    /// A core takes what there is, frees it, and nobody looks what it is.
+    pub fn poll_unchecked(&mut self, queue: usize) {
+        let mut packets = Vec::new();
+        let mut core = self.ground.core(queue);
+        let cache = &mut self.caches[queue];
+        self.drivers[queue].rx_burst(&mut *core, cache, &mut packets, 32);
+        for packet in packets {
+            cache.give(&mut *core, packet.mbuf);
+        }
+        drop(core);
+        for (index, value) in self.ground.register_writes() {
+            self.write_register(index, value);
+        }
+    }
+
+    /// Core `queue` takes up to `max` packets into its hands; returns how many came.
+    pub fn poll(&mut self, queue: usize, max: usize) -> usize {
+        let mut packets = Vec::new();
+        let mut core = self.ground.core(queue);
+        let cache = &mut self.caches[queue];
+        self.drivers[queue].rx_burst(&mut *core, cache, &mut packets, max);
+        drop(core);
+        assert!(
+            packets.len() <= max,
+            "{}: more than asked for",
+            self.interface
+        );
+        self.ring();
+        for packet in &packets {
+            self.take(queue, packet);
+        }
+        self.check();
+        packets.len()
+    }
+
+    /// The packet is the next of its flow, byte for byte, in a buffer that nobody else has.
+    fn take(&mut self, queue: usize, packet: &Packet) {
+        let name = self.interface;
+        let mut bytes = self.ground.peek(packet.head.at, packet.head.len as usize);
+        bytes.extend(self.ground.peek(packet.rest.at, packet.rest.len as usize));
+        let flow = packet.rss_hash;
+        assert_eq!(
+            flow as usize % self.drivers.len(),
+            queue,
+            "{name}: wrong queue"
+        );
+        let expected = self.waiting.get_mut(&flow).and_then(VecDeque::pop_front);
+        assert_eq!(
+            Some(&bytes),
+            expected.as_ref(),
+            "{name}: flow {flow}, loss or disorder"
+        );
+        assert_eq!(packet.stamp, stamp(number_of(&bytes)), "{name}: stamp");
+        assert_eq!(packet.flags, RxFlags::L3_GOOD, "{name}: flags");
+        assert!(
+            self.pool.number_of(packet.mbuf).is_some(),
+            "{name}: no buffer of the pool"
+        );
+        let twice = self.hands.iter().any(|(held, _)| held.mbuf == packet.mbuf);
+        assert!(
+            !twice,
+            "{name}: a buffer that is still in use was given out"
+        );
+        self.hands.push((*packet, bytes));
+        self.taken += 1;
+    }
+
+    /// A core frees packet `index` of those in hand, whose buffer nobody touched meanwhile.
+    pub fn release(&mut self, index: usize, core: usize) {
+        let (packet, bytes) = self.hands.swap_remove(index);
+        let mut now = self.ground.peek(packet.head.at, packet.head.len as usize);
+        now.extend(self.ground.peek(packet.rest.at, packet.rest.len as usize));
+        assert_eq!(
+            now, bytes,
+            "{}: a buffer changed in the core's hands",
+            self.interface
+        );
+        let cache = &mut self.caches[core];
+        cache.give(&mut *self.ground.core(core), packet.mbuf);
+        self.check();
+    }
+
+    /// The cores free all that they hold, each in turn.
+    pub fn release_all(&mut self) {
+        while let Some(last) = self.hands.len().checked_sub(1) {
+            self.release(last, last % self.caches.len());
+        }
+    }
+
+    /// The drivers' register writes reach the NIC.
+    pub fn ring(&mut self) {
+        for (index, value) in self.ground.register_writes() {
+            let known = self.write_register(index, value);
+            assert!(
+                known,
+                "{}: register {index} refuses {value}",
+                self.interface
+            );
+            self.rung.push((index, value));
+        }
+    }
+
+    /// Writes a register of the NIC.
+    pub fn write_register(&mut self, index: u32, value: u64) -> bool {
+        self.nic
+            .write_register(&mut self.ground.device(), index, value)
+    }
+
+    /// Frames that were delivered and not yet taken.
+    pub fn outstanding(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
+    }
+
+    /// Every frame and every buffer is in exactly one place.
+    pub fn check(&mut self) {
+        let name = self.interface;
+        let inside = self.outstanding() as u64;
+        assert_eq!(
+            self.sent,
+            self.taken + inside + self.drops.total(),
+            "{name}: arrivals = taken + waiting + drops"
+        );
+        let counted: u64 = self.drivers.iter().map(DriverHalf::taken).sum();
+        assert_eq!(counted, self.taken, "{name}: the drivers' own count");
+        let stacks: usize = self.caches.iter().map(PoolCache::len).sum();
+        let held = self.in_rings() + stacks as u64 + self.hands.len() as u64;
+        let shared = self.pool.available(&mut *self.ground.core(0));
+        assert_eq!(
+            held + shared,
+            self.pool.count() as u64,
+            "{name}: buffers lost or made"
+        );
+    }
+
+    /// Buffers in rings.
+    pub fn in_rings(&self) -> u64 {
+        self.drivers.iter().map(DriverHalf::buffers_held).sum()
+    }
+
+    /// The memory around the pool is as it was.
+    pub fn check_guards(&mut self) {
+        for guard in self.guards {
+            let untouched = self
+                .ground
+                .peek(guard, GUARD_BYTES)
+                .iter()
+                .all(|&byte| byte == GUARD);
+            assert!(untouched, "{}: written outside the pool", self.interface);
+        }
+    }
+
+    /// Addresses that are no buffers: in front of, behind and within the pool, and absurd ones.
+    pub fn no_buffers(&self) -> Vec<Addr> {
+        let [below, above] = self.guards;
+        let inside = self.pool.buffer(0);
+        let absurd = [Addr(0), Addr(u64::MAX), Addr(u64::MAX - 300), Addr(1 << 63)];
+        [below, below + 64, above, inside + 8, inside + 64]
+            .into_iter()
+            .chain(absurd)
+            .collect()
+    }
+
+    /// Everything published is visible, everybody takes all there is, and frees it.
+    pub fn drain(&mut self) {
+        self.ground.pass(Time::from_ms(1));
+        for queue in 0..self.drivers.len() {
+            while self.poll(queue, 32) > 0 {
+                self.release_all();
+            }
+        }
+        assert_eq!(
+            self.outstanding(),
+            0,
+            "{}: frames left behind",
+            self.interface
+        );
+        self.check_guards();
+    }
+
+    /// Takes the system apart: every buffer of the pool comes to light exactly once.
+    pub fn audit(mut self) {
+        self.drain();
+        let mut found = BTreeSet::new();
+        let mut stock = Vec::new();
+        for (core, cache) in self.caches.iter_mut().enumerate() {
+            while let Some(mbuf) = cache.take(&mut *self.ground.core(core)) {
+                assert!(
+                    found.insert(mbuf),
+                    "{}: {mbuf:?} twice in the pool",
+                    self.interface
+                );
+                stock.push(mbuf);
+            }
+        }
+        assert_eq!(
+            found.len() as u64 + self.in_rings(),
+            self.pool.count() as u64
+        );
+        // A frame brings each ring buffer out, for one of the stock that takes its place.
+        for queue in (0..self.drivers.len()).cycle().take(4 * self.pool.count()) {
+            if found.len() == self.pool.count() {
+                return;
+            }
+            let Some(fresh) = stock.pop() else { break };
+            self.caches[queue].give(&mut *self.ground.core(queue), fresh);
+            let len = FRAME_LEN_MIN;
+            let packet = self.bring_out(queue, frame(queue as u32, self.sent, len));
+            found.insert(packet.mbuf);
+            stock.push(packet.mbuf);
+        }
+        let (found, all) = (found.len(), self.pool.count());
+        panic!("{}: {found} of {all} buffers came to light", self.interface);
+    }
+
+    fn bring_out(&mut self, queue: usize, frame: Vec<u8>) -> Packet {
+        let outcome = self.receive(queue as u32, &frame);
+        assert_eq!(outcome, Ok(()), "{}", self.interface);
+        self.ground.pass(Time::from_us(10));
+        let mut packets = Vec::new();
+        let cache = &mut self.caches[queue];
+        self.drivers[queue].rx_burst(&mut *self.ground.core(queue), cache, &mut packets, 1);
+        self.ring();
+        packets.pop().expect("the frame that was just delivered")
+    }
+}
+
+/// The longest frame that a buffer holds.
+pub fn frame_len_max() -> usize {
+    mbuf_room() as usize
+}
+
+/// Frame `number`: its flow, its number, and bytes that no other frame has there.
+fn frame(flow: u32, number: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len.max(FRAME_LEN_MIN)];
+    bytes[..4].copy_from_slice(&flow.to_le_bytes());
+    bytes[4..12].copy_from_slice(&number.to_le_bytes());
+    for (index, byte) in bytes.iter_mut().enumerate().skip(12) {
+        *byte = (number.wrapping_mul(167) as u8).wrapping_add(index as u8);
+    }
+    bytes
+}
+
+fn number_of(frame: &[u8]) -> u64 {
+    let number = frame[4..12].try_into().expect("eight bytes");
+    u64::from_le_bytes(number)
+}
+
+fn stamp(number: u64) -> Time {
+    Time::from_ns(1 + number)
+}

@@ -1,0 +1,160 @@
+//! Every limit is met, counted under its name, and left behind.
+
+use super::bench::frame_len_max;
+use super::{Bench, Ground, Setup, for_all, names};
+use crate::{InterfaceError, registry};
+use nicforge_nic::{DropCause, Pool, ReceiveHalf};
+use nicforge_platform::AddressSpace;
+use nicforge_units::Time;
+
+for_all! {
+    a_full_ring_drops_and_recovers,
+    without_buffers_frames_wait,
+    an_oversized_frame_costs_no_entry,
+    a_queue_without_buffers_drops,
+}
+
+const ENTRIES: usize = 16;
+
+fn setup() -> Setup {
+    Setup {
+        queues: 1,
+        rx_entries: ENTRIES,
+        spare: 32,
+        cache: 4,
+        ..Setup::default()
+    }
+}
+
+/// Sends until a frame is dropped; returns how many were not.
+fn fill<G: Ground>(bench: &mut Bench<G>) -> usize {
+    let mut delivered = 0;
+    loop {
+        match bench.send(0, 60) {
+            Ok(()) => delivered += 1,
+            Err(cause) => {
+                assert_eq!(cause, DropCause::NO_DESCRIPTOR, "{}", bench.interface);
+                return delivered;
+            }
+        }
+        assert!(delivered <= 4 * ENTRIES, "{}: never full", bench.interface);
+    }
+}
+
+fn a_full_ring_drops_and_recovers<G: Ground>(interface: &'static str) {
+    let mut bench: Bench<G> = Bench::new(interface, &setup());
+    for round in 1..=20 {
+        let room = fill(&mut bench);
+        assert!(
+            room >= ENTRIES,
+            "{interface}: {room} of {ENTRIES} entries in round {round}"
+        );
+        let waiting = bench.nic.waiting(0);
+        assert_eq!(
+            waiting.entries, waiting.of,
+            "{interface}: a full ring waits for software"
+        );
+        bench.drain();
+        assert_eq!(
+            bench.nic.waiting(0).entries,
+            0,
+            "{interface}: an empty one does not"
+        );
+    }
+    assert_eq!(bench.drops.causes(), [("no_descriptor", 20)], "{interface}");
+    bench.audit();
+}
+
+/// The core keeps all that it gets, until there are no more buffers.
+fn without_buffers_frames_wait<G: Ground>(interface: &'static str) {
+    let mut bench: Bench<G> = Bench::new(interface, &setup());
+    let mut idle = 0;
+    while idle < 3 {
+        fill(&mut bench);
+        bench.ground.pass(Time::from_us(10));
+        idle = if bench.poll(0, 32) == 0 { idle + 1 } else { 0 };
+    }
+    let (waiting, kept) = (bench.outstanding(), bench.hands.len());
+    assert!(waiting >= ENTRIES, "{interface}: {waiting} frames wait");
+    // One buffer back, one frame out: a burst takes no more than it can replace.
+    bench.release(0, 0);
+    assert_eq!(bench.poll(0, 32), 1, "{interface}");
+    assert_eq!(bench.hands.len(), kept, "{interface}");
+    bench.release_all();
+    bench.drain();
+    assert_eq!(fill(&mut bench), ENTRIES, "{interface}: as good as new");
+    bench.audit();
+}
+
+fn an_oversized_frame_costs_no_entry<G: Ground>(interface: &'static str) {
+    let mut bench: Bench<G> = Bench::new(interface, &setup());
+    for len in [frame_len_max() + 1, 9_600, 65_535, 1 << 20] {
+        assert_eq!(
+            bench.send(0, len),
+            Err(DropCause::OVERSIZED),
+            "{interface}: {len} bytes"
+        );
+        bench.send(0, frame_len_max()).unwrap();
+    }
+    for _ in 0..3 * ENTRIES {
+        assert_eq!(
+            bench.send(0, 9_600),
+            Err(DropCause::OVERSIZED),
+            "{interface}"
+        );
+    }
+    assert_eq!(
+        fill(&mut bench),
+        ENTRIES - 4,
+        "{interface}: entries were lost"
+    );
+    bench.audit();
+}
+
+/// Before its driver started a queue has nowhere to put a frame.
+fn a_queue_without_buffers_drops<G: Ground>(interface: &'static str) {
+    let mut bench: Bench<G> = Bench::down(interface, &setup());
+    assert_eq!(
+        bench.send(0, 60),
+        Err(DropCause::NO_DESCRIPTOR),
+        "{interface}"
+    );
+    assert_eq!(bench.poll(0, 32), 0, "{interface}");
+    bench.start();
+    bench.send(0, 60).unwrap();
+    bench.audit();
+}
+
+#[test]
+fn impossible_ring_sizes_are_refused() {
+    let mut space = AddressSpace::default();
+    let pool = Pool::new(&mut space, 4);
+    for interface in names() {
+        for rx_entries in [0, 1, 3, 1_000, usize::MAX] {
+            let setup = Setup {
+                rx_entries,
+                ..setup()
+            };
+            let error = registry::build(interface, &setup.plan(pool), &mut space).unwrap_err();
+            let refused = matches!(error, InterfaceError::RingSize { .. });
+            assert!(refused, "{interface}: {rx_entries}: {error}");
+        }
+        let rings_too_large = Setup {
+            rx_entries: 1 << 40,
+            ..setup()
+        };
+        let error = registry::build(interface, &rings_too_large.plan(pool), &mut space);
+        assert!(
+            matches!(error, Err(InterfaceError::Space(_))),
+            "{interface}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_interface_is_named_in_the_error() {
+    let mut space = AddressSpace::default();
+    let pool = Pool::new(&mut space, 4);
+    let error = registry::build("pirv_ring", &setup().plan(pool), &mut space).unwrap_err();
+    assert!(error.to_string().contains("\"pirv_ring\""), "{error}");
+}

@@ -1,0 +1,45 @@
+//! Tests that every interface of the registry runs through, on both functional grounds.
+//!
+//! | file | what is shown |
+//! | --- | --- |
+//! | ground.rs | the sim ground and plain memory, behind one trait |
+//! | bench.rs | one NIC half and its drivers; after every step frames and buffers are counted |
+//! | delivery.rs | order, bytes, wrap-around, the same bytes from the same seed |
+//! | limits.rs | full ring, empty pool, oversized frame |
+//! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
+//! | properties.rs | random traffic and stalls, every ring size |
+//!
+//! An interface inherits all of it by its line in the registry. What is special to one stands
+//! in its own tests.rs.
+
+mod bench;
+mod delivery;
+mod ground;
+mod hostile;
+mod limits;
+mod properties;
+
+pub use bench::{Bench, Setup};
+pub use ground::{Calls, Flat, Ground, Sim};
+
+use crate::registry::names;
+
+/// Runs `$test::<Ground>(interface)` for every interface on every ground.
+macro_rules! for_all {
+    ($($test:ident,)*) => {
+        $(mod $test {
+            use super::super::{Flat, Sim, names};
+
+            #[test]
+            fn on_sim() {
+                names().into_iter().for_each(super::$test::<Sim>);
+            }
+
+            #[test]
+            fn on_plain_memory() {
+                names().into_iter().for_each(super::$test::<Flat>);
+            }
+        })*
+    };
+}
+use for_all;

@@ -1,0 +1,126 @@
+//! Random traffic, random stalls of the cores, every ring size. Seeds are fixed, so that a
+//! failure is the same on every machine.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::bench::{FRAME_LEN_MIN, frame_len_max};
+use super::{Bench, Ground, Setup, for_all};
+use nicforge_nic::DropCause;
+use nicforge_units::Time;
+
+for_all! {
+    any_steps_in_any_order,
+    every_ring_size_under_random_stalls,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Send { flow: u32, len: usize, times: usize },
+    Poll { core: usize, max: usize },
+    Release { index: usize, core: usize },
+    Pass(Time),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let len = FRAME_LEN_MIN..=frame_len_max() + 1;
+    prop_oneof![
+        4 => (0u32..9, len, 1usize..20).prop_map(|(flow, len, times)| Step::Send { flow, len, times }),
+        4 => (0usize..4, 1usize..=32).prop_map(|(core, max)| Step::Poll { core, max }),
+        3 => (any::<usize>(), 0usize..4).prop_map(|(index, core)| Step::Release { index, core }),
+        2 => (0u64..3_000_000).prop_map(|ps| Step::Pass(Time::from_ps(ps))),
+    ]
+}
+
+fn take<G: Ground>(bench: &mut Bench<G>, step: &Step) {
+    let cores = bench.drivers.len();
+    match *step {
+        Step::Send { flow, len, times } => {
+            for _ in 0..times {
+                match bench.send(flow, len) {
+                    Ok(()) | Err(DropCause::NO_DESCRIPTOR) => {}
+                    Err(DropCause::OVERSIZED) if len > frame_len_max() => {}
+                    Err(cause) => panic!("{}: {cause:?}", bench.interface),
+                }
+            }
+        }
+        Step::Poll { core, max } => {
+            bench.poll(core % cores, max);
+        }
+        Step::Release { index, core } if !bench.hands.is_empty() => {
+            bench.release(index % bench.hands.len(), core % cores);
+        }
+        Step::Release { .. } => {}
+        Step::Pass(time) => bench.ground.pass(time),
+    }
+}
+
+fn any_steps_in_any_order<G: Ground>(interface: &'static str) {
+    let config = Config {
+        cases: 24,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(0x6e69_6366),
+        ..Config::default()
+    };
+    let setups = (1usize..=4, 1u32..=6, 0usize..60, 0usize..12);
+    let strategy = (setups, vec(step(), 1..120));
+    let outcome =
+        TestRunner::new(config).run(&strategy, |((queues, bits, spare, cache), steps)| {
+            let setup = Setup {
+                queues,
+                rx_entries: 1 << bits,
+                // Each core may hold back what its stack does, and one must be left to go on.
+                spare: spare + queues * (cache + cache / 2 + 2),
+                cache,
+                first_position: (1 << 32) - 64 * 2,
+            };
+            let mut bench: Bench<G> = Bench::new(interface, &setup);
+            for step in &steps {
+                take(&mut bench, step);
+            }
+            bench.release_all();
+            bench.audit();
+            Ok(())
+        });
+    if let Err(failure) = outcome {
+        panic!("{interface}: {failure}");
+    }
+}
+
+/// Twice around each ring and beyond position 2^32, while cores stop and go at random.
+fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
+    for bits in 1..=12 {
+        let rx_entries = 1usize << bits;
+        let setup = Setup {
+            rx_entries,
+            first_position: (1 << 32) - 2 * rx_entries as u64,
+            ..Setup::default()
+        };
+        let mut random = Pcg64::seed_from_u64(bits);
+        let mut bench: Bench<G> = Bench::new(interface, &setup);
+        let enough = 2 * (3 * rx_entries as u64 + 200);
+        while bench.taken < enough {
+            let flow = random.next_u32() % 6;
+            let burst = random.next_u64() % (rx_entries as u64 / 2 + 8);
+            for _ in 0..burst {
+                let len = FRAME_LEN_MIN as u32 + random.next_u32() % 200;
+                let outcome = bench.send(flow, len as usize);
+                let fine = matches!(outcome, Ok(()) | Err(DropCause::NO_DESCRIPTOR));
+                assert!(fine, "{interface}, {rx_entries} entries: {outcome:?}");
+            }
+            bench.ground.pass(Time::from_ns(random.next_u64() % 2_000));
+            // A core that stalls does not come to this.
+            let core = (random.next_u32() % 3) as usize;
+            if core < 2 {
+                while bench.poll(core, 1 + (random.next_u32() % 32) as usize) > 0 {
+                    bench.release_all();
+                }
+            }
+        }
+        bench.audit();
+    }
+}
