@@ -1,19 +1,18 @@
 //! One NIC half and its drivers, with everything that goes in and out accounted for.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_nic::{
     Arriving, DriverCosts, DriverHalf, DropCause, DropCounters, Packet, Pool, PoolCache, PortId,
-    ReceiveHalf, RxFlags, mbuf_room,
+    ReceiveHalf, RxFlags,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner};
 use nicforge_units::{Bytes, Cycles, Time};
 
 use super::Ground;
+use super::frames::{frame, number_of, stamp};
 use crate::{AnyDriver, AnyNic, Plan, registry};
 
-/// A frame carries its flow and its number in front.
-pub const FRAME_LEN_MIN: usize = 14;
 const GUARD_BYTES: usize = 16 << 10;
 const GUARD: u8 = 0xa5;
 
@@ -145,7 +144,8 @@ impl<G: Ground> Bench<G> {
         outcome
     }
 
-    fn receive(&mut self, flow: u32, frame: &[u8]) -> Result<(), DropCause> {
+    /// As [`send`](Self::send), unaccounted.
+    pub fn receive(&mut self, flow: u32, frame: &[u8]) -> Result<(), DropCause> {
         let arriving = Arriving {
             bytes: frame,
             stamp: stamp(number_of(frame)),
@@ -346,75 +346,4 @@ impl<G: Ground> Bench<G> {
         );
         self.check_guards();
     }
-
-    /// Takes the system apart: every buffer of the pool comes to light exactly once.
-    pub fn audit(mut self) {
-        self.drain();
-        let mut found = BTreeSet::new();
-        let mut stock = Vec::new();
-        for (core, cache) in self.caches.iter_mut().enumerate() {
-            while let Some(mbuf) = cache.take(&mut *self.ground.core(core)) {
-                assert!(
-                    found.insert(mbuf),
-                    "{}: {mbuf:?} twice in the pool",
-                    self.interface
-                );
-                stock.push(mbuf);
-            }
-        }
-        assert_eq!(
-            found.len() as u64 + self.in_rings(),
-            self.pool.count() as u64
-        );
-        // A frame brings each ring buffer out, for one of the stock that takes its place.
-        for queue in (0..self.drivers.len()).cycle().take(4 * self.pool.count()) {
-            if found.len() == self.pool.count() {
-                return;
-            }
-            let Some(fresh) = stock.pop() else { break };
-            self.caches[queue].give(&mut *self.ground.core(queue), fresh);
-            let len = FRAME_LEN_MIN;
-            let packet = self.bring_out(queue, frame(queue as u32, self.sent, len));
-            found.insert(packet.mbuf);
-            stock.push(packet.mbuf);
-        }
-        let (found, all) = (found.len(), self.pool.count());
-        panic!("{}: {found} of {all} buffers came to light", self.interface);
-    }
-
-    fn bring_out(&mut self, queue: usize, frame: Vec<u8>) -> Packet {
-        let outcome = self.receive(queue as u32, &frame);
-        assert_eq!(outcome, Ok(()), "{}", self.interface);
-        self.ground.pass(Time::from_us(10));
-        let mut packets = Vec::new();
-        let cache = &mut self.caches[queue];
-        self.drivers[queue].rx_burst(&mut *self.ground.core(queue), cache, &mut packets, 1);
-        self.ring();
-        packets.pop().expect("the frame that was just delivered")
-    }
-}
-
-/// The longest frame that a buffer holds.
-pub fn frame_len_max() -> usize {
-    mbuf_room() as usize
-}
-
-/// Frame `number`: its flow, its number, and bytes that no other frame has there.
-fn frame(flow: u32, number: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len.max(FRAME_LEN_MIN)];
-    bytes[..4].copy_from_slice(&flow.to_le_bytes());
-    bytes[4..12].copy_from_slice(&number.to_le_bytes());
-    for (index, byte) in bytes.iter_mut().enumerate().skip(12) {
-        *byte = (number.wrapping_mul(167) as u8).wrapping_add(index as u8);
-    }
-    bytes
-}
-
-fn number_of(frame: &[u8]) -> u64 {
-    let number = frame[4..12].try_into().expect("eight bytes");
-    u64::from_le_bytes(number)
-}
-
-fn stamp(number: u64) -> Time {
-    Time::from_ns(1 + number)
 }

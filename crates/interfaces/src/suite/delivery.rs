@@ -1,6 +1,6 @@
 //! What arrives is delivered: once, in order, byte for byte, however often the rings wrap.
 
-use super::bench::{FRAME_LEN_MIN, frame_len_max};
+use super::frames::{FRAME_LEN_MIN, frame_len_max};
 use super::{Bench, Ground, Setup, Sim, for_all, names};
 use nicforge_units::Time;
 

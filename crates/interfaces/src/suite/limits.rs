@@ -1,6 +1,6 @@
 //! Every limit is met, counted under its name, and left behind.
 
-use super::bench::frame_len_max;
+use super::frames::frame_len_max;
 use super::{Bench, Ground, Setup, for_all, names};
 use crate::{InterfaceError, registry};
 use nicforge_nic::{DropCause, Pool, ReceiveHalf};

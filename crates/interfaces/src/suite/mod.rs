@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | ground.rs | the sim ground and plain memory, behind one trait |
 //! | bench.rs | one NIC half and its drivers; after every step frames and buffers are counted |
+//! | audit.rs | at the end every buffer of the pool comes to light once |
+//! | frames.rs | frames that say who they are |
 //! | delivery.rs | order, bytes, wrap-around, the same bytes from the same seed |
 //! | limits.rs | full ring, empty pool, oversized frame |
 //! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
@@ -12,8 +14,10 @@
 //! An interface inherits all of it by its line in the registry. What is special to one stands
 //! in its own tests.rs.
 
+mod audit;
 mod bench;
 mod delivery;
+mod frames;
 mod ground;
 mod hostile;
 mod limits;

@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::bench::{FRAME_LEN_MIN, frame_len_max};
+use super::frames::{FRAME_LEN_MIN, frame_len_max};
 use super::{Bench, Ground, Setup, for_all};
 use nicforge_nic::DropCause;
 use nicforge_units::Time;

@@ -1,0 +1,59 @@
+//! The end of a bench: every buffer must come to light.
+
+use std::collections::BTreeSet;
+
+use nicforge_nic::{DriverHalf, Packet};
+use nicforge_units::Time;
+
+use super::frames::{FRAME_LEN_MIN, frame};
+use super::{Bench, Ground};
+
+impl<G: Ground> Bench<G> {
+    /// Takes the system apart: every buffer of the pool comes to light exactly once.
+    pub fn audit(mut self) {
+        self.drain();
+        let mut found = BTreeSet::new();
+        let mut stock = Vec::new();
+        for (core, cache) in self.caches.iter_mut().enumerate() {
+            while let Some(mbuf) = cache.take(&mut *self.ground.core(core)) {
+                assert!(
+                    found.insert(mbuf),
+                    "{}: {mbuf:?} twice in the pool",
+                    self.interface
+                );
+                stock.push(mbuf);
+            }
+        }
+        assert_eq!(
+            found.len() as u64 + self.in_rings(),
+            self.pool.count() as u64
+        );
+        // A frame brings each ring buffer out, for one of the stock that takes its place.
+        for queue in (0..self.drivers.len()).cycle().take(4 * self.pool.count()) {
+            if found.len() == self.pool.count() {
+                return;
+            }
+            let Some(fresh) = stock.pop() else { break };
+            self.caches[queue].give(&mut *self.ground.core(queue), fresh);
+            let len = FRAME_LEN_MIN;
+            let packet = self.bring_out(queue, frame(queue as u32, self.sent, len));
+            let free = stock.contains(&packet.mbuf);
+            assert!(!free, "{}: {:?} is in two places", self.interface, packet.mbuf);
+            found.insert(packet.mbuf);
+            stock.push(packet.mbuf);
+        }
+        let (found, all) = (found.len(), self.pool.count());
+        panic!("{}: {found} of {all} buffers came to light", self.interface);
+    }
+
+    fn bring_out(&mut self, queue: usize, frame: Vec<u8>) -> Packet {
+        let outcome = self.receive(queue as u32, &frame);
+        assert_eq!(outcome, Ok(()), "{}", self.interface);
+        self.ground.pass(Time::from_us(10));
+        let mut packets = Vec::new();
+        let cache = &mut self.caches[queue];
+        self.drivers[queue].rx_burst(&mut *self.ground.core(queue), cache, &mut packets, 1);
+        self.ring();
+        packets.pop().expect("the frame that was just delivered")
+    }
+}
