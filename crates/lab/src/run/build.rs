@@ -7,7 +7,7 @@ use nicforge_apps::{
     AnyApp, AppConfig, CoRunner, Egress, Payload, PortMap, SharedTables, generate_routes,
     read_routes,
 };
-use nicforge_interfaces::{Plan, registry};
+use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
@@ -99,7 +99,7 @@ fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppCo
 /// Everything between the wires, before time begins.
 struct Parts {
     space: AddressSpace,
-    nics: Vec<(Nic<nicforge_interfaces::AnyNic>, DmaPort)>,
+    nics: Vec<(Nic<AnyNic>, DmaPort)>,
     cores: Vec<CoreActor>,
     co_runners: Vec<CoRunnerActor>,
     pool: Pool,
@@ -178,24 +178,7 @@ fn parts(
     };
     let queues = settings.cores / settings.nics;
     let tx_rings = tx_rings(&mut space, settings)?;
-    let mut drivers = Vec::new();
-    let mut halves = Vec::new();
-    for device in 0..settings.nics {
-        let plan = Plan {
-            device: device as u8,
-            owners: (0..queues)
-                .map(|q| Owner((device * queues + q) as u16))
-                .collect(),
-            rx_entries: settings.rx_entries,
-            first_position: 0,
-            pool,
-            descriptor_read: hardware.nic.descriptor_read,
-            costs,
-        };
-        let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
-        halves.push(half);
-        drivers.extend(of_queues);
-    }
+    let (halves, drivers) = interface(settings, hardware, pool, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let mut cores = Vec::new();
     for (number, driver) in drivers.into_iter().enumerate() {
@@ -233,6 +216,36 @@ fn parts(
         pool,
         space,
     })
+}
+
+/// The interface's halves: one for each NIC, and a driver for each queue of all NICs.
+fn interface(
+    settings: &Settings,
+    hardware: &Hardware,
+    pool: Pool,
+    costs: DriverCosts,
+    space: &mut AddressSpace,
+) -> Result<(Vec<AnyNic>, Vec<AnyDriver>), RunError> {
+    let queues = settings.cores / settings.nics;
+    let mut drivers = Vec::new();
+    let mut halves = Vec::new();
+    for device in 0..settings.nics {
+        let plan = Plan {
+            device: device as u8,
+            owners: (0..queues)
+                .map(|queue| Owner((device * queues + queue) as u16))
+                .collect(),
+            rx_entries: settings.rx_entries,
+            pool,
+            descriptor_read: hardware.nic.descriptor_read,
+            first_position: 0,
+            costs,
+        };
+        let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
+        halves.push(half);
+        drivers.extend(of_queues);
+    }
+    Ok((halves, drivers))
 }
 
 fn core_of(hardware: &Hardware, number: usize) -> SimCore {

@@ -44,7 +44,16 @@ impl Direction {
     pub fn send_with(&mut self, now: Time, payload: Bytes, more: Bytes) -> Time {
         let bytes = payload.0 + self.packets(payload) * self.overhead + more.0;
         self.bytes += bytes;
-        self.free_at = self.free_at.max(now) + Time::from_ps((bytes * self.ps_per_byte_q16) >> 16);
+        let lasts = Time::from_ps((bytes * self.ps_per_byte_q16) >> 16);
+        let in_gap = self.gap.0.max(now) + lasts;
+        if in_gap <= self.gap.1 {
+            self.gap.0 = in_gap;
+            return in_gap;
+        }
+        if now > self.free_at {
+            self.gap = (self.free_at, now);
+        }
+        self.free_at = self.free_at.max(now) + lasts;
         self.free_at
     }
 
