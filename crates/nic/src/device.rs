@@ -10,6 +10,9 @@ use nicforge_wire::rss::{IndirectionTable, MICROSOFT_KEY, Toeplitz};
 use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{Arriving, DropCounters, MacFifo, PortId, ReceiveHalf, RxFlags};
 
+#[cfg(test)]
+mod tests;
+
 /// The register map of a NIC.
 pub mod registers {
     /// Receive registers: `RECEIVE + i` is register `i` of the interface's receive half.

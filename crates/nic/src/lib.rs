@@ -15,6 +15,8 @@ mod device;
 mod fifo;
 mod halves;
 mod mbuf;
+#[cfg(test)]
+mod mock;
 mod packet;
 mod pool;
 pub mod transmit;

@@ -3,6 +3,8 @@
 mod driver;
 mod engine;
 mod layout;
+#[cfg(test)]
+mod tests;
 
 pub use driver::{TransmitDriver, TxFull};
 pub use engine::{Departure, Egress, TransmitCounters, TransmitEngine};

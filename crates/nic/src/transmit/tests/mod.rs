@@ -1,0 +1,7 @@
+//! Tests of the transmit side: the engine against a mock host, and driver and engine together.
+
+mod bench;
+mod deschedule;
+mod driver;
+mod engine;
+mod hostile;
