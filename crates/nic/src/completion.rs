@@ -15,7 +15,9 @@
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
 use nicforge_units::Time;
 
-use crate::{PortId, RxFlags};
+use crate::{
+    Arriving, DropCause, METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of,
+};
 
 /// Bytes of one entry.
 pub const COMPLETION_BYTES: u64 = 64;
@@ -46,6 +48,26 @@ impl Completion {
     /// The port as a type.
     pub fn port_id(&self) -> PortId {
         PortId(self.port)
+    }
+
+    /// The packet in buffer `mbuf`, whose metadata is written as a driver does.
+    pub fn packet<C: Cpu>(&self, cpu: &mut C, mbuf: Addr) -> Packet {
+        cpu.prefetch(data_of(mbuf), 1);
+        cpu.store(mbuf, [u64::from(self.len), self.rss_hash.into()]);
+        cpu.store(mbuf + METADATA_BYTES / 2, self.stamp.as_ps());
+        Packet {
+            mbuf,
+            head: Segment {
+                at: data_of(mbuf),
+                len: self.len,
+            },
+            rest: Segment::default(),
+            port: self.port_id(),
+            rss_hash: self.rss_hash,
+            flags: self.flags,
+            offload: TxOffload::default(),
+            stamp: self.stamp,
+        }
     }
 
     fn encode(&self, done: u64) -> [u64; 8] {
@@ -134,6 +156,34 @@ impl CompletionWriter {
         let words = completion.encode(self.cursor.done());
         dma.publish(self.cursor.address(), bytemuck::bytes_of(&words));
         self.cursor.position += 1;
+    }
+
+    /// Writes `frame` into the buffer of `entry` and announces it. Where the descriptor named no
+    /// buffer (`mbuf` is `None`) the entry is used up all the same: software learns of it by a
+    /// completion of length 0, so that it can give a new buffer.
+    pub fn deliver<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &Arriving<'_>,
+        entry: u32,
+        mbuf: Option<Addr>,
+    ) -> Result<(), DropCause> {
+        let mut completion = Completion {
+            entry,
+            len: frame.bytes.len() as u32,
+            rss_hash: frame.rss_hash,
+            flags: frame.flags,
+            port: frame.port.0,
+            ring: frame.queue,
+            stamp: frame.stamp,
+            mbuf: mbuf.unwrap_or_default(),
+        };
+        match mbuf {
+            Some(mbuf) => dma.write(data_of(mbuf), frame.bytes),
+            None => completion.len = 0,
+        }
+        self.publish(dma, &completion);
+        mbuf.map(|_| ()).ok_or(DropCause::BAD_DESCRIPTOR)
     }
 }
 

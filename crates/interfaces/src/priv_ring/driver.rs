@@ -1,9 +1,6 @@
 //! The driver's half.
 
-use nicforge_nic::{
-    Completion, CompletionReader, DriverCosts, DriverHalf, METADATA_BYTES, Packet, PoolCache,
-    Segment, TxOffload, data_of, mbuf_room,
-};
+use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
 use super::layout::{Ring, RxDescriptor};
@@ -66,27 +63,6 @@ impl Driver {
             cpu.mmio_write(self.doorbell, self.tail);
         }
     }
-
-    /// Makes a packet of a completion; the buffer's metadata is written as a driver does.
-    fn packet<C: Cpu>(cpu: &mut C, mbuf: Addr, completion: &Completion) -> Packet {
-        cpu.prefetch(data_of(mbuf), 1);
-        let metadata = [u64::from(completion.len), completion.rss_hash.into()];
-        cpu.store(mbuf, metadata);
-        cpu.store(mbuf + METADATA_BYTES / 2, completion.stamp.as_ps());
-        Packet {
-            mbuf,
-            head: Segment {
-                at: data_of(mbuf),
-                len: completion.len,
-            },
-            rest: Segment::default(),
-            port: completion.port_id(),
-            rss_hash: completion.rss_hash,
-            flags: completion.flags,
-            offload: TxOffload::default(),
-            stamp: completion.stamp,
-        }
-    }
 }
 
 impl DriverHalf for Driver {
@@ -123,7 +99,7 @@ impl DriverHalf for Driver {
                 pool.give(cpu, received);
             } else {
                 self.taken += 1;
-                packets.push(Driver::packet(cpu, received, &completion));
+                packets.push(completion.packet(cpu, received));
             }
         }
         if self.rung != self.tail {

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::{
-    Arriving, Completion, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, data_of,
-    mbuf_room,
+    Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, mbuf_room,
 };
 use nicforge_platform::{Dma, bytemuck};
 use nicforge_units::{Bytes, Time};
@@ -97,28 +96,8 @@ impl ReceiveHalf for NicHalf {
         queue.at_hand.pop_front();
         let entry = queue.ring.index(queue.head) as u32;
         queue.head += 1;
-        let mut completion = Completion {
-            entry,
-            len: frame.bytes.len() as u32,
-            rss_hash: frame.rss_hash,
-            flags: frame.flags,
-            port: frame.port.0,
-            ring: frame.queue,
-            stamp: frame.stamp,
-            mbuf: descriptor.mbuf,
-        };
-        if good {
-            dma.write(data_of(descriptor.mbuf), frame.bytes);
-        } else {
-            // The entry is used up all the same: software must learn of it to give a new buffer.
-            completion.len = 0;
-        }
-        queue.completions.publish(dma, &completion);
-        if good {
-            Ok(())
-        } else {
-            Err(DropCause::BAD_DESCRIPTOR)
-        }
+        let mbuf = good.then_some(descriptor.mbuf);
+        queue.completions.deliver(dma, frame, entry, mbuf)
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
