@@ -2,6 +2,7 @@
 
 use nicforge_nic::{Arriving, DriverHalf, DropCause, Packet, PoolCache, ReceiveHalf, Waiting};
 use nicforge_platform::{AddressSpace, Cpu, Dma};
+use nicforge_units::Time;
 
 use crate::{InterfaceError, Plan};
 
@@ -55,6 +56,15 @@ macro_rules! interfaces {
             fn waiting(&self, queue: u16) -> Waiting {
                 match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
             }
+
+            #[inline]
+            fn due(&self) -> Time {
+                match self { $(AnyNic::$variant(half) => half.due(),)* }
+            }
+
+            fn advance<D: Dma>(&mut self, dma: &mut D) {
+                match self { $(AnyNic::$variant(half) => half.advance(dma),)* }
+            }
         }
 
         impl DriverHalf for AnyDriver {
@@ -79,7 +89,7 @@ macro_rules! interfaces {
                 match self { $(AnyDriver::$variant(half) => half.taken(),)* }
             }
 
-            fn buffers_held(&self) -> u64 {
+            fn buffers_held(&self) -> i64 {
                 match self { $(AnyDriver::$variant(half) => half.buffers_held(),)* }
             }
         }

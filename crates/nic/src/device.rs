@@ -156,7 +156,10 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// Does what the NIC does on its own; returns when to call again.
     pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
-        self.transmit.advance(dma, egress)
+        if self.receive.due() <= dma.now() {
+            self.receive.advance(dma);
+        }
+        self.transmit.advance(dma, egress).min(self.receive.due())
     }
 
     /// Its port.

@@ -55,6 +55,14 @@ pub trait ReceiveHalf {
 
     /// How full queue `queue` is.
     fn waiting(&self, queue: u16) -> Waiting;
+
+    /// When the half has work of its own to do, such as to write what it held back.
+    fn due(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// Does what is due at the cursor of `dma`.
+    fn advance<D: Dma>(&mut self, _dma: &mut D) {}
 }
 
 /// What the driver's own instructions cost, beyond its memory accesses.
@@ -85,6 +93,8 @@ pub trait DriverHalf {
     /// Packets handed out so far.
     fn taken(&self) -> u64;
 
-    /// Buffers that the driver took from the pool and has not handed out: those in its rings.
-    fn buffers_held(&self) -> u64;
+    /// Buffers that the driver took from the pool, less those it handed out. The sum over all
+    /// drivers is what their rings hold; one driver's may be negative, where an interface fills
+    /// buffers of one core with packets for another.
+    fn buffers_held(&self) -> i64;
 }

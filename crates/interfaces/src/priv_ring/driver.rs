@@ -113,7 +113,7 @@ impl DriverHalf for Driver {
         self.taken
     }
 
-    fn buffers_held(&self) -> u64 {
-        self.tail - self.consumed
+    fn buffers_held(&self) -> i64 {
+        (self.tail - self.consumed) as i64
     }
 }

@@ -304,7 +304,8 @@ impl<G: Ground> Bench<G> {
 
     /// Buffers in rings.
     pub fn in_rings(&self) -> u64 {
-        self.drivers.iter().map(DriverHalf::buffers_held).sum()
+        let held: i64 = self.drivers.iter().map(DriverHalf::buffers_held).sum();
+        u64::try_from(held).expect("no more came out than went in")
     }
 
     /// The memory around the pool is as it was.

@@ -200,14 +200,12 @@ impl CoreActor {
         self.kept
     }
 
-    /// Buffers that this core answers for: in its rings, its stack and its hands.
-    pub fn buffers(&self) -> u64 {
+    /// Buffers that this core answers for: in its rings, its stack and its hands. Only the sum
+    /// over all cores counts, see [`DriverHalf::buffers_held`].
+    pub fn buffers(&self) -> i64 {
         let in_transmit: u64 = self.transmit.iter().map(TransmitDriver::in_use).sum();
-        self.driver.buffers_held()
-            + self.pool.len() as u64
-            + in_transmit
-            + self.in_hand()
-            + self.kept
+        let outside = self.pool.len() as u64 + in_transmit + self.in_hand() + self.kept;
+        self.driver.buffers_held() + outside as i64
     }
 
     /// Transmit occupancy: entries in use summed over pushes, entries there are likewise.

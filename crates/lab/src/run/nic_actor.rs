@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use nicforge_interfaces::AnyNic;
-use nicforge_nic::Nic;
+use nicforge_nic::{Nic, ReceiveHalf};
 use nicforge_platform::sim::{DmaPort, Host, MmioWrite, SimDma};
 use nicforge_units::Time;
 
@@ -70,6 +70,7 @@ impl NicActor {
     pub fn receive(&mut self, host: &mut Host, frame: &[u8], stamp: Time, now: Time) {
         let mut dma = SimDma::new(host, &mut self.port, now);
         self.nic.receive(&mut dma, frame, stamp);
+        self.due = self.due.min(self.nic.receive.due());
     }
 
     /// What it waits for, for a run that is stuck.

@@ -114,6 +114,9 @@ impl World {
     fn step_source(&mut self, number: usize) {
         if let Some((frame, first_bit, last_bit)) = self.sources[number].frame() {
             self.nics[number].receive(&mut self.host, frame, first_bit, last_bit);
+            if self.nics[number].next_step() < self.schedule.time_of(self.sources.len() + number) {
+                self.reschedule_nic(number);
+            }
         }
         let next = self.sources[number].next_step();
         self.schedule.set(number, next);
@@ -213,7 +216,8 @@ impl World {
                 inside,
             });
         }
-        let held = shared + self.cores.iter().map(CoreActor::buffers).sum::<u64>();
+        let held =
+            shared.wrapping_add_signed(self.cores.iter().map(CoreActor::buffers).sum::<i64>());
         if held != buffers {
             return Err(RunError::BuffersLost { buffers, held });
         }
