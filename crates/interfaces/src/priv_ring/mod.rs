@@ -8,7 +8,8 @@
 //! ```
 
 mod driver;
-mod layout;
+pub(crate) mod fetch;
+pub(crate) mod layout;
 mod nic;
 #[cfg(test)]
 mod tests;
@@ -33,13 +34,13 @@ pub fn build(
     for (queue, &owner) in plan.owners.iter().enumerate() {
         let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position);
         let (writer, reader) = completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
-        queues.push(nic::Queue::new(ring, writer));
+        queues.push(nic::Queue::new(ring, plan.descriptor_read, writer));
         let doorbell = Register {
             device: plan.device,
             index: queue as u32,
         };
         drivers.push(Driver::new(space, ring, reader, doorbell, plan.costs));
     }
-    let half = NicHalf::new(queues, plan.pool, plan.descriptor_read);
+    let half = NicHalf::new(queues, plan.pool);
     Ok((half, drivers))
 }

@@ -85,7 +85,7 @@ fn completion_latency(bench: &mut Bench<Sim>) -> Time {
 #[test]
 fn with_descriptors_at_hand_no_read_is_on_the_critical_path() {
     let mut bench: Bench<Sim> = Bench::new("priv_ring", &setup());
-    bench.ground.pass(Time::from_us(100));
+    bench.pass(Time::from_us(100));
     // The read of the second batch sends 24 bytes in front; nothing waits for its data. Then
     // 1500 bytes in six packets and a completion of 64, with 24 bytes of header each, at 64 ps
     // a byte; and 300 ns to memory.
@@ -93,7 +93,7 @@ fn with_descriptors_at_hand_no_read_is_on_the_critical_path() {
     assert_eq!(completion_latency(&mut bench), link + Time::from_ns(300));
     // The next one finds two batches at hand and reads nothing.
     let link = Time::from_ps((1_500 + 6 * 24 + 64 + 24) * 64);
-    bench.ground.pass(Time::from_us(1));
+    bench.pass(Time::from_us(1));
     assert_eq!(completion_latency(&mut bench), link + Time::from_ns(300));
 }
 
@@ -124,7 +124,7 @@ impl Raw {
         let (writer, _) = completion_ring(&mut space, 4, 0, Owner(0)).unwrap();
         let mut raw = Raw {
             ground: Flat::new(&space, 1),
-            half: NicHalf::new(vec![Queue::new(ring, writer)], pool, Bytes(512)),
+            half: NicHalf::new(vec![Queue::new(ring, Bytes(512), writer)], pool),
             ring,
             pool,
         };

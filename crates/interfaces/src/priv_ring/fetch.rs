@@ -1,0 +1,98 @@
+//! The NIC's view of a ring of empty buffers: descriptors read in batches, ahead of need.
+
+use std::collections::VecDeque;
+
+use nicforge_platform::{Dma, bytemuck};
+use nicforge_units::{Bytes, Time};
+
+use super::layout::{RX_DESCRIPTOR_BYTES, Ring, RxDescriptor};
+
+/// Descriptors fetched by one read, at most.
+const BATCH_MAX: usize = 64;
+
+/// Where the NIC stands in a ring of descriptors, and those that it has read.
+#[derive(Debug)]
+pub struct Fetcher {
+    ring: Ring,
+    /// Descriptors before this position are valid: the doorbell.
+    tail: u64,
+    /// Next position to fill.
+    head: u64,
+    /// Next position to fetch.
+    fetched: u64,
+    /// Descriptors by one read.
+    batch: usize,
+    /// Descriptors at hand, and when they are here.
+    at_hand: VecDeque<(Time, RxDescriptor)>,
+}
+
+impl Fetcher {
+    /// An empty ring, of which `read` bytes are fetched at a time.
+    pub fn new(ring: Ring, read: Bytes) -> Fetcher {
+        Fetcher {
+            ring,
+            tail: ring.first,
+            head: ring.first,
+            fetched: ring.first,
+            batch: ((read.0 / RX_DESCRIPTOR_BYTES) as usize).clamp(1, BATCH_MAX),
+            at_hand: VecDeque::new(),
+        }
+    }
+
+    /// Reads the next batch when one or less is at hand.
+    pub fn prefetch<D: Dma>(&mut self, dma: &mut D) {
+        if self.at_hand.len() > self.batch || self.fetched == self.tail {
+            return;
+        }
+        let index = self.ring.index(self.fetched);
+        let count = (self.tail - self.fetched)
+            .min(self.batch as u64)
+            .min(self.ring.entries - index);
+        let mut descriptors = [RxDescriptor::default(); BATCH_MAX];
+        let descriptors = &mut descriptors[..count as usize];
+        let from = self.ring.descriptor(index);
+        let here = dma.read_ahead(from, bytemuck::cast_slice_mut(descriptors));
+        self.at_hand
+            .extend(descriptors.iter().map(|&descriptor| (here, descriptor)));
+        self.fetched += count;
+    }
+
+    /// The next descriptor, and when it is here; prefetches before.
+    pub fn peek<D: Dma>(&mut self, dma: &mut D) -> Option<(Time, RxDescriptor)> {
+        self.prefetch(dma);
+        self.at_hand.front().copied()
+    }
+
+    /// Uses the next descriptor up; returns its entry.
+    pub fn pop(&mut self) -> u32 {
+        self.at_hand.pop_front();
+        self.head += 1;
+        self.ring.index(self.head - 1) as u32
+    }
+
+    /// Descriptors that software gave and that are not used up.
+    #[inline]
+    pub fn available(&self) -> u64 {
+        self.tail - self.head
+    }
+
+    /// Entries that software owes a descriptor.
+    pub fn used_up(&self) -> u64 {
+        self.ring.entries - self.available()
+    }
+
+    /// Entries there are.
+    pub fn entries(&self) -> u64 {
+        self.ring.entries
+    }
+
+    /// The doorbell tells a new tail; `false` if it goes back, or too far.
+    pub fn doorbell<D: Dma>(&mut self, dma: &mut D, tail: u64) -> bool {
+        let possible = tail >= self.tail && tail - self.head <= self.ring.entries;
+        if possible {
+            self.tail = tail;
+            self.prefetch(dma);
+        }
+        possible
+    }
+}
