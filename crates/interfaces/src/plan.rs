@@ -1,8 +1,11 @@
 //! What an interface is built from: the same for all.
 
-use nicforge_nic::{DriverCosts, Pool};
-use nicforge_platform::{Owner, SpaceError};
+use nicforge_nic::{COMPLETION_BYTES, DriverCosts, Pool};
+use nicforge_platform::{CONTROL_BYTES, Owner, SpaceError};
 use nicforge_units::Bytes;
+
+/// More completions than this do not fit into control memory.
+const RING_ENTRIES_MAX: usize = (CONTROL_BYTES / COMPLETION_BYTES) as usize;
 
 /// The queues of one NIC, and what they have to work with.
 #[derive(Clone, Debug)]
@@ -27,8 +30,8 @@ pub struct Plan {
 /// Why an interface cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// Ring sizes must be powers of two, at least 2.
-    #[error("{what} of {entries}: ring sizes are powers of two, at least 2")]
+    /// Ring sizes must be powers of two within limits.
+    #[error("{what} of {entries}: ring sizes are powers of two from 2 to {RING_ENTRIES_MAX}")]
     RingSize {
         /// Which ring.
         what: &'static str,
@@ -46,7 +49,7 @@ pub enum InterfaceError {
 impl Plan {
     /// Checks a ring size.
     pub fn check_ring(what: &'static str, entries: usize) -> Result<(), InterfaceError> {
-        if entries < 2 || !entries.is_power_of_two() {
+        if !entries.is_power_of_two() || !(2..=RING_ENTRIES_MAX).contains(&entries) {
             return Err(InterfaceError::RingSize { what, entries });
         }
         Ok(())

@@ -22,6 +22,9 @@ use crate::{
 /// Bytes of one entry.
 pub const COMPLETION_BYTES: u64 = 64;
 const DONE_WORD: u64 = 56;
+/// Entries that go by one write, at most: 256 bytes, the smallest of usual PCIe payload limits
+/// on servers.
+const ADJACENT_MAX: usize = 4;
 
 /// What a completion says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +145,10 @@ pub fn completion_ring(
     owner: Owner,
 ) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
     let entries = entries as u64;
+    assert!(
+        first & (2 * entries - 1) == 0,
+        "a completion ring of {entries} cannot count from {first}"
+    );
     let cursor = Cursor {
         base: space.control(entries * COMPLETION_BYTES, owner)?,
         entries,
@@ -156,6 +163,26 @@ impl CompletionWriter {
         let words = completion.encode(self.cursor.done());
         dma.publish(self.cursor.address(), bytemuck::bytes_of(&words));
         self.cursor.position += 1;
+    }
+
+    /// Publishes several entries, adjacent ones by one write. As for [`publish`](Self::publish),
+    /// the caller knows that there is room.
+    pub fn publish_all<D: Dma>(&mut self, dma: &mut D, completions: &[Completion]) {
+        let mut rest = completions;
+        while !rest.is_empty() {
+            let to_end = self.cursor.entries - (self.cursor.position & (self.cursor.entries - 1));
+            let count = rest.len().min(ADJACENT_MAX).min(to_end as usize);
+            let (now, later) = rest.split_at(count);
+            let mut words = [[0u64; 8]; ADJACENT_MAX];
+            // A run does not wrap, so all its entries are of one pass.
+            let done = self.cursor.done();
+            for (words, completion) in words.iter_mut().zip(now) {
+                *words = completion.encode(done);
+            }
+            dma.publish(self.cursor.address(), bytemuck::cast_slice(&words[..count]));
+            self.cursor.position += count as u64;
+            rest = later;
+        }
     }
 
     /// Writes `frame` into the buffer of `entry` and announces it. Where the descriptor named no

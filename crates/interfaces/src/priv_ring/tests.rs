@@ -75,6 +75,7 @@ fn a_batch_ends_where_the_ring_does() {
 
 /// When the completion of a frame of 1500 bytes is visible, from the end of the frame on.
 fn completion_latency(bench: &mut Bench<Sim>) -> Time {
+    bench.ground.published();
     let began = bench.ground.now();
     bench.send(0, 1_500).unwrap();
     let published = bench.ground.published();

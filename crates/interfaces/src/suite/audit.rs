@@ -38,7 +38,11 @@ impl<G: Ground> Bench<G> {
             let len = FRAME_LEN_MIN;
             let packet = self.bring_out(queue, frame(queue as u32, self.sent, len));
             let free = stock.contains(&packet.mbuf);
-            assert!(!free, "{}: {:?} is in two places", self.interface, packet.mbuf);
+            assert!(
+                !free,
+                "{}: {:?} is in two places",
+                self.interface, packet.mbuf
+            );
             found.insert(packet.mbuf);
             stock.push(packet.mbuf);
         }
@@ -49,7 +53,8 @@ impl<G: Ground> Bench<G> {
     fn bring_out(&mut self, queue: usize, frame: Vec<u8>) -> Packet {
         let outcome = self.receive(queue as u32, &frame);
         assert_eq!(outcome, Ok(()), "{}", self.interface);
-        self.ground.pass(Time::from_us(10));
+        self.pass(Time::from_us(10));
+        self.pass(Time::from_us(10));
         let mut packets = Vec::new();
         let cache = &mut self.caches[queue];
         self.drivers[queue].rx_burst(&mut *self.ground.core(queue), cache, &mut packets, 1);

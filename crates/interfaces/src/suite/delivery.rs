@@ -22,7 +22,7 @@ fn flows_keep_their_order_and_their_bytes<G: Ground>(interface: &'static str) {
         let len = [FRAME_LEN_MIN, 60, 64, 65, 1_500, frame_len_max()][number as usize % 6];
         bench.send(flow, len).unwrap();
         if number % 20 == 19 {
-            bench.ground.pass(Time::from_us(2));
+            bench.pass(Time::from_us(2));
             for queue in 0..3 {
                 bench.poll(queue, 32);
             }
@@ -79,7 +79,7 @@ fn buffers_come_back_from_any_core<G: Ground>(interface: &'static str) {
         for _ in 0..6 {
             bench.send(0, 100).unwrap();
         }
-        bench.ground.pass(Time::from_us(5));
+        bench.pass(Time::from_us(5));
         bench.poll(0, 32);
         while !bench.hands.is_empty() {
             bench.release(0, 1);

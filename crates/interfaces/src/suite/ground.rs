@@ -1,4 +1,4 @@
-//! The two grounds of the suite: the sim, and plain memory in which everything happens at once.
+//! The two grounds of the suite: the sim, and plain memory, where everything is visible at once.
 
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
@@ -41,7 +41,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// When what the device published in its last step becomes visible, in order.
+    /// When what the device published since the last call becomes visible, in order.
     pub fn published(&mut self) -> Vec<Time> {
         self.host
             .memory
@@ -88,7 +88,6 @@ impl Ground for Sim {
     }
 
     fn device(&mut self) -> SimDma<'_> {
-        self.host.memory.take_wakes();
         SimDma::new(&mut self.host, &mut self.port, self.now)
     }
 
@@ -117,9 +116,10 @@ impl Ground for Sim {
     }
 }
 
-/// Plain memory: no time, no model, everything is visible at once.
+/// Plain memory: no model, nothing takes time but what a test lets pass.
 pub struct Flat {
     memory: FlatCpu,
+    now: Time,
     /// What each register held when it was last looked at.
     seen: BTreeMap<u32, u64>,
     /// How often the device did what.
@@ -138,6 +138,7 @@ pub struct Calls {
 /// A device over plain memory.
 pub struct FlatDevice<'a> {
     memory: &'a mut FlatCpu,
+    now: Time,
     calls: &'a mut Calls,
 }
 
@@ -148,6 +149,7 @@ impl Ground for Flat {
     fn new(space: &AddressSpace, _cores: usize) -> Flat {
         Flat {
             memory: FlatCpu::new(space.end()),
+            now: Time::ZERO,
             seen: BTreeMap::new(),
             calls: Calls::default(),
         }
@@ -160,11 +162,15 @@ impl Ground for Flat {
     fn device(&mut self) -> FlatDevice<'_> {
         FlatDevice {
             memory: &mut self.memory,
+            now: self.now,
             calls: &mut self.calls,
         }
     }
 
-    fn pass(&mut self, _time: Time) {}
+    fn pass(&mut self, time: Time) {
+        self.now += time;
+        self.memory.set_now(self.now);
+    }
 
     fn register_writes(&mut self) -> Vec<(u32, u64)> {
         let now: Vec<_> = self.memory.registers().collect();
@@ -207,9 +213,11 @@ impl Dma for FlatDevice<'_> {
 
     fn interrupt(&mut self, _vector: Vector) {}
 
-    fn wait_until(&mut self, _time: Time) {}
+    fn wait_until(&mut self, time: Time) {
+        self.now = self.now.max(time);
+    }
 
     fn now(&self) -> Time {
-        Time::ZERO
+        self.now
     }
 }

@@ -44,7 +44,7 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
                 Err(cause) => panic!("{interface}: {cause:?}"),
             }
         }
-        bench.ground.pass(Time::from_us(10));
+        bench.pass(Time::from_us(10));
         for queue in 0..2 {
             bench.poll(queue, 32);
         }
@@ -139,7 +139,7 @@ fn register_writes_at_random<G: Ground>(interface: &'static str) {
         let queue = random.next_u32() % 2;
         bench.send_unchecked(queue, 60 + near as usize * 32);
         bench.poll_unchecked(queue as usize);
-        bench.ground.pass(Time::from_ns(near * 20));
+        bench.pass(Time::from_ns(near * 20));
     }
     bench.check_guards();
 }

@@ -55,7 +55,7 @@ fn take<G: Ground>(bench: &mut Bench<G>, step: &Step) {
             bench.release(index % bench.hands.len(), core % cores);
         }
         Step::Release { .. } => {}
-        Step::Pass(time) => bench.ground.pass(time),
+        Step::Pass(time) => bench.pass(time),
     }
 }
 
@@ -112,7 +112,7 @@ fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
                 let fine = matches!(outcome, Ok(()) | Err(DropCause::NO_DESCRIPTOR));
                 assert!(fine, "{interface}, {rx_entries} entries: {outcome:?}");
             }
-            bench.ground.pass(Time::from_ns(random.next_u64() % 2_000));
+            bench.pass(Time::from_ns(random.next_u64() % 2_000));
             // A core that stalls does not come to this.
             let core = (random.next_u32() % 3) as usize;
             if core < 2 {
