@@ -1,12 +1,14 @@
 //! Doorbells and descriptors that mean nothing: counted, skipped, never in the way of others.
 
-use nicforge_platform::Addr;
+use nicforge_platform::{Addr, Cpu};
 use nicforge_units::Time;
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64;
 
 use super::bench::Bench;
 use crate::mock::{READ, spec};
 use crate::transmit::TxDescriptor;
-use crate::{NicSpec, Segment};
+use crate::{NicSpec, Segment, TxOffload};
 
 #[test]
 fn impossible_doorbells_are_refused() {
@@ -126,4 +128,67 @@ fn absurd_lengths_do_not_fill_the_internal_buffer() {
             .collect::<Vec<Time>>()
     };
     assert_eq!(sent(true), sent(false));
+}
+
+/// A descriptor of likely and unlikely numbers.
+fn any_descriptor(bench: &Bench, random: &mut Pcg64) -> TxDescriptor {
+    let mut pick = |from: &[u64]| match random.next_u64() as usize % (from.len() + 1) {
+        all if all == from.len() => random.next_u64(),
+        one => from[one],
+    };
+    let (data, end) = (bench.data.0, bench.memory_end.0);
+    let mut segment = |len: &[u64]| Segment {
+        at: Addr(pick(&[data, data, data + 1, data + 77, end - 100, 0])),
+        len: pick(len) as u32,
+    };
+    TxDescriptor {
+        head: segment(&[14, 60, 60, 1_500, 1_500, 9_000, 0]),
+        rest: segment(&[0, 0, 0, 40, 1_460]),
+        report: random.next_u32().is_multiple_of(4),
+        offload: TxOffload {
+            l3_checksum: random.next_u32().is_multiple_of(2),
+            l4_checksum: random.next_u32().is_multiple_of(2),
+        },
+        ..TxDescriptor::default()
+    }
+}
+
+#[test]
+fn whatever_is_written_every_descriptor_is_served_once_and_nothing_panics() {
+    for seed in 0..50 {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut bench = Bench::with(&spec(), 3, 16, seed << 31);
+        let mut doorbells = 0;
+        for _ in 0..200 {
+            let ring = (random.next_u32() % 3) as usize;
+            let descriptor = any_descriptor(&bench, &mut random);
+            let at = bench.rings[ring].base + u64::from(random.next_u32() % 16) * 64;
+            bench.host.memory.store(at, descriptor.encode());
+            let tail = match random.next_u32() % 4 {
+                0 => random.next_u64(),
+                _ => bench.tails[ring] + u64::from(random.next_u32() % 20),
+            };
+            if bench.engine.doorbell(ring, tail) {
+                doorbells += tail - bench.tails[ring];
+                bench.tails[ring] = tail;
+            }
+            bench.run_until(bench.host.now + Time::from_ns(u64::from(random.next_u32() % 3_000)));
+        }
+        bench.run();
+        let counters = bench.engine.counters();
+        assert_eq!(bench.engine.served(), doorbells, "seed {seed}");
+        assert_eq!(
+            counters.frames + counters.bad_descriptors,
+            doorbells,
+            "seed {seed}"
+        );
+        assert_eq!(bench.wire.sent.len() as u64, counters.frames, "seed {seed}");
+        for ring in 0..3 {
+            assert!(
+                bench.reports(ring).is_sorted(),
+                "seed {seed}: reports go back"
+            );
+        }
+        assert!(doorbells > 200, "seed {seed}: hardly a doorbell was taken");
+    }
 }
