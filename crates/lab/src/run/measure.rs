@@ -12,6 +12,7 @@ use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
 
 use super::build::{Built, build};
 use super::sink::Captured;
+use super::source::SourceActor;
 use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
@@ -132,15 +133,19 @@ fn run_to(
     Ok(())
 }
 
-/// Runs until nothing is due any more; returns when the last thing happened.
+/// Runs until nothing is due any more but co-runners, who never end. Returns when the last
+/// frame arrived or left, to a microsecond.
 fn run_out(world: &mut World, progress: Progress<'_>) -> Result<Time, RunError> {
-    let step = Time::from_ms(1);
-    let mut next = step;
-    while world.run_until(next)? {
+    let step = Time::from_us(1);
+    let mut ended = step;
+    while world.next_time() != Time::NEVER {
+        let arrivals = world.sources.iter().map(SourceActor::next_step);
+        let arrivals = arrivals.filter(|&time| time != Time::NEVER);
+        ended = arrivals.fold(ended, Time::max);
+        world.run_until(world.next_time() + step)?;
         progress(0.0, world.arrived());
-        next = next.max(world.next_time()) + step;
     }
-    Ok(world.sink.last().max(Time::from_ps(1)))
+    Ok(ended.max(world.sink.last()))
 }
 
 /// Checks that nothing was lost, and writes the capture.

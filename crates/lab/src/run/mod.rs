@@ -22,7 +22,7 @@ use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
 use nicforge_platform::SpaceError;
 use nicforge_units::Time;
-use nicforge_wire::capture::{CaptureError, CaptureWriteError};
+use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
 use crate::machine::Machine;
@@ -67,13 +67,13 @@ pub enum RunError {
         /// What the system says.
         cause: std::io::Error,
     },
-    /// The capture cannot be read.
+    /// The capture cannot be replayed.
     #[error("{}: {cause}", path.display())]
     Capture {
         /// Which.
         path: PathBuf,
         /// What is wrong with it.
-        cause: CaptureError,
+        cause: TrafficError,
     },
     /// The capture cannot be written.
     #[error("{}: {cause}", path.display())]

@@ -123,10 +123,11 @@ fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSourc
         "recorded" => ReplayTiming::Recorded,
         _ => ReplayTiming::Scaled(rate),
     };
-    let reader = CaptureReader::open(&path).map_err(|cause| RunError::Capture {
+    let failed = |cause| RunError::Capture {
         path: path.clone(),
         cause,
-    })?;
-    let replay = Replay::load(reader, line, timing, settings.replay_loops)?;
+    };
+    let reader = CaptureReader::open(&path).map_err(|cause| failed(cause.into()))?;
+    let replay = Replay::load(reader, line, timing, settings.replay_loops).map_err(failed)?;
     Ok(TrafficSource::Replay(Box::new(replay)))
 }

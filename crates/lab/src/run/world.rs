@@ -80,13 +80,13 @@ impl World {
         self.first_core() + self.cores.len()
     }
 
-    /// Runs until nothing is due before `until`; `false` when nothing is due at all any more.
-    pub fn run_until(&mut self, until: Time) -> Result<bool, RunError> {
+    /// Runs until nothing is due before `until`.
+    pub fn run_until(&mut self, until: Time) -> Result<(), RunError> {
         let mut look = Time::ZERO;
         loop {
             let (actor, time) = self.schedule.earliest();
             if time >= until {
-                return Ok(time != Time::NEVER);
+                return Ok(());
             }
             if time >= look {
                 self.check_progress(time)?;
@@ -171,9 +171,11 @@ impl World {
         }
     }
 
-    /// When the next step of anybody is due.
+    /// When the next step of anybody but the co-runners is due.
     pub fn next_time(&self) -> Time {
-        self.schedule.earliest().1
+        let actors = 0..self.first_co_runner();
+        let times = actors.map(|actor| self.schedule.time_of(actor));
+        times.fold(Time::NEVER, Time::min)
     }
 
     /// Frames that came in so far.
