@@ -1,4 +1,5 @@
 //! Runs the command in a folder of its own.
+#![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::path::Path;
 use std::process::{Command, Output};

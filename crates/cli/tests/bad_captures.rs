@@ -1,0 +1,188 @@
+//! Broken captures: a clear error with code 2 that says how far it was read, or a run whose
+//! drops are counted by cause. Never a panic, and nothing written in vain.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{files, folder, nicforge, stderr};
+
+/// A pcap file header: little-endian, microseconds, 64 KiB, Ethernet.
+const PCAP_HEADER: [u8; 24] = [
+    0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0,
+];
+
+/// A record that says it holds `captured` of `original` bytes.
+fn record(captured: u32, original: u32, bytes: &[u8]) -> Vec<u8> {
+    let lengths = [captured.to_le_bytes(), original.to_le_bytes()].concat();
+    [&[0; 8][..], &lengths, bytes].concat()
+}
+
+/// What a run of a broken capture ends with.
+enum End {
+    /// Code 2 and this error.
+    Refused(String),
+    /// A report whose arrivals and drops add up; these drops.
+    Ran(serde_json::Map<String, serde_json::Value>),
+}
+
+/// Runs `nat-capture` on `capture`, and asserts what holds for every one.
+fn run(capture: &Path) -> End {
+    let folder = folder();
+    let before = files(folder.path());
+    let capture = capture.to_str().unwrap();
+    let arguments = [
+        "run",
+        "scenarios/nat-capture.toml",
+        "--quiet",
+        "--out",
+        "out",
+        "--pcap-out",
+        "nat.pcap",
+        "--pcap",
+        capture,
+        "--set",
+        "table_entries=10000",
+    ];
+    let output = nicforge(&folder, &arguments);
+    let error = stderr(&output);
+    match output.status.code() {
+        Some(0) => {
+            let json = std::fs::read_to_string(folder.path().join("out/report.json")).unwrap();
+            let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let drops = &report["points"][0]["metrics"]["drops"];
+            End::Ran(drops.as_object().unwrap().clone())
+        }
+        code => {
+            assert_eq!(code, Some(2), "{capture}: {error}");
+            assert!(error.starts_with("error: "), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert_eq!(files(folder.path()), before, "nothing is written");
+            End::Refused(error)
+        }
+    }
+}
+
+fn refused(capture: &Path) -> String {
+    match run(capture) {
+        End::Refused(error) => error,
+        End::Ran(drops) => panic!("{} ran: {drops:?}", capture.display()),
+    }
+}
+
+/// Writes `bytes` to a capture, and gives the error that a run ends with.
+fn refused_bytes(bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("broken.pcap");
+    std::fs::write(&file, bytes).unwrap();
+    let error = refused(&file);
+    assert!(error.contains("broken.pcap"), "names the file: {error}");
+    error
+}
+
+#[test]
+fn a_cut_capture_says_how_far_it_was_read() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/captures/sample.pcap");
+    let bytes = std::fs::read(sample).unwrap();
+    // Within the first record's frame, and within the last's.
+    let error = refused_bytes(&bytes[..24 + 16 + 7]);
+    assert!(error.contains("the file ends within a record"), "{error}");
+    assert!(
+        error.contains("read 0 records, stopped at byte 24"),
+        "{error}"
+    );
+    let error = refused_bytes(&bytes[..bytes.len() - 1]);
+    assert!(
+        error.contains("read 239 records, stopped at byte "),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_over_long_record_says_how_far_it_was_read() {
+    let good = record(60, 60, &[0; 60]);
+    let long = record(0x7fff_ffff, 0x7fff_ffff, &[0; 100]);
+    let error = refused_bytes(&[&PCAP_HEADER[..], &good, &long].concat());
+    assert!(error.contains("a record claims more than"), "{error}");
+    assert!(
+        error.contains("read 1 records, stopped at byte 100"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_no_capture_is_refused() {
+    let error = refused_bytes(b"");
+    assert!(error.contains("not a pcap or pcapng file"), "{error}");
+    let error = refused_bytes(&[0; 24]);
+    assert!(error.contains("not a pcap or pcapng file"), "{error}");
+    let mut wifi = PCAP_HEADER;
+    wifi[20] = 105;
+    let error = refused_bytes(&[&wifi[..], &record(60, 60, &[0; 60])].concat());
+    assert!(error.contains("link type 0x69 is not supported"), "{error}");
+}
+
+#[test]
+fn a_capture_without_packets_is_refused() {
+    let error = refused_bytes(&PCAP_HEADER);
+    assert!(error.contains("no frame"), "{error}");
+    let zero = record(0, 0, &[]);
+    let error = refused_bytes(&[&PCAP_HEADER[..], &zero].concat());
+    assert!(error.contains("no frame"), "{error}");
+}
+
+/// Captures of `folder` that are not the project's own, if they are there.
+fn foreign(folder: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap");
+    let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
+        println!("skipped: no ../shared/data/pcap/{folder} beside the repository");
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path().canonicalize().unwrap());
+    let mut paths: Vec<PathBuf> = paths.collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn every_malformed_capture_ends_well() {
+    for folder in ["bad", "chksum"] {
+        for capture in foreign(folder) {
+            let name = capture.file_name().unwrap().display().to_string();
+            match run(&capture) {
+                End::Refused(error) => println!("{name}: {}", error.trim()),
+                End::Ran(drops) => println!("{name}: ran, drops {drops:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_malformed_is_refused_or_dropped_under_its_cause() {
+    let cases = [
+        ("ndpi-fuzz-2021-10-13.pcap", Err("stopped at byte")),
+        ("libpcap-pcap-invalid-version-1.pcap", Err("version")),
+        ("libpcap-pcapng-invalid-vers-1.pcapng", Err("version")),
+        ("tcpdump-empty.pcap", Err("no frame")),
+        ("zeek-ip6-trunc.pcap", Ok("ipv6_extension_truncated")),
+        ("zeek-ipv4-truncated-broken-header.pcap", Ok("ip_truncated")),
+        ("tcpdump-ipv6-bad-version.pcap", Ok("ip_bad_version")),
+        ("ndpi-fuzz-2006-06-26-2594.pcap", Ok("udp_bad_length")),
+        (
+            "nfstream-ip_fragmented_garbage.pcap",
+            Ok("fragment_unknown"),
+        ),
+    ];
+    let captures = foreign("bad");
+    for (name, expected) in cases {
+        let Some(capture) = captures.iter().find(|path| path.ends_with(name)) else {
+            continue;
+        };
+        match (run(capture), expected) {
+            (End::Refused(error), Err(part)) => assert!(error.contains(part), "{name}: {error}"),
+            (End::Ran(drops), Ok(cause)) => assert!(drops.contains_key(cause), "{name}: {drops:?}"),
+            (End::Refused(error), Ok(_)) => panic!("{name}: {error}"),
+            (End::Ran(drops), Err(_)) => panic!("{name} ran: {drops:?}"),
+        }
+    }
+}
