@@ -1,0 +1,197 @@
+//! Whole runs of random settings: each ends, adds up, and ends the same way again.
+//! That frames and buffers are conserved is checked inside of a run, which fails if not.
+
+mod common {
+    pub mod machine;
+}
+
+use common::machine::{machine, small};
+use nicforge_lab::metrics::Metrics;
+use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::settings::Settings;
+use proptest::prelude::*;
+
+fn run(settings: &Settings, seed: u64) -> Metrics {
+    let point = run_point(machine(), settings, seed, &RunIo::default(), &mut |_, _| {});
+    point
+        .unwrap_or_else(|error| panic!("{error}\n{settings:#?}"))
+        .metrics
+}
+
+/// Interface, application, cores over NICs, ring sizes, burst.
+fn server() -> impl Strategy<Value = Settings> {
+    (
+        prop::sample::select(nicforge_interfaces::registry::names()),
+        prop::sample::select(nicforge_apps::names()),
+        (1..=4usize, 1..=2usize),
+        (3..=9u32, 3..=9u32),
+        1..=32usize,
+        0..=4usize,
+        0..=1usize,
+    )
+        .prop_map(
+            |(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores)| Settings {
+                interface: interface.to_owned(),
+                app: app.to_owned(),
+                cores: share * nics,
+                nics,
+                rx_entries: 1 << rx,
+                tx_entries: 1 << tx,
+                burst,
+                io_ways,
+                stream_cores,
+                ..small()
+            },
+        )
+}
+
+/// Arrivals, rate, sizes, flows, when cores begin to poll.
+fn traffic(settings: Settings) -> impl Strategy<Value = Settings> {
+    (
+        prop::sample::select(vec!["constant", "poisson", "bursts", "ping_pong"]),
+        1.0..260.0f64,
+        (
+            prop::sample::select(vec!["fixed", "imix", "bimodal"]),
+            60..=9216u32,
+        ),
+        prop::sample::select(vec!["uniform", "zipf", "single", "round_robin"]),
+        (1..=2000u64, any::<bool>(), 16..=4096u64),
+        (1..=200u32, 1..=300u32),
+        prop::sample::select(vec![0.0, 0.01]),
+    )
+        .prop_map(
+            move |(arrival, rate, (sizes, bytes), choice, flows, batch, polling)| Settings {
+                arrival: arrival.to_owned(),
+                offered_gbps: rate,
+                packet_sizes: sizes.to_owned(),
+                packet_bytes: bytes,
+                flow_choice: choice.to_owned(),
+                flows: flows.0,
+                preload_flows: flows.1,
+                table_entries: flows.2,
+                burst_packets: batch.0,
+                in_flight: batch.1,
+                polling_starts_ms: polling,
+                ..settings.clone()
+            },
+        )
+}
+
+/// What must hold for the metrics of any run.
+fn check(settings: &Settings, metrics: &Metrics) {
+    let seconds = settings.window_ms / 1e3;
+    let window_bits = metrics.offered_gbps * seconds * 1e9;
+    // What was inside when the window began may leave in it: all rings, NIC buffers, wires.
+    let entries = settings.cores * (settings.rx_entries + settings.tx_entries + settings.burst);
+    let inside_bits = (entries * 9216 * 8) as f64 + 16e6;
+    let sent_bits = metrics.throughput_gbps * seconds * 1e9;
+    assert!(sent_bits <= window_bits + inside_bits, "{metrics:?}");
+    let line = 100.0 * settings.nics as f64;
+    assert!(metrics.throughput_gbps <= line * 1.01 && metrics.offered_gbps <= line * 1.01);
+    let drops: u64 = metrics.drops.values().sum();
+    let arrived = metrics.offered_mpps * seconds * 1e6;
+    assert_eq!(drops > 0, metrics.drop_fraction > 0.0);
+    assert!(
+        (metrics.drop_fraction * arrived - drops as f64).abs() < 1e-3,
+        "{metrics:?}"
+    );
+    assert!(metrics.drops.values().all(|&count| count > 0));
+    let shares = [
+        metrics.rx_occupancy,
+        metrics.tx_occupancy,
+        metrics.ddio_hit_rate,
+        metrics.io_read_hit_rate,
+        metrics.io_write_hit_rate,
+        metrics.app_hit_rate,
+        metrics.idle_fraction,
+    ];
+    let in_range = |share: f64| (0.0..=1.0).contains(&share);
+    assert!(shares.into_iter().flatten().all(in_range), "{metrics:?}");
+    if let Some(latency) = &metrics.latency_us {
+        let rising = [latency.p50, latency.p99, latency.p999, latency.max];
+        assert!(rising.is_sorted() && latency.p50 > 0.0, "{latency:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 60, ..Default::default() })]
+
+    #[test]
+    fn any_run_adds_up_and_repeats(
+        settings in server().prop_flat_map(traffic),
+        seed in any::<u64>(),
+    ) {
+        settings.check(machine()).unwrap();
+        let metrics = run(&settings, seed);
+        check(&settings, &metrics);
+        prop_assert_eq!(run(&settings, seed), metrics);
+    }
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let settings = Settings {
+        arrival: "poisson".to_owned(),
+        ..small()
+    };
+    assert_ne!(run(&settings, 1), run(&settings, 2));
+}
+
+#[test]
+fn a_single_flow_of_minimum_frames_drops_under_a_cause() {
+    let settings = Settings {
+        packet_bytes: 60,
+        offered_gbps: 200.0,
+        flow_choice: "single".to_owned(),
+        rx_entries: 64,
+        ..small()
+    };
+    let metrics = run(&settings, 1);
+    check(&settings, &metrics);
+    assert!(
+        metrics.drop_fraction > 0.5,
+        "one core of {}: {metrics:?}",
+        settings.cores
+    );
+}
+
+#[test]
+fn an_idle_server_drops_nothing() {
+    let settings = Settings {
+        offered_gbps: 1.0,
+        ..small()
+    };
+    let metrics = run(&settings, 1);
+    check(&settings, &metrics);
+    assert_eq!(metrics.drop_fraction, 0.0);
+    assert!(metrics.drops.is_empty());
+    assert!(metrics.idle_fraction.unwrap() > 0.5);
+}
+
+#[test]
+fn the_no_drop_rate_drops_nothing() {
+    for (packet_bytes, cores) in [(1500, 2), (64, 1)] {
+        let settings = Settings {
+            measure: "no_drop_rate".to_owned(),
+            offered_gbps: 100.0,
+            nics: 1,
+            packet_bytes,
+            cores,
+            rx_entries: 128,
+            window_ms: 0.2,
+            ..small()
+        };
+        let metrics = run(&settings, 1);
+        assert_eq!(metrics.drop_fraction, 0.0);
+        let best = metrics.no_drop_gbps.unwrap();
+        assert!(best > 0.0 && best < 100.0, "{packet_bytes} B: {best}");
+        // A little more, and it drops: the search ends within 1 % of the offered rate.
+        let window = |rate: f64| Settings {
+            measure: "window".to_owned(),
+            offered_gbps: rate,
+            ..settings.clone()
+        };
+        assert_eq!(run(&window(metrics.offered_gbps), 1).drop_fraction, 0.0);
+        assert!(run(&window(metrics.offered_gbps + 2.0), 1).drop_fraction > 0.0);
+    }
+}
