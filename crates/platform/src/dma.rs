@@ -25,7 +25,8 @@ pub trait Dma {
 
     /// Writes an entry whose last 8 bytes (`to + 56`, for a 64-byte entry) announce it: one
     /// posted write, seen whole or not at all. `bytes` must lie in one cache line of control
-    /// memory and its length be a multiple of 8.
+    /// memory and its length be a multiple of 8; or be several adjacent entries of a whole line
+    /// each, which go by one posted write and of which each announces itself.
     fn publish(&mut self, to: Addr, bytes: &[u8]);
 
     /// Raises an interrupt after all earlier writes.

@@ -167,7 +167,10 @@ impl Dma for SimDma<'_> {
         let landed = self.time_write(to, bytes.len() as u64);
         let visible = self.port.last_visible.max(landed);
         self.port.last_visible = visible;
-        self.host.memory.publish(to, bytes, visible);
+        for (line, entry) in (0..).zip(bytes.chunks(CACHE_LINE_BYTES as usize)) {
+            let at = to + line * CACHE_LINE_BYTES;
+            self.host.memory.publish(at, entry, visible);
+        }
     }
 
     fn interrupt(&mut self, _vector: Vector) {
@@ -261,5 +264,22 @@ mod tests {
         assert_eq!(b.host.memory.word_at(word, visible - Time::from_ps(1)), 0);
         assert_eq!(b.host.memory.word_at(word, visible), 1);
         assert_eq!(b.host.memory.slice(b.data, 1500), [7; 1500]);
+    }
+
+    #[test]
+    fn adjacent_entries_go_by_one_write_and_are_announced_each() {
+        let mut b = bench();
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        let mut entries = [0u8; 192];
+        for entry in entries.chunks_mut(64) {
+            entry[56] = 1;
+        }
+        dma.publish(b.ring, &entries);
+        // One header for 192 bytes.
+        let visible = Time::from_ps((24 + 192) * 64) + Time::from_ns(300);
+        for word in (0..3).map(|entry| b.ring + entry * 64 + 56) {
+            assert_eq!(b.host.memory.word_at(word, visible - Time::from_ps(1)), 0);
+            assert_eq!(b.host.memory.word_at(word, visible), 1);
+        }
     }
 }
