@@ -4,9 +4,8 @@
 //! A set fits one cache line of the machine that simulates, and a look-up is two vector
 //! compares, because this is where most of a simulation's time goes.
 
-use bytemuck::cast;
 use nicforge_units::CACHE_LINE_BYTES;
-use wide::{CmpEq, i16x8};
+use wide::{CmpEq, i8x16, i16x16, u8x16};
 
 use super::CacheConfig;
 
@@ -52,6 +51,26 @@ pub struct Evicted {
     pub state: LineState,
 }
 
+/// What a device's read of a run of lines met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadRun {
+    /// One bit per line that is not here.
+    pub missing: u64,
+    /// Lines that a device had written and nobody had read.
+    pub fresh: u64,
+}
+
+/// What a device's write of a run of lines did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteRun {
+    /// Lines that were not here.
+    pub allocated: u64,
+    /// Dirty lines that made room.
+    pub written_back: u64,
+    /// Lines that made room and that nobody had read since a device wrote them.
+    pub fresh_lost: u64,
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Set {
@@ -75,34 +94,30 @@ impl Set {
     /// The way that holds `tag`, as a bit, or 0.
     #[inline(always)]
     fn find(&self, tag: i16) -> u16 {
-        let halves: [i16x8; 2] = cast(self.tags);
-        let wanted = i16x8::splat(tag);
-        let low = halves[0].simd_eq(wanted).to_bitmask() as u16 & 0xff;
-        let high = halves[1].simd_eq(wanted).to_bitmask() as u16 & 0xff;
-        (low | high << 8) & self.valid
+        let equal = i16x16::new(self.tags).simd_eq(i16x16::splat(tag));
+        // All ones stay all ones, and zero stays zero, when saturated to a byte.
+        i8x16::from_i16x16_saturate(equal).to_bitmask() as u16 & self.valid
     }
 
+    /// Makes `way` the youngest: all that were younger age by one, up to `OLDEST`.
     #[inline(always)]
     fn touch(&mut self, way: usize) {
-        let was = self.age[way];
-        for age in &mut self.age {
-            *age += u8::from(*age < was && *age < OLDEST);
-        }
+        let ages = u8x16::new(self.age);
+        let bound = u8x16::splat(self.age[way].min(OLDEST));
+        // All ones, which is -1, where the age is not below the bound.
+        let keeps = ages.max(bound).simd_eq(ages);
+        self.age = (ages + u8x16::splat(1) + keeps).to_array();
         self.age[way] = 0;
     }
 
-    /// The least recently used of the allowed ways; empty ways first.
+    /// The least recently used of the allowed ways; empty ways, which are older than all, first.
     #[inline(always)]
     fn victim(&self, allowed: u16) -> usize {
-        let empty = allowed & !self.valid;
-        if empty != 0 {
-            return empty.trailing_zeros() as usize;
-        }
         let mut best = 0;
         let mut oldest = 0;
         let mut rest = allowed;
         while rest != 0 {
-            let way = rest.trailing_zeros() as usize;
+            let way = rest.trailing_zeros() as usize & (WAYS_MAX - 1);
             rest &= rest - 1;
             if self.age[way] >= oldest {
                 oldest = self.age[way];
@@ -205,18 +220,45 @@ impl Cache {
         Some(state)
     }
 
-    /// Finds `line` as a device reads it: it keeps its recency and is no longer fresh.
-    #[inline(always)]
-    pub fn read_by_device(&mut self, line: u64) -> Option<LineState> {
-        let (set, tag) = self.place(line);
-        let set = &mut self.sets[set];
-        let bit = set.find(tag);
-        if bit == 0 {
-            return None;
+    /// A device reads `count` (at most 64) lines from `first` on: those that are here keep their
+    /// recency and are no longer fresh.
+    #[inline]
+    pub fn read_run(&mut self, first: u64, count: u64) -> ReadRun {
+        let mut run = ReadRun::default();
+        for offset in 0..count {
+            let (set, tag) = self.place(first + offset);
+            let set = &mut self.sets[set];
+            let bit = set.find(tag);
+            run.fresh += u64::from(set.fresh & bit != 0);
+            run.missing |= u64::from(bit == 0) << offset;
+            set.fresh &= !bit;
         }
-        let state = set.state(bit);
-        set.fresh &= !bit;
-        Some(state)
+        run
+    }
+
+    /// A device writes `count` lines from `first` on: each is updated where it is, or put into
+    /// one of the `allowed` ways.
+    #[inline]
+    pub fn write_run(&mut self, first: u64, count: u64, allowed: WayMask) -> WriteRun {
+        let mut run = WriteRun::default();
+        for line in first..first + count {
+            let (set, tag) = self.place(line);
+            let set = &mut self.sets[set];
+            let mut bit = set.find(tag);
+            if bit == 0 {
+                let way = set.victim(allowed.0);
+                bit = 1 << way;
+                run.written_back += u64::from(set.valid & set.dirty & bit != 0);
+                run.fresh_lost += u64::from(set.valid & set.fresh & bit != 0);
+                set.tags[way] = tag;
+                set.valid |= bit;
+                run.allocated += 1;
+            }
+            set.dirty |= bit;
+            set.fresh |= bit;
+            set.touch(bit.trailing_zeros() as usize & (WAYS_MAX - 1));
+        }
+        run
     }
 
     /// Whether `line` is here; changes nothing.
@@ -361,6 +403,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_says_what_it_met() {
+        let mut cache = cache(8, 4);
+        let io = WayMask::highest(1, 4);
+        let run = cache.write_run(4, 8, io);
+        assert_eq!((run.allocated, run.written_back), (8, 0));
+        assert_eq!(cache.write_run(4, 8, io).allocated, 0);
+        let run = cache.write_run(12, 4, io);
+        assert_eq!((run.written_back, run.fresh_lost), (4, 4));
+        let run = cache.read_run(4, 12);
+        assert_eq!((run.missing, run.fresh), (0b1111, 8));
+    }
+
+    #[test]
     fn removal_frees_the_way_first() {
         let mut cache = cache(1, 2);
         let all = WayMask::lowest(2);
@@ -379,13 +434,9 @@ mod tests {
             fresh: true,
         };
         cache.fill(1, WayMask::lowest(2), written);
-        assert_eq!(cache.read_by_device(1), Some(written));
-        assert_eq!(
-            cache.read_by_device(1),
-            Some(LineState {
-                dirty: true,
-                fresh: false
-            })
-        );
+        let fresh = |cache: &mut Cache| cache.read_run(1, 1).fresh;
+        assert_eq!(fresh(&mut cache), 1);
+        assert_eq!(fresh(&mut cache), 0);
+        assert!(cache.hit(1).is_some_and(|state| state.dirty));
     }
 }

@@ -65,17 +65,17 @@ impl Dram {
         }
     }
 
-    /// Reads one line at `now`; returns how long that takes.
+    /// Reads `lines` lines at `now`; returns how long the last of them takes.
     #[inline]
-    pub fn read(&mut self, now: Time) -> Time {
-        let backlog = self.take(now);
+    pub fn read(&mut self, now: Time, lines: u64) -> Time {
+        let backlog = self.take(now, lines);
         self.idle_latency + self.wait + backlog
     }
 
-    /// Writes one line at `now`; returns how long until the controller has taken it.
+    /// Writes `lines` lines at `now`; returns how long until the controller has taken them.
     #[inline]
-    pub fn write(&mut self, now: Time) -> Time {
-        self.take(now)
+    pub fn write(&mut self, now: Time, lines: u64) -> Time {
+        self.take(now, lines)
     }
 
     /// Lines read and written so far.
@@ -83,10 +83,10 @@ impl Dram {
         self.lines
     }
 
-    /// Takes room for one line; returns how long the slots before it were full.
+    /// Takes room for `lines` lines; returns how long the slots before the last were full.
     #[inline]
-    fn take(&mut self, now: Time) -> Time {
-        self.lines += 1;
+    fn take(&mut self, now: Time, lines: u64) -> Time {
+        self.lines += lines;
         let wanted = now.as_ps() >> SLOT_SHIFT;
         if wanted > self.latest {
             self.roll_to(wanted);
@@ -95,6 +95,7 @@ impl Dram {
         if number >= self.full_from && number < self.full_to {
             number = self.full_to;
         }
+        let mut left = lines as u32;
         // At most SLOTS steps: beyond the calendar, memory is hopelessly behind, and the last
         // slot takes everything (its wait then bounds the agents' rate).
         for _ in 0..SLOTS {
@@ -102,14 +103,15 @@ impl Dram {
             if slot.number != number {
                 *slot = Slot { number, lines: 0 };
             }
-            slot.lines += 1;
-            if slot.lines <= self.lines_per_slot {
-                if slot.lines == self.lines_per_slot && number > self.latest {
-                    self.extend_full(number);
-                }
+            let taken = left.min(self.lines_per_slot - slot.lines);
+            slot.lines += taken;
+            left -= taken;
+            if slot.lines == self.lines_per_slot && number > self.latest {
+                self.extend_full(number);
+            }
+            if left == 0 {
                 break;
             }
-            slot.lines -= 1;
             number += 1;
         }
         Time::from_ps(number.saturating_sub(wanted) << SLOT_SHIFT)
@@ -164,7 +166,7 @@ mod tests {
         let mut end = Time::ZERO;
         for i in 0..lines {
             let now = Time::from_ps((i as f64 * gap_ps) as u64);
-            latency = dram.read(now);
+            latency = dram.read(now, 1);
             end = end.max(now + latency);
         }
         (latency, lines as f64 * 64.0 / end.as_ns())
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_idle_memory_answers_in_its_idle_latency() {
-        assert_eq!(dram(5.0).read(Time::from_us(3)), Time::from_ns(85));
+        assert_eq!(dram(5.0).read(Time::from_us(3), 1), Time::from_ns(85));
     }
 
     #[test]
@@ -196,8 +198,8 @@ mod tests {
         let mut dram = dram(0.0);
         // Somebody far ahead fills its slot; a request of now is not delayed by it.
         for _ in 0..1000 {
-            dram.read(Time::from_us(10));
+            dram.read(Time::from_us(10), 1);
         }
-        assert_eq!(dram.read(Time::from_us(5)), Time::from_ns(85));
+        assert_eq!(dram.read(Time::from_us(5), 1), Time::from_ns(85));
     }
 }

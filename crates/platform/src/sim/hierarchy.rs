@@ -142,7 +142,7 @@ impl Hierarchy {
                     dirty |= state.dirty;
                     self.counters.fresh_read += u64::from(state.fresh);
                 }
-                None => latency += self.dram.read(now),
+                None => latency += self.dram.read(now, 1),
             }
         }
         self.counters.core_look_up(app, found);
@@ -205,7 +205,7 @@ impl Hierarchy {
                 self.counters.fresh_lost += u64::from(evicted.state.fresh);
                 if evicted.state.dirty {
                     self.counters.llc_write_backs += 1;
-                    self.dram.write(now)
+                    self.dram.write(now, 1)
                 } else {
                     Time::ZERO
                 }
@@ -215,54 +215,65 @@ impl Hierarchy {
     }
 
     /// A device writes `count` lines from `first` on; returns how long memory makes it wait.
+    #[inline]
     pub fn device_write(&mut self, first: u64, count: u64, now: Time) -> Time {
         self.touched.mark(first, count);
         self.counters.device_write_lines += count;
-        let mut wait = Time::ZERO;
+        let holders = &self.directory[first as usize..(first + count) as usize];
+        if holders.iter().any(|&holder| holder != NONE) {
+            self.invalidate_l2_copies(first, count);
+        }
+        if self.io_ways.0 == 0 {
+            return self.write_around(first, count, now);
+        }
+        let run = self.llc.write_run(first, count, self.io_ways);
+        self.counters.device_write_hits += count - run.allocated;
+        self.counters.fresh_lost += run.fresh_lost;
+        self.counters.llc_write_backs += run.written_back;
+        self.dram.write(now, run.written_back)
+    }
+
+    fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
         for line in first..first + count {
             if self.directory[line as usize] != NONE {
                 self.take_from_other_l2s(usize::MAX - 1, line);
                 self.directory[line as usize] = NONE;
             }
-            wait = wait.max(self.device_write_line(line, now));
         }
-        wait
     }
 
-    #[inline(always)]
-    fn device_write_line(&mut self, line: u64, now: Time) -> Time {
-        if self.io_ways.0 == 0 {
+    /// A device's write when it may not allocate: to memory, and out of the LLC.
+    fn write_around(&mut self, first: u64, count: u64, now: Time) -> Time {
+        for line in first..first + count {
             self.llc.remove(line);
-            self.counters.fresh_lost += 1;
-            return self.dram.write(now);
         }
-        if self.llc.hit_write(line, true).is_some() {
-            self.counters.device_write_hits += 1;
-            return Time::ZERO;
-        }
-        let state = LineState {
-            dirty: true,
-            fresh: true,
-        };
-        self.fill_llc(line, self.io_ways, state, now)
+        self.counters.fresh_lost += count;
+        self.dram.write(now, count)
     }
 
     /// A device reads `count` lines from `first` on; returns the longest latency of them.
+    #[inline]
     pub fn device_read(&mut self, first: u64, count: u64, now: Time) -> Time {
+        /// Lines that one run's bits hold.
+        const RUN: u64 = 64;
         self.touched.mark(first, count);
         self.counters.device_read_lines += count;
-        let mut latency = self.llc_hit;
-        for line in first..first + count {
-            if let Some(state) = self.llc.read_by_device(line) {
-                self.counters.fresh_read += u64::from(state.fresh);
-                self.counters.device_read_hits += 1;
-            } else if self.directory[line as usize] != NONE {
-                self.counters.device_read_hits += 1;
-            } else {
-                latency = latency.max(self.llc_hit + self.dram.read(now));
+        let mut from_memory = 0;
+        for start in (first..first + count).step_by(RUN as usize) {
+            let run = self.llc.read_run(start, RUN.min(first + count - start));
+            self.counters.fresh_read += run.fresh;
+            let mut missing = run.missing;
+            while missing != 0 {
+                let line = start + u64::from(missing.trailing_zeros());
+                missing &= missing - 1;
+                from_memory += u64::from(self.directory[line as usize] == NONE);
             }
         }
-        latency
+        self.counters.device_read_hits += count - from_memory;
+        match from_memory {
+            0 => self.llc_hit,
+            lines => self.llc_hit + self.dram.read(now, lines),
+        }
     }
 
     /// Lines of address space.

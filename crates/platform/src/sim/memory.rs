@@ -4,6 +4,8 @@
 //! announcements need a time. They live in control memory; beside each of its words stand the
 //! time from which it counts and the value before.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use nicforge_units::Time;
 
 use crate::{Addr, AddressSpace, Owner};
@@ -15,11 +17,25 @@ struct Pending {
     before: u64,
 }
 
+/// Values of a counter that were published and may not be visible yet, oldest first.
+#[derive(Default)]
+struct Counter {
+    /// What it was before the oldest of `published`.
+    before: u64,
+    published: VecDeque<(Time, u64)>,
+}
+
+/// Publishes of one counter that may be on their way at a time. A link delivers in order, so
+/// older ones are long visible to everybody.
+const COUNTER_HISTORY: usize = 64;
+
 /// Host memory with time on its published words.
 pub struct SimMemory {
     bytes: Vec<u8>,
     pending: Vec<Pending>,
     owners: Vec<Owner>,
+    /// Words that are published again and again: counters, by address.
+    counters: BTreeMap<u64, Counter>,
     wakes: Vec<(Owner, Time)>,
 }
 
@@ -45,6 +61,7 @@ impl SimMemory {
             bytes,
             pending: vec![Pending::default(); words],
             owners,
+            counters: BTreeMap::new(),
             wakes: Vec::new(),
         }
     }
@@ -76,17 +93,49 @@ impl SimMemory {
     #[inline]
     pub fn word_at(&self, at: Addr, now: Time) -> u64 {
         match self.pending.get(at.0 as usize / 8) {
-            Some(pending) if pending.visible_at > now => pending.before,
+            Some(pending) if pending.visible_at > now => self.earlier(at, pending, now),
             _ => self.word(at),
         }
     }
 
+    /// What stood at `at` before the latest publish counted.
+    fn earlier(&self, at: Addr, latest: &Pending, now: Time) -> u64 {
+        let Some(counter) = self.counters.get(&at.0) else {
+            return latest.before;
+        };
+        let visible = counter
+            .published
+            .iter()
+            .rev()
+            .find(|(time, _)| *time <= now);
+        visible.map_or(counter.before, |&(_, value)| value)
+    }
+
+    /// Remembers what a counter was until its new value counts.
+    fn remember(&mut self, at: Addr, value: u64, visible_at: Time) {
+        let before = self.word(at);
+        let counter = self.counters.entry(at.0).or_insert_with(|| Counter {
+            before,
+            published: VecDeque::new(),
+        });
+        if counter.published.len() == COUNTER_HISTORY
+            && let Some((_, value)) = counter.published.pop_front()
+        {
+            counter.before = value;
+        }
+        counter.published.push_back((visible_at, value));
+    }
+
     /// Writes `entry` so that its last word counts from `visible_at` on, and wakes the core
-    /// that watches the line.
+    /// that watches the line. An entry of one word is a counter, which may be published again
+    /// before it is visible; a longer one belongs to a ring, whose reader was there before.
     #[inline]
     pub fn publish(&mut self, at: Addr, entry: &[u8], visible_at: Time) {
         let word = at + (entry.len() as u64 - 8);
         let before = self.word(word);
+        if let Ok(value) = <[u8; 8]>::try_from(entry) {
+            self.remember(word, u64::from_ne_bytes(value), visible_at);
+        }
         if let Some(pending) = self.pending.get_mut(word.0 as usize / 8) {
             *pending = Pending { visible_at, before };
         }
@@ -124,5 +173,17 @@ mod tests {
         let wakes: Vec<_> = memory.take_wakes().collect();
         assert_eq!(wakes, [(Owner(3), Time::from_ns(500))]);
         assert_eq!(memory.take_wakes().count(), 0);
+    }
+
+    #[test]
+    fn a_counter_published_twice_shows_each_value_in_its_time() {
+        let mut space = AddressSpace::default();
+        let word = space.control(8, Owner::NOBODY).unwrap();
+        let mut memory = SimMemory::new(&space);
+        for (value, at) in [(1u64, 500), (2, 800), (3, 900)] {
+            memory.publish(word, &value.to_ne_bytes(), Time::from_ns(at));
+        }
+        let seen = [400, 500, 799, 800, 899, 900].map(|at| memory.word_at(word, Time::from_ns(at)));
+        assert_eq!(seen, [0, 1, 1, 2, 2, 3]);
     }
 }

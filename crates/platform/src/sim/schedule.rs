@@ -5,48 +5,72 @@
 
 use nicforge_units::Time;
 
+/// Bits of a key for the actor's number; the others hold the time, 5 hours of it.
+const ACTOR_BITS: u32 = 10;
+/// A key of an actor that waits.
+const WAITS: u64 = u64::MAX;
+
 /// The next step of every actor.
 pub struct Schedule {
+    /// Time and number of each actor in one word, so that ties go to the lowest number.
     /// `winners[1]` is the root; leaves begin at `leaves`.
-    winners: Vec<(Time, u32)>,
+    winners: Vec<u64>,
     leaves: usize,
 }
 
 impl Schedule {
     /// `actors` actors that all wait.
     pub fn new(actors: usize) -> Schedule {
+        assert!(
+            actors < 1 << ACTOR_BITS,
+            "at most {} actors",
+            1 << ACTOR_BITS
+        );
         let leaves = actors.next_power_of_two().max(2);
-        let mut winners = vec![(Time::NEVER, u32::MAX); 2 * leaves];
-        for (number, leaf) in winners[leaves..].iter_mut().enumerate() {
-            leaf.1 = number as u32;
+        Schedule {
+            winners: vec![WAITS; 2 * leaves],
+            leaves,
         }
-        for node in (1..leaves).rev() {
-            winners[node] = winners[2 * node].min(winners[2 * node + 1]);
-        }
-        Schedule { winners, leaves }
     }
 
     /// Sets the time of `actor`'s next step.
     #[inline]
     pub fn set(&mut self, actor: usize, time: Time) {
+        let mut key = match time {
+            Time::NEVER => WAITS,
+            time => time.as_ps() << ACTOR_BITS | actor as u64,
+        };
         let mut node = self.leaves + actor;
-        self.winners[node].0 = time;
+        self.winners[node] = key;
         while node > 1 {
+            key = key.min(self.winners[node ^ 1]);
             node /= 2;
-            self.winners[node] = self.winners[2 * node].min(self.winners[2 * node + 1]);
+            if self.winners[node] == key {
+                break;
+            }
+            self.winners[node] = key;
         }
     }
 
     /// When `actor` is due.
     pub fn time_of(&self, actor: usize) -> Time {
-        self.winners[self.leaves + actor].0
+        Schedule::time(self.winners[self.leaves + actor])
     }
 
     /// The earliest actor and its time; `Time::NEVER` when all wait.
     #[inline]
     pub fn earliest(&self) -> (usize, Time) {
-        let (time, actor) = self.winners[1];
-        (actor as usize, time)
+        let key = self.winners[1];
+        let actor = key & ((1 << ACTOR_BITS) - 1);
+        (actor as usize, Schedule::time(key))
+    }
+
+    #[inline]
+    fn time(key: u64) -> Time {
+        match key {
+            WAITS => Time::NEVER,
+            key => Time::from_ps(key >> ACTOR_BITS),
+        }
     }
 }
 
