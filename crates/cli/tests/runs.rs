@@ -5,7 +5,9 @@ mod common;
 use common::{files, folder, nicforge, stderr, stdout};
 
 /// Settings that make a run short.
-const SHORT: [&str; 8] = [
+const SHORT: [&str; 10] = [
+    "--set",
+    "polling_starts_ms=0",
     "--set",
     "window_ms=0.05",
     "--set",
