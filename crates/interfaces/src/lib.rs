@@ -8,6 +8,7 @@
 pub mod plan;
 pub mod priv_ring;
 pub mod registry;
+pub mod rx_bisect;
 #[cfg(test)]
 mod suite;
 

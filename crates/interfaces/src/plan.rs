@@ -4,6 +4,8 @@ use nicforge_nic::{COMPLETION_BYTES, DriverCosts, Pool};
 use nicforge_platform::{CONTROL_BYTES, Owner, SpaceError};
 use nicforge_units::Bytes;
 
+use crate::rx_bisect;
+
 /// More completions than this do not fit into control memory.
 const RING_ENTRIES_MAX: usize = (CONTROL_BYTES / COMPLETION_BYTES) as usize;
 
@@ -25,6 +27,8 @@ pub struct Plan {
     pub descriptor_read: Bytes,
     /// What the driver's instructions cost.
     pub costs: DriverCosts,
+    /// What rxBisect has besides.
+    pub bisect: rx_bisect::Options,
 }
 
 /// Why an interface cannot be built.
@@ -41,6 +45,9 @@ pub enum InterfaceError {
     /// There is no such interface.
     #[error("no interface named {0:?}; `nicforge list interfaces` names them")]
     Unknown(String),
+    /// Rings that cannot belong together.
+    #[error(transparent)]
+    Topology(#[from] rx_bisect::TopologyError),
     /// No room for the rings.
     #[error(transparent)]
     Space(#[from] SpaceError),

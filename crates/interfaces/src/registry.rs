@@ -7,17 +7,17 @@ use nicforge_units::Time;
 use crate::{InterfaceError, Plan};
 
 macro_rules! interfaces {
-    ($($name:literal, $variant:ident, $module:ident, $about:literal;)*) => {
+    ($($name:literal, $variant:ident, $($module:ident)::+, $about:literal;)*) => {
         /// The NIC half of any interface.
         #[derive(Debug)]
         pub enum AnyNic {
-            $(#[doc = $about] $variant(crate::$module::NicHalf),)*
+            $(#[doc = $about] $variant(crate::$($module)::+::NicHalf),)*
         }
 
         /// The driver half of any interface.
         #[derive(Debug)]
         pub enum AnyDriver {
-            $(#[doc = $about] $variant(crate::$module::Driver),)*
+            $(#[doc = $about] $variant(crate::$($module)::+::Driver),)*
         }
 
         /// Name and one line about each interface.
@@ -31,7 +31,7 @@ macro_rules! interfaces {
         ) -> Result<(AnyNic, Vec<AnyDriver>), InterfaceError> {
             match name {
                 $($name => {
-                    let (nic, drivers) = crate::$module::build(plan, space)?;
+                    let (nic, drivers) = crate::$($module)::+::build(plan, space)?;
                     let drivers = drivers.into_iter().map(AnyDriver::$variant).collect();
                     Ok((AnyNic::$variant(nic), drivers))
                 })*
@@ -98,6 +98,7 @@ macro_rules! interfaces {
 
 interfaces! {
     "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
+    "rx_bisect", RxBisect, rx_bisect, "small allocation rings that large reception rings share";
 }
 
 /// All names, in the order of the registry.

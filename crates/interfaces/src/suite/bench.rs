@@ -11,6 +11,7 @@ use nicforge_units::{Bytes, Cycles, Time};
 
 use super::Ground;
 use super::frames::{frame, number_of, stamp};
+use crate::rx_bisect::{self, AxChoice, Consumption};
 use crate::{AnyDriver, AnyNic, Plan, registry};
 
 const GUARD_BYTES: usize = 16 << 10;
@@ -54,6 +55,18 @@ impl Setup {
             pool,
             descriptor_read: Bytes(512),
             costs: DriverCosts::default(),
+            bisect: self.bisect(),
+        }
+    }
+
+    /// Both kinds of rings as large as private ones.
+    fn bisect(&self) -> rx_bisect::Options {
+        rx_bisect::Options {
+            ax_entries: self.rx_entries,
+            bx_entries: self.rx_entries,
+            choice: AxChoice::Random,
+            consumption: Consumption::Batched(Time::from_us(1)),
+            seed: 1,
         }
     }
 }

@@ -66,7 +66,7 @@ fn impossible(rung: u64) -> [u64; 9] {
     let far = [1 << 32, 1 << 63].map(|distance| rung.wrapping_add(distance));
     [
         back,
-        rung - 8,
+        rung.wrapping_sub(8),
         rung / 2,
         rung + 9,
         far[0],
@@ -88,7 +88,8 @@ fn doorbells_that_go_back_or_too_far<G: Ground>(interface: &'static str) {
             let mut last = std::collections::BTreeMap::new();
             last.extend(bench.rung.iter().copied());
             for (&index, &rung) in &last {
-                for value in impossible(rung) {
+                // A doorbell may say again what it said.
+                for value in impossible(rung).into_iter().filter(|&value| value != rung) {
                     let taken = bench.write_register(index, value);
                     assert!(
                         !taken,

@@ -7,6 +7,7 @@ use nicforge_apps::{
     AnyApp, AppConfig, CoRunner, Egress, Payload, PortMap, SharedTables, generate_routes,
     read_routes,
 };
+use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
@@ -169,7 +170,8 @@ fn parts(
 ) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
     let config = app_config(machine, settings, seed)?;
-    let per_core = settings.rx_entries + settings.tx_entries + 2 * POOL_CACHE + 2 * settings.burst;
+    let per_core =
+        receive_buffers(settings) + settings.tx_entries + 2 * POOL_CACHE + 2 * settings.burst;
     let pool = Pool::new(&mut space, settings.cores * per_core);
     let costs = DriverCosts {
         rx_packet: hardware.core.rx_packet,
@@ -178,7 +180,7 @@ fn parts(
     };
     let queues = settings.cores / settings.nics;
     let tx_rings = tx_rings(&mut space, settings)?;
-    let (halves, drivers) = interface(settings, hardware, pool, costs, &mut space)?;
+    let (halves, drivers) = interface(settings, hardware, seed, pool, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let mut cores = Vec::new();
     for (number, driver) in drivers.into_iter().enumerate() {
@@ -218,10 +220,20 @@ fn parts(
     })
 }
 
+/// Buffers that receive rings may hold for each core. With rxBisect full Bx rings of cores that
+/// stall must leave buffers for the others (rxBisect paper, section 4.3).
+fn receive_buffers(settings: &Settings) -> usize {
+    match settings.interface.as_str() {
+        "rx_bisect" => settings.ax_entries + settings.bx_entries,
+        _ => settings.rx_entries,
+    }
+}
+
 /// The interface's halves: one for each NIC, and a driver for each queue of all NICs.
 fn interface(
     settings: &Settings,
     hardware: &Hardware,
+    seed: u64,
     pool: Pool,
     costs: DriverCosts,
     space: &mut AddressSpace,
@@ -240,12 +252,29 @@ fn interface(
             descriptor_read: hardware.nic.descriptor_read,
             first_position: 0,
             costs,
+            bisect: bisect(settings, seed),
         };
         let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
         halves.push(half);
         drivers.extend(of_queues);
     }
     Ok((halves, drivers))
+}
+
+/// What rxBisect is told; other interfaces do not ask.
+fn bisect(settings: &Settings, seed: u64) -> Options {
+    Options {
+        ax_entries: settings.ax_entries,
+        bx_entries: settings.bx_entries,
+        choice: AxChoice::named(&settings.ax_choice).unwrap_or_default(),
+        consumption: match settings.consumption.as_str() {
+            "batched" => {
+                Consumption::Batched(Time::from_seconds(settings.consumption_timeout_us / 1e6))
+            }
+            _ => Consumption::Parallel,
+        },
+        seed,
+    }
 }
 
 fn core_of(hardware: &Hardware, number: usize) -> SimCore {

@@ -9,7 +9,7 @@ macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty = $default:expr, $unit:literal, $allowed:expr
-        $(, when $when:expr)? $(, default $says:literal)? $(, source $source:literal)?;
+        $(, when $when:expr)* $(, default $says:literal)? $(, source $source:literal)?;
     )*) => {
         /// The settings of one point, after defaults, variant, sweep and `--set` are applied.
         #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ macro_rules! settings {
                 unit: $unit,
                 doc: concat!($($doc),+),
                 allowed: $allowed,
-                used_when: &[$($when)?],
+                used_when: &[$($when),*],
                 default_says: concat!($($says)?),
                 source: concat!($($source)?),
                 get: |settings| settings.$name.to_value(),
@@ -40,6 +40,8 @@ macro_rules! settings {
     };
 }
 
+const BISECT: Condition = ("interface", &["rx_bisect"]);
+const BATCHED: Condition = ("consumption", &["batched"]);
 const BURSTS: Condition = ("arrival", &["bursts"]);
 const PING_PONG: Condition = ("arrival", &["ping_pong"]);
 const REPLAY: Condition = ("arrival", &["replay"]);
@@ -59,6 +61,21 @@ settings! {
     /// Receive ring entries per queue.
     rx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
         source "rxBisect paper, section 6: default ring size";
+    /// Allocation ring entries per queue.
+    ax_entries: usize = 128, "entries", PowerOfTwo(2, 65536), when BISECT,
+        source "rxBisect paper, section 4.2: small, such as 128";
+    /// Reception ring entries per queue.
+    bx_entries: usize = 1024, "entries", PowerOfTwo(2, 65536), when BISECT,
+        source "rxBisect paper, section 4.5: enough for bursts at 100 Gbit/s";
+    /// Which allocation ring lends a buffer when a core's own has none.
+    ax_choice: String = "random".into(), "", Choice(&["random", "round_robin", "fullest"]),
+        when BISECT, source "rxBisect paper, section 4.1";
+    /// When a notice of a lent buffer is written: at once, or with the next packet for its
+    /// ring and at the latest after `consumption_timeout_us`.
+    consumption: String = "parallel".into(), "", Choice(&["parallel", "batched"]), when BISECT,
+        source "rxBisect paper, section 4.4";
+    /// How long a notice waits for a packet.
+    consumption_timeout_us: f64 = 10.0, "µs", Number(0.001, 100_000.0), when BISECT, when BATCHED;
     /// Transmit ring entries per queue.
     tx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
         source "nicmem paper, set-up: default ring size";

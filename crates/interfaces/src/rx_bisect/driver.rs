@@ -1,0 +1,192 @@
+//! The driver's half (paper, listing 1).
+
+use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, mbuf_room};
+use nicforge_platform::{Addr, Cpu, Part, Register};
+
+use super::layout::RETURNED;
+use crate::priv_ring::layout::{Ring, RxDescriptor};
+
+/// An allocation ring that this core keeps filled.
+#[derive(Clone, Debug)]
+pub struct Ax {
+    number: u16,
+    ring: Ring,
+    doorbell: Register,
+    /// Descriptors written so far, and what the NIC was told.
+    tail: u64,
+    rung: u64,
+    /// Descriptors of which the NIC said that they are used up.
+    consumed: u64,
+}
+
+impl Ax {
+    /// Ring `number`, empty.
+    pub fn new(number: u16, ring: Ring, doorbell: Register) -> Ax {
+        Ax {
+            number,
+            ring,
+            doorbell,
+            tail: ring.first,
+            rung: ring.first,
+            consumed: ring.first,
+        }
+    }
+
+    /// Entries without a buffer.
+    #[inline]
+    fn free(&self) -> u64 {
+        self.ring.entries - (self.tail - self.consumed)
+    }
+
+    fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
+        let descriptor = RxDescriptor {
+            mbuf,
+            room: mbuf_room(),
+            reserved: 0,
+        };
+        cpu.store(self.ring.descriptor(self.ring.index(self.tail)), descriptor);
+        self.tail += 1;
+    }
+}
+
+/// One core's receive queue: a Bx ring, and the Ax rings that are linked to it.
+#[derive(Debug)]
+pub struct Driver {
+    ax: Vec<Ax>,
+    completions: CompletionReader,
+    doorbell: Register,
+    /// Bx entries consumed so far, and what the NIC was told.
+    position: u64,
+    rung: u64,
+    /// Whether this core's buffers and those of others mix.
+    shares: bool,
+    /// Buffers put into Ax rings, and handed out of Bx entries.
+    posted: u64,
+    handed_out: u64,
+    taken: u64,
+    costs: DriverCosts,
+}
+
+impl Driver {
+    /// The driver of a Bx ring, that keeps `ax` filled; `doorbell` with the position that it
+    /// counts from.
+    pub fn new(
+        ax: Vec<Ax>,
+        completions: CompletionReader,
+        (doorbell, first): (Register, u64),
+        shares: bool,
+        costs: DriverCosts,
+    ) -> Driver {
+        Driver {
+            ax,
+            completions,
+            doorbell,
+            position: first,
+            rung: first,
+            shares,
+            posted: 0,
+            handed_out: 0,
+            taken: 0,
+            costs,
+        }
+    }
+
+    /// Fills what has no buffer, as far as the pool goes.
+    fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        for ax in &mut self.ax {
+            while ax.free() > 0
+                && let Some(mbuf) = pool.take(cpu)
+            {
+                ax.post(cpu, mbuf);
+                self.posted += 1;
+            }
+        }
+    }
+
+    /// Puts a buffer in the place of the one that ring `number` lost, if that is ours. Returns
+    /// `false` when the entry has to wait for a buffer.
+    ///
+    /// Where buffers mix, it never waits: the buffer that the pool lacks may be behind this very
+    /// entry. The place stays free until there is one.
+    #[inline]
+    fn replace<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, number: u16) -> bool {
+        let own = self.ax.iter_mut().find(|ax| ax.number == number);
+        // A notice of what was never given comes from a NIC whose registers somebody else wrote.
+        let Some(ax) = own.filter(|ax| ax.consumed < ax.tail) else {
+            return true;
+        };
+        let fresh = pool.take(cpu);
+        if fresh.is_none() && !self.shares {
+            return false;
+        }
+        ax.consumed += 1;
+        if let Some(mbuf) = fresh {
+            ax.post(cpu, mbuf);
+            self.posted += 1;
+        }
+        true
+    }
+
+    fn ring_doorbells<C: Cpu>(&mut self, cpu: &mut C) {
+        for ax in self.ax.iter_mut().filter(|ax| ax.rung != ax.tail) {
+            ax.rung = ax.tail;
+            cpu.mmio_write(ax.doorbell, ax.tail);
+        }
+        if self.rung != self.position {
+            self.rung = self.position;
+            cpu.mmio_write(self.doorbell, self.position);
+        }
+    }
+}
+
+impl DriverHalf for Driver {
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.fill(cpu, pool);
+        self.ring_doorbells(cpu);
+    }
+
+    fn rx_burst<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        packets: &mut Vec<Packet>,
+        max: usize,
+    ) {
+        let part = cpu.enter(Part::Driver);
+        self.fill(cpu, pool);
+        let before = self.position;
+        let until = packets.len() + max;
+        while packets.len() < until {
+            let Some(entry) = self.completions.peek(cpu) else {
+                break;
+            };
+            if !self.replace(cpu, pool, entry.ring) {
+                break;
+            }
+            self.completions.advance();
+            self.position += 1;
+            cpu.work(self.costs.rx_packet);
+            if entry.len > 0 {
+                self.taken += 1;
+                self.handed_out += 1;
+                packets.push(entry.packet(cpu, entry.mbuf));
+            } else if entry.flags.contains(RETURNED) {
+                self.handed_out += 1;
+                pool.give(cpu, entry.mbuf);
+            }
+        }
+        if self.position != before {
+            cpu.work(self.costs.burst);
+        }
+        self.ring_doorbells(cpu);
+        cpu.enter(part);
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    fn buffers_held(&self) -> i64 {
+        self.posted as i64 - self.handed_out as i64
+    }
+}

@@ -1,0 +1,128 @@
+//! rxBisect: rings that allocate buffers and rings that receive packets, apart from each other
+//! (rxBisect paper, section 4).
+//!
+//! ```text
+//!   driver ── empty buffers ──► Ax ring ── read in batches ──► NIC      own Ax first, then any
+//!   driver ── Ax tail, Bx head (doorbells) ──────────────────► NIC      that is associated
+//!   driver ◄─ Bx ring ◄── packet, and which Ax entry held its buffer ── NIC
+//!   other driver ◄─ its Bx ring ◄── consumption notice, if the Ax ring is its ── NIC
+//! ```
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | layout.rs | what lies in memory, registers |
+//! | topology.rs | which rings there are and how they belong together; what is refused |
+//! | policy.rs | which other Ax ring lends a buffer |
+//! | sizing.rs | the paper's advice on sizes, as warnings |
+//! | nic.rs, driver.rs | the two halves |
+
+mod driver;
+mod layout;
+mod nic;
+mod policy;
+mod sizing;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+use nicforge_nic::completion_ring;
+use nicforge_platform::{AddressSpace, Register};
+use nicforge_units::Time;
+
+pub use driver::Driver;
+pub use nic::{BX_FULL, NicHalf};
+pub use policy::AxChoice;
+pub use sizing::{Sizing, sizing_warnings};
+pub use topology::{AxRing, BxRing, MemoryDomain, Topology, TopologyError};
+
+use crate::priv_ring::fetch::Fetcher;
+use crate::priv_ring::layout::Ring;
+use crate::{InterfaceError, Plan};
+
+/// When the NIC writes a Bx entry that tells of a consumed buffer and of no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consumption {
+    /// At once, in parallel to the packet's own entry.
+    Parallel,
+    /// With the next packet's entry for the same Bx ring, or this long after it was due (paper,
+    /// section 4.4: adjacent entries go by one transaction).
+    Batched(Time),
+}
+
+/// What rxBisect has besides what all interfaces have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Entries of each allocation ring.
+    pub ax_entries: usize,
+    /// Entries of each reception ring.
+    pub bx_entries: usize,
+    /// Which Ax ring lends a buffer when a core's own has none.
+    pub choice: AxChoice,
+    /// When consumption notices are written.
+    pub consumption: Consumption,
+    /// Decides what the random choice draws.
+    pub seed: u64,
+}
+
+/// Builds both halves for all queues of one NIC: an Ax and a Bx ring for each core, every Bx
+/// ring associated with all Ax rings.
+pub fn build(
+    plan: &Plan,
+    space: &mut AddressSpace,
+) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    let Options {
+        ax_entries,
+        bx_entries,
+        ..
+    } = plan.bisect;
+    let topology = Topology::per_core(plan.owners.len(), ax_entries, bx_entries);
+    build_with(plan, &topology, space)
+}
+
+/// Builds both halves with rings as `topology` says; its sizes count, not those of the plan.
+/// There is a driver for each Bx ring, which keeps all Ax rings filled that are linked to it.
+pub fn build_with(
+    plan: &Plan,
+    topology: &Topology,
+    space: &mut AddressSpace,
+) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    let linked = topology.check(plan.owners.len())?;
+    let first = plan.first_position;
+    let register = |index: usize| Register {
+        device: plan.device,
+        index: index as u32,
+    };
+    let mut fetchers = Vec::new();
+    let mut filled_by: Vec<Vec<driver::Ax>> = vec![Vec::new(); topology.bx.len()];
+    for (number, ax) in topology.ax.iter().enumerate() {
+        Plan::check_ring("ax_entries", ax.entries)?;
+        let ring = Ring::new(space, ax.entries as u64, first);
+        fetchers.push((Fetcher::new(ring, plan.descriptor_read), linked[number]));
+        filled_by[linked[number]].push(driver::Ax::new(number as u16, ring, register(number)));
+    }
+    let mut receivers = Vec::new();
+    let mut drivers = Vec::new();
+    for (number, (bx, filled)) in topology.bx.iter().zip(filled_by).enumerate() {
+        Plan::check_ring("bx_entries", bx.entries)?;
+        let (writer, reader) = completion_ring(space, bx.entries, first, plan.owners[number])?;
+        let borrows = bx.associated.iter().any(|&ax| linked[ax] != number);
+        let lends = topology.lends(number, &linked);
+        let doorbell = register(topology.ax.len() + number);
+        drivers.push(Driver::new(
+            filled,
+            reader,
+            (doorbell, first),
+            borrows || lends,
+            plan.costs,
+        ));
+        receivers.push(nic::Bx::new(writer, bx, number, first, &linked));
+    }
+    let half = NicHalf::new(
+        fetchers,
+        receivers,
+        plan.pool,
+        &plan.bisect,
+        plan.descriptor_read,
+    );
+    Ok((half, drivers))
+}

@@ -1,0 +1,246 @@
+//! The NIC's half.
+
+use nicforge_nic::{
+    Arriving, Completion, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, data_of,
+    mbuf_room,
+};
+use nicforge_platform::Dma;
+use nicforge_units::{Bytes, Time};
+
+use super::layout::{AxEntry, notice, packet, returned};
+use super::policy::Chooser;
+use super::{BxRing, Consumption, Options};
+use crate::priv_ring::fetch::Fetcher;
+
+/// The Bx ring has no entry for the packet.
+pub const BX_FULL: DropCause = DropCause("bx_full");
+
+/// An allocation ring, and the Bx ring that is told what was consumed from it.
+#[derive(Debug)]
+struct Ax {
+    buffers: Fetcher,
+    linked: usize,
+}
+
+/// A reception ring.
+#[derive(Debug)]
+pub struct Bx {
+    completions: CompletionWriter,
+    entries: u64,
+    /// Entries that are written or promised, counted as positions; and those that software has
+    /// consumed, as its doorbell tells.
+    promised: u64,
+    consumed: u64,
+    /// The associated Ax rings that are linked to this ring, and those that are not.
+    own: Vec<u16>,
+    others: Vec<u16>,
+    /// Notices that wait for a packet, and until when. Their entries are promised.
+    held_back: Vec<Completion>,
+    due: Time,
+}
+
+impl Bx {
+    /// Ring `number`, described by `ring`, whose positions count from `first`.
+    pub fn new(
+        completions: CompletionWriter,
+        ring: &BxRing,
+        number: usize,
+        first: u64,
+        linked: &[usize],
+    ) -> Bx {
+        let associated = ring.associated.iter().map(|&ax| ax as u16);
+        let (own, others) = associated.partition(|&ax| linked[usize::from(ax)] == number);
+        Bx {
+            completions,
+            entries: ring.entries as u64,
+            promised: first,
+            consumed: first,
+            own,
+            others,
+            held_back: Vec::new(),
+            due: Time::NEVER,
+        }
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.promised - self.consumed == self.entries
+    }
+
+    /// Writes `entry`, and what was held back in front of it.
+    fn write<D: Dma>(&mut self, dma: &mut D, entry: Completion) {
+        self.promised += 1;
+        if self.held_back.is_empty() {
+            self.completions.publish(dma, &entry);
+            return;
+        }
+        self.held_back.push(entry);
+        self.write_held_back(dma);
+    }
+
+    fn write_held_back<D: Dma>(&mut self, dma: &mut D) {
+        self.completions.publish_all(dma, &self.held_back);
+        self.held_back.clear();
+        self.due = Time::NEVER;
+    }
+
+    /// Writes `entry` when a packet comes, or at `due`.
+    fn hold_back(&mut self, entry: Completion, due: Time) {
+        self.promised += 1;
+        self.held_back.push(entry);
+        self.due = self.due.min(due);
+    }
+}
+
+/// All rings of one NIC.
+#[derive(Debug)]
+pub struct NicHalf {
+    ax: Vec<Ax>,
+    bx: Vec<Bx>,
+    /// For each Bx ring.
+    choosers: Vec<Chooser>,
+    pool: Pool,
+    consumption: Consumption,
+    /// Notices held back for one Bx ring, at most.
+    held_back_max: usize,
+    /// No Bx ring has to be written earlier.
+    due: Time,
+}
+
+impl NicHalf {
+    /// Ax rings each with the Bx ring it is linked to, and Bx rings. Buffers must be `pool`'s. As
+    /// much is held back for a Bx ring as is read of descriptors at a time: `batch` bytes.
+    pub fn new(
+        ax: Vec<(Fetcher, usize)>,
+        bx: Vec<Bx>,
+        pool: Pool,
+        options: &Options,
+        batch: Bytes,
+    ) -> NicHalf {
+        let ring = |(buffers, linked)| Ax { buffers, linked };
+        let chooser = |number| Chooser::new(options.choice, options.seed.wrapping_add(number));
+        NicHalf {
+            ax: ax.into_iter().map(ring).collect(),
+            choosers: (0..bx.len() as u64).map(chooser).collect(),
+            bx,
+            pool,
+            consumption: options.consumption,
+            held_back_max: ((batch.0 / nicforge_nic::COMPLETION_BYTES) as usize).max(1),
+            due: Time::NEVER,
+        }
+    }
+
+    /// The Ax ring whose buffer a packet for Bx ring `target` goes into: an own one first. One
+    /// that is linked to a full Bx ring does not count, as its consumption could not be told.
+    #[inline]
+    fn choose(&mut self, target: usize) -> Result<u16, DropCause> {
+        let full = self.bx[target].is_full();
+        let available = |ax: &u16| self.ax[usize::from(*ax)].buffers.available();
+        let own = self.bx[target].own.iter();
+        let chosen = match own.copied().find(|ax| available(ax) > 0) {
+            Some(own) => Some(own),
+            None => self.borrow(target),
+        };
+        match chosen {
+            None => Err(DropCause::NO_DESCRIPTOR),
+            Some(_) if full => Err(BX_FULL),
+            Some(ax) => Ok(ax),
+        }
+    }
+
+    fn borrow(&mut self, target: usize) -> Option<u16> {
+        let available = |ax: u16| {
+            let ax = &self.ax[usize::from(ax)];
+            match self.bx[ax.linked].is_full() {
+                true => 0,
+                false => ax.buffers.available(),
+            }
+        };
+        self.choosers[target].choose(&self.bx[target].others, available)
+    }
+
+    /// Tells the Bx ring that `used` is linked to.
+    fn tell<D: Dma>(&mut self, dma: &mut D, linked: usize, used: AxEntry) {
+        let bx = &mut self.bx[linked];
+        match self.consumption {
+            Consumption::Parallel => bx.write(dma, notice(used)),
+            Consumption::Batched(time) => {
+                bx.hold_back(notice(used), dma.now() + time);
+                if bx.held_back.len() >= self.held_back_max {
+                    bx.write_held_back(dma);
+                }
+                self.due = self.due.min(bx.due);
+            }
+        }
+    }
+}
+
+impl ReceiveHalf for NicHalf {
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        let target = usize::from(frame.queue);
+        let chosen = self.choose(target)?;
+        let ax = &mut self.ax[usize::from(chosen)];
+        let Some((here, descriptor)) = ax.buffers.peek(dma) else {
+            return Err(DropCause::NO_DESCRIPTOR);
+        };
+        let good = self.pool.number_of(descriptor.mbuf).is_some();
+        // A buffer has no more room than it has, whatever its descriptor says.
+        if good && frame.bytes.len() > descriptor.room.min(mbuf_room()) as usize {
+            return Err(DropCause::OVERSIZED);
+        }
+        dma.wait_until(here);
+        let linked = ax.linked;
+        let used = AxEntry {
+            ring: chosen,
+            entry: ax.buffers.pop(),
+        };
+        if !good {
+            self.bx[linked].write(dma, returned(used, descriptor.mbuf));
+            return Err(DropCause::BAD_DESCRIPTOR);
+        }
+        dma.write(data_of(descriptor.mbuf), frame.bytes);
+        self.bx[target].write(dma, packet(frame, used, descriptor.mbuf));
+        if linked != target {
+            self.tell(dma, linked, used);
+        }
+        Ok(())
+    }
+
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        let index = index as usize;
+        if let Some(ax) = self.ax.get_mut(index) {
+            return ax.buffers.doorbell(dma, value);
+        }
+        match self.bx.get_mut(index - self.ax.len()) {
+            Some(bx) => {
+                let written = bx.promised - bx.held_back.len() as u64;
+                let possible = (bx.consumed..=written).contains(&value);
+                if possible {
+                    bx.consumed = value;
+                }
+                possible
+            }
+            None => false,
+        }
+    }
+
+    fn waiting(&self, queue: u16) -> Waiting {
+        let bx = &self.bx[usize::from(queue)];
+        Waiting {
+            entries: bx.promised - bx.consumed,
+            of: bx.entries,
+        }
+    }
+
+    fn due(&self) -> Time {
+        self.due
+    }
+
+    fn advance<D: Dma>(&mut self, dma: &mut D) {
+        let now = dma.now();
+        for bx in self.bx.iter_mut().filter(|bx| bx.due <= now) {
+            bx.write_held_back(dma);
+        }
+        self.due = self.bx.iter().map(|bx| bx.due).fold(Time::NEVER, Time::min);
+    }
+}

@@ -1,0 +1,86 @@
+//! Which Ax ring lends a buffer when the core's own has none (paper, section 4.1: "according to
+//! some policy").
+
+/// The policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AxChoice {
+    /// Any that has buffers, all equally likely.
+    #[default]
+    Random,
+    /// The next one that has buffers, in turn.
+    RoundRobin,
+    /// The one that has most; of several the first.
+    Fullest,
+}
+
+impl AxChoice {
+    /// The policy called `name`: `random`, `round_robin` or `fullest`.
+    pub fn named(name: &str) -> Option<AxChoice> {
+        match name {
+            "random" => Some(AxChoice::Random),
+            "round_robin" => Some(AxChoice::RoundRobin),
+            "fullest" => Some(AxChoice::Fullest),
+            _ => None,
+        }
+    }
+}
+
+/// What a policy remembers, for one Bx ring.
+#[derive(Clone, Debug)]
+pub struct Chooser {
+    choice: AxChoice,
+    /// State of the random choice.
+    random: u64,
+    /// Where the next turn begins.
+    turn: usize,
+}
+
+impl Chooser {
+    /// A chooser whose random choice depends on `seed` alone.
+    pub fn new(choice: AxChoice, seed: u64) -> Chooser {
+        Chooser {
+            choice,
+            random: seed,
+            turn: 0,
+        }
+    }
+
+    /// One of `rings` for which `available` tells more than 0 buffers.
+    pub fn choose(&mut self, rings: &[u16], available: impl Fn(u16) -> u64) -> Option<u16> {
+        let mut filled = rings.iter().copied().filter(|&ring| available(ring) > 0);
+        match self.choice {
+            AxChoice::Random => {
+                let count = filled.clone().count() as u64;
+                (count > 0)
+                    .then(|| self.below(count))
+                    .and_then(|index| filled.nth(index as usize))
+            }
+            AxChoice::RoundRobin => {
+                let (before, from) = rings.split_at(self.turn);
+                let mut in_turn = (self.turn..).zip(from).chain((0..).zip(before));
+                let (index, &ring) = in_turn.find(|&(_, &ring)| available(ring) > 0)?;
+                self.turn = (index + 1) % rings.len();
+                Some(ring)
+            }
+            AxChoice::Fullest => {
+                let first = filled.next()?;
+                let fuller = |best, ring| match available(ring) > available(best) {
+                    true => ring,
+                    false => best,
+                };
+                Some(filled.fold(first, fuller))
+            }
+        }
+    }
+
+    /// A number below `bound`, all equally likely. Splitmix64 (Steele et al., OOPSLA 2014) stands
+    /// for the shift register that a NIC has.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        (u128::from(bits) * u128::from(bound) >> 64) as u64
+    }
+}

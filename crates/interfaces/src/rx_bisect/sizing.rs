@@ -1,0 +1,70 @@
+//! The paper's advice on sizes (section 4.5), as warnings: nothing here is refused.
+
+use nicforge_units::Bytes;
+
+/// What the advice depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizing {
+    /// NICs in use.
+    pub nics: usize,
+    /// Ax rings of each NIC.
+    pub ax_rings: usize,
+    /// Entries of each Ax ring.
+    pub ax_entries: usize,
+    /// Entries of each Bx ring.
+    pub bx_entries: usize,
+    /// Bytes of a frame.
+    pub frame: Bytes,
+    /// Bytes of the last-level cache that DMA writes may allocate into; 0 when they may not.
+    pub io_capacity: Bytes,
+}
+
+/// What the paper advises against, each with what would be right.
+pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
+    let Sizing {
+        nics,
+        ax_rings,
+        ax_entries,
+        bx_entries,
+        frame,
+        io_capacity,
+    } = *sizing;
+    let mut warnings = Vec::new();
+    // Condition 1 counts the rings of all NICs, condition 2 those of one.
+    let working_set = (nics * ax_rings * ax_entries) as u64 * frame.0;
+    if io_capacity.0 > 0 && working_set > io_capacity.0 {
+        let fits = io_capacity.0 / ((nics * ax_rings) as u64 * frame.0).max(1);
+        let right = match largest_power(fits) {
+            Some(entries) => format!("at most {entries} entries fit"),
+            None => "not even one entry each fits: use fewer Ax rings".to_string(),
+        };
+        warnings.push(format!(
+            "{} Ax rings of {ax_entries} buffers of {} B are {working_set} B, more than the {} B of \
+             cache that the NICs may write into: packets will reach DRAM before software; {right} \
+             (rxBisect, section 4.5, condition 1)",
+            nics * ax_rings,
+            frame.0,
+            io_capacity.0
+        ));
+    }
+    if ax_rings * ax_entries < bx_entries {
+        let needed = bx_entries.div_ceil(ax_rings.max(1)).next_power_of_two();
+        warnings.push(format!(
+            "{ax_rings} Ax rings of {ax_entries} hold fewer buffers than one Bx ring of {bx_entries} has \
+             entries: a burst that the Bx ring could absorb may find no buffer; use Ax rings of at \
+             least {needed} (rxBisect, section 4.5, condition 2)"
+        ));
+    }
+    if bx_entries < ax_entries {
+        warnings.push(format!(
+            "Bx rings of {bx_entries} are smaller than Ax rings of {ax_entries}: a burst ends at the Bx ring \
+             while buffers lie idle; use Bx rings of at least {ax_entries} (rxBisect, section 4.5)"
+        ));
+    }
+    warnings
+}
+
+/// The largest power of two up to `most`.
+fn largest_power(most: u64) -> Option<u64> {
+    most.checked_ilog2().map(|bits| 1 << bits)
+}

@@ -1,0 +1,197 @@
+//! Which Ax and Bx rings one NIC has, and how they belong together (paper, section 4.1).
+
+/// A set of memory that a NIC may be shown: buffers of one domain are unknown in another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryDomain(pub u16);
+
+/// An allocation ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxRing {
+    /// Entries, a power of two.
+    pub entries: usize,
+    /// Where its buffers lie.
+    pub domain: MemoryDomain,
+}
+
+/// A reception ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BxRing {
+    /// Entries, a power of two.
+    pub entries: usize,
+    /// Which buffers its driver knows.
+    pub domain: MemoryDomain,
+    /// The Ax rings whose buffers may hold its packets, by number.
+    pub associated: Vec<usize>,
+}
+
+/// All rings of one NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Allocation rings.
+    pub ax: Vec<AxRing>,
+    /// Reception rings: one per queue.
+    pub bx: Vec<BxRing>,
+    /// Pairs of an Ax ring and the Bx ring that is told what was consumed from it. Each Ax ring
+    /// has one.
+    pub links: Vec<(usize, usize)>,
+}
+
+/// Why rings cannot belong together as wanted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TopologyError {
+    /// A queue without a Bx ring, or the other way round.
+    #[error("{bx} Bx rings for {queues} queues: each queue has one")]
+    Queues {
+        /// Bx rings there are.
+        bx: usize,
+        /// Queues there are.
+        queues: usize,
+    },
+    /// No buffer could ever hold a packet.
+    #[error("Bx ring {bx} is associated with no Ax ring: name at least one, such as its core's")]
+    EmptyAssociation {
+        /// The Bx ring.
+        bx: usize,
+    },
+    /// A ring is named that there is not.
+    #[error("there is no {kind} ring {number}: there are {rings}, counted from 0")]
+    Unknown {
+        /// `Ax` or `Bx`.
+        kind: &'static str,
+        /// What was named.
+        number: usize,
+        /// How many there are.
+        rings: usize,
+    },
+    /// An association names a ring twice.
+    #[error("Bx ring {bx} is associated with Ax ring {ax} twice: name it once")]
+    AssociatedTwice {
+        /// The Bx ring.
+        bx: usize,
+        /// The Ax ring.
+        ax: usize,
+    },
+    /// A ring has two links.
+    #[error(
+        "Ax ring {ax} is linked to Bx rings {first} and {second}: notices go to one, remove a link"
+    )]
+    LinkedTwice {
+        /// The Ax ring.
+        ax: usize,
+        /// The link that came first.
+        first: usize,
+        /// The one too many.
+        second: usize,
+    },
+    /// Nobody would learn what was consumed.
+    #[error("Ax ring {ax} is linked to no Bx ring: nobody would fill it again; link it to one")]
+    NotLinked {
+        /// The Ax ring.
+        ax: usize,
+    },
+    /// Packets would lie in memory that their reader does not know.
+    #[error(
+        "Ax ring {ax} is of memory domain {}, Bx ring {bx} of {}: rings that are {how} share one",
+        ax_domain.0, bx_domain.0
+    )]
+    Domains {
+        /// The Ax ring.
+        ax: usize,
+        /// Its domain.
+        ax_domain: MemoryDomain,
+        /// The Bx ring.
+        bx: usize,
+        /// Its domain.
+        bx_domain: MemoryDomain,
+        /// `associated` or `linked`.
+        how: &'static str,
+    },
+}
+
+impl Topology {
+    /// An Ax and a Bx ring for each of `queues` cores, linked to each other; every Bx ring
+    /// associated with all Ax rings, as one application has it (paper, section 4.5).
+    pub fn per_core(queues: usize, ax_entries: usize, bx_entries: usize) -> Topology {
+        let domain = MemoryDomain::default();
+        let ax = AxRing {
+            entries: ax_entries,
+            domain,
+        };
+        let bx = BxRing {
+            entries: bx_entries,
+            domain,
+            associated: (0..queues).collect(),
+        };
+        Topology {
+            ax: vec![ax; queues],
+            bx: vec![bx; queues],
+            links: (0..queues).map(|queue| (queue, queue)).collect(),
+        }
+    }
+
+    /// Checks that all rings belong together, for `queues` queues; returns the Bx ring that each
+    /// Ax ring is linked to.
+    pub(super) fn check(&self, queues: usize) -> Result<Vec<usize>, TopologyError> {
+        let rings = self.bx.len();
+        if rings != queues {
+            return Err(TopologyError::Queues { bx: rings, queues });
+        }
+        for (number, bx) in self.bx.iter().enumerate() {
+            self.check_association(number, bx)?;
+        }
+        let mut linked = vec![None; self.ax.len()];
+        for &(ax, bx) in &self.links {
+            self.check_pair(ax, bx, "linked")?;
+            if let Some(first) = linked[ax].replace(bx) {
+                let second = bx;
+                return Err(TopologyError::LinkedTwice { ax, first, second });
+            }
+        }
+        let link_of = |(ax, bx): (usize, Option<usize>)| bx.ok_or(TopologyError::NotLinked { ax });
+        linked.into_iter().enumerate().map(link_of).collect()
+    }
+
+    fn check_association(&self, number: usize, bx: &BxRing) -> Result<(), TopologyError> {
+        if bx.associated.is_empty() {
+            return Err(TopologyError::EmptyAssociation { bx: number });
+        }
+        for (index, &ax) in bx.associated.iter().enumerate() {
+            self.check_pair(ax, number, "associated")?;
+            if bx.associated[..index].contains(&ax) {
+                return Err(TopologyError::AssociatedTwice { bx: number, ax });
+            }
+        }
+        Ok(())
+    }
+
+    /// Both rings exist and are of one memory domain.
+    fn check_pair(&self, ax: usize, bx: usize, how: &'static str) -> Result<(), TopologyError> {
+        let unknown = |kind, number, rings| TopologyError::Unknown {
+            kind,
+            number,
+            rings,
+        };
+        let ax_ring = self.ax.get(ax);
+        let ax_domain = ax_ring.ok_or(unknown("Ax", ax, self.ax.len()))?.domain;
+        let bx_ring = self.bx.get(bx);
+        let bx_domain = bx_ring.ok_or(unknown("Bx", bx, self.bx.len()))?.domain;
+        if ax_domain == bx_domain {
+            return Ok(());
+        }
+        Err(TopologyError::Domains {
+            ax,
+            ax_domain,
+            bx,
+            bx_domain,
+            how,
+        })
+    }
+
+    /// Whether buffers of an Ax ring that is linked to Bx ring `number` may hold packets for
+    /// another Bx ring.
+    pub(super) fn lends(&self, number: usize, linked: &[usize]) -> bool {
+        let others = (0..self.bx.len()).filter(|&other| other != number);
+        let mut associated = others.flat_map(|other| &self.bx[other].associated);
+        associated.any(|&ax| linked[ax] == number)
+    }
+}
