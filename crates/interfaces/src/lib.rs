@@ -9,6 +9,7 @@ pub mod plan;
 pub mod priv_ring;
 pub mod registry;
 pub mod rx_bisect;
+pub mod sh_ring;
 #[cfg(test)]
 mod suite;
 

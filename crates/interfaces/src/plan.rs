@@ -16,8 +16,10 @@ pub struct Plan {
     pub device: u8,
     /// The core behind each queue.
     pub owners: Vec<Owner>,
-    /// Receive ring entries per queue.
+    /// Entries of each receive ring.
     pub rx_entries: usize,
+    /// Cores that share a ring, where the interface shares rings; the last ring may have fewer.
+    pub sharing: usize,
     /// Ring positions count from here: 0, or a multiple of twice every ring's size (tests bring
     /// rings to their 2^32nd position with it).
     pub first_position: u64,
@@ -42,6 +44,9 @@ pub enum InterfaceError {
         /// What was asked for.
         entries: usize,
     },
+    /// A shared ring needs somebody who uses it.
+    #[error("sharing of 0: at least 1 core uses each ring")]
+    NoSharing,
     /// There is no such interface.
     #[error("no interface named {0:?}; `nicforge list interfaces` names them")]
     Unknown(String),

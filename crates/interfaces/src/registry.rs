@@ -99,6 +99,10 @@ macro_rules! interfaces {
 interfaces! {
     "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
     "rx_bisect", RxBisect, rx_bisect, "small allocation rings that large reception rings share";
+    "sh_ring", ShRing, sh_ring::array, "a receive ring shared by cores, used in array order";
+    "sh_ring_list", ShRingList, sh_ring::list, "a shared receive ring used in list order";
+    "sh_ring_batched_list", ShRingBatchedList, sh_ring::batched_list,
+        "a shared receive ring in list order, whose descriptors take several packets of a core";
 }
 
 /// All names, in the order of the registry.

@@ -22,8 +22,10 @@ const GUARD: u8 = 0xa5;
 pub struct Setup {
     /// Queues, each with a core.
     pub queues: usize,
-    /// Receive ring entries per queue.
+    /// Entries of each receive ring.
     pub rx_entries: usize,
+    /// Queues that share a ring, where the interface shares rings.
+    pub sharing: usize,
     /// Buffers beyond those that fill the rings.
     pub spare: usize,
     /// Buffers that each core's level of the pool keeps.
@@ -37,6 +39,7 @@ impl Default for Setup {
         Setup {
             queues: 2,
             rx_entries: 64,
+            sharing: 8,
             spare: 128,
             cache: 16,
             first_position: 0,
@@ -51,6 +54,7 @@ impl Setup {
             device: 0,
             owners: (0..self.queues).map(|queue| Owner(queue as u16)).collect(),
             rx_entries: self.rx_entries,
+            sharing: self.sharing,
             first_position: self.first_position,
             pool,
             descriptor_read: Bytes(512),

@@ -34,15 +34,16 @@ fn flows_keep_their_order_and_their_bytes<G: Ground>(interface: &'static str) {
     bench.audit();
 }
 
-/// Fills and empties all rings, `rounds` times.
+/// Fills and empties the ring of each queue, `rounds` times.
 fn fill_and_empty<G: Ground>(bench: &mut Bench<G>, entries: u32, rounds: u32) {
     for _ in 0..rounds {
         for queue in 0..bench.drivers.len() as u32 {
             for _ in 0..entries {
                 bench.send(queue, 60).unwrap();
             }
+            // Queues may share a ring, so that each is filled by itself.
+            bench.drain();
         }
-        bench.drain();
     }
 }
 

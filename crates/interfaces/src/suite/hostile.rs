@@ -99,7 +99,10 @@ fn doorbells_that_go_back_or_too_far<G: Ground>(interface: &'static str) {
             }
             for flow in 0..2 {
                 for _ in 0..=round % 8 {
-                    bench.send(flow, 60).unwrap();
+                    // Queues that share a ring may fill it.
+                    let outcome = bench.send(flow, 60);
+                    let fine = matches!(outcome, Ok(()) | Err(DropCause::NO_DESCRIPTOR));
+                    assert!(fine, "{interface}: {outcome:?}");
                 }
             }
             bench.drain();

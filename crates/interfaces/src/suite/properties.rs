@@ -83,6 +83,7 @@ fn any_steps_in_any_order<G: Ground>(interface: &'static str) {
                 spare: spare + queues * (cache + cache / 2 + 2),
                 cache,
                 first_position: (1 << 32) - 64 * 2,
+                ..Setup::default()
             };
             let mut bench: Bench<G> = Bench::new(interface, &setup);
             for step in &steps {

@@ -248,6 +248,7 @@ fn interface(
                 .map(|queue| Owner((device * queues + queue) as u16))
                 .collect(),
             rx_entries: settings.rx_entries,
+            sharing: settings.sharing,
             pool,
             descriptor_read: hardware.nic.descriptor_read,
             first_position: 0,

@@ -40,6 +40,10 @@ macro_rules! settings {
     };
 }
 
+const SHARED_RINGS: Condition = (
+    "interface",
+    &["sh_ring", "sh_ring_list", "sh_ring_batched_list"],
+);
 const BISECT: Condition = ("interface", &["rx_bisect"]);
 const BATCHED: Condition = ("consumption", &["batched"]);
 const BURSTS: Condition = ("arrival", &["bursts"]);
@@ -58,9 +62,12 @@ settings! {
     cores: usize = 16, "cores", Whole(1, 256), default "the machine's";
     /// NICs in use.
     nics: usize = 2, "NICs", Whole(1, 16), default "the machine's";
-    /// Receive ring entries per queue.
+    /// Entries of each receive ring: one per queue, or per `sharing` queues.
     rx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
         source "rxBisect paper, section 6: default ring size";
+    /// Cores that share a receive ring.
+    sharing: usize = 8, "cores", Whole(1, 256), when SHARED_RINGS,
+        source "shRing paper, section 5.1";
     /// Allocation ring entries per queue.
     ax_entries: usize = 128, "entries", PowerOfTwo(2, 65536), when BISECT,
         source "rxBisect paper, section 4.2: small, such as 128";

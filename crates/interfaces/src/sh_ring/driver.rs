@@ -1,0 +1,133 @@
+//! The driver's half: one core's part in a shared ring.
+
+use std::ops::Range;
+
+use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache};
+use nicforge_platform::{Addr, Cpu, Part, Register};
+
+use super::layout::{Order, Ring, SLOTS_MAX};
+use super::repost::Repost;
+
+/// One of the cores that share a ring. What they share lies in memory (layout.rs).
+#[derive(Debug)]
+pub struct Driver {
+    ring: Ring,
+    completions: CompletionReader,
+    doorbell: Register,
+    repost: Repost,
+    /// Descriptors that this driver has yet to give their first buffers.
+    bare: Range<u64>,
+    /// Empty buffers for the descriptor whose packets are being taken out.
+    refill: [Addr; SLOTS_MAX],
+    /// Buffers put into bare descriptors. From then on each one taken out goes against one put
+    /// in, so that the sum over all drivers is what the ring holds.
+    held: u64,
+    taken: u64,
+    costs: DriverCosts,
+}
+
+impl Driver {
+    /// The driver of core `rank` of the `cores` that share `ring`.
+    pub fn new(
+        ring: Ring,
+        completions: CompletionReader,
+        doorbell: Register,
+        (rank, cores): (u64, u64),
+        costs: DriverCosts,
+    ) -> Driver {
+        // The first descriptor of a list is the one that stands spare.
+        let first = u64::from(ring.order == Order::List);
+        let share = |rank| first + ring.capacity() * rank / cores;
+        Driver {
+            ring,
+            completions,
+            doorbell,
+            repost: Repost::new(ring.order),
+            bare: share(rank)..share(rank + 1),
+            refill: [Addr(0); SLOTS_MAX],
+            held: 0,
+            taken: 0,
+            costs,
+        }
+    }
+
+    /// Fills this core's share of the ring as far as the pool has buffers.
+    fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        while !self.bare.is_empty() {
+            let mut mbufs = [Addr(0); SLOTS_MAX];
+            for slot in 0..self.ring.slots as usize {
+                let Some(mbuf) = pool.take(cpu) else {
+                    mbufs[..slot].iter().for_each(|&mbuf| pool.give(cpu, mbuf));
+                    return;
+                };
+                mbufs[slot] = mbuf;
+            }
+            self.repost.add(cpu, &self.ring, self.bare.start, mbufs);
+            self.held += self.ring.slots;
+            self.bare.start += 1;
+        }
+    }
+
+    /// Puts a new buffer in the place of the one that was taken out of `entry`. The NIC gets the
+    /// descriptor back when all its buffers are new.
+    fn replace<C: Cpu>(&mut self, cpu: &mut C, entry: u64, fresh: Addr) {
+        let slot = entry % self.ring.slots;
+        self.refill[slot as usize] = fresh;
+        if slot + 1 == self.ring.slots {
+            let index = entry / self.ring.slots;
+            self.repost.add(cpu, &self.ring, index, self.refill);
+        }
+    }
+}
+
+impl DriverHalf for Driver {
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.fill(cpu, pool);
+        self.repost.publish(cpu, &self.ring, self.doorbell);
+    }
+
+    fn rx_burst<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        packets: &mut Vec<Packet>,
+        max: usize,
+    ) {
+        let part = cpu.enter(Part::Driver);
+        self.fill(cpu, pool);
+        let mut found = false;
+        for _ in 0..max {
+            let Some(completion) = self.completions.peek(cpu) else {
+                break;
+            };
+            // Without a buffer to put in its place the frame stays in the ring, so that a ring
+            // entry is never without a buffer.
+            let Some(fresh) = pool.take(cpu) else { break };
+            self.completions.advance();
+            found = true;
+            cpu.work(self.costs.rx_packet);
+            let entry = u64::from(completion.entry);
+            let received = Addr(cpu.load::<u64>(self.ring.buffer(entry)));
+            self.replace(cpu, entry, fresh);
+            if completion.len == 0 {
+                pool.give(cpu, received);
+            } else {
+                self.taken += 1;
+                packets.push(completion.packet(cpu, received));
+            }
+        }
+        if found {
+            cpu.work(self.costs.burst);
+        }
+        self.repost.publish(cpu, &self.ring, self.doorbell);
+        cpu.enter(part);
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    fn buffers_held(&self) -> i64 {
+        self.held as i64
+    }
+}

@@ -1,0 +1,193 @@
+//! What lies in memory.
+//!
+//! Receive descriptor, written by drivers, read by the NIC: 16 bytes, or 64 where it names
+//! several buffers:
+//!
+//! | bytes | content |
+//! | --- | --- |
+//! | 0–7 | address of the first buffer's metadata |
+//! | 8–11 | bytes of room for a frame in each buffer |
+//! | 12–15 | list: index of the descriptor that comes next |
+//! | 16–39 | batched list: the other buffers' metadata |
+//! | 40–63 | batched list: zero |
+//!
+//! Shared by the drivers of a ring, in a line of its own, which the NIC does not read:
+//!
+//! | bytes | content |
+//! | --- | --- |
+//! | 0–7 | the lock |
+//! | 8–15 | descriptors given to the NIC so far |
+//! | 16–23 | list: index of the spare descriptor at the end |
+//!
+//! and for the array the bitmap: bit *i* says that descriptor *i* has a new buffer and was not
+//! yet given to the NIC. Registers: receive register `ring` is the doorbell: descriptors given so
+//! far, counted without end.
+
+use nicforge_nic::mbuf_room;
+use nicforge_platform::bytemuck::{self, Pod, Zeroable};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
+
+/// Buffers of a descriptor of the batched list (shRing, figure 5.2b).
+pub const SLOTS_MAX: usize = 4;
+
+/// A descriptor as it lies in memory; of those with one buffer only the first 16 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Descriptor {
+    first: Addr,
+    /// Room for a frame in each buffer, in bytes.
+    pub room: u32,
+    /// The descriptor that comes next in a list.
+    pub next: u32,
+    others: [Addr; SLOTS_MAX - 1],
+    reserved: [u64; 3],
+}
+
+const _: () = assert!(size_of::<Descriptor>() == 64);
+/// Bytes of a descriptor with one buffer.
+const SINGLE_BYTES: usize = 16;
+
+impl Descriptor {
+    /// Empty buffers, as many as the ring's descriptors have, and what comes next in a list.
+    pub fn new(mbufs: [Addr; SLOTS_MAX], next: u32) -> Descriptor {
+        let [first, others @ ..] = mbufs;
+        Descriptor {
+            first,
+            room: mbuf_room(),
+            next,
+            others,
+            reserved: [0; 3],
+        }
+    }
+
+    /// From memory; any bytes make a descriptor, the NIC checks what it names.
+    pub fn decode(bytes: &[u8]) -> Descriptor {
+        let mut descriptor = Descriptor::zeroed();
+        bytemuck::bytes_of_mut(&mut descriptor)[..bytes.len()].copy_from_slice(bytes);
+        descriptor
+    }
+
+    /// The buffer of slot `slot`.
+    pub fn mbuf(&self, slot: u64) -> Addr {
+        match slot {
+            0 => self.first,
+            _ => self.others[slot as usize - 1],
+        }
+    }
+}
+
+/// In which order the NIC uses the descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As they stand in the ring.
+    Array,
+    /// As each names the next; one more descriptor than can be filled stands at the end.
+    List,
+}
+
+/// A shared receive ring in host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    base: Addr,
+    buffers: Addr,
+    shared: Addr,
+    bitmap: Addr,
+    /// In which order descriptors are used.
+    pub order: Order,
+    /// Packets that it holds, a power of two.
+    pub entries: u64,
+    /// Buffers of each descriptor, a power of two.
+    pub slots: u64,
+    /// The position that both sides count from.
+    pub first: u64,
+}
+
+impl Ring {
+    /// A new ring for `entries` packets (a power of two) in descriptors of `slots` buffers.
+    pub fn new(
+        space: &mut AddressSpace,
+        order: Order,
+        entries: u64,
+        slots: u64,
+        first: u64,
+    ) -> Ring {
+        let mut ring = Ring {
+            base: Addr(0),
+            buffers: Addr(0),
+            shared: space.data(64, 64),
+            bitmap: space.data(entries.div_ceil(64) * 8, 64),
+            order,
+            entries,
+            slots,
+            first,
+        };
+        ring.base = space.data(ring.count() * ring.stride() as u64, 64);
+        ring.buffers = space.data(ring.count() * slots * 8, 64);
+        ring
+    }
+
+    /// Descriptors that the NIC may have at once.
+    pub fn capacity(&self) -> u64 {
+        self.entries / self.slots
+    }
+
+    /// Descriptors there are.
+    pub fn count(&self) -> u64 {
+        self.capacity() + u64::from(self.order == Order::List)
+    }
+
+    /// Bytes from one descriptor to the next.
+    pub fn stride(&self) -> usize {
+        match self.slots {
+            1 => SINGLE_BYTES,
+            _ => size_of::<Descriptor>(),
+        }
+    }
+
+    /// Where descriptor `index` lies.
+    pub fn descriptor(&self, index: u64) -> Addr {
+        self.base + index * self.stride() as u64
+    }
+
+    /// Where software keeps its own copy of the buffer of `entry`, which is
+    /// `index * slots + slot`.
+    pub fn buffer(&self, entry: u64) -> Addr {
+        self.buffers + entry * 8
+    }
+
+    /// Puts empty buffers into descriptor `index`.
+    pub fn store<C: Cpu>(&self, cpu: &mut C, index: u64, mbufs: [Addr; SLOTS_MAX], next: u32) {
+        let descriptor = Descriptor::new(mbufs, next);
+        match self.slots {
+            1 => cpu.store(
+                self.descriptor(index),
+                bytemuck::cast::<_, [[u8; SINGLE_BYTES]; 4]>(descriptor)[0],
+            ),
+            _ => cpu.store(self.descriptor(index), descriptor),
+        }
+        for slot in 0..self.slots {
+            let mbuf = mbufs[slot as usize];
+            cpu.store(self.buffer(index * self.slots + slot), mbuf.0);
+        }
+    }
+
+    /// The lock of what drivers share.
+    pub fn lock(&self) -> Addr {
+        self.shared
+    }
+
+    /// The word that counts descriptors given to the NIC.
+    pub fn given(&self) -> Addr {
+        self.shared + 8
+    }
+
+    /// The word that says which descriptor is the spare one at the end of the list.
+    pub fn spare(&self) -> Addr {
+        self.shared + 16
+    }
+
+    /// Word `number` of the bitmap.
+    pub fn bitmap_word(&self, number: u64) -> Addr {
+        self.bitmap + number * 8
+    }
+}

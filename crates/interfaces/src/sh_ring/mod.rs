@@ -1,0 +1,115 @@
+//! Shared receive rings (shRing, chapter 5): the cores of a group share one ring of empty
+//! buffers, and each learns by a completion ring of its own which packets are for it.
+//!
+//! ```text
+//!   drivers of N cores ── descriptors, one doorbell ──► shared ring ── read in runs ──► NIC
+//!   each driver ◄─ its completion ring ◄────────── one entry per frame, steered by RSS ── NIC
+//! ```
+//!
+//! Three variants, by how descriptors get back to the NIC: [`array`], [`list`] and
+//! [`batched_list`].
+
+mod driver;
+mod feed;
+mod layout;
+mod nic;
+mod repost;
+#[cfg(test)]
+mod tests;
+
+use nicforge_nic::completion_ring;
+use nicforge_platform::{AddressSpace, Register};
+
+pub use driver::Driver;
+pub use nic::NicHalf;
+
+use crate::{InterfaceError, Plan};
+use layout::{Order, Ring, SLOTS_MAX};
+
+/// RxArr: descriptors are used in the order of the ring; a bitmap says which are ready again.
+pub mod array {
+    use super::*;
+    pub use super::{Driver, NicHalf};
+
+    /// Builds both halves for all queues of one NIC.
+    pub fn build(
+        plan: &Plan,
+        space: &mut AddressSpace,
+    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+        super::build(plan, space, Order::Array, 1)
+    }
+}
+
+/// RxList: each descriptor names the next, so that cores give them back in any order.
+pub mod list {
+    use super::*;
+    pub use super::{Driver, NicHalf};
+
+    /// Builds both halves for all queues of one NIC.
+    pub fn build(
+        plan: &Plan,
+        space: &mut AddressSpace,
+    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+        super::build(plan, space, Order::List, 1)
+    }
+}
+
+/// Batched RxList: a descriptor takes several packets of one core.
+pub mod batched_list {
+    use super::*;
+    pub use super::{Driver, NicHalf};
+
+    /// Builds both halves for all queues of one NIC.
+    pub fn build(
+        plan: &Plan,
+        space: &mut AddressSpace,
+    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+        super::build(plan, space, Order::List, SLOTS_MAX as u64)
+    }
+}
+
+/// Builds both halves; `slots` is how many buffers a descriptor has at most.
+fn build(
+    plan: &Plan,
+    space: &mut AddressSpace,
+    order: Order,
+    slots: u64,
+) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    Plan::check_ring("rx_entries", plan.rx_entries)?;
+    if plan.sharing == 0 {
+        return Err(InterfaceError::NoSharing);
+    }
+    let mut queues = Vec::new();
+    let mut feeds = Vec::new();
+    let mut drivers = Vec::new();
+    for (number, owners) in plan.owners.chunks(plan.sharing).enumerate() {
+        let cores = owners.len() as u64;
+        let entries = plan.rx_entries as u64;
+        let slots = slots_for(entries, cores, slots);
+        let ring = Ring::new(space, order, entries, slots, plan.first_position);
+        let doorbell = Register {
+            device: plan.device,
+            index: number as u32,
+        };
+        for (rank, &owner) in (0..).zip(owners) {
+            // One core may get all that the ring holds.
+            let (writer, reader) =
+                completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
+            queues.push(nic::Queue::new(number, writer));
+            let driver = Driver::new(ring, reader, doorbell, (rank, cores), plan.costs);
+            drivers.push(driver);
+        }
+        feeds.push(feed::Feed::new(ring, plan.descriptor_read.0 as usize));
+    }
+    Ok((NicHalf::new(queues, feeds, plan.pool), drivers))
+}
+
+/// Buffers of a descriptor: `most`, but no more than leaves each core a descriptor to fill and
+/// another to go on with.
+fn slots_for(entries: u64, cores: u64, most: u64) -> u64 {
+    let mut slots = most;
+    while slots > 1 && entries / slots < 2 * cores {
+        slots /= 2;
+    }
+    slots
+}

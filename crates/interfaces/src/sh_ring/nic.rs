@@ -1,0 +1,105 @@
+//! The NIC's half.
+
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, mbuf_room};
+use nicforge_platform::Dma;
+
+use super::feed::{Feed, Fetched};
+
+/// One core's completion ring, and its part in a shared ring.
+#[derive(Debug)]
+pub struct Queue {
+    ring: usize,
+    completions: CompletionWriter,
+    /// The descriptor that this core's packets go to, as long as it has room.
+    current: Option<Fetched>,
+    /// The next slot of it.
+    slot: u64,
+}
+
+impl Queue {
+    /// A core that shares ring number `ring`.
+    pub fn new(ring: usize, completions: CompletionWriter) -> Queue {
+        Queue {
+            ring,
+            completions,
+            current: None,
+            slot: 0,
+        }
+    }
+}
+
+/// A shared ring at the NIC.
+#[derive(Debug)]
+struct Shared {
+    feed: Feed,
+    /// Empty slots of all cores' current descriptors.
+    open: u64,
+}
+
+/// All shared rings of one NIC.
+#[derive(Debug)]
+pub struct NicHalf {
+    queues: Vec<Queue>,
+    rings: Vec<Shared>,
+    pool: Pool,
+}
+
+impl NicHalf {
+    /// The `queues` of one NIC over the rings that `feeds` read; buffers must be `pool`'s.
+    pub fn new(queues: Vec<Queue>, feeds: Vec<Feed>, pool: Pool) -> NicHalf {
+        let rings = feeds.into_iter().map(|feed| Shared { feed, open: 0 });
+        NicHalf {
+            queues,
+            rings: rings.collect(),
+            pool,
+        }
+    }
+}
+
+impl ReceiveHalf for NicHalf {
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        let queue = &mut self.queues[usize::from(frame.queue)];
+        let Shared { feed, open } = &mut self.rings[queue.ring];
+        feed.fetch(dma);
+        let current = match queue.current {
+            Some(current) => current,
+            None => feed.next(dma)?,
+        };
+        let mbuf = current.descriptor.mbuf(queue.slot);
+        let mbuf = self.pool.number_of(mbuf).map(|_| mbuf);
+        // A buffer has no more room than it has, whatever its descriptor says.
+        let room = current.descriptor.room.min(mbuf_room());
+        if mbuf.is_some() && frame.bytes.len() > room as usize {
+            return Err(DropCause::OVERSIZED);
+        }
+        let slots = feed.ring.slots;
+        if queue.current.is_none() {
+            feed.use_next(dma);
+            queue.current = Some(current);
+            *open += slots;
+        }
+        let entry = (current.index * slots + queue.slot) as u32;
+        *open -= 1;
+        queue.slot += 1;
+        if queue.slot == slots {
+            (queue.current, queue.slot) = (None, 0);
+        }
+        queue.completions.deliver(dma, frame, entry, mbuf)
+    }
+
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        match self.rings.get_mut(index as usize) {
+            Some(ring) => ring.feed.doorbell(dma, value),
+            None => false,
+        }
+    }
+
+    fn waiting(&self, queue: u16) -> Waiting {
+        let Shared { feed, open } = &self.rings[self.queues[usize::from(queue)].ring];
+        let of = feed.ring.entries;
+        Waiting {
+            entries: of - feed.unused() * feed.ring.slots - open,
+            of,
+        }
+    }
+}
