@@ -14,6 +14,7 @@ const SHOWN: usize = 40;
 /// Checks the scenario; runs and writes nothing.
 pub fn check(options: &CheckOptions) -> Result<(), CliError> {
     let input = load(&options.scenario, &options.overrides)?;
+    input.print_notes();
     print(&describe(&input, options))
 }
 
@@ -22,6 +23,7 @@ fn describe(input: &Input, options: &CheckOptions) -> String {
         scenario,
         machine,
         points,
+        ..
     } = input;
     let mut text = format!("{}: {}\n", scenario.name, scenario.title);
     text.push_str(&format!(

@@ -8,9 +8,11 @@ use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::run::{RunError, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_lab::settings::Settings;
+use nicforge_wire::traffic::TrafficSource;
 
 use crate::args::Overrides;
 use crate::error::CliError;
+use crate::notes;
 use crate::registry::names;
 
 /// A scenario that can run.
@@ -21,6 +23,17 @@ pub struct Input {
     pub machine: Machine,
     /// What to run, in order.
     pub points: Vec<Point>,
+    /// What a replay leaves out of captures or mends in them.
+    notes: Vec<String>,
+}
+
+impl Input {
+    /// Says on standard error what replays do not take as it is.
+    pub fn print_notes(&self) {
+        for note in &self.notes {
+            eprintln!("note: {note}");
+        }
+    }
 }
 
 /// Loads and checks all that a run needs.
@@ -29,19 +42,20 @@ pub fn load(file: &Path, overrides: &Overrides) -> Result<Input, CliError> {
     scenario.seed = overrides.seed.unwrap_or(scenario.seed);
     let machine = load_machine(&scenario.machine_file()?)?;
     let points = scenario.expand(&machine, &assignments(overrides)?)?;
-    let input = Input {
+    let mut input = Input {
         scenario,
         machine,
         points,
+        notes: Vec::new(),
     };
-    try_files(&input)?;
+    input.notes = try_files(&input)?;
     Ok(input)
 }
 
 /// Reads every capture, size file and route file once, so that a broken one stops us before
-/// the first point has run.
-fn try_files(input: &Input) -> Result<(), CliError> {
-    let mut tried = Vec::new();
+/// the first point has run. Returns what is to be said about them.
+fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
+    let (mut tried, mut said) = (Vec::new(), Vec::new());
     for Point { settings, .. } in &input.points {
         let files = (&settings.pcap, &settings.size_file, &settings.routes_file);
         if tried.contains(&files) {
@@ -59,10 +73,13 @@ fn try_files(input: &Input) -> Result<(), CliError> {
                 target_share: 0.0,
                 ..settings.clone()
             };
-            traffic_source(&unsteered, line, input.scenario.seed, 0, 1)?;
+            let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1)?;
+            if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
+                said.extend(notes::about(Path::new(pcap), &replay.counts()));
+            }
         }
     }
-    Ok(())
+    Ok(said)
 }
 
 /// `--set` and `--pcap` as settings.

@@ -7,6 +7,7 @@ mod error;
 mod estimate;
 mod input;
 mod list;
+mod notes;
 mod output;
 mod registry;
 mod run;

@@ -111,6 +111,22 @@ fn an_over_long_record_says_how_far_it_was_read() {
 }
 
 #[test]
+fn records_that_are_left_out_or_mended_are_counted() {
+    let good = record(60, 60, &[0; 60]);
+    let jumbo = record(9_300, 9_300, &[0; 9_300]);
+    let zero = record(0, 0, &[]);
+    let short = record(60, 100, &[0; 60]);
+    let folder = folder();
+    let bytes = [&PCAP_HEADER[..], &good, &jumbo, &zero, &short].concat();
+    std::fs::write(folder.path().join("odd.pcap"), bytes).unwrap();
+    let scenario = "scenarios/nat-capture.toml";
+    let arguments = ["check", scenario, "--pcap", "odd.pcap"];
+    let expected = "note: odd.pcap: records left out: 1 longer than 9216 bytes, 1 without bytes; \
+                    mended: 1 captured short, filled up with zeros\n";
+    assert_eq!(stderr(&nicforge(&folder, &arguments)), expected);
+}
+
+#[test]
 fn what_is_no_capture_is_refused() {
     let error = refused_bytes(b"");
     assert!(error.contains("not a pcap or pcapng file"), "{error}");

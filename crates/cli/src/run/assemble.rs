@@ -12,6 +12,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
         scenario,
         machine,
         points,
+        ..
     } = input;
     let llc = &machine.hardware.llc;
     let way_bytes = llc.size.0 / llc.ways as u64;

@@ -30,6 +30,9 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
             cause,
         })?;
     }
+    if !options.quiet {
+        input.print_notes();
+    }
     let started = Instant::now();
     let progress = Progress::new(&input.points, options);
     let runs = run_points(&input, options, &progress);

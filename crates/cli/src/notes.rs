@@ -1,0 +1,38 @@
+//! What a replay leaves out of a capture or mends in it, in words.
+
+use std::path::Path;
+
+use nicforge_wire::traffic::{FRAME_BYTES_MAX, ReplayCounts};
+
+/// One line about `capture`; `None` when all of it is replayed as it is.
+pub fn about(capture: &Path, counts: &ReplayCounts) -> Option<String> {
+    let reader = &counts.reader;
+    let too_long = format!("longer than {FRAME_BYTES_MAX} bytes");
+    let left_out = [
+        (counts.over_long, too_long.as_str()),
+        (reader.zero_length, "without bytes"),
+        (reader.longer_than_original, "longer than their packet"),
+        (reader.no_ethernet_form, "that have no Ethernet form"),
+        (reader.unknown_blocks, "in blocks of unknown kinds"),
+    ];
+    let mended = [
+        (counts.padded, "captured short, filled up with zeros"),
+        (reader.time_went_back, "from before the one before them"),
+        (reader.time_out_of_range, "later than a run can last"),
+        (reader.fraction_out_of_range, "with a broken time stamp"),
+    ];
+    let parts = [("left out", &left_out[..]), ("mended", &mended[..])];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter_map(|(what, causes)| list(what, causes))
+        .collect();
+    (!parts.is_empty()).then(|| format!("{}: records {}", capture.display(), parts.join("; ")))
+}
+
+fn list(what: &str, causes: &[(u64, &str)]) -> Option<String> {
+    let causes = causes.iter().filter(|(count, _)| *count > 0);
+    let causes: Vec<String> = causes
+        .map(|(count, cause)| format!("{count} {cause}"))
+        .collect();
+    (!causes.is_empty()).then(|| format!("{what}: {}", causes.join(", ")))
+}
