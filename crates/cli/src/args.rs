@@ -73,7 +73,7 @@ pub struct ListOptions {
     /// With `machines`: every number with unit and source
     #[arg(long)]
     pub verbose: bool,
-    /// With `settings`: as docs/settings.md has it
+    /// With `settings` or `machines`: as docs/settings.md or docs/machines.md has it
     #[arg(long)]
     pub markdown: bool,
 }

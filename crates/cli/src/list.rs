@@ -18,14 +18,16 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
             "--verbose goes with `nicforge list machines`".to_string(),
         ));
     }
-    if options.markdown && options.what != Some(Listed::Settings) {
+    if options.markdown && !matches!(options.what, Some(Listed::Settings | Listed::Machines)) {
         return Err(CliError::Usage(
-            "--markdown goes with `nicforge list settings`".to_string(),
+            "--markdown goes with `nicforge list settings` and `nicforge list machines`"
+                .to_string(),
         ));
     }
     let text = match options.what {
         Some(Listed::Interfaces) => names(registry::names().interfaces),
         Some(Listed::Apps) => names(registry::names().apps),
+        Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
         Some(Listed::Settings) if options.markdown => settings::markdown(&registry::names()),
@@ -87,6 +89,44 @@ fn numbers(machine: &Machine) -> String {
         .collect();
     format!("{}: {}\n{}", machine.name, machine.title, columns(&rows))
 }
+
+/// docs/machines.md.
+fn machines_page() -> Result<String, CliError> {
+    let mut page = MACHINES_HEAD.to_string();
+    for file in toml_files("machines") {
+        let machine = load_machine(&file)?;
+        page.push_str(&format!(
+            "\n## {}\n\n{}.\n\n{TABLE_HEAD}",
+            machine.name, machine.title
+        ));
+        for row in &machine.rows {
+            let value = format!("{} {}", row.value, row.unit);
+            page.push_str(&format!(
+                "| `{}.{}` | {} | {} | {} | {} |\n",
+                row.section,
+                row.key,
+                value.trim(),
+                row.doc,
+                row.source.replace('|', "\\|"),
+                row.fitted.as_deref().unwrap_or_default(),
+            ));
+        }
+    }
+    Ok(page)
+}
+
+const MACHINES_HEAD: &str = "\
+# Machines
+
+Every hardware number of the model, from the files in `machines/`. docs/model.md says what the
+parts do and what the calibration points are that some numbers were fitted to. This page is
+written by `nicforge list machines --markdown`.
+";
+
+const TABLE_HEAD: &str = "\
+| key | value | what it is | source | fitted to |
+| --- | --- | --- | --- | --- |
+";
 
 fn scenarios() -> String {
     let rows: Vec<Vec<String>> = toml_files("scenarios")

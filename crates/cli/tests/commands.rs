@@ -12,7 +12,7 @@ fn check_shows_the_points_and_writes_nothing() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(
-        text.contains("16 points, 240 ms of simulated time"),
+        text.contains("16 points, 400 ms of simulated time"),
         "{text}"
     );
     assert!(
@@ -71,12 +71,14 @@ fn lists_name_what_there_is() {
 }
 
 #[test]
-fn the_page_of_settings_is_up_to_date() {
-    let printed = stdout(&nicforge(&folder(), &["list", "settings", "--markdown"]));
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
-    let written = std::fs::read_to_string(page).unwrap();
-    let how = "run: nicforge list settings --markdown > docs/settings.md";
-    assert_eq!(written, printed, "{how}");
+fn generated_pages_are_up_to_date() {
+    for what in ["settings", "machines"] {
+        let printed = stdout(&nicforge(&folder(), &["list", what, "--markdown"]));
+        let page = format!("{}/../../docs/{what}.md", env!("CARGO_MANIFEST_DIR"));
+        let written = std::fs::read_to_string(page).unwrap();
+        let how = format!("run: nicforge list {what} --markdown > docs/{what}.md");
+        assert_eq!(written, printed, "{how}");
+    }
 }
 
 #[test]

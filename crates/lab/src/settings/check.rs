@@ -21,7 +21,24 @@ impl Settings {
         self.check_cores(machine)?;
         self.check_ways(machine)?;
         self.check_app(machine)?;
+        self.check_times()?;
         self.check_traffic()
+    }
+
+    fn check_times(&self) -> Result<(), Finding> {
+        let ends = self.warmup_ms + self.window_ms;
+        // A replay has no window: all of the capture is measured, and it ends when all is done.
+        let polls = self.arrival == "replay" || self.polling_starts_ms < ends;
+        let keys = &["polling_starts_ms", "warmup_ms", "window_ms"];
+        ensure(polls, keys, || {
+            (
+                format!(
+                    "cores begin to poll at {} ms, when the window has ended ({ends} ms)",
+                    self.polling_starts_ms
+                ),
+                "set polling_starts_ms below warmup_ms + window_ms, such as 0".to_string(),
+            )
+        })
     }
 
     fn check_cores(&self, machine: &Machine) -> Result<(), Finding> {

@@ -27,23 +27,26 @@ pub fn along_sweep(report: &Report, shape: &Shape, facet: &Facet, variant: &str)
     sentences
 }
 
-/// Two neighbouring points between which throughput falls.
+/// Two points between which throughput falls all the way.
 struct Fall<'a> {
     from: (f64, &'a PointResult),
     to: (f64, &'a PointResult),
     passes: Option<(&'static str, u64)>,
 }
 
-/// Falls of more than one percent: the first of each run of falls, and each that passes a capacity.
+/// Falls of more than one percent, those without a rest between them as one, but a new one where
+/// a capacity is passed.
 fn falls<'a>(report: &Report, series: &[(f64, &'a PointResult)]) -> Vec<Fall<'a>> {
-    let mut falls = Vec::new();
+    let mut falls: Vec<Fall> = Vec::new();
     let mut falling = false;
     for pair in series.windows(2) {
         let (from, to) = (pair[0], pair[1]);
         let falls_here = rate(&to.1.metrics) < rate(&from.1.metrics) * (1.0 - SAME);
         let passes = passed_capacity(report, from.1, to.1);
-        if falls_here && (!falling || passes.is_some()) {
-            falls.push(Fall { from, to, passes });
+        match falls.last_mut() {
+            Some(fall) if falls_here && falling && passes.is_none() => fall.to = to,
+            _ if falls_here => falls.push(Fall { from, to, passes }),
+            _ => {}
         }
         falling = falls_here;
     }

@@ -192,6 +192,15 @@ fn keys_that_nothing_uses() {
 }
 
 #[test]
+fn cores_that_begin_after_the_end() {
+    refused(
+        "[settings]\npolling_starts_ms = 15\n",
+        "5:21",
+        &["at 15 ms", "ended (15 ms)", "such as 0"],
+    );
+}
+
+#[test]
 fn missing_files() {
     let replay = "[settings]\narrival = \"replay\"\npcap = \"no/such.pcap\"\n";
     refused(
