@@ -80,6 +80,8 @@ pub struct TransmitEngine {
     batch: usize,
     memory_end: Addr,
     queues: Vec<Queue>,
+    /// Queues with descriptors that are not served yet, by number.
+    busy: Vec<usize>,
     turn: usize,
     /// Room taken in the internal buffer, from the read's issue until the last bit is sent.
     taken: Bytes,
@@ -117,6 +119,7 @@ impl TransmitEngine {
             batch: ((spec.descriptor_read.0 / TX_DESCRIPTOR_BYTES) as usize).clamp(1, BATCH_MAX),
             memory_end,
             queues: rings.iter().map(queue).collect(),
+            busy: Vec::new(),
             turn: 0,
             taken: Bytes(0),
             taken_until: VecDeque::new(),
@@ -128,12 +131,17 @@ impl TransmitEngine {
         }
     }
 
-    /// Queue `queue`'s doorbell: descriptors before `tail` are valid. `false` when there is no
+    /// Queue `number`'s doorbell: descriptors before `tail` are valid. `false` when there is no
     /// such queue or the tail is impossible.
-    pub fn doorbell(&mut self, queue: usize, tail: u64) -> bool {
-        match self.queues.get_mut(queue) {
+    pub fn doorbell(&mut self, number: usize, tail: u64) -> bool {
+        match self.queues.get_mut(number) {
             Some(queue) if tail >= queue.tail && tail - queue.served <= queue.ring.entries => {
                 queue.tail = tail;
+                if queue.served != tail
+                    && let Err(place) = self.busy.binary_search(&number)
+                {
+                    self.busy.insert(place, number);
+                }
                 true
             }
             _ => false,
@@ -144,8 +152,8 @@ impl TransmitEngine {
     pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
         let now = dma.now();
         self.report(dma, now);
-        for queue in &mut self.queues {
-            queue.fetch(dma, self.batch);
+        for &number in &self.busy {
+            self.queues[number].fetch(dma, self.batch);
         }
         match self.choose(now) {
             Ok(queue) => {
@@ -197,9 +205,14 @@ impl TransmitEngine {
         }
         let mut next = Time::NEVER;
         let queues = self.queues.len();
-        let first = self.turn;
-        for step in 0..queues {
-            let number = (first + step) % queues;
+        let first = self.busy.partition_point(|&number| number < self.turn);
+        for step in 0..self.busy.len() {
+            let place = first + step;
+            let number = self.busy[if place < self.busy.len() {
+                place
+            } else {
+                place - self.busy.len()
+            }];
             let queue = &mut self.queues[number];
             let Some(&(here, descriptor)) = queue.waiting.front() else {
                 continue;
@@ -264,6 +277,9 @@ impl TransmitEngine {
         };
         queue.served += 1;
         let position = queue.served;
+        if queue.served == queue.tail {
+            self.busy.retain(|&other| other != number);
+        }
         if !names_memory(&descriptor, self.memory_end) {
             self.counters.bad_descriptors += 1;
             self.reports

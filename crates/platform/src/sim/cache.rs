@@ -4,32 +4,47 @@
 //! A set fits one cache line of the machine that simulates, and a look-up is two vector
 //! compares, because this is where most of a simulation's time goes.
 
+mod set;
+
 use nicforge_units::CACHE_LINE_BYTES;
-use wide::{CmpEq, i8x16, i16x16, u8x16};
 
 use super::CacheConfig;
+use set::{EMPTY_SET, Set};
 
 /// Most ways that the model holds.
 pub const WAYS_MAX: usize = 16;
 
-/// Recency of a way that holds nothing: older than everything.
-const EMPTY: u8 = u8::MAX;
-/// Oldest recency of a way that holds a line.
-const OLDEST: u8 = EMPTY - 1;
-
-/// Which ways a fill may use; one bit per way.
+/// Which ways a fill may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WayMask(pub u16);
+pub struct WayMask {
+    /// One bit per way.
+    bits: u16,
+    /// The age of the oldest line of a full set, when all ways are allowed.
+    highest_age: u8,
+}
 
 impl WayMask {
-    /// The `count` lowest ways.
-    pub fn lowest(count: usize) -> WayMask {
-        WayMask(((1u32 << count) - 1) as u16)
+    /// All of `ways` ways.
+    pub fn all(ways: usize) -> WayMask {
+        WayMask {
+            bits: ((1u32 << ways) - 1) as u16,
+            highest_age: ways as u8 - 1,
+        }
     }
 
     /// The `count` highest of `ways` ways.
     pub fn highest(count: usize, ways: usize) -> WayMask {
-        WayMask(WayMask::lowest(ways).0 & !WayMask::lowest(ways - count).0)
+        let lower = ((1u32 << (ways - count)) - 1) as u16;
+        WayMask {
+            bits: WayMask::all(ways).bits & !lower,
+            // No line is that old: each of the few ways is looked at.
+            highest_age: u8::MAX,
+        }
+    }
+
+    /// Whether no way is allowed.
+    pub fn is_empty(self) -> bool {
+        self.bits == 0
     }
 }
 
@@ -71,77 +86,13 @@ pub struct WriteRun {
     pub fresh_lost: u64,
 }
 
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Set {
-    tags: [i16; WAYS_MAX],
-    /// 0 is the most recently used way.
-    age: [u8; WAYS_MAX],
-    valid: u16,
-    dirty: u16,
-    fresh: u16,
-}
-
-const EMPTY_SET: Set = Set {
-    tags: [0; WAYS_MAX],
-    age: [EMPTY; WAYS_MAX],
-    valid: 0,
-    dirty: 0,
-    fresh: 0,
-};
-
-impl Set {
-    /// The way that holds `tag`, as a bit, or 0.
-    #[inline(always)]
-    fn find(&self, tag: i16) -> u16 {
-        let equal = i16x16::new(self.tags).simd_eq(i16x16::splat(tag));
-        // All ones stay all ones, and zero stays zero, when saturated to a byte.
-        i8x16::from_i16x16_saturate(equal).to_bitmask() as u16 & self.valid
-    }
-
-    /// Makes `way` the youngest: all that were younger age by one, up to `OLDEST`.
-    #[inline(always)]
-    fn touch(&mut self, way: usize) {
-        let ages = u8x16::new(self.age);
-        let bound = u8x16::splat(self.age[way].min(OLDEST));
-        // All ones, which is -1, where the age is not below the bound.
-        let keeps = ages.max(bound).simd_eq(ages);
-        self.age = (ages + u8x16::splat(1) + keeps).to_array();
-        self.age[way] = 0;
-    }
-
-    /// The least recently used of the allowed ways; empty ways, which are older than all, first.
-    #[inline(always)]
-    fn victim(&self, allowed: u16) -> usize {
-        let mut best = 0;
-        let mut oldest = 0;
-        let mut rest = allowed;
-        while rest != 0 {
-            let way = rest.trailing_zeros() as usize & (WAYS_MAX - 1);
-            rest &= rest - 1;
-            if self.age[way] >= oldest {
-                oldest = self.age[way];
-                best = way;
-            }
-        }
-        best
-    }
-
-    #[inline(always)]
-    fn state(&self, bit: u16) -> LineState {
-        LineState {
-            dirty: self.dirty & bit != 0,
-            fresh: self.fresh & bit != 0,
-        }
-    }
-}
-
 /// A cache.
 pub struct Cache {
     sets: Vec<Set>,
     set_bits: u32,
-    /// Spreads lines with equal index bits over the sets, as sliced LLCs do.
-    hashed: bool,
+    /// Spreads lines with equal index bits over the sets, as sliced LLCs do; 0 when the index is
+    /// not hashed.
+    multiplier: u64,
 }
 
 impl Cache {
@@ -155,7 +106,7 @@ impl Cache {
         Cache {
             sets: vec![EMPTY_SET; sets as usize],
             set_bits: sets.trailing_zeros(),
-            hashed,
+            multiplier: if hashed { 0x9e37_79b9_7f4a_7c15 } else { 0 },
         }
     }
 
@@ -173,11 +124,7 @@ impl Cache {
 
     #[inline(always)]
     fn scramble(&self, tag: u64) -> u64 {
-        if self.hashed {
-            tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
-        } else {
-            0
-        }
+        tag.wrapping_mul(self.multiplier) >> 40
     }
 
     #[inline(always)]
@@ -225,9 +172,15 @@ impl Cache {
     #[inline]
     pub fn read_run(&mut self, first: u64, count: u64) -> ReadRun {
         let mut run = ReadRun::default();
+        let (start, tag) = self.run_start(first);
         for offset in 0..count {
-            let (set, tag) = self.place(first + offset);
-            let set = &mut self.sets[set];
+            let Some(set) = self.run_set(start, offset) else {
+                // The run goes on under the next tag.
+                let rest = self.read_run(first + offset, count - offset);
+                run.missing |= rest.missing << offset;
+                run.fresh += rest.fresh;
+                break;
+            };
             let bit = set.find(tag);
             run.fresh += u64::from(set.fresh & bit != 0);
             run.missing |= u64::from(bit == 0) << offset;
@@ -241,12 +194,18 @@ impl Cache {
     #[inline]
     pub fn write_run(&mut self, first: u64, count: u64, allowed: WayMask) -> WriteRun {
         let mut run = WriteRun::default();
-        for line in first..first + count {
-            let (set, tag) = self.place(line);
-            let set = &mut self.sets[set];
+        let (start, tag) = self.run_start(first);
+        for offset in 0..count {
+            let Some(set) = self.run_set(start, offset) else {
+                let rest = self.write_run(first + offset, count - offset, allowed);
+                run.allocated += rest.allocated;
+                run.written_back += rest.written_back;
+                run.fresh_lost += rest.fresh_lost;
+                break;
+            };
             let mut bit = set.find(tag);
             if bit == 0 {
-                let way = set.victim(allowed.0);
+                let way = set.oldest_of(allowed);
                 bit = 1 << way;
                 run.written_back += u64::from(set.valid & set.dirty & bit != 0);
                 run.fresh_lost += u64::from(set.valid & set.fresh & bit != 0);
@@ -261,6 +220,22 @@ impl Cache {
         run
     }
 
+    /// Where a run begins: the index before scrambling with the scramble of its tag, and the tag.
+    #[inline(always)]
+    fn run_start(&self, first: u64) -> ((u64, u64), i16) {
+        let tag = first >> self.set_bits;
+        let low = first & (self.sets.len() as u64 - 1);
+        ((low, self.scramble(tag)), tag as i16)
+    }
+
+    /// The set `offset` lines into a run; `None` where the tag ends.
+    #[inline(always)]
+    fn run_set(&mut self, (low, scramble): (u64, u64), offset: u64) -> Option<&mut Set> {
+        let sets = self.sets.len() as u64;
+        let index = low + offset;
+        (index < sets).then(|| &mut self.sets[((index ^ scramble) & (sets - 1)) as usize])
+    }
+
     /// Whether `line` is here; changes nothing.
     pub fn holds(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
@@ -272,7 +247,7 @@ impl Cache {
     pub fn fill(&mut self, line: u64, allowed: WayMask, state: LineState) -> Option<Evicted> {
         let (index, tag) = self.place(line);
         let set = &mut self.sets[index];
-        let way = set.victim(allowed.0);
+        let way = set.victim(allowed);
         let bit = 1u16 << way;
         let evicted = (set.valid & bit != 0).then(|| (set.tags[way], set.state(bit)));
         set.tags[way] = tag;
@@ -305,138 +280,10 @@ impl Cache {
         }
         let state = set.state(bit);
         set.valid &= !bit;
-        set.age[bit.trailing_zeros() as usize] = EMPTY;
+        set.forget(bit.trailing_zeros() as usize & (WAYS_MAX - 1));
         Some(state)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nicforge_units::{Bytes, Time};
-
-    const CLEAN: LineState = LineState {
-        dirty: false,
-        fresh: false,
-    };
-
-    fn cache(sets: u64, ways: usize) -> Cache {
-        let config = CacheConfig {
-            size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES),
-            ways,
-            hit: Time::ZERO,
-        };
-        Cache::new(&config, false)
-    }
-
-    #[test]
-    fn the_least_recently_used_line_makes_room() {
-        let mut cache = cache(1, 4);
-        let all = WayMask::lowest(4);
-        for line in 0..4 {
-            assert_eq!(cache.fill(line, all, CLEAN), None);
-        }
-        assert!(cache.hit(0).is_some());
-        assert_eq!(cache.fill(4, all, CLEAN).map(|e| e.line), Some(1));
-        assert!(cache.holds(0) && !cache.holds(1));
-    }
-
-    #[test]
-    fn a_fill_stays_within_its_ways() {
-        let mut cache = cache(1, 11);
-        for line in 0..9 {
-            cache.fill(line, WayMask::lowest(9), CLEAN);
-        }
-        let io = WayMask::highest(2, 11);
-        assert_eq!(io, WayMask(0b110_0000_0000));
-        for line in 100..110 {
-            cache.fill(line, io, CLEAN);
-        }
-        assert!((0..9).all(|line| cache.holds(line)));
-        assert_eq!((100..110).filter(|&line| cache.holds(line)).count(), 2);
-    }
-
-    #[test]
-    fn a_cyclic_walk_over_capacity_never_hits_and_within_always_does() {
-        let mut cache = cache(16, 4);
-        let all = WayMask::lowest(4);
-        for (lines, expected) in [(64u64, 64), (80, 0)] {
-            cache.sets.fill(EMPTY_SET);
-            for line in 0..lines {
-                cache.fill(line, all, CLEAN);
-            }
-            let hits = (0..lines)
-                .filter(|&line| {
-                    let hit = cache.hit(line).is_some();
-                    if !hit {
-                        cache.fill(line, all, CLEAN);
-                    }
-                    hit
-                })
-                .count();
-            assert_eq!(hits, expected, "{lines} lines over 64");
-        }
-    }
-
-    #[test]
-    fn eviction_names_the_line_and_its_state_under_a_hashed_index() {
-        let config = CacheConfig {
-            size: Bytes(64 * 2 * CACHE_LINE_BYTES),
-            ways: 2,
-            hit: Time::ZERO,
-        };
-        let mut cache = Cache::new(&config, true);
-        let mut inside = std::collections::BTreeSet::new();
-        for line in (0..4096).step_by(3) {
-            let state = LineState {
-                dirty: line % 2 == 0,
-                fresh: line % 5 == 0,
-            };
-            inside.insert(line);
-            if let Some(evicted) = cache.fill(line, WayMask::lowest(2), state) {
-                assert!(inside.remove(&evicted.line));
-                assert_eq!(evicted.state.dirty, evicted.line % 2 == 0);
-                assert_eq!(evicted.state.fresh, evicted.line % 5 == 0);
-            }
-        }
-        assert!(inside.iter().all(|&line| cache.holds(line)));
-    }
-
-    #[test]
-    fn a_run_says_what_it_met() {
-        let mut cache = cache(8, 4);
-        let io = WayMask::highest(1, 4);
-        let run = cache.write_run(4, 8, io);
-        assert_eq!((run.allocated, run.written_back), (8, 0));
-        assert_eq!(cache.write_run(4, 8, io).allocated, 0);
-        let run = cache.write_run(12, 4, io);
-        assert_eq!((run.written_back, run.fresh_lost), (4, 4));
-        let run = cache.read_run(4, 12);
-        assert_eq!((run.missing, run.fresh), (0b1111, 8));
-    }
-
-    #[test]
-    fn removal_frees_the_way_first() {
-        let mut cache = cache(1, 2);
-        let all = WayMask::lowest(2);
-        cache.fill(1, all, CLEAN);
-        cache.fill(2, all, CLEAN);
-        assert_eq!(cache.remove(2), Some(CLEAN));
-        assert_eq!(cache.fill(3, all, CLEAN), None);
-        assert!(cache.holds(1));
-    }
-
-    #[test]
-    fn a_device_read_ends_freshness_but_not_dirtiness() {
-        let mut cache = cache(1, 2);
-        let written = LineState {
-            dirty: true,
-            fresh: true,
-        };
-        cache.fill(1, WayMask::lowest(2), written);
-        let fresh = |cache: &mut Cache| cache.read_run(1, 1).fresh;
-        assert_eq!(fresh(&mut cache), 1);
-        assert_eq!(fresh(&mut cache), 0);
-        assert!(cache.hit(1).is_some_and(|state| state.dirty));
-    }
-}
+mod tests;

@@ -71,8 +71,8 @@ impl Hierarchy {
             dram: Dram::new(&hardware.dram),
             l2_hit: hardware.l2.hit,
             llc_hit: hardware.llc.hit,
-            l2_ways: WayMask::lowest(hardware.l2.ways),
-            core_ways: WayMask::lowest(hardware.llc.ways),
+            l2_ways: WayMask::all(hardware.l2.ways),
+            core_ways: WayMask::all(hardware.llc.ways),
             io_ways: WayMask::highest(hardware.io_ways, hardware.llc.ways),
             counters: MemoryCounters::default(),
             touched: Touched::new(lines),
@@ -223,7 +223,7 @@ impl Hierarchy {
         if holders.iter().any(|&holder| holder != NONE) {
             self.invalidate_l2_copies(first, count);
         }
-        if self.io_ways.0 == 0 {
+        if self.io_ways.is_empty() {
             return self.write_around(first, count, now);
         }
         let run = self.llc.write_run(first, count, self.io_ways);

@@ -1,0 +1,106 @@
+//! One set of a cache: its tags, their recency and their state, in one line of the machine that
+//! simulates.
+
+use bytemuck::cast;
+use wide::{CmpEq, i8x16, i16x16, u8x16};
+
+use super::{LineState, WAYS_MAX, WayMask};
+
+/// Recency of a way that holds nothing: older than everything.
+const EMPTY: u8 = u8::MAX;
+/// Oldest recency of a way that holds a line.
+const OLDEST: u8 = EMPTY - 1;
+
+/// The ways of one index.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Set {
+    pub tags: [i16; WAYS_MAX],
+    /// 0 is the most recently used way.
+    age: [u8; WAYS_MAX],
+    pub valid: u16,
+    pub dirty: u16,
+    pub fresh: u16,
+}
+
+pub(super) const EMPTY_SET: Set = Set {
+    tags: [0; WAYS_MAX],
+    age: [EMPTY; WAYS_MAX],
+    valid: 0,
+    dirty: 0,
+    fresh: 0,
+};
+
+impl Set {
+    /// The way that holds `tag`, as a bit, or 0.
+    #[inline(always)]
+    pub fn find(&self, tag: i16) -> u16 {
+        let equal = i16x16::new(self.tags).simd_eq(i16x16::splat(tag));
+        // All ones stay all ones, and zero stays zero, when saturated to a byte.
+        i8x16::from_i16x16_saturate(equal).to_bitmask() as u16 & self.valid
+    }
+
+    /// Makes `way` the youngest: all that were younger age by one, up to `OLDEST`.
+    #[inline(always)]
+    pub fn touch(&mut self, way: usize) {
+        let ages = u8x16::new(self.age);
+        let bound = u8x16::splat(self.age[way].min(OLDEST));
+        // All ones, which is -1, where the age is not below the bound.
+        let keeps = ages.max(bound).simd_eq(ages);
+        self.age = (ages + u8x16::splat(1) + keeps).to_array();
+        self.age[way] = 0;
+    }
+
+    /// Takes the way out of the order of ages: all that were older get younger by one, so that
+    /// the ages of n lines are always 0 to n - 1.
+    #[inline(always)]
+    pub fn forget(&mut self, way: usize) {
+        let ages = u8x16::new(self.age);
+        let younger = ages.min(u8x16::splat(self.age[way])).simd_eq(ages);
+        let lines = ages.min(u8x16::splat(WAYS_MAX as u8)).simd_eq(ages);
+        // All ones, which is -1, where a line was older.
+        self.age = (ages + (lines & !younger)).to_array();
+        self.age[way] = EMPTY;
+    }
+
+    /// The least recently used of the allowed ways; empty ways first.
+    #[inline(always)]
+    pub fn victim(&self, allowed: WayMask) -> usize {
+        let empty = allowed.bits & !self.valid;
+        if empty != 0 {
+            return empty.trailing_zeros() as usize & (WAYS_MAX - 1);
+        }
+        // When all ways are allowed and taken, the oldest line has the highest age.
+        let highest = u8x16::splat(allowed.highest_age);
+        let oldest = i8x16::new(cast(u8x16::new(self.age).simd_eq(highest)));
+        match oldest.to_bitmask() as u16 & allowed.bits {
+            0 => self.oldest_of(allowed),
+            bit => bit.trailing_zeros() as usize & (WAYS_MAX - 1),
+        }
+    }
+
+    /// As [`victim`](Self::victim), for few ways: looks at each. Empty ways are older than all.
+    #[inline(always)]
+    pub fn oldest_of(&self, allowed: WayMask) -> usize {
+        let mut best = 0;
+        let mut oldest = 0;
+        let mut rest = allowed.bits;
+        while rest != 0 {
+            let way = rest.trailing_zeros() as usize & (WAYS_MAX - 1);
+            rest &= rest - 1;
+            if self.age[way] >= oldest {
+                oldest = self.age[way];
+                best = way;
+            }
+        }
+        best
+    }
+
+    #[inline(always)]
+    pub fn state(&self, bit: u16) -> LineState {
+        LineState {
+            dirty: self.dirty & bit != 0,
+            fresh: self.fresh & bit != 0,
+        }
+    }
+}
