@@ -15,7 +15,7 @@ const GRAPH_VISITS: u64 = 4;
 /// A co-runner on one core.
 #[derive(Debug)]
 pub enum CoRunner {
-    /// a[i] = b[i] + s × c[i] over three arrays, as STREAM triad does.
+    /// `a[i] = b[i] + s × c[i]` over three arrays, as STREAM triad does.
     Stream {
         /// The three arrays.
         arrays: [Addr; 3],
