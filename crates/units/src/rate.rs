@@ -104,7 +104,10 @@ mod tests {
     #[test]
     fn cycles_at_2_1_ghz() {
         let clock = Frequency::from_ghz(2.1);
-        assert_eq!(clock.time_for(Cycles(2_100_000)), Time::from_ps(999_999_999));
+        assert_eq!(
+            clock.time_for(Cycles(2_100_000)),
+            Time::from_ps(999_999_999)
+        );
         assert!((clock.cycles_in(Time::from_us(1)) - 2100.0).abs() < 1e-9);
     }
 }
