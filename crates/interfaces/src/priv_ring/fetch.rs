@@ -76,6 +76,12 @@ impl Fetcher {
         self.tail - self.head
     }
 
+    /// Whether the next descriptor is here at `now`: nobody would wait for it.
+    #[inline]
+    pub fn is_ready(&self, now: Time) -> bool {
+        self.at_hand.front().is_some_and(|&(here, _)| here <= now)
+    }
+
     /// Entries that software owes a descriptor.
     pub fn used_up(&self) -> u64 {
         self.ring.entries - self.available()

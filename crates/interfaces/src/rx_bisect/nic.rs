@@ -130,30 +130,38 @@ impl NicHalf {
         }
     }
 
-    /// The Ax ring whose buffer a packet for Bx ring `target` goes into: an own one first. One
-    /// that is linked to a full Bx ring does not count, as its consumption could not be told.
+    /// The Ax ring whose buffer a packet for Bx ring `target` goes into: an own one first. A
+    /// descriptor that is here is better than one that the packet would wait for.
     #[inline]
-    fn choose(&mut self, target: usize) -> Result<u16, DropCause> {
-        let full = self.bx[target].is_full();
-        let available = |ax: &u16| self.ax[usize::from(*ax)].buffers.available();
-        let own = self.bx[target].own.iter();
-        let chosen = match own.copied().find(|ax| available(ax) > 0) {
-            Some(own) => Some(own),
-            None => self.borrow(target),
-        };
+    fn choose(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
+        let ready = |ring: &Fetcher| ring.is_ready(now);
+        let chosen = self
+            .own(target, ready)
+            .or_else(|| self.borrow(target, ready))
+            .or_else(|| self.own(target, |ring| ring.available() > 0))
+            .or_else(|| self.borrow(target, |_| true));
         match chosen {
             None => Err(DropCause::NO_DESCRIPTOR),
-            Some(_) if full => Err(BX_FULL),
-            Some(ax) => Ok(ax),
+            Some(_) if self.bx[target].is_full() => Err(BX_FULL),
+            Some(ring) => Ok(ring),
         }
     }
 
-    fn borrow(&mut self, target: usize) -> Option<u16> {
-        let available = |ax: u16| {
-            let ax = &self.ax[usize::from(ax)];
-            match self.bx[ax.linked].is_full() {
-                true => 0,
-                false => ax.buffers.available(),
+    /// The first of the own Ax rings that `fits`.
+    #[inline]
+    fn own(&self, target: usize, fits: impl Fn(&Fetcher) -> bool) -> Option<u16> {
+        let mut own = self.bx[target].own.iter().copied();
+        own.find(|&ring| fits(&self.ax[usize::from(ring)].buffers))
+    }
+
+    /// One of the others' Ax rings, of those that `fits` says. One that is linked to a full Bx
+    /// ring does not count, as its consumption could not be told.
+    fn borrow(&mut self, target: usize, fits: impl Fn(&Fetcher) -> bool) -> Option<u16> {
+        let available = |ring: u16| {
+            let ax = &self.ax[usize::from(ring)];
+            match fits(&ax.buffers) && !self.bx[ax.linked].is_full() {
+                true => ax.buffers.available(),
+                false => 0,
             }
         };
         self.choosers[target].choose(&self.bx[target].others, available)
@@ -178,7 +186,7 @@ impl NicHalf {
 impl ReceiveHalf for NicHalf {
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let target = usize::from(frame.queue);
-        let chosen = self.choose(target)?;
+        let chosen = self.choose(target, dma.now())?;
         let ax = &mut self.ax[usize::from(chosen)];
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);

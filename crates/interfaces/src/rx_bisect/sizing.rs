@@ -68,3 +68,90 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
 fn largest_power(most: u64) -> Option<u64> {
     most.checked_ilog2().map(|bits| 1 << bits)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two NICs with 8 cores each and 4 MiB of I/O ways: 16 x 128 x 1500 B = 3.07 MB fit.
+    fn sound() -> Sizing {
+        Sizing {
+            nics: 2,
+            ax_rings: 8,
+            ax_entries: 128,
+            bx_entries: 1024,
+            frame: Bytes(1500),
+            io_capacity: Bytes(4 << 20),
+        }
+    }
+
+    #[track_caller]
+    fn warns(sizing: &Sizing, says: &[&str]) {
+        let warnings = sizing_warnings(sizing);
+        assert_eq!(warnings.len(), says.len(), "{warnings:?}");
+        for (warning, says) in warnings.iter().zip(says) {
+            assert!(warning.contains(says), "{warning}");
+        }
+    }
+
+    #[test]
+    fn what_the_paper_advises_is_not_warned_of() {
+        warns(&sound(), &[]);
+    }
+
+    #[test]
+    fn rings_of_all_nics_share_the_cache() {
+        let larger = Sizing {
+            ax_entries: 256,
+            ..sound()
+        };
+        warns(&larger, &["at most 128 entries fit"]);
+        let one_nic = Sizing { nics: 1, ..larger };
+        warns(&one_nic, &[]);
+        let no_ddio = Sizing {
+            io_capacity: Bytes(0),
+            ..larger
+        };
+        warns(&no_ddio, &[]);
+        let tiny = Sizing {
+            io_capacity: Bytes(1500),
+            ..sound()
+        };
+        warns(&tiny, &["use fewer Ax rings"]);
+    }
+
+    #[test]
+    fn a_burst_finds_buffers_on_its_own_nic() {
+        let smaller = Sizing {
+            ax_entries: 64,
+            ..sound()
+        };
+        warns(&smaller, &["at least 128"]);
+        // Twice the rings, but on another NIC, do not help.
+        let more_nics = Sizing { nics: 4, ..smaller };
+        warns(&more_nics, &["at least 128"]);
+        let few_cores = Sizing {
+            ax_rings: 3,
+            ..sound()
+        };
+        warns(&few_cores, &["at least 512"]);
+    }
+
+    #[test]
+    fn a_reception_ring_holds_more_than_one_core_allocates() {
+        let swapped = Sizing {
+            bx_entries: 64,
+            ..sound()
+        };
+        warns(&swapped, &["at least 128"]);
+    }
+
+    #[test]
+    fn no_rings_at_all_are_no_reason_to_panic() {
+        let nothing = Sizing {
+            ax_rings: 0,
+            ..sound()
+        };
+        assert_eq!(sizing_warnings(&nothing).len(), 1);
+    }
+}

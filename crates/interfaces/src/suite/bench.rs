@@ -105,12 +105,23 @@ impl<G: Ground> Bench<G> {
 
     /// A bench whose queues have no buffers yet.
     pub fn down(interface: &'static str, setup: &Setup) -> Bench<G> {
+        Bench::built(interface, setup, |plan, space| {
+            registry::build(interface, plan, space).unwrap()
+        })
+    }
+
+    /// As [`down`](Self::down), with halves that `build` makes.
+    pub fn built(
+        interface: &'static str,
+        setup: &Setup,
+        build: impl FnOnce(&Plan, &mut AddressSpace) -> (AnyNic, Vec<AnyDriver>),
+    ) -> Bench<G> {
         let mut space = AddressSpace::default();
         let below = space.data(GUARD_BYTES as u64, 4096);
         let pool = Pool::new(&mut space, setup.queues * setup.rx_entries + setup.spare);
         let above = space.data(GUARD_BYTES as u64, 4096);
         let plan = setup.plan(pool);
-        let (nic, drivers) = registry::build(interface, &plan, &mut space).unwrap();
+        let (nic, drivers) = build(&plan, &mut space);
         let caches = (0..setup.queues)
             .map(|_| PoolCache::new(&mut space, pool, setup.cache, Cycles(1)))
             .collect();

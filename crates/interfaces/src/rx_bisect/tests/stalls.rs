@@ -1,0 +1,107 @@
+//! A core that stops stops nobody; every size of both rings.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::{BATCHED, BX_FULL, CHOICES, Topology, bench, bench_with, options};
+use crate::rx_bisect::Consumption;
+use crate::suite::{Bench, Flat, Ground, Sim};
+use nicforge_units::Time;
+
+/// Core 0 stops for ever; every frame for the others is received, whatever comes for it.
+fn others_go_on<G: Ground>(queues: usize, entries: [usize; 2]) {
+    for (choice, consumption) in CHOICES
+        .into_iter()
+        .zip([BATCHED, BATCHED, Consumption::Parallel])
+    {
+        let topology = Topology::per_core(queues, entries[0], entries[1]);
+        let mut bench: Bench<G> = bench(&topology, choice, consumption);
+        let mut refused = 0;
+        for round in 0..2_000 {
+            for _ in 0..3 {
+                refused += u64::from(bench.send(0, 60).is_err());
+            }
+            // Whoever goes on has looked since the last frame.
+            bench.pass(Time::from_us(10));
+            for queue in 1..queues {
+                bench.poll(queue, 32);
+            }
+            bench.release_all();
+            bench.pass(Time::from_us(10));
+            let flow = 1 + round % (queues as u32 - 1);
+            assert_eq!(bench.send(flow, 60), Ok(()), "{entries:?}, round {round}");
+        }
+        assert!(refused >= 2_000, "core 0 was full: {refused}");
+        assert_eq!(bench.send(0, 60), BX_FULL);
+        bench.audit();
+    }
+}
+
+#[test]
+fn a_core_that_stops_stops_nobody() {
+    others_go_on::<Flat>(2, [8, 32]);
+    others_go_on::<Flat>(4, [2, 2]);
+    others_go_on::<Flat>(3, [64, 4]);
+    others_go_on::<Sim>(3, [8, 64]);
+}
+
+/// Random traffic and stalls, until every ring has wrapped and passed position 2^32.
+fn at_random(topology: &Topology, consumption: Consumption, buffers: usize, seed: u64) {
+    let entries = [topology.ax[0].entries, topology.bx[0].entries];
+    let largest = entries[0].max(entries[1]) as u64;
+    let mut random = Pcg64::seed_from_u64(seed);
+    let choice = CHOICES[seed as usize % 3];
+    let first = (1 << 32) - 2 * largest;
+    let mut bench: Bench<Flat> = bench_with(topology, options(choice, consumption), buffers, first);
+    let queues = topology.bx.len() as u32;
+    while bench.taken < u64::from(queues) * (3 * largest + 50) {
+        for _ in 0..random.next_u64() % (largest + 4) {
+            let _ = bench.send(random.next_u32() % queues, 60);
+        }
+        bench.pass(Time::from_ns(random.next_u64() % 5_000));
+        for _ in 0..random.next_u32() % 3 {
+            let core = random.next_u32() % queues;
+            while bench.poll(core as usize, 1 + random.next_u32() as usize % 32) > 0 {
+                bench.release_all();
+            }
+        }
+    }
+    bench.audit();
+}
+
+#[test]
+fn every_size_of_both_rings() {
+    for ax_bits in 1..=8 {
+        for bx_bits in 1..=8 {
+            let topology = Topology::per_core(2, 1 << ax_bits, 1 << bx_bits);
+            let buffers = 2 * (1 << ax_bits) + 64;
+            let seed = ax_bits * 16 + bx_bits;
+            at_random(&topology, Consumption::Parallel, buffers, seed);
+            at_random(&topology, BATCHED, buffers, seed + 1);
+        }
+    }
+}
+
+#[test]
+fn any_number_of_cores_with_few_buffers() {
+    let config = Config {
+        cases: 48,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(0x6269_7365),
+        ..Config::default()
+    };
+    let strategy = (1usize..=5, 1u32..=6, 1u32..=6, 0usize..40, any::<u64>());
+    let outcome = TestRunner::new(config).run(&strategy, |(queues, ax, bx, spare, seed)| {
+        let topology = Topology::per_core(queues, 1 << ax, 1 << bx);
+        // Each core may hold back what its stack does, and one must be left to go on.
+        let buffers = queues * ((1 << ax) + 14) + spare;
+        let consumption = [Consumption::Parallel, BATCHED][seed as usize % 2];
+        at_random(&topology, consumption, buffers, seed);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}
