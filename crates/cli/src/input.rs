@@ -23,12 +23,12 @@ pub struct Input {
     pub machine: Machine,
     /// What to run, in order.
     pub points: Vec<Point>,
-    /// What a replay leaves out of captures or mends in them.
+    /// What is to be said that is no error.
     notes: Vec<String>,
 }
 
 impl Input {
-    /// Says on standard error what replays do not take as it is.
+    /// Says them on standard error.
     pub fn print_notes(&self) {
         for note in &self.notes {
             eprintln!("note: {note}");
@@ -49,6 +49,13 @@ pub fn load(file: &Path, overrides: &Overrides) -> Result<Input, CliError> {
         notes: Vec::new(),
     };
     input.notes = try_files(&input)?;
+    for point in &input.points {
+        for note in notes::about_sizes(&point.settings, &input.machine) {
+            if !input.notes.contains(&note) {
+                input.notes.push(note);
+            }
+        }
+    }
     Ok(input)
 }
 

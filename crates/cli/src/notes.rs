@@ -1,8 +1,29 @@
-//! What a replay leaves out of a capture or mends in it, in words.
+//! What is to be said about a scenario that is no error: what a replay leaves out of a capture or
+//! mends in it, and ring sizes that a paper advises against.
 
 use std::path::Path;
 
+use nicforge_interfaces::rx_bisect::{Sizing, sizing_warnings};
+use nicforge_lab::machine::Machine;
+use nicforge_lab::settings::Settings;
+use nicforge_units::Bytes;
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, ReplayCounts};
+
+/// What speaks against the sizes of a point's rings.
+pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
+    if settings.interface != "rx_bisect" {
+        return Vec::new();
+    }
+    let llc = &machine.hardware.llc;
+    sizing_warnings(&Sizing {
+        nics: settings.nics,
+        ax_rings: settings.cores / settings.nics,
+        ax_entries: settings.ax_entries,
+        bx_entries: settings.bx_entries,
+        frame: Bytes(settings.packet_bytes.into()),
+        io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
+    })
+}
 
 /// One line about `capture`; `None` when all of it is replayed as it is.
 pub fn about(capture: &Path, counts: &ReplayCounts) -> Option<String> {

@@ -182,6 +182,10 @@ fn parts(
     let tx_rings = tx_rings(&mut space, settings)?;
     let (halves, drivers) = interface(settings, hardware, seed, pool, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
+    let of_target = AppConfig {
+        reads: config.reads + settings.target_accesses,
+        ..config.clone()
+    };
     let mut cores = Vec::new();
     for (number, driver) in drivers.into_iter().enumerate() {
         let transmit = (0..settings.nics).map(|device| {
@@ -193,7 +197,11 @@ fn parts(
         });
         let transmit = transmit.collect();
         let cache = PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool);
-        let app = AnyApp::build(&config, number, settings.cores, &mut space, &shared)?;
+        let config = match number % queues {
+            0 => &of_target,
+            _ => &config,
+        };
+        let app = AnyApp::build(config, number, settings.cores, &mut space, &shared)?;
         let core = core_of(hardware, number);
         cores.push(CoreActor::new(
             core,

@@ -112,7 +112,7 @@ fn target(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<
     Ok(Some(Target::new(
         flows,
         settings.target_share,
-        None,
+        settings.target_packet_bytes,
         is_target,
     )?))
 }

@@ -121,6 +121,10 @@ settings! {
     zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when ("flow_choice", &["zipf"]);
     /// Share of packets steered to the first queue of each NIC; 0: as RSS spreads them.
     target_share: f64 = 0.0, "share", Number(0.0, 1.0);
+    /// Frame size of these packets; as of all others when unset.
+    target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), default "as all others";
+    /// Random reads per packet that the core of the first queue of each NIC makes besides.
+    target_accesses: u32 = 0, "reads", Whole(0, 100_000), when SYNTHETIC;
     /// Whether flows are in the application's tables before traffic begins.
     preload_flows: bool = true, "", Flag, when FLOW_TABLE;
     /// Capture to replay (pcap or pcapng).
