@@ -1,6 +1,8 @@
 //! A NIC: port, MAC FIFO, parser, checksum verification, steering, an interface's receive half
 //! and the transmit engine.
 
+use std::collections::VecDeque;
+
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::checksum;
@@ -55,12 +57,31 @@ pub struct NicCounters {
     pub bytes: u64,
     /// Frames delivered to the host.
     pub delivered: u64,
+    /// From last bit in to completion sent, summed over delivered frames, in picoseconds.
+    pub receive_ps: u64,
     /// Receive entries waiting for software, summed over arriving frames.
     pub waiting_sum: u64,
     /// Receive entries there are, summed over arriving frames.
     pub entries_sum: u64,
     /// Register writes that meant nothing; ignored.
     pub bad_register_writes: u64,
+}
+
+/// How far the receive path may run ahead of the other agents where reads are in series. A frame
+/// whose turn comes later waits in the FIFO until then: what is done ahead of time would keep
+/// others from the link.
+const RUN_AHEAD: Time = Time::from_us(1);
+
+/// A frame that waits in the FIFO, as the parser has left it.
+struct Held {
+    bytes: Vec<u8>,
+    /// What [`Arriving`] says beside the bytes.
+    stamp: Time,
+    rss_hash: u32,
+    flags: RxFlags,
+    queue: u16,
+    /// When the parser is done with it.
+    parsed: Time,
 }
 
 /// A NIC with the receive half `R` of an interface.
@@ -76,6 +97,8 @@ pub struct Nic<R> {
     pub transmit: TransmitEngine,
     /// When the receive path is done with the frame before.
     receive_free: Time,
+    /// Frames whose turn is later, oldest first.
+    held: VecDeque<Held>,
     /// Dropped frames by cause.
     pub drops: DropCounters,
     /// Everything else that is counted.
@@ -98,6 +121,7 @@ impl<R: ReceiveHalf> Nic<R> {
             receive,
             transmit: TransmitEngine::new(spec, tx_rings, memory_end),
             receive_free: Time::ZERO,
+            held: VecDeque::new(),
             drops: DropCounters::default(),
             counters: NicCounters::default(),
             spec: spec.clone(),
@@ -133,13 +157,67 @@ impl<R: ReceiveHalf> Nic<R> {
         let waiting = self.receive.waiting(arriving.queue);
         self.counters.waiting_sum += waiting.entries;
         self.counters.entries_sum += waiting.of;
-        dma.wait_until((dma.now() + self.spec.rx_pipeline).max(self.receive_free));
-        match self.receive.receive(dma, &arriving) {
-            Ok(()) => self.counters.delivered += 1,
+        let parsed = dma.now() + self.spec.rx_pipeline;
+        let later = self.receive.reads_in_series() && self.receive_free > parsed + RUN_AHEAD;
+        if self.held.is_empty() && !later {
+            self.deliver(dma, &arriving, parsed);
+            self.fifo.hold(len, dma.now());
+        } else {
+            self.fifo.hold(len, Time::NEVER);
+            self.held.push_back(Held {
+                bytes: frame.to_vec(),
+                stamp,
+                rss_hash,
+                flags: arriving.flags,
+                queue: arriving.queue,
+                parsed,
+            });
+        }
+    }
+
+    fn deliver<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
+        dma.wait_until(parsed.max(self.receive_free));
+        match self.receive.receive(dma, arriving) {
+            Ok(()) => {
+                self.counters.delivered += 1;
+                let came = parsed - self.spec.rx_pipeline;
+                self.counters.receive_ps += (dma.now() - came).as_ps();
+            }
             Err(cause) => self.drops.count(cause.0),
         }
         self.receive_free = dma.now();
-        self.fifo.hold(len, dma.now());
+    }
+
+    /// When the next of the frames that wait in the FIFO has its turn.
+    pub fn held_due(&self) -> Time {
+        match self.held.is_empty() {
+            true => Time::NEVER,
+            false => self.receive_free,
+        }
+    }
+
+    /// Frames that wait in the FIFO.
+    pub fn held(&self) -> u64 {
+        self.held.len() as u64
+    }
+
+    /// Delivers the frames whose turn has come.
+    pub fn receive_held<D: Dma>(&mut self, dma: &mut D) {
+        let now = dma.now();
+        while self.receive_free <= now
+            && let Some(held) = self.held.pop_front()
+        {
+            let arriving = Arriving {
+                bytes: &held.bytes,
+                stamp: held.stamp,
+                rss_hash: held.rss_hash,
+                flags: held.flags,
+                port: self.spec.port,
+                queue: held.queue,
+            };
+            self.deliver(dma, &arriving, held.parsed);
+            self.fifo.drain_next(dma.now());
+        }
     }
 
     /// A core's register write arrived.

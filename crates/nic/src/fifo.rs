@@ -41,6 +41,14 @@ impl MacFifo {
         self.frames.push_back((drained, len));
     }
 
+    /// The first of the frames held until [`Time::NEVER`] will be gone at `drained`.
+    pub fn drain_next(&mut self, drained: Time) {
+        let next = self.frames.partition_point(|&(time, _)| time < Time::NEVER);
+        if let Some((time, _)) = self.frames.get_mut(next) {
+            *time = drained;
+        }
+    }
+
     /// Frames still inside at `now`.
     pub fn frames_inside(&self, now: Time) -> usize {
         self.frames
@@ -64,5 +72,17 @@ mod tests {
         assert!(!fifo.accepts(Time::from_ns(499), Bytes(60)));
         assert_eq!(fifo.frames_inside(Time::from_ns(499)), 2);
         assert!(fifo.accepts(Time::from_ns(500), Bytes(1500)));
+    }
+
+    #[test]
+    fn frames_whose_turn_nobody_knows_yet_drain_in_order() {
+        let mut fifo = MacFifo::new(Bytes(3000));
+        fifo.hold(Bytes(1000), Time::from_ns(100));
+        fifo.hold(Bytes(1000), Time::NEVER);
+        fifo.hold(Bytes(1000), Time::NEVER);
+        fifo.drain_next(Time::from_ns(200));
+        assert_eq!(fifo.frames_inside(Time::from_ns(100)), 2);
+        assert!(fifo.accepts(Time::from_ns(200), Bytes(2000)));
+        assert!(!fifo.accepts(Time::from_ns(999), Bytes(2001)));
     }
 }

@@ -4,6 +4,7 @@ use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Wai
 use nicforge_platform::Dma;
 
 use super::feed::{Feed, Fetched};
+use super::layout::Order;
 
 /// One core's completion ring, and its part in a shared ring.
 #[derive(Debug)]
@@ -101,5 +102,9 @@ impl ReceiveHalf for NicHalf {
             entries: of - feed.unused() * feed.ring.slots - open,
             of,
         }
+    }
+    fn reads_in_series(&self) -> bool {
+        let mut rings = self.rings.iter();
+        rings.any(|ring| ring.feed.ring.order == Order::List)
     }
 }

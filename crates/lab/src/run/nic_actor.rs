@@ -64,13 +64,20 @@ impl NicActor {
             self.nic.write_register(&mut dma, index, value);
         }
         self.due = self.nic.advance(&mut dma, sink);
+        // The receive path has a cursor of its own.
+        let mut dma = SimDma::new(host, &mut self.port, now);
+        self.nic.receive_held(&mut dma);
+        self.due = self.due.min(self.nic.held_due());
     }
 
     /// A frame came in: first bit at `stamp`, last bit at `now`.
     pub fn receive(&mut self, host: &mut Host, frame: &[u8], stamp: Time, now: Time) {
         let mut dma = SimDma::new(host, &mut self.port, now);
         self.nic.receive(&mut dma, frame, stamp);
-        self.due = self.due.min(self.nic.receive.due());
+        self.due = self
+            .due
+            .min(self.nic.receive.due())
+            .min(self.nic.held_due());
     }
 
     /// What it waits for, for a run that is stuck.

@@ -203,7 +203,8 @@ impl World {
         let in_hand: u64 = self.cores.iter().map(|c| c.in_hand() + c.kept()).sum();
         let pushed: u64 = self.cores.iter().map(CoreActor::pushed).sum();
         let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
-        (delivered - taken) + in_hand + (pushed - served)
+        let held: u64 = self.nics.iter().map(|a| a.nic.held()).sum();
+        held + (delivered - taken) + in_hand + (pushed - served)
     }
 
     /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.

@@ -39,6 +39,10 @@ impl ReceiveHalf for Remembers {
         index < 8
     }
 
+    fn reads_in_series(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, queue: u16) -> Waiting {
         Waiting {
             entries: u64::from(queue),
@@ -77,6 +81,16 @@ fn the_fifo_drops_what_the_interface_cannot_drain() {
     nic.receive(&mut host, &frame, Time::ZERO);
     host.now = Time::from_ns(1_100);
     nic.receive(&mut host, &frame, Time::ZERO);
+    // The last two wait in the FIFO, because their turn is more than a microsecond away.
+    for waiting in [2, 1] {
+        assert_eq!(nic.held(), waiting);
+        host.now = nic.held_due() - Time::from_ps(1);
+        nic.receive_held(&mut host);
+        assert_eq!(nic.held(), waiting);
+        host.now = nic.held_due();
+        nic.receive_held(&mut host);
+    }
+    assert_eq!((nic.held(), nic.held_due()), (0, Time::NEVER));
     let began: Vec<f64> = nic
         .receive
         .frames
