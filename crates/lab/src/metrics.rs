@@ -57,6 +57,10 @@ pub struct Metrics {
     /// Mean latency of the NIC's reads of host memory, us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_read_us: Option<f64>,
+    /// Mean time from a frame's last bit in to its completion sent, us: FIFO, pipeline, waiting for
+    /// descriptors and for the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic_receive_us: Option<f64>,
     /// Core cycles per delivered packet, idle polling excluded: `total` and by part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles_per_packet: Option<CyclesPerPacket>,

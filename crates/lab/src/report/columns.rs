@@ -80,7 +80,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 29] = [
+pub const METRICS: [Metric; 30] = [
     metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("offered_gbps", "offered", GBPS, None, |m| Some(m.offered_gbps)),
     metric("throughput_mpps", "throughput", MPPS, Some("sent"), |m| Some(m.throughput_mpps)),
@@ -102,6 +102,7 @@ pub const METRICS: [Metric; 29] = [
     metric("pcie_out_utilisation", "PCIe out", Unit::Share, None, |m| m.pcie_out_utilisation),
     metric("pcie_in_utilisation", "PCIe in", Unit::Share, None, |m| m.pcie_in_utilisation),
     metric("pcie_read_us", "PCIe read", MICROS, None, |m| m.pcie_read_us),
+    metric("nic_receive_us", "NIC receive", MICROS, None, |m| m.nic_receive_us),
     metric("cycles_per_packet.total", "cycles/packet", CYCLES, Some("cyc/pkt"), |m| cycles(m, |c| c.total)),
     metric("cycles_per_packet.driver", "driver", CYCLES, None, |m| cycles(m, |c| c.driver)),
     metric("cycles_per_packet.app", "application", CYCLES, None, |m| cycles(m, |c| c.app)),

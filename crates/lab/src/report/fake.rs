@@ -54,6 +54,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         pcie_out_utilisation: Some(sent * 0.0405),
         pcie_in_utilisation: Some(sent * 0.0421),
         pcie_read_us: Some(0.9 + 0.8 * lost),
+        nic_receive_us: Some(0.4 + 0.8 * lost),
         cycles_per_packet: Some(CyclesPerPacket {
             total,
             driver: 210.0,

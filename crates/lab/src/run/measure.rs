@@ -234,6 +234,8 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),
         pcie_in_utilisation: Some(busy(dma(|dma| dma.in_bytes))),
         pcie_read_us: share(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads)).map(|ps| ps / 1e6),
+        nic_receive_us: share(sum(|nic| nic.receive_ps), sum(|nic| nic.delivered))
+            .map(|ps| ps / 1e6),
         cycles_per_packet: cycles.per_packet(frames_out),
         idle_fraction: cycles.idle_share(seconds),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched.lines()).bytes().0),
