@@ -211,6 +211,12 @@ fn pcie(from: &mut Reader<'_>) -> LinkConfig {
             "write_latency_ns",
             "a posted write's way to memory, idle",
         ),
+        posted_slack: ns(
+            from,
+            s,
+            "posted_slack_ns",
+            "how far memory may fall behind posted writes before the link stops",
+        ),
         mmio_write: ns(
             from,
             s,

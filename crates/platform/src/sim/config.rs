@@ -94,6 +94,9 @@ pub struct LinkConfig {
     pub read_round_trip: Time,
     /// A posted write's way from device to memory on an idle link.
     pub write_latency: Time,
+    /// How far memory may fall behind posted writes before the link stops: what the root complex
+    /// buffers.
+    pub posted_slack: Time,
     /// A core's register write on its way to the device.
     pub mmio_write: Time,
     /// A core's register read, there and back.

@@ -12,10 +12,6 @@ use super::link::Direction;
 use super::{Host, LinkConfig};
 use crate::{Addr, Dma, Vector};
 
-/// How far memory may fall behind posted writes before the link stops: the root complex
-/// buffers that much time's worth of writes.
-const POSTED_SLACK: Time = Time::from_ns(500);
-
 /// What a device's DMA counted since its run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DmaCounters {
@@ -134,8 +130,9 @@ impl<'a> SimDma<'a> {
         let lines = (to + (len - 1)).line() - first + 1;
         let at_memory = self.cursor + self.port.config.write_latency;
         let wait = self.host.hierarchy.device_write(first, lines, at_memory);
-        if wait > POSTED_SLACK {
-            self.port.out.hold_until(self.cursor + wait - POSTED_SLACK);
+        let slack = self.port.config.posted_slack;
+        if wait > slack {
+            self.port.out.hold_until(self.cursor + wait - slack);
         }
         at_memory + wait
     }

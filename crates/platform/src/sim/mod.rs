@@ -77,6 +77,7 @@ pub fn test_hardware() -> Hardware {
             tags: 64,
             read_round_trip: Time::from_ns(900),
             write_latency: Time::from_ns(300),
+            posted_slack: Time::from_ns(500),
             mmio_write: Time::from_ns(300),
             mmio_read: Time::from_ns(900),
         },
