@@ -6,7 +6,7 @@
 //!   each driver ◄─ its completion ring ◄────────── one entry per frame, steered by RSS ── NIC
 //! ```
 //!
-//! Three variants, by how descriptors get back to the NIC: [`array`], [`list`] and
+//! Three variants, by how descriptors get back to the NIC: [`mod@array`], [`list`] and
 //! [`batched_list`].
 
 mod driver;

@@ -73,7 +73,7 @@ impl CoreActor {
         self.driver.start(cpu, &mut self.pool);
     }
 
-    /// Something was published to this core, visible at `time`; `true` when the core sleeps.
+    /// Something was published to this core, visible at `time`.
     pub fn notice(&mut self, time: Time) {
         self.published.push_back(time);
     }
@@ -89,7 +89,10 @@ impl CoreActor {
             Next::Poll => {
                 self.core.idle_until(now);
                 if !self.poll(host) {
-                    return None;
+                    // Without buffers frames may wait although the poll found nothing: it goes
+                    // on polling until transmit completions bring some back.
+                    let starved = self.pool.is_empty();
+                    return starved.then(|| self.core.now());
                 }
                 self.next = Next::Packet(0);
             }
