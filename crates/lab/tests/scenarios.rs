@@ -40,9 +40,13 @@ fn scenario_seeds() {
 
 #[test]
 fn every_shipped_scenario_parses() {
+    let names = nicforge_lab::settings::Names {
+        interfaces: &nicforge_interfaces::registry::names(),
+        apps: nicforge_apps::names(),
+    };
     for text in toml_files("scenarios") {
         let file = Path::new("s.toml");
-        nicforge_lab::scenario::parse_scenario(&text, file, &exercise::NAMES).unwrap();
+        nicforge_lab::scenario::parse_scenario(&text, file, &names).unwrap();
     }
 }
 
