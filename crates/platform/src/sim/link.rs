@@ -76,22 +76,10 @@ impl Direction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicforge_units::BitRate;
+    use crate::sim::test_hardware;
 
     fn config() -> LinkConfig {
-        LinkConfig {
-            rate: BitRate::from_gbps(125.0),
-            max_payload: Bytes(256),
-            max_read_request: Bytes(512),
-            tlp_overhead: Bytes(24),
-            dllp: Bytes(0),
-            tags: 64,
-            read_round_trip: Time::from_ns(900),
-            write_latency: Time::from_ns(300),
-            posted_slack: Time::from_ns(500),
-            mmio_write: Time::from_ns(300),
-            mmio_read: Time::from_ns(900),
-        }
+        test_hardware().pcie
     }
 
     #[test]
