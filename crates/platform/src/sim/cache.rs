@@ -147,9 +147,9 @@ impl Cache {
         Some(set.state(bit))
     }
 
-    /// Finds `line`, makes it the most recently used and dirty; `fresh` as given.
+    /// Finds `line`, makes it the most recently used, dirty, and no longer fresh.
     #[inline(always)]
-    pub fn hit_write(&mut self, line: u64, fresh: bool) -> Option<LineState> {
+    pub fn hit_write(&mut self, line: u64) -> Option<LineState> {
         let (set, tag) = self.place(line);
         let set = &mut self.sets[set];
         let bit = set.find(tag);
@@ -159,11 +159,7 @@ impl Cache {
         let state = set.state(bit);
         set.touch(bit.trailing_zeros() as usize);
         set.dirty |= bit;
-        set.fresh = if fresh {
-            set.fresh | bit
-        } else {
-            set.fresh & !bit
-        };
+        set.fresh &= !bit;
         Some(state)
     }
 

@@ -91,7 +91,7 @@ impl Hierarchy {
     ) -> Served {
         let l2 = &mut self.l2[core];
         let hit = if write {
-            l2.hit_write(line, false)
+            l2.hit_write(line)
         } else {
             l2.hit(line)
         };
@@ -185,7 +185,7 @@ impl Hierarchy {
             *holder = NONE;
         } else if *holder == MANY && self.llc.holds(line) {
             if dirty {
-                self.llc.hit_write(line, false);
+                self.llc.hit_write(line);
             }
             return;
         }
