@@ -53,6 +53,14 @@ macro_rules! interfaces {
                 match self { $(AnyNic::$variant(half) => half.write_register(dma, index, value),)* }
             }
 
+            fn queues(&self) -> u16 {
+                match self { $(AnyNic::$variant(half) => half.queues(),)* }
+            }
+
+            fn sets(&self) -> &'static [&'static str] {
+                match self { $(AnyNic::$variant(half) => half.sets(),)* }
+            }
+
             fn waiting(&self, queue: u16) -> Waiting {
                 match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
             }

@@ -7,10 +7,10 @@ use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::checksum;
 use nicforge_wire::parse_frame;
-use nicforge_wire::rss::{IndirectionTable, MICROSOFT_KEY, Toeplitz};
+use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
 use crate::transmit::{Egress, TransmitEngine, TxRing};
-use crate::{Arriving, DropCounters, MacFifo, PortId, ReceiveHalf, RxFlags};
+use crate::{Arriving, DropCounters, MacFifo, PortId, ReceiveHalf, RxFlags, Steering};
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +19,9 @@ mod tests;
 pub mod registers {
     /// Receive registers: `RECEIVE + i` is register `i` of the interface's receive half.
     pub const RECEIVE: u32 = 0x0000;
+    /// Steering: `STEERING` selects the set of queues in use, `STEERING + 1 + 128 * set + entry`
+    /// names the queue of an entry of its indirection table.
+    pub const STEERING: u32 = 0x7000;
     /// Transmit doorbells: `TRANSMIT + queue`.
     pub const TRANSMIT: u32 = 0x8000;
 }
@@ -89,8 +92,7 @@ pub struct Nic<R> {
     spec: NicSpec,
     fifo: MacFifo,
     rss: Toeplitz,
-    /// Which queue each hash goes to.
-    pub steering: IndirectionTable,
+    steering: Steering,
     /// The interface.
     pub receive: R,
     /// The transmit side.
@@ -106,18 +108,12 @@ pub struct Nic<R> {
 }
 
 impl<R: ReceiveHalf> Nic<R> {
-    /// A NIC whose frames are spread over `queues` queues.
-    pub fn new(
-        spec: &NicSpec,
-        queues: u16,
-        receive: R,
-        tx_rings: &[TxRing],
-        memory_end: Addr,
-    ) -> Nic<R> {
+    /// A NIC whose frames are spread over the queues of `receive`, or of its first set.
+    pub fn new(spec: &NicSpec, receive: R, tx_rings: &[TxRing], memory_end: Addr) -> Nic<R> {
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
-            steering: IndirectionTable::spread_over(queues),
+            steering: Steering::new(receive.queues(), receive.sets().len() as u16),
             receive,
             transmit: TransmitEngine::new(spec, tx_rings, memory_end),
             receive_free: Time::ZERO,
@@ -225,6 +221,9 @@ impl<R: ReceiveHalf> Nic<R> {
         let known = if index >= registers::TRANSMIT {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(queue, value)
+        } else if index >= registers::STEERING {
+            self.steering
+                .write_register(index - registers::STEERING, value)
         } else {
             self.receive
                 .write_register(dma, index - registers::RECEIVE, value)
@@ -238,6 +237,11 @@ impl<R: ReceiveHalf> Nic<R> {
             self.receive.advance(dma);
         }
         self.transmit.advance(dma, egress).min(self.receive.due())
+    }
+
+    /// The name of the set of queues in use.
+    pub fn active_set(&self) -> &'static str {
+        self.receive.sets()[usize::from(self.steering.active())]
     }
 
     /// Its port.

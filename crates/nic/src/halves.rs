@@ -53,6 +53,15 @@ pub trait ReceiveHalf {
     /// no such register or the value is impossible: the NIC counts it and carries on.
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool;
 
+    /// How many queues it has; steering names no other.
+    fn queues(&self) -> u16;
+
+    /// The names of its sets of queues, of which steering uses one at a time: each has equally
+    /// many, so that a core's queue stands at the same place in all of them.
+    fn sets(&self) -> &'static [&'static str] {
+        &["all"]
+    }
+
     /// How full queue `queue` is.
     fn waiting(&self, queue: u16) -> Waiting;
 

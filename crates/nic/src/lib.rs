@@ -19,6 +19,7 @@ mod mbuf;
 mod mock;
 mod packet;
 mod pool;
+mod steering;
 pub mod transmit;
 
 pub use completion::{
@@ -31,3 +32,4 @@ pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Wait
 pub use mbuf::{HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, data_of, mbuf_room};
 pub use packet::{Packet, PortId, RxFlags, Segment, TxOffload, Verdict};
 pub use pool::{Pool, PoolCache};
+pub use steering::Steering;

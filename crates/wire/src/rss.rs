@@ -2,6 +2,7 @@
 //! functions", Windows driver documentation), as NICs implement it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use crate::parse::{FrameSummary, IpAddresses};
 
@@ -126,9 +127,15 @@ pub struct IndirectionTable {
 impl IndirectionTable {
     /// Entry i goes to queue i mod `queues` (at least 1).
     pub fn spread_over(queues: u16) -> IndirectionTable {
-        let queues = queues.max(1);
+        IndirectionTable::spread(0..queues)
+    }
+
+    /// Entry i goes to the queue that is i mod their number (at least 1) after the first of
+    /// `queues`.
+    pub fn spread(queues: Range<u16>) -> IndirectionTable {
+        let count = queues.len().max(1);
         IndirectionTable {
-            queues: std::array::from_fn(|entry| entry as u16 % queues),
+            queues: std::array::from_fn(|entry| queues.start + (entry % count) as u16),
         }
     }
 

@@ -60,6 +60,10 @@ impl ReceiveHalf for NicHalf {
         queue.is_some_and(|queue| queue.buffers.doorbell(dma, value))
     }
 
+    fn queues(&self) -> u16 {
+        self.queues.len() as u16
+    }
+
     fn waiting(&self, queue: u16) -> Waiting {
         let buffers = &self.queues[usize::from(queue)].buffers;
         Waiting {

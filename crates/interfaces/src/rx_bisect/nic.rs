@@ -232,6 +232,10 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
+    fn queues(&self) -> u16 {
+        self.bx.len() as u16
+    }
+
     fn waiting(&self, queue: u16) -> Waiting {
         let bx = &self.bx[usize::from(queue)];
         Waiting {

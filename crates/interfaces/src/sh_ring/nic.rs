@@ -95,6 +95,10 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
+    fn queues(&self) -> u16 {
+        self.queues.len() as u16
+    }
+
     fn waiting(&self, queue: u16) -> Waiting {
         let Shared { feed, open } = &self.rings[self.queues[usize::from(queue)].ring];
         let of = feed.ring.entries;
@@ -103,6 +107,7 @@ impl ReceiveHalf for NicHalf {
             of,
         }
     }
+
     fn reads_in_series(&self) -> bool {
         let mut rings = self.rings.iter();
         rings.any(|ring| ring.feed.ring.order == Order::List)

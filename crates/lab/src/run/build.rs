@@ -216,7 +216,7 @@ fn parts(
     let memory_end = Addr(space.end());
     let nics = halves.into_iter().enumerate().map(|(device, half)| {
         let spec = nic_spec(hardware, device);
-        let nic = Nic::new(&spec, queues as u16, half, &tx_rings[device], memory_end);
+        let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         (nic, DmaPort::new(&hardware.pcie))
     });
     Ok(Parts {

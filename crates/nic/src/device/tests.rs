@@ -39,6 +39,10 @@ impl ReceiveHalf for Remembers {
         index < 8
     }
 
+    fn queues(&self) -> u16 {
+        QUEUES
+    }
+
     fn reads_in_series(&self) -> bool {
         true
     }
@@ -62,7 +66,7 @@ fn bench() -> (Nic<Remembers>, MockHost, TxRing, Addr) {
     let data = space.data(4_096, 64);
     let ring = TxRing::new(&mut space, 8).unwrap();
     let end = Addr(space.end());
-    let nic = Nic::new(&spec(), QUEUES, Remembers::default(), &[ring], end);
+    let nic = Nic::new(&spec(), Remembers::default(), &[ring], end);
     (nic, MockHost::new(&space), ring, data)
 }
 
@@ -200,14 +204,15 @@ fn the_indirection_table_says_which_queue_a_flow_goes_to() {
         let hash = toeplitz.hash(&parse_frame(&frame).unwrap());
         let spread = IndirectionTable::entry(hash) as u16 % QUEUES;
         seen[usize::from(spread)] = true;
-        nic.steering = IndirectionTable::spread_over(QUEUES);
         nic.receive(&mut host, &frame, Time::ZERO);
         // Another queue for this entry, and for no other.
         let other = (spread + 1) % QUEUES;
-        nic.steering.set(IndirectionTable::entry(hash), other);
+        let entry = registers::STEERING + 1 + IndirectionTable::entry(hash) as u32;
+        nic.write_register(&mut host, entry, other.into());
         host.now += Time::from_us(5);
         nic.receive(&mut host, &frame, Time::ZERO);
         host.now += Time::from_us(5);
+        nic.write_register(&mut host, entry, spread.into());
         let went: Vec<_> = nic
             .receive
             .frames
@@ -257,7 +262,14 @@ fn registers_go_to_the_half_that_they_belong_to() {
 #[test]
 fn registers_that_mean_nothing_are_counted_and_ignored() {
     let (mut nic, mut host, ..) = bench();
-    let unknown = [8, 0x7fff, registers::TRANSMIT + 1, 1 << 20, u32::MAX];
+    let unknown = [
+        8,
+        0x6fff,
+        registers::STEERING + 129,
+        registers::TRANSMIT + 1,
+        1 << 20,
+        u32::MAX,
+    ];
     for index in unknown {
         for value in [0, 1, u64::MAX] {
             nic.write_register(&mut host, index, value);
@@ -266,9 +278,12 @@ fn registers_that_mean_nothing_are_counted_and_ignored() {
     for value in [9, 1 << 40, u64::MAX] {
         nic.write_register(&mut host, registers::TRANSMIT, value);
     }
+    // There is one set, and no queue beyond the last.
+    nic.write_register(&mut host, registers::STEERING, 1);
+    nic.write_register(&mut host, registers::STEERING + 1, QUEUES.into());
     assert_eq!(
         nic.counters.bad_register_writes,
-        3 * unknown.len() as u64 + 3
+        3 * unknown.len() as u64 + 3 + 2
     );
     assert_eq!(nic.transmit.inside(), 0);
     assert_eq!(nic.advance(&mut host, &mut Nobody), Time::NEVER);
