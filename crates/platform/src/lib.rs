@@ -6,7 +6,7 @@
 //!                 ▼                                     ▼
 //!        ┌──────────────── one memory, addressed by Addr ──────────────┐
 //!        │ sim: virtual time over caches, DRAM, PCIe   (sim/)          │
-//!        │ live: shared memory and threads             (live/, later)  │
+//!        │ live: shared memory and threads             (live/)         │
 //!        └──────────────────────────────────────────────────────────────┘
 //! ```
 //!
@@ -17,6 +17,8 @@ mod address;
 mod cpu;
 mod dma;
 mod flat;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod sim;
 
 pub use address::{Addr, AddressSpace, CONTROL_BYTES, Owner, SpaceError};

@@ -136,7 +136,7 @@ impl Raw {
                 .store(ring.descriptor(index as u64), descriptor);
         }
         let tail = descriptors.len() as u64;
-        assert!(raw.half.write_register(&mut raw.ground.device(), 0, tail));
+        assert!(raw.half.write_register(&mut *raw.ground.device(), 0, tail));
         raw
     }
 
@@ -149,7 +149,7 @@ impl Raw {
             port: PortId(0),
             queue: 0,
         };
-        self.half.receive(&mut self.ground.device(), &arriving)
+        self.half.receive(&mut *self.ground.device(), &arriving)
     }
 }
 
@@ -185,7 +185,7 @@ fn a_descriptor_may_offer_less_room() {
 #[test]
 fn a_doorbell_ahead_of_its_descriptors_finds_zeroes_that_name_no_buffer() {
     let mut raw = Raw::new(|pool| vec![descriptor(pool.buffer(0), 2_048)]);
-    assert!(raw.half.write_register(&mut raw.ground.device(), 0, 3));
+    assert!(raw.half.write_register(&mut *raw.ground.device(), 0, 3));
     assert_eq!(raw.receive(60), Ok(()));
     // Both entries come back to software, each with a completion of no length.
     for _ in 0..2 {

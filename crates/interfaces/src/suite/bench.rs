@@ -184,7 +184,7 @@ impl<G: Ground> Bench<G> {
         };
         let mut device = self.ground.device();
         let began = device.now();
-        let outcome = self.nic.receive(&mut device, &arriving);
+        let outcome = self.nic.receive(&mut *device, &arriving);
         let took = device.now() - began;
         drop(device);
         self.pass(took);
@@ -301,7 +301,7 @@ impl<G: Ground> Bench<G> {
     /// Writes a register of the NIC.
     pub fn write_register(&mut self, index: u32, value: u64) -> bool {
         self.nic
-            .write_register(&mut self.ground.device(), index, value)
+            .write_register(&mut *self.ground.device(), index, value)
     }
 
     /// Nobody but the NIC acts for `time`.
@@ -312,7 +312,7 @@ impl<G: Ground> Bench<G> {
             if self.nic.due() > device.now() {
                 return;
             }
-            self.nic.advance(&mut device);
+            self.nic.advance(&mut *device);
         }
         panic!("{}: the NIC half is never done", self.interface);
     }

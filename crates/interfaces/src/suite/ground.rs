@@ -1,4 +1,5 @@
-//! The two grounds of the suite: the sim, and plain memory, where everything is visible at once.
+//! Grounds of the suite: the sim, and plain memory, where everything is visible at once. The live
+//! one is in live.rs.
 
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
@@ -14,7 +15,7 @@ pub trait Ground {
     where
         Self: 'a;
     /// The device at work.
-    type Device<'a>: Dma
+    type Device<'a>: DerefMut<Target: Dma + Sized>
     where
         Self: 'a;
 
@@ -63,7 +64,7 @@ impl Sim {
 
 impl Ground for Sim {
     type Core<'a> = Box<SimCpu<'a>>;
-    type Device<'a> = SimDma<'a>;
+    type Device<'a> = Box<SimDma<'a>>;
 
     fn new(space: &AddressSpace, cores: usize) -> Sim {
         let mut hardware = test_hardware();
@@ -87,8 +88,8 @@ impl Ground for Sim {
         Box::new(SimCpu::new(&mut self.host, core))
     }
 
-    fn device(&mut self) -> SimDma<'_> {
-        SimDma::new(&mut self.host, &mut self.port, self.now)
+    fn device(&mut self) -> Box<SimDma<'_>> {
+        Box::new(SimDma::new(&mut self.host, &mut self.port, self.now))
     }
 
     fn pass(&mut self, time: Time) {
@@ -144,7 +145,7 @@ pub struct FlatDevice<'a> {
 
 impl Ground for Flat {
     type Core<'a> = &'a mut FlatCpu;
-    type Device<'a> = FlatDevice<'a>;
+    type Device<'a> = Box<FlatDevice<'a>>;
 
     fn new(space: &AddressSpace, _cores: usize) -> Flat {
         Flat {
@@ -159,12 +160,12 @@ impl Ground for Flat {
         &mut self.memory
     }
 
-    fn device(&mut self) -> FlatDevice<'_> {
-        FlatDevice {
+    fn device(&mut self) -> Box<FlatDevice<'_>> {
+        Box::new(FlatDevice {
             memory: &mut self.memory,
             now: self.now,
             calls: &mut self.calls,
-        }
+        })
     }
 
     fn pass(&mut self, time: Time) {

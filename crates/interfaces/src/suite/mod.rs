@@ -1,8 +1,8 @@
-//! Tests that every interface of the registry runs through, on both functional grounds.
+//! Tests that every interface of the registry runs through, on every ground.
 //!
 //! | file | what is shown |
 //! | --- | --- |
-//! | ground.rs | the sim ground and plain memory, behind one trait |
+//! | ground.rs, live.rs | the sim ground, plain memory and the live ground, behind one trait |
 //! | bench.rs | one NIC half and its drivers; after every step frames and buffers are counted |
 //! | audit.rs | at the end every buffer of the pool comes to light once |
 //! | frames.rs | frames that say who they are |
@@ -21,10 +21,14 @@ mod frames;
 mod ground;
 mod hostile;
 mod limits;
+#[cfg(target_os = "linux")]
+mod live;
 mod properties;
 
 pub use bench::{Bench, Setup};
 pub use ground::{Calls, Flat, Ground, Sim};
+#[cfg(target_os = "linux")]
+pub use live::Live;
 
 use crate::registry::names;
 
@@ -32,6 +36,8 @@ use crate::registry::names;
 macro_rules! for_all {
     ($($test:ident,)*) => {
         $(mod $test {
+            #[cfg(target_os = "linux")]
+            use super::super::Live;
             use super::super::{Flat, Sim, names};
 
             #[test]
@@ -42,6 +48,12 @@ macro_rules! for_all {
             #[test]
             fn on_plain_memory() {
                 names().into_iter().for_each(super::$test::<Flat>);
+            }
+
+            #[cfg(target_os = "linux")]
+            #[test]
+            fn on_live() {
+                names().into_iter().for_each(super::$test::<Live>);
             }
         })*
     };

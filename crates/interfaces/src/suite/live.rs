@@ -1,0 +1,77 @@
+//! The live ground in the suite: shared memory and register words, on one thread, so that every
+//! step is seen. That threads of its own work too is shown where live runs are assembled.
+
+use std::collections::BTreeMap;
+
+use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, Shape};
+use nicforge_platform::{Addr, AddressSpace, Dma};
+use nicforge_units::Time;
+
+use super::Ground;
+
+/// Registers of a device in the suite, by far more than it uses.
+const REGISTERS: u32 = 64;
+
+/// Shared memory, as live runs have it.
+pub struct Live {
+    control: Control,
+    device: LiveDma,
+    cores: Vec<LiveCpu>,
+    /// What each register held when it was last looked at.
+    seen: BTreeMap<u32, u64>,
+}
+
+impl Ground for Live {
+    type Core<'a> = &'a mut LiveCpu;
+    type Device<'a> = &'a mut LiveDma;
+
+    fn new(space: &AddressSpace, cores: usize) -> Live {
+        let shape = Shape {
+            devices: 1,
+            workers: cores,
+            banks: [0, nicforge_nic::registers::TRANSMIT],
+            each: REGISTERS,
+        };
+        let control = Control::new(space, &shape).expect("shared memory");
+        let bell = Bell::new().expect("an eventfd");
+        let core = |number| LiveCpu::new(control.clone(), bell.clone(), number);
+        Live {
+            device: LiveDma::new(control.clone(), space),
+            cores: (0..cores).map(core).collect(),
+            seen: BTreeMap::new(),
+            control,
+        }
+    }
+
+    fn core(&mut self, number: usize) -> &mut LiveCpu {
+        &mut self.cores[number]
+    }
+
+    fn device(&mut self) -> &mut LiveDma {
+        &mut self.device
+    }
+
+    fn pass(&mut self, time: Time) {
+        let until = self.device.now() + time;
+        self.device.wait_until(until);
+    }
+
+    fn register_writes(&mut self) -> Vec<(u32, u64)> {
+        let registers = self.control.registers(0);
+        let values = registers.map(|register| {
+            let value = self.control.register_value(register);
+            (register.index, value)
+        });
+        let written = |&(index, value): &(u32, u64)| {
+            let before = self.seen.insert(index, value).unwrap_or(0);
+            before != value
+        };
+        values.filter(written).collect()
+    }
+
+    fn peek(&mut self, at: Addr, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.control.region().read(at, &mut bytes);
+        bytes
+    }
+}

@@ -1,0 +1,151 @@
+//! What lies behind the host's memory: register words, and who sleeps.
+//!
+//! | line | writer | content |
+//! | --- | --- | --- |
+//! | 0 | first process | magic, length of host memory, origin of time (ns) |
+//! | 1 | device, workers | 1 while the device sleeps; whoever rings takes it to 0 |
+//! | 2 + w | worker, device | 1 while worker w sleeps (a futex) |
+//! | then | workers | registers, a line each: for each device the first of each bank, the second … |
+//!
+//! A register holds the last value written. Doorbells count up, so none is missed that matters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use nicforge_units::CACHE_LINE_BYTES;
+
+use super::{Clock, LiveError, Region};
+use crate::{Addr, AddressSpace, Register};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"nicforge");
+
+/// The region with what lies in it beside the host's memory.
+#[derive(Clone, Debug)]
+pub struct Control {
+    region: Arc<Region>,
+    /// Where host memory ends.
+    memory_end: u64,
+    begin: Addr,
+    workers: usize,
+    /// First register index of each bank.
+    banks: [u32; 2],
+    /// Registers of each bank.
+    each: u32,
+    clock: Clock,
+}
+
+/// What the control words are laid out for.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Devices.
+    pub devices: usize,
+    /// Workers.
+    pub workers: usize,
+    /// First register index of each bank.
+    pub banks: [u32; 2],
+    /// Registers of each bank of a device.
+    pub each: u32,
+}
+
+impl Control {
+    /// A new region for `space`.
+    pub fn new(space: &AddressSpace, shape: &Shape) -> Result<Control, LiveError> {
+        let (begin, len) = Control::extent(space, shape);
+        let region = Region::new(len)?;
+        let clock = Clock::start();
+        region.store(begin + 8, space.end());
+        region.store(begin + 16, clock.origin_ns());
+        region.word(begin).store(MAGIC, Ordering::Release);
+        Ok(Control::over(region, space, shape, clock))
+    }
+
+    /// The region in `file`, made by another process for the same `space` and `shape`.
+    pub fn attach(
+        file: std::os::fd::OwnedFd,
+        space: &AddressSpace,
+        shape: &Shape,
+    ) -> Result<Control, LiveError> {
+        let (begin, len) = Control::extent(space, shape);
+        let region = Region::attach(file, len)?;
+        let magic = region.word(begin).load(Ordering::Acquire);
+        if magic != MAGIC || region.load::<u64>(begin + 8) != space.end() {
+            return Err(LiveError::Region("is laid out otherwise".into()));
+        }
+        let clock = Clock::since(region.load(begin + 16));
+        Ok(Control::over(region, space, shape, clock))
+    }
+
+    fn over(region: Region, space: &AddressSpace, shape: &Shape, clock: Clock) -> Control {
+        Control {
+            region: Arc::new(region),
+            memory_end: space.end(),
+            begin: Control::extent(space, shape).0,
+            workers: shape.workers,
+            banks: shape.banks,
+            each: shape.each,
+            clock,
+        }
+    }
+
+    /// Where control words begin, and where the region ends.
+    fn extent(space: &AddressSpace, shape: &Shape) -> (Addr, u64) {
+        let begin = space.end().next_multiple_of(4096);
+        let registers = shape.devices as u64 * shape.each as u64 * shape.banks.len() as u64;
+        let lines = 2 + shape.workers as u64 + registers;
+        (Addr(begin), begin + lines * CACHE_LINE_BYTES)
+    }
+
+    /// The memory.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    /// The time.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Where the host's memory ends: cores and devices address nothing from there on.
+    pub fn memory_end(&self) -> Addr {
+        Addr(self.memory_end)
+    }
+
+    /// 1 while the device sleeps.
+    pub(super) fn device_asleep(&self) -> &AtomicU32 {
+        self.region.half_word(self.begin + CACHE_LINE_BYTES)
+    }
+
+    /// 1 while worker `number` sleeps; `None` if there is none.
+    pub(super) fn worker_asleep(&self, number: usize) -> Option<&AtomicU32> {
+        let line = 2 + number as u64;
+        (number < self.workers).then(|| self.region.half_word(self.begin + line * CACHE_LINE_BYTES))
+    }
+
+    /// The word of a register; `None` if there is no such register.
+    pub(super) fn register(&self, register: Register) -> Option<&AtomicU64> {
+        let bank = usize::from(register.index >= self.banks[1]);
+        let place = register.index.checked_sub(self.banks[bank])?;
+        (place < self.each).then(|| self.word(register.device, place, bank))
+    }
+
+    fn word(&self, device: u8, place: u32, bank: usize) -> &AtomicU64 {
+        let number = (u64::from(device) * u64::from(self.each) + u64::from(place)) * 2;
+        let line = 2 + self.workers as u64 + number + bank as u64;
+        self.region.word(self.begin + line * CACHE_LINE_BYTES)
+    }
+
+    /// All registers of device `device`.
+    pub fn registers(&self, device: u8) -> impl Iterator<Item = Register> + use<> {
+        let (banks, each) = (self.banks, self.each);
+        banks.into_iter().flat_map(move |first| {
+            (first..first + each).map(move |index| Register { device, index })
+        })
+    }
+
+    /// The value last written to a register, with all that its writer wrote before.
+    #[inline]
+    pub fn register_value(&self, register: Register) -> u64 {
+        let word = self.register(register);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+}

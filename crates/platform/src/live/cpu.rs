@@ -1,0 +1,192 @@
+//! Software on a core of the live ground: plain loads and stores.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+use nicforge_units::{Cycles, Time};
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use super::{Bell, Control, Region};
+use crate::{Addr, Cpu, Part, Pod, Register};
+
+/// How often a lock is tried before the thread lets others run.
+const LOCK_SPINS: u32 = 200;
+
+/// One worker, thread or process.
+#[derive(Debug)]
+pub struct LiveCpu {
+    control: Control,
+    bell: Bell,
+    /// What it writes into locks that it holds: its number, plus 1.
+    mark: u64,
+    part: Part,
+    now: Time,
+}
+
+impl LiveCpu {
+    /// Worker `number`.
+    pub fn new(control: Control, bell: Bell, number: usize) -> LiveCpu {
+        LiveCpu {
+            now: control.clock().now(),
+            control,
+            bell,
+            mark: number as u64 + 1,
+            part: Part::App,
+        }
+    }
+
+    /// Takes the time, which then stands until the next call: a clock read costs as much as a
+    /// packet may.
+    #[inline]
+    pub fn tick(&mut self) -> Time {
+        self.now = self.control.clock().now();
+        self.now
+    }
+
+    /// Says that this worker is about to sleep. Look for work once more after it, then
+    /// [`sleep`](Self::sleep) or [`stay_awake`](Self::stay_awake).
+    pub fn announce_sleep(&self) {
+        if let Some(asleep) = self.control.worker_asleep(self.mark as usize - 1) {
+            asleep.store(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Takes the announcement back.
+    pub fn stay_awake(&self) {
+        if let Some(asleep) = self.control.worker_asleep(self.mark as usize - 1) {
+            asleep.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Sleeps until the device publishes something to this worker, or for `timeout`.
+    pub fn sleep(&self, timeout: Duration) {
+        let Some(asleep) = self.control.worker_asleep(self.mark as usize - 1) else {
+            return;
+        };
+        let timeout = futex::Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        // However it ends (woken, no longer announced, time over, a signal), the worker looks.
+        let _: Result<(), Errno> = futex::wait(asleep, futex::Flags::empty(), 1, Some(&timeout));
+        asleep.store(0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn region(&self) -> &Region {
+        self.control.region()
+    }
+}
+
+impl Cpu for LiveCpu {
+    #[inline]
+    fn load<T: Pod>(&mut self, at: Addr) -> T {
+        self.region().load(at)
+    }
+
+    #[inline]
+    fn store<T: Pod>(&mut self, at: Addr, value: T) {
+        self.region().store(at, value);
+    }
+
+    #[inline]
+    fn acquire(&mut self, at: Addr) -> u64 {
+        self.region().word(at).load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn release(&mut self, at: Addr, value: u64) {
+        self.region().word(at).store(value, Ordering::Release);
+    }
+
+    #[inline]
+    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
+        self.region().word(at).fetch_or(bits, Ordering::AcqRel)
+    }
+
+    #[inline]
+    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
+        self.region().word(at).fetch_and(bits, Ordering::AcqRel)
+    }
+
+    #[inline]
+    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
+        self.region().word(at).fetch_add(value, Ordering::AcqRel)
+    }
+
+    fn lock(&mut self, at: Addr) {
+        let word = self.region().word(at);
+        let mut tries = 0u32;
+        while word
+            .compare_exchange_weak(0, self.mark, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            tries += 1;
+            // On few cores the holder may be the one that waits for ours.
+            match tries.is_multiple_of(LOCK_SPINS) {
+                true => std::thread::yield_now(),
+                false => spin_loop(),
+            }
+        }
+    }
+
+    #[inline]
+    fn unlock(&mut self, at: Addr) {
+        self.region().word(at).store(0, Ordering::Release);
+    }
+
+    #[inline]
+    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
+        // SAFETY: what a core reads in place is a packet that it took from a ring and nobody else
+        // writes until it gives the buffer back, or a table of its own; the slice borrows the core.
+        unsafe { self.region().slice(at, len) }
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
+        // SAFETY: as for `bytes`; the exclusive borrow of the core keeps it the only slice here.
+        unsafe { self.region().slice_mut(at, len) }
+    }
+
+    #[inline]
+    fn prefetch(&mut self, at: Addr, _len: usize) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let at = self.region().hint(at);
+            // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
+            unsafe { _mm_prefetch(at.cast(), _MM_HINT_T0) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
+    fn mmio_read(&mut self, register: Register) -> u64 {
+        self.control.register_value(register)
+    }
+
+    /// A write to a register that there is not goes nowhere, as on a bus.
+    #[inline]
+    fn mmio_write(&mut self, register: Register, value: u64) {
+        if let Some(word) = self.control.register(register) {
+            word.store(value, Ordering::Release);
+            self.bell.ring(&self.control);
+        }
+    }
+
+    #[inline]
+    fn work(&mut self, _cycles: Cycles) {}
+
+    #[inline]
+    fn enter(&mut self, part: Part) -> Part {
+        std::mem::replace(&mut self.part, part)
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        self.now
+    }
+}

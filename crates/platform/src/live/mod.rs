@@ -1,0 +1,75 @@
+//! The live ground: one region of shared memory, real threads or processes, real frames.
+//!
+//! ```text
+//!   worker (thread or process)                         device thread
+//!   LiveCpu ── loads, stores ──► region ◄── copies ── LiveDma ── ports/ ── kernel, files
+//!           ── register words (doorbells) ──────────► polls them; sleeps on an eventfd
+//!           ◄──────── completions, last word released; a futex wakes who sleeps ──
+//! ```
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | region.rs | the memory: memfd, huge pages, bounds; every raw access |
+//! | control.rs | behind it: register words, who sleeps, the origin of time |
+//! | cpu.rs, dma.rs | the two contracts over it |
+//! | bell.rs | how the device sleeps and is woken |
+//! | clock.rs | the wall clock as [`Time`](nicforge_units::Time) |
+//!
+//! `unsafe` is allowed here and nowhere else; each block says why it is sound. What is shared
+//! with other processes is only touched by raw copies and atomics where the other side may
+//! write at any time (the device's side), so nothing that a worker writes can do more than
+//! give the device wrong values, which it checks.
+
+#![allow(unsafe_code)]
+
+mod bell;
+mod clock;
+mod control;
+mod cpu;
+mod dma;
+mod region;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+pub use bell::Bell;
+pub use clock::Clock;
+pub use control::{Control, Shape};
+pub use cpu::LiveCpu;
+pub use dma::LiveDma;
+pub use region::{Pages, Region};
+
+/// Why the live ground cannot be set up or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The system refused something.
+    #[error("{what}: {cause}{}", hint(cause))]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// A shared region is not what it should be.
+    #[error("the shared region {0}: attach with the same version and configuration")]
+    Region(String),
+}
+
+impl LiveError {
+    /// Makes an error of what the system says about `what`.
+    pub fn of<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> LiveError {
+        let what = what.into();
+        move |cause| LiveError::System {
+            what,
+            cause: cause.into(),
+        }
+    }
+}
+
+fn hint(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => "; it needs root or CAP_NET_ADMIN and CAP_NET_RAW",
+        _ => "",
+    }
+}

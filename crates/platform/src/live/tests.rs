@@ -1,0 +1,159 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::*;
+use crate::{Addr, AddressSpace, Cpu, Dma, Owner, Register};
+
+const SHAPE: Shape = Shape {
+    devices: 2,
+    workers: 2,
+    banks: [0, 0x8000],
+    each: 4,
+};
+
+fn control(space: &AddressSpace) -> Control {
+    Control::new(space, &SHAPE).unwrap()
+}
+
+#[test]
+fn both_contracts_see_the_same_bytes() {
+    let mut space = AddressSpace::default();
+    let at = space.data(4096, 64);
+    let control = control(&space);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
+    let mut dma = LiveDma::new(control, &space);
+    cpu.store(at + 3, 0x1122_3344_u32);
+    let mut read = [0; 4];
+    dma.read(at + 3, &mut read);
+    assert_eq!(u32::from_le_bytes(read), 0x1122_3344);
+    dma.write(at + 70, &[1, 2, 3]);
+    assert_eq!(cpu.bytes(at + 70, 3), [1, 2, 3]);
+    cpu.bytes_mut(at + 70, 3)[1] = 9;
+    assert_eq!(cpu.load::<[u8; 3]>(at + 70), [1, 9, 3]);
+    assert_eq!(cpu.fetch_or(at + 128, 6), 0);
+    assert_eq!(cpu.fetch_and(at + 128, 3), 6);
+    assert_eq!(cpu.fetch_add(at + 128, 5), 2);
+    assert_eq!(cpu.acquire(at + 128), 7);
+}
+
+#[test]
+fn nothing_beyond_the_end_is_touched() {
+    let region = Region::new(4096).unwrap();
+    let last = region.len() - 8;
+    region.store(Addr(last), 1u64);
+    for at in [last + 1, last + 8, u64::MAX - 3, 1 << 63] {
+        let outside = catch_unwind(AssertUnwindSafe(|| region.store(Addr(at), [0u8; 8])));
+        assert!(outside.is_err(), "{at:#x}");
+    }
+    let mut bytes = vec![0; region.len() as usize + 1];
+    assert!(catch_unwind(AssertUnwindSafe(|| region.read(Addr(0), &mut bytes))).is_err());
+}
+
+#[test]
+fn another_process_gets_the_same_memory_and_cannot_cut_it_off() {
+    let mut space = AddressSpace::default();
+    let at = space.data(64, 64);
+    let first = control(&space);
+    let file = first.region().file().try_clone_to_owned().unwrap();
+    assert!(rustix::fs::ftruncate(&file, 0).is_err(), "sealed");
+    let second = Control::attach(file, &space, &SHAPE).unwrap();
+    first.region().store(at, 77u64);
+    assert_eq!(second.region().load::<u64>(at), 77);
+    assert_eq!(first.clock(), second.clock());
+    let mut other = AddressSpace::default();
+    other.data(128, 64);
+    let file = first.region().file().try_clone_to_owned().unwrap();
+    let refused = Control::attach(file, &other, &SHAPE);
+    assert!(matches!(refused, Err(LiveError::Region(_))));
+}
+
+#[test]
+fn registers_are_apart_and_unknown_ones_go_nowhere() {
+    let space = AddressSpace::default();
+    let control = control(&space);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
+    let all = || (0..2).flat_map(|device| control.registers(device));
+    assert_eq!(all().count(), 16);
+    for (number, register) in all().enumerate() {
+        cpu.mmio_write(register, number as u64 + 1);
+    }
+    for index in [4, 0x7fff, 0x8004, u32::MAX] {
+        cpu.mmio_write(Register { device: 0, index }, 99);
+    }
+    let values: Vec<u64> = all().map(|register| cpu.mmio_read(register)).collect();
+    assert_eq!(values, (1..=16).collect::<Vec<u64>>());
+}
+
+/// A device and a worker on threads of their own pass a count to and fro; each sleeps until the
+/// other has answered. A wake-up that is lost costs the time-out, of which there are none.
+#[test]
+fn whoever_sleeps_is_woken() {
+    const TURNS: u64 = 2_000;
+    let mut space = AddressSpace::default();
+    let entry = space.control(64, Owner(1)).unwrap();
+    let control = control(&space);
+    let bell = Bell::new().unwrap();
+    let late = AtomicBool::new(false);
+    let patience = Duration::from_secs(5);
+    let register = Register {
+        device: 1,
+        index: 0x8000,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut cpu = LiveCpu::new(control.clone(), bell.clone(), 1);
+            for turn in 1..=TURNS {
+                while cpu.acquire(entry + 56) != turn {
+                    let began = cpu.tick();
+                    cpu.announce_sleep();
+                    match cpu.acquire(entry + 56) == turn {
+                        true => cpu.stay_awake(),
+                        false => cpu.sleep(patience),
+                    }
+                    let slept = cpu.tick() - began;
+                    late.fetch_or(slept.as_seconds() >= 5.0, Ordering::Relaxed);
+                }
+                let words = cpu.load::<[u64; 7]>(entry);
+                assert_eq!(words, [turn; 7], "all that a publish announces is there");
+                cpu.mmio_write(register, turn);
+            }
+        });
+        let mut dma = LiveDma::new(control.clone(), &space);
+        for turn in 1..=TURNS {
+            dma.publish(entry, bytemuck::bytes_of(&[turn; 8]));
+            dma.wake();
+            while control.register_value(register) != turn {
+                let began = dma.tick();
+                let idle = || control.register_value(register) != turn;
+                bell.sleep(&control, &[], patience, idle).unwrap();
+                let slept = dma.tick() - began;
+                late.fetch_or(slept.as_seconds() >= 5.0, Ordering::Relaxed);
+            }
+        }
+    });
+    assert!(!late.into_inner(), "somebody was not woken");
+}
+
+#[test]
+fn a_lock_lets_one_in_at_a_time() {
+    let mut space = AddressSpace::default();
+    let (lock, count) = (space.data(64, 64), space.data(64, 64));
+    let control = control(&space);
+    let bell = Bell::new().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..2 {
+            let (control, bell) = (control.clone(), bell.clone());
+            scope.spawn(move || {
+                let mut cpu = LiveCpu::new(control, bell, number);
+                for _ in 0..20_000 {
+                    cpu.lock(lock);
+                    let before: u64 = cpu.load(count);
+                    cpu.store(count, before + 1);
+                    cpu.unlock(lock);
+                }
+            });
+        }
+    });
+    assert_eq!(control.region().load::<u64>(count), 40_000);
+}
