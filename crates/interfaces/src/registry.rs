@@ -110,6 +110,7 @@ macro_rules! interfaces {
 }
 
 interfaces! {
+    "in_place", InPlace, in_place, "a private ring whose completions overwrite its descriptors";
     "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
     "rx_bisect", RxBisect, rx_bisect, "small allocation rings that large reception rings share";
     "sh_ring", ShRing, sh_ring::array, "a receive ring shared by cores, used in array order";

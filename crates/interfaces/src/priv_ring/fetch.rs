@@ -2,18 +2,19 @@
 
 use std::collections::VecDeque;
 
-use nicforge_platform::{Dma, bytemuck};
+use nicforge_platform::Dma;
+use nicforge_platform::bytemuck::{self, Pod};
 use nicforge_units::{Bytes, Time};
 
-use super::layout::{RX_DESCRIPTOR_BYTES, Ring, RxDescriptor};
+use super::layout::{Ring, RxDescriptor};
 
 /// Descriptors fetched by one read, at most.
 const BATCH_MAX: usize = 64;
 
 /// Where the NIC stands in a ring of descriptors, and those that it has read.
 #[derive(Debug)]
-pub struct Fetcher {
-    ring: Ring,
+pub struct Fetcher<T = RxDescriptor> {
+    ring: Ring<T>,
     /// Descriptors before this position are valid: the doorbell.
     tail: u64,
     /// Next position to fill.
@@ -23,18 +24,18 @@ pub struct Fetcher {
     /// Descriptors by one read.
     batch: usize,
     /// Descriptors at hand, and when they are here.
-    at_hand: VecDeque<(Time, RxDescriptor)>,
+    at_hand: VecDeque<(Time, T)>,
 }
 
-impl Fetcher {
+impl<T: Pod> Fetcher<T> {
     /// An empty ring, of which `read` bytes are fetched at a time.
-    pub fn new(ring: Ring, read: Bytes) -> Fetcher {
+    pub fn new(ring: Ring<T>, read: Bytes) -> Fetcher<T> {
         Fetcher {
             ring,
             tail: ring.first,
             head: ring.first,
             fetched: ring.first,
-            batch: ((read.0 / RX_DESCRIPTOR_BYTES) as usize).clamp(1, BATCH_MAX),
+            batch: (read.0 as usize / size_of::<T>()).clamp(1, BATCH_MAX),
             at_hand: VecDeque::new(),
         }
     }
@@ -48,7 +49,7 @@ impl Fetcher {
         let count = (self.tail - self.fetched)
             .min(self.batch as u64)
             .min(self.ring.entries - index);
-        let mut descriptors = [RxDescriptor::default(); BATCH_MAX];
+        let mut descriptors = [T::zeroed(); BATCH_MAX];
         let descriptors = &mut descriptors[..count as usize];
         let from = self.ring.descriptor(index);
         let here = dma.read_ahead(from, bytemuck::cast_slice_mut(descriptors));
@@ -58,7 +59,7 @@ impl Fetcher {
     }
 
     /// The next descriptor, and when it is here; prefetches before.
-    pub fn peek<D: Dma>(&mut self, dma: &mut D) -> Option<(Time, RxDescriptor)> {
+    pub fn peek<D: Dma>(&mut self, dma: &mut D) -> Option<(Time, T)> {
         self.prefetch(dma);
         self.at_hand.front().copied()
     }

@@ -10,6 +10,8 @@
 //!
 //! Registers: receive register `queue` is the doorbell: the ring's tail, counted without end.
 
+use std::marker::PhantomData;
+
 use nicforge_platform::bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace};
 
@@ -25,27 +27,33 @@ pub struct RxDescriptor {
     pub reserved: u32,
 }
 
-/// Bytes of one descriptor.
-pub const RX_DESCRIPTOR_BYTES: u64 = 16;
-const _: () = assert!(size_of::<RxDescriptor>() as u64 == RX_DESCRIPTOR_BYTES);
+const _: () = assert!(size_of::<RxDescriptor>() == 16);
 
-/// A receive ring in host memory.
+/// A ring of descriptors `T` in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
+pub struct Ring<T = RxDescriptor> {
     base: Addr,
     /// Entries, a power of two.
     pub entries: u64,
     /// The position that both sides count from.
     pub first: u64,
+    descriptor: PhantomData<T>,
 }
 
-impl Ring {
+impl<T> Ring<T> {
     /// A new ring of `entries` (a power of two) whose positions count from `first`.
-    pub fn new(space: &mut AddressSpace, entries: u64, first: u64) -> Ring {
+    pub fn new(space: &mut AddressSpace, entries: u64, first: u64) -> Ring<T> {
+        let base = space.data(entries * size_of::<T>() as u64, 64);
+        Ring::at(base, entries, first)
+    }
+
+    /// The same in memory that begins at `base`.
+    pub fn at(base: Addr, entries: u64, first: u64) -> Ring<T> {
         Ring {
-            base: space.data(entries * RX_DESCRIPTOR_BYTES, 64),
+            base,
             entries,
             first,
+            descriptor: PhantomData,
         }
     }
 
@@ -56,6 +64,6 @@ impl Ring {
 
     /// Where entry `index` lies.
     pub fn descriptor(&self, index: u64) -> Addr {
-        self.base + index * RX_DESCRIPTOR_BYTES
+        self.base + index * size_of::<T>() as u64
     }
 }

@@ -6,12 +6,12 @@ use nicforge_nic::{
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner};
 use nicforge_units::{Bytes, Time};
 
-use super::layout::{RX_DESCRIPTOR_BYTES, Ring, RxDescriptor};
+use super::layout::{Ring, RxDescriptor};
 use super::nic::{NicHalf, Queue};
 use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim};
 
 /// Descriptors in one read of 512 bytes.
-const BATCH: u64 = 512 / RX_DESCRIPTOR_BYTES;
+const BATCH: u64 = 512 / size_of::<RxDescriptor>() as u64;
 
 fn setup() -> Setup {
     Setup {

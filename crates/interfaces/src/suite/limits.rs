@@ -140,6 +140,7 @@ fn impossible_ring_sizes_are_refused() {
             assert!(refused, "{interface}: {rx_entries}: {error}");
         }
         let rings_too_large = Setup {
+            queues: 4,
             rx_entries: 1 << 20,
             ..setup()
         };

@@ -1,0 +1,81 @@
+//! The NIC's half.
+
+use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting, data_of, mbuf_room};
+use nicforge_platform::{Dma, bytemuck};
+use nicforge_units::Bytes;
+
+use super::layout::{Descriptor, completion};
+use crate::priv_ring::fetch::Fetcher;
+use crate::priv_ring::layout::Ring;
+
+/// One ring, as the NIC sees it.
+#[derive(Debug)]
+pub struct Queue {
+    ring: Ring<Descriptor>,
+    buffers: Fetcher<Descriptor>,
+}
+
+impl Queue {
+    /// An empty ring, whose descriptors are fetched `read` bytes at a time.
+    pub fn new(ring: Ring<Descriptor>, read: Bytes) -> Queue {
+        Queue {
+            ring,
+            buffers: Fetcher::new(ring, read),
+        }
+    }
+}
+
+/// All rings of one NIC.
+#[derive(Debug)]
+pub struct NicHalf {
+    queues: Vec<Queue>,
+    pool: Pool,
+}
+
+impl NicHalf {
+    /// Buffers must be `pool`'s.
+    pub fn new(queues: Vec<Queue>, pool: Pool) -> NicHalf {
+        NicHalf { queues, pool }
+    }
+}
+
+impl ReceiveHalf for NicHalf {
+    fn queues(&self) -> u16 {
+        self.queues.len() as u16
+    }
+
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        let Queue { ring, buffers } = &mut self.queues[usize::from(frame.queue)];
+        let Some((here, descriptor)) = buffers.peek(dma) else {
+            return Err(DropCause::NO_DESCRIPTOR);
+        };
+        let good = self.pool.number_of(descriptor.mbuf).is_some();
+        let room = descriptor.room.min(mbuf_room().into());
+        if good && frame.bytes.len() as u64 > room {
+            return Err(DropCause::OVERSIZED);
+        }
+        dma.wait_until(here);
+        let entry = ring.descriptor(buffers.pop().into());
+        if !good {
+            dma.publish(entry, bytemuck::bytes_of(&completion(frame, 0)));
+            return Err(DropCause::BAD_DESCRIPTOR);
+        }
+        dma.write(data_of(descriptor.mbuf), frame.bytes);
+        let len = frame.bytes.len() as u32;
+        dma.publish(entry, bytemuck::bytes_of(&completion(frame, len)));
+        Ok(())
+    }
+
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        let queue = self.queues.get_mut(index as usize);
+        queue.is_some_and(|queue| queue.buffers.doorbell(dma, value))
+    }
+
+    fn waiting(&self, queue: u16) -> Waiting {
+        let buffers = &self.queues[usize::from(queue)].buffers;
+        Waiting {
+            entries: buffers.used_up(),
+            of: buffers.entries(),
+        }
+    }
+}
