@@ -11,6 +11,7 @@ pub mod priv_ring;
 pub mod registry;
 pub mod rx_bisect;
 pub mod sh_ring;
+pub mod sh_ring_dynamic;
 #[cfg(test)]
 mod suite;
 

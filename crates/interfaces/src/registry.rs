@@ -117,6 +117,8 @@ interfaces! {
     "sh_ring_list", ShRingList, sh_ring::list, "a shared receive ring used in list order";
     "sh_ring_batched_list", ShRingBatchedList, sh_ring::batched_list,
         "a shared receive ring in list order, whose descriptors take several packets of a core";
+    "sh_ring_dynamic", ShRingDynamic, sh_ring_dynamic,
+        "private rings and a shared one, switched at run time by a heuristic";
 }
 
 /// All names, in the order of the registry.

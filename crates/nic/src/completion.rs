@@ -22,6 +22,7 @@ use crate::{
 /// Bytes of one entry.
 pub const COMPLETION_BYTES: u64 = 64;
 const DONE_WORD: u64 = 56;
+const STAMP_WORD: u64 = 16;
 /// Entries that go by one write, at most: 256 bytes, the smallest of usual PCIe payload limits
 /// on servers.
 const ADJACENT_MAX: usize = 4;
@@ -228,6 +229,30 @@ impl CompletionReader {
         next.position += 1;
         cpu.prefetch(next.address(), 8);
         Some(Completion::decode(words))
+    }
+
+    /// How many completions, at most `max`, have come and were stamped no later than `stamp`.
+    pub fn count_until<C: Cpu>(&self, cpu: &mut C, stamp: Time, max: usize) -> usize {
+        let mut cursor = self.cursor;
+        for count in 0..max {
+            let at = cursor.address();
+            if cpu.acquire(at + DONE_WORD) & 1 != cursor.done() {
+                return count;
+            }
+            cursor.position += 1;
+            cpu.prefetch(cursor.address(), 8);
+            if cpu.load::<u64>(at + STAMP_WORD) > stamp.as_ps() {
+                return count;
+            }
+        }
+        max
+    }
+
+    /// The stamp of the next completion, if there is one.
+    pub fn next_stamp<C: Cpu>(&self, cpu: &mut C) -> Option<Time> {
+        let at = self.cursor.address();
+        let came = cpu.acquire(at + DONE_WORD) & 1 == self.cursor.done();
+        came.then(|| Time::from_ps(cpu.load::<u64>(at + STAMP_WORD)))
     }
 
     /// The next completion was dealt with.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::scan::{code_only, test_ranges, words};
 
-/// Folders that hold products or test input, not source.
+/// What holds products or test input, not source.
 const SKIPPED: [&str; 6] = [
     ".git",
     "target",
@@ -92,10 +92,12 @@ pub fn read_all(root: &Path) -> Result<Vec<File>, TreeError> {
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
+            // In a second work tree `.git` is a file.
+            if SKIPPED.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
             if entry.file_type().map_err(failed)?.is_dir() {
-                if !SKIPPED.iter().any(|name| entry.file_name() == *name) {
-                    folders.push(path);
-                }
+                folders.push(path);
                 continue;
             }
             let bytes = std::fs::read(&path).map_err(|cause| TreeError {

@@ -44,6 +44,11 @@ impl Driver {
         }
     }
 
+    /// Its completion ring, for whoever has to know what comes next.
+    pub fn completions(&self) -> &CompletionReader {
+        &self.completions
+    }
+
     /// Puts an empty buffer into the entry at the tail.
     fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
         let index = self.ring.index(self.tail);

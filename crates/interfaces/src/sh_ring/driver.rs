@@ -51,6 +51,17 @@ impl Driver {
         }
     }
 
+    /// Its completion ring, for whoever has to know what comes next.
+    pub fn completions(&self) -> &CompletionReader {
+        &self.completions
+    }
+
+    /// Fills what the ring still lacks since it started, and gives it to the NIC.
+    pub fn fill_up<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.fill(cpu, pool);
+        self.repost.publish(cpu, &self.ring, self.doorbell);
+    }
+
     /// Fills this core's share of the ring as far as the pool has buffers.
     fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         while !self.bare.is_empty() {
@@ -82,8 +93,7 @@ impl Driver {
 
 impl DriverHalf for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-        self.fill(cpu, pool);
-        self.repost.publish(cpu, &self.ring, self.doorbell);
+        self.fill_up(cpu, pool);
     }
 
     fn rx_burst<C: Cpu>(

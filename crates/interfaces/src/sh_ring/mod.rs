@@ -36,7 +36,16 @@ pub mod array {
         plan: &Plan,
         space: &mut AddressSpace,
     ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        super::build(plan, space, Order::Array, 1)
+        build_from(plan, space, 0)
+    }
+
+    /// As [`build`], with receive registers from `first_register` on.
+    pub(crate) fn build_from(
+        plan: &Plan,
+        space: &mut AddressSpace,
+        first_register: u32,
+    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+        super::build(plan, space, (Order::Array, 1), first_register)
     }
 }
 
@@ -50,7 +59,7 @@ pub mod list {
         plan: &Plan,
         space: &mut AddressSpace,
     ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        super::build(plan, space, Order::List, 1)
+        super::build(plan, space, (Order::List, 1), 0)
     }
 }
 
@@ -64,16 +73,17 @@ pub mod batched_list {
         plan: &Plan,
         space: &mut AddressSpace,
     ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        super::build(plan, space, Order::List, SLOTS_MAX as u64)
+        super::build(plan, space, (Order::List, SLOTS_MAX as u64), 0)
     }
 }
 
-/// Builds both halves; `slots` is how many buffers a descriptor has at most.
+/// Builds both halves; `slots` is how many buffers a descriptor has at most, `first_register` the
+/// register of the first ring.
 fn build(
     plan: &Plan,
     space: &mut AddressSpace,
-    order: Order,
-    slots: u64,
+    (order, slots): (Order, u64),
+    first_register: u32,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     Plan::check_ring("rx_entries", plan.rx_entries)?;
     if plan.sharing == 0 {
@@ -89,7 +99,7 @@ fn build(
         let ring = Ring::new(space, order, entries, slots, plan.first_position);
         let doorbell = Register {
             device: plan.device,
-            index: number as u32,
+            index: first_register + number as u32,
         };
         for (rank, &owner) in (0..).zip(owners) {
             // One core may get all that the ring holds.

@@ -29,7 +29,9 @@ impl<G: Ground> Bench<G> {
             self.pool.count() as u64
         );
         // A frame brings each ring buffer out, for one of the stock that takes its place.
-        for queue in (0..self.drivers.len()).cycle().take(4 * self.pool.count()) {
+        for turn in 0..4 * self.pool.count() {
+            let queue = turn % self.drivers.len();
+            self.switch((turn / self.drivers.len()) as u16);
             if found.len() == self.pool.count() {
                 return;
             }

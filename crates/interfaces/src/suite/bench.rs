@@ -3,77 +3,18 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_nic::{
-    Arriving, DriverCosts, DriverHalf, DropCause, DropCounters, Packet, Pool, PoolCache, PortId,
-    ReceiveHalf, RxFlags,
+    Arriving, DriverHalf, DropCause, DropCounters, Packet, Pool, PoolCache, PortId, ReceiveHalf,
+    RxFlags,
 };
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner};
-use nicforge_units::{Bytes, Cycles, Time};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
+use nicforge_units::{Cycles, Time};
 
-use super::Ground;
 use super::frames::{frame, number_of, stamp};
-use crate::rx_bisect::{self, AxChoice, Consumption};
+use super::{Ground, Setup};
 use crate::{AnyDriver, AnyNic, Plan, registry};
 
 const GUARD_BYTES: usize = 16 << 10;
 const GUARD: u8 = 0xa5;
-
-/// What a bench is made of.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// Queues, each with a core.
-    pub queues: usize,
-    /// Entries of each receive ring.
-    pub rx_entries: usize,
-    /// Queues that share a ring, where the interface shares rings.
-    pub sharing: usize,
-    /// Buffers beyond those that fill the rings.
-    pub spare: usize,
-    /// Buffers that each core's level of the pool keeps.
-    pub cache: usize,
-    /// Where ring positions begin.
-    pub first_position: u64,
-}
-
-impl Default for Setup {
-    fn default() -> Setup {
-        Setup {
-            queues: 2,
-            rx_entries: 64,
-            sharing: 8,
-            spare: 128,
-            cache: 16,
-            first_position: 0,
-        }
-    }
-}
-
-impl Setup {
-    /// The plan of an interface that takes its buffers from `pool`.
-    pub fn plan(&self, pool: Pool) -> Plan {
-        Plan {
-            device: 0,
-            owners: (0..self.queues).map(|queue| Owner(queue as u16)).collect(),
-            rx_entries: self.rx_entries,
-            sharing: self.sharing,
-            first_position: self.first_position,
-            pool,
-            descriptor_read: Bytes(512),
-            costs: DriverCosts::default(),
-            bisect: self.bisect(),
-        }
-    }
-
-    /// Both kinds of rings as large as private ones.
-    fn bisect(&self) -> rx_bisect::Options {
-        rx_bisect::Options {
-            ax_entries: self.rx_entries,
-            bx_entries: self.rx_entries,
-            choice: AxChoice::Random,
-            consumption: Consumption::Batched(Time::from_us(1)),
-            seed: 1,
-        }
-    }
-}
 
 /// A bench for interface `interface`. Flow `f` is steered to queue `f % queues`.
 pub struct Bench<G> {
@@ -93,6 +34,8 @@ pub struct Bench<G> {
     pub taken: u64,
     pub drops: DropCounters,
     guards: [Addr; 2],
+    /// The set of queues that steering uses.
+    set: u16,
 }
 
 impl<G: Ground> Bench<G> {
@@ -118,7 +61,7 @@ impl<G: Ground> Bench<G> {
     ) -> Bench<G> {
         let mut space = AddressSpace::default();
         let below = space.data(GUARD_BYTES as u64, 4096);
-        let pool = Pool::new(&mut space, setup.queues * setup.rx_entries + setup.spare);
+        let pool = Pool::new(&mut space, setup.buffers(interface));
         let above = space.data(GUARD_BYTES as u64, 4096);
         let plan = setup.plan(pool);
         let (nic, drivers) = build(&plan, &mut space);
@@ -146,6 +89,7 @@ impl<G: Ground> Bench<G> {
             taken: 0,
             drops: DropCounters::default(),
             guards: [below, above],
+            set: 0,
         }
     }
 
@@ -172,6 +116,16 @@ impl<G: Ground> Bench<G> {
         outcome
     }
 
+    /// Steering uses another set of queues from now on, where the interface has several.
+    pub fn switch(&mut self, set: u16) {
+        self.set = set % self.nic.sets().len() as u16;
+    }
+
+    fn queue_of(&self, flow: u32) -> u16 {
+        let cores = self.drivers.len() as u16;
+        self.set * cores + (flow % u32::from(cores)) as u16
+    }
+
     /// As [`send`](Self::send), unaccounted.
     pub fn receive(&mut self, flow: u32, frame: &[u8]) -> Result<(), DropCause> {
         let arriving = Arriving {
@@ -180,7 +134,7 @@ impl<G: Ground> Bench<G> {
             rss_hash: flow,
             flags: RxFlags::L3_GOOD,
             port: PortId(0),
-            queue: (flow as usize % self.drivers.len()) as u16,
+            queue: self.queue_of(flow),
         };
         let mut device = self.ground.device();
         let began = device.now();

@@ -3,13 +3,14 @@
 //! | file | what is shown |
 //! | --- | --- |
 //! | ground.rs, live.rs | the sim ground, plain memory and the live ground, behind one trait |
+//! | setup.rs | ring sizes, cores, buffers of a bench |
 //! | bench.rs | one NIC half and its drivers; after every step frames and buffers are counted |
 //! | audit.rs | at the end every buffer of the pool comes to light once |
 //! | frames.rs | frames that say who they are |
 //! | delivery.rs | order, bytes, wrap-around, the same bytes from the same seed |
 //! | limits.rs | full ring, empty pool, oversized frame |
 //! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
-//! | properties.rs | random traffic and stalls, every ring size |
+//! | properties.rs | random traffic, stalls and switches of steering, every ring size |
 //!
 //! An interface inherits all of it by its line in the registry. What is special to one stands
 //! in its own tests.rs.
@@ -24,11 +25,13 @@ mod limits;
 #[cfg(target_os = "linux")]
 mod live;
 mod properties;
+mod setup;
 
-pub use bench::{Bench, Setup};
+pub use bench::Bench;
 pub use ground::{Calls, Flat, Ground, Sim};
 #[cfg(target_os = "linux")]
 pub use live::Live;
+pub use setup::Setup;
 
 use crate::registry::names;
 

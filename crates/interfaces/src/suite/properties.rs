@@ -24,6 +24,7 @@ enum Step {
     Poll { core: usize, max: usize },
     Release { index: usize, core: usize },
     Pass(Time),
+    Switch(u16),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -33,6 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0usize..4, 1usize..=32).prop_map(|(core, max)| Step::Poll { core, max }),
         3 => (any::<usize>(), 0usize..4).prop_map(|(index, core)| Step::Release { index, core }),
         2 => (0u64..3_000_000).prop_map(|ps| Step::Pass(Time::from_ps(ps))),
+        1 => (0u16..4).prop_map(Step::Switch),
     ]
 }
 
@@ -62,6 +64,7 @@ fn take<G: Ground>(bench: &mut Bench<G>, step: &Step) {
         }
         Step::Release { .. } => {}
         Step::Pass(time) => bench.pass(time),
+        Step::Switch(set) => bench.switch(set),
     }
 }
 
@@ -118,6 +121,9 @@ fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
                 let outcome = bench.send(flow, len as usize);
                 let fine = outcome.err().is_none_or(is_shortage);
                 assert!(fine, "{interface}, {rx_entries} entries: {outcome:?}");
+            }
+            if random.next_u32() % 8 == 0 {
+                bench.switch(random.next_u32() as u16);
             }
             bench.pass(Time::from_ns(random.next_u64() % 2_000));
             // A core that stalls does not come to this.

@@ -8,16 +8,18 @@ use nicforge_apps::{
     read_routes,
 };
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
+use nicforge_interfaces::sh_ring_dynamic::{Control, Heuristic};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, Owner, Register};
-use nicforge_units::{Bytes, Cycles, Frequency, Time};
+use nicforge_units::{BitRate, Bytes, Cycles, Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
 use super::co_runner::CoRunnerActor;
+use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
 use super::sink::Sink;
@@ -30,6 +32,8 @@ use crate::settings::Settings;
 
 /// Buffers that each core's level of the pool keeps (DPDK's testpmd: 250, rounded).
 const POOL_CACHE: usize = 256;
+/// Bits of a GiB.
+const GIBIBYTE_BITS: f64 = 8.0 * (1u64 << 30) as f64;
 
 /// A world that is ready to run, and what is needed to judge it afterwards.
 pub struct Built {
@@ -146,7 +150,7 @@ pub fn build(
     let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
     let sink = Sink::new(io.pcap_out.is_some(), settings.arrival == "ping_pong");
     let polling_starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
-    let world = World::new(
+    let mut world = World::new(
         host,
         sources,
         nics,
@@ -155,6 +159,10 @@ pub fn build(
         sink,
         polling_starts,
     );
+    if settings.interface == "sh_ring_dynamic" {
+        let control = Control::new(heuristic(settings));
+        world.set_control(ControlActor::new(control, hardware.pcie.mmio_write));
+    }
     Ok(Built {
         world,
         pool: parts.pool,
@@ -233,6 +241,8 @@ fn parts(
 fn receive_buffers(settings: &Settings) -> usize {
     match settings.interface.as_str() {
         "rx_bisect" => settings.ax_entries + settings.bx_entries,
+        // Two sets of rings.
+        "sh_ring_dynamic" => 2 * settings.rx_entries,
         _ => settings.rx_entries,
     }
 }
@@ -268,6 +278,19 @@ fn interface(
         drivers.extend(of_queues);
     }
     Ok((halves, drivers))
+}
+
+/// What dynamic shRing's control core is told.
+fn heuristic(settings: &Settings) -> Heuristic {
+    Heuristic {
+        step: Time::from_seconds(settings.dynamic_step_ms / 1e3),
+        window: settings.dynamic_window,
+        throughput: BitRate::from_gbps(settings.dynamic_gbps),
+        memory: BitRate::from_gbps(settings.dynamic_memory_gib_per_s * GIBIBYTE_BITS / 1e9),
+        gap_ratio: settings.dynamic_gap_ratio,
+        on_share: settings.dynamic_on_share,
+        off_share: settings.dynamic_off_share,
+    }
 }
 
 /// What rxBisect is told; other interfaces do not ask.

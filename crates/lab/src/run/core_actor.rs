@@ -40,6 +40,8 @@ pub struct CoreActor {
     /// Packets that software dropped, by cause.
     pub drops: DropCounters,
     kept: u64,
+    /// Receive calls that brought packets.
+    bursts: u64,
 }
 
 impl CoreActor {
@@ -65,6 +67,7 @@ impl CoreActor {
             published: VecDeque::new(),
             drops: DropCounters::default(),
             kept: 0,
+            bursts: 0,
         }
     }
 
@@ -134,6 +137,7 @@ impl CoreActor {
             }
             self.core.count_as_idle(&before);
         }
+        self.bursts += u64::from(!self.batch.is_empty());
         !self.batch.is_empty()
     }
 
@@ -182,6 +186,17 @@ impl CoreActor {
     /// Packets taken from the receive queue so far.
     pub fn taken(&self) -> u64 {
         self.driver.taken()
+    }
+
+    /// Receive calls until `now`: those that brought packets, and as many as fit into the time
+    /// that was spent on empty ones.
+    pub fn receive_calls(&self, now: Time) -> u64 {
+        // A core that sleeps is charged when it wakes.
+        let asleep = now.saturating_sub(self.core.now());
+        let idle = self.core.spent().idle_ps + asleep.as_ps();
+        let config = self.core.config();
+        let empty = config.frequency.time_for(config.empty_poll).as_ps();
+        self.bursts + idle / empty.max(1)
     }
 
     /// Packets handed to transmit rings so far.

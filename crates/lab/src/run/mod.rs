@@ -7,6 +7,7 @@
 
 mod build;
 mod co_runner;
+mod control_actor;
 mod core_actor;
 mod measure;
 mod nic_actor;

@@ -1,6 +1,7 @@
 //! All actors of a run, and the loop that runs the earliest.
 //!
-//! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners.
+//! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners,
+//! the control core.
 
 use nicforge_nic::PortId;
 use nicforge_platform::sim::{Host, Schedule};
@@ -8,6 +9,7 @@ use nicforge_units::Time;
 
 use super::RunError;
 use super::co_runner::CoRunnerActor;
+use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
 use super::sink::Sink;
@@ -30,6 +32,8 @@ pub struct World {
     pub cores: Vec<CoreActor>,
     /// Those that run something else.
     pub co_runners: Vec<CoRunnerActor>,
+    /// The core that changes steering, if the interface has one.
+    control: Option<ControlActor>,
     /// The other end of the wires.
     pub sink: Sink,
     schedule: Schedule,
@@ -49,13 +53,14 @@ impl World {
         sink: Sink,
         polling_starts: Time,
     ) -> World {
-        let actors = sources.len() + nics.len() + cores.len() + co_runners.len();
+        let actors = sources.len() + nics.len() + cores.len() + co_runners.len() + 1;
         let mut world = World {
             host,
             sources,
             nics,
             cores,
             co_runners,
+            control: None,
             sink,
             schedule: Schedule::new(actors),
             polling_starts,
@@ -70,6 +75,17 @@ impl World {
             world.schedule.set(first + number, Time::ZERO);
         }
         world
+    }
+
+    /// Lets `control` change steering from now on.
+    pub fn set_control(&mut self, control: ControlActor) {
+        let first = control.interval();
+        self.schedule.set(self.control_number(), first);
+        self.control = Some(control);
+    }
+
+    fn control_number(&self) -> usize {
+        self.first_co_runner() + self.co_runners.len()
     }
 
     fn first_core(&self) -> usize {
@@ -104,6 +120,8 @@ impl World {
             self.step_nic(actor - first_nic, now);
         } else if actor < self.first_co_runner() {
             self.step_core(actor - first_core, now);
+        } else if actor == self.control_number() {
+            self.step_control(actor, now);
         } else {
             let number = actor - self.first_co_runner();
             let next = self.co_runners[number].step(&mut self.host);
@@ -153,6 +171,17 @@ impl World {
         }
     }
 
+    fn step_control(&mut self, actor: usize, now: Time) {
+        let Some(control) = &mut self.control else {
+            return self.schedule.set(actor, Time::NEVER);
+        };
+        let switches = control.step(now, &self.host, &mut self.nics, &self.cores);
+        self.schedule.set(actor, now + control.interval());
+        if switches {
+            (0..self.nics.len()).for_each(|number| self.reschedule_nic(number));
+        }
+    }
+
     fn reschedule_nic(&mut self, number: usize) {
         let next = self.nics[number].next_step();
         self.schedule.set(self.sources.len() + number, next);
@@ -171,7 +200,7 @@ impl World {
         }
     }
 
-    /// When the next step of anybody but the co-runners is due.
+    /// When the next step of anybody but the co-runners and the control core is due.
     pub fn next_time(&self) -> Time {
         let actors = 0..self.first_co_runner();
         let times = actors.map(|actor| self.schedule.time_of(actor));

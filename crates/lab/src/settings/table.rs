@@ -42,8 +42,14 @@ macro_rules! settings {
 
 const SHARED_RINGS: Condition = (
     "interface",
-    &["sh_ring", "sh_ring_list", "sh_ring_batched_list"],
+    &[
+        "sh_ring",
+        "sh_ring_list",
+        "sh_ring_batched_list",
+        "sh_ring_dynamic",
+    ],
 );
+const DYNAMIC: Condition = ("interface", &["sh_ring_dynamic"]);
 const BISECT: Condition = ("interface", &["rx_bisect"]);
 const BATCHED: Condition = ("consumption", &["batched"]);
 const BURSTS: Condition = ("arrival", &["bursts"]);
@@ -68,6 +74,28 @@ settings! {
     /// Cores that share a receive ring.
     sharing: usize = 8, "cores", Whole(1, 256), when SHARED_RINGS,
         source "shRing paper, section 5.1";
+    /// Time from one look of the control core to the next.
+    dynamic_step_ms: f64 = 10.0, "ms", Number(0.01, 60_000.0), when DYNAMIC,
+        source "shRing paper, section 5.1.6";
+    /// Looks that the control core remembers.
+    dynamic_window: usize = 16, "looks", Whole(1, 4096), when DYNAMIC,
+        source "shRing paper, section 5.1.5";
+    /// Sharing needs more frame bytes received than this, over all NICs.
+    dynamic_gbps: f64 = 170.0, "Gbit/s", Number(0.0, 10_000.0), when DYNAMIC,
+        source "shRing paper, section 5.1.6";
+    /// Sharing needs more host memory read and written by the NICs than this.
+    dynamic_memory_gib_per_s: f64 = 25.0, "GiB/s", Number(0.0, 10_000.0), when DYNAMIC,
+        source "shRing paper, section 5.1.6";
+    /// A core is overloaded when the cores' times between receive calls have a standard deviation
+    /// of more than so many medians.
+    dynamic_gap_ratio: f64 = 32.0, "medians", Number(0.0, 1e9), when DYNAMIC,
+        source "shRing paper, section 5.1.6: the largest batch of a receive call";
+    /// Rings are shared when more than this share of the window speaks for it.
+    dynamic_on_share: f64 = 0.5, "share", Number(0.0, 1.0), when DYNAMIC,
+        source "shRing paper, section 5.1.5: more than half";
+    /// Rings are private again when at least this share of the window speaks against sharing.
+    dynamic_off_share: f64 = 0.875, "share", Number(0.0, 1.0), when DYNAMIC,
+        source "shRing paper, section 5.1.5: 7/8";
     /// Allocation ring entries per queue.
     ax_entries: usize = 128, "entries", PowerOfTwo(2, 65536), when BISECT,
         source "rxBisect paper, section 4.2: small, such as 128";

@@ -1,0 +1,59 @@
+//! The NIC's half: two halves, told apart by queue and register numbers.
+
+use nicforge_nic::{Arriving, DropCause, ReceiveHalf, Waiting};
+use nicforge_platform::Dma;
+
+use super::layout::SETS;
+use crate::{priv_ring, sh_ring};
+
+/// Both sets of rings of one NIC.
+#[derive(Debug)]
+pub struct NicHalf {
+    private: priv_ring::NicHalf,
+    shared: sh_ring::NicHalf,
+    /// Queues of each set.
+    cores: u16,
+}
+
+impl NicHalf {
+    /// Both have a queue for each core.
+    pub fn new(private: priv_ring::NicHalf, shared: sh_ring::NicHalf) -> NicHalf {
+        NicHalf {
+            cores: private.queues(),
+            private,
+            shared,
+        }
+    }
+}
+
+impl ReceiveHalf for NicHalf {
+    #[inline]
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        match frame.queue.checked_sub(self.cores) {
+            None => self.private.receive(dma, frame),
+            Some(queue) => self.shared.receive(dma, &Arriving { queue, ..*frame }),
+        }
+    }
+
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        match index.checked_sub(self.cores.into()) {
+            None => self.private.write_register(dma, index, value),
+            Some(index) => self.shared.write_register(dma, index, value),
+        }
+    }
+
+    fn queues(&self) -> u16 {
+        self.private.queues() + self.shared.queues()
+    }
+
+    fn sets(&self) -> &'static [&'static str] {
+        SETS
+    }
+
+    fn waiting(&self, queue: u16) -> Waiting {
+        match queue.checked_sub(self.cores) {
+            None => self.private.waiting(queue),
+            Some(queue) => self.shared.waiting(queue),
+        }
+    }
+}

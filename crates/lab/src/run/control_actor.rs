@@ -1,0 +1,95 @@
+//! The control core of an interface that changes steering while it runs. It stands apart from the
+//! cores that run the application: what it reads are counters, and it takes nothing from the caches.
+
+use nicforge_interfaces::sh_ring_dynamic::{Control, Observation};
+use nicforge_nic::registers;
+use nicforge_platform::Register;
+use nicforge_platform::sim::{Host, MmioWrite};
+use nicforge_units::{Bytes, Lines, Time};
+
+use super::core_actor::CoreActor;
+use super::nic_actor::NicActor;
+
+/// What counters said at one time.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    at: Time,
+    received: Bytes,
+    transferred: Bytes,
+    calls: Vec<u64>,
+}
+
+impl Reading {
+    fn now(at: Time, host: &Host, nics: &[NicActor], cores: &[CoreActor]) -> Reading {
+        let memory = &host.hierarchy.counters;
+        Reading {
+            at,
+            received: Bytes(nics.iter().map(|actor| actor.nic.counters.bytes).sum()),
+            transferred: Lines(memory.device_write_lines + memory.device_read_lines).bytes(),
+            calls: cores.iter().map(|core| core.receive_calls(at)).collect(),
+        }
+    }
+}
+
+/// The control core as an actor: it acts once in each control step.
+pub struct ControlActor {
+    control: Control,
+    /// How long a register write takes.
+    mmio_write: Time,
+    before: Reading,
+}
+
+impl ControlActor {
+    /// At the beginning of a run.
+    pub fn new(control: Control, mmio_write: Time) -> ControlActor {
+        ControlActor {
+            control,
+            mmio_write,
+            before: Reading::default(),
+        }
+    }
+
+    /// From one step to the next.
+    pub fn interval(&self) -> Time {
+        self.control.step()
+    }
+
+    /// Looks at `now`, and tells all NICs if steering is to change; returns whether it is.
+    pub fn step(
+        &mut self,
+        now: Time,
+        host: &Host,
+        nics: &mut [NicActor],
+        cores: &[CoreActor],
+    ) -> bool {
+        let reading = Reading::now(now, host, nics, cores);
+        let earlier = self.before.calls.iter().chain(std::iter::repeat(&0));
+        let calls: Vec<u64> = reading
+            .calls
+            .iter()
+            .zip(earlier)
+            .map(|(now, before)| now - before)
+            .collect();
+        let seen = Observation {
+            elapsed: now - self.before.at,
+            received: Bytes(reading.received.0 - self.before.received.0),
+            transferred: Bytes(reading.transferred.0 - self.before.transferred.0),
+            calls: &calls,
+        };
+        let set = self.control.look(&seen);
+        self.before = reading;
+        if let Some(set) = set {
+            for (device, nic) in nics.iter_mut().enumerate() {
+                nic.post(&MmioWrite {
+                    arrives: now + self.mmio_write,
+                    register: Register {
+                        device: device as u8,
+                        index: registers::STEERING,
+                    },
+                    value: set.into(),
+                });
+            }
+        }
+        set.is_some()
+    }
+}
