@@ -90,11 +90,12 @@ fn check(settings: &Settings, metrics: &Metrics) {
     assert!(metrics.throughput_gbps <= line * 1.01 && metrics.offered_gbps <= line * 1.01);
     let drops: u64 = metrics.drops.values().sum();
     let arrived = metrics.offered_mpps * seconds * 1e6;
-    assert_eq!(drops > 0, metrics.drop_fraction > 0.0);
-    assert!(
-        (metrics.drop_fraction * arrived - drops as f64).abs() < 1e-3,
-        "{metrics:?}"
-    );
+    // A ping-pong whose frames were all dropped ends: the last drops may be all of a window.
+    if arrived > 0.0 {
+        assert_eq!(drops > 0, metrics.drop_fraction > 0.0);
+        let of_all = metrics.drop_fraction * arrived;
+        assert!((of_all - drops as f64).abs() < 1e-3, "{metrics:?}");
+    }
     assert!(metrics.drops.values().all(|&count| count > 0));
     let shares = [
         metrics.rx_occupancy,
@@ -125,6 +126,34 @@ proptest! {
         let metrics = run(&settings, seed);
         check(&settings, &metrics);
         prop_assert_eq!(run(&settings, seed), metrics);
+    }
+}
+
+/// Steering changes at every look, while cores are slow and rings small: nothing is lost.
+#[test]
+fn switching_all_the_time_loses_nothing() {
+    for (rx_entries, burst) in [(8, 1), (64, 7), (256, 32)] {
+        let settings = Settings {
+            interface: "sh_ring_dynamic".to_owned(),
+            rx_entries,
+            burst,
+            dynamic_step_ms: 0.01,
+            dynamic_window: 1,
+            dynamic_gbps: 0.0,
+            dynamic_memory_gib_per_s: 0.0,
+            dynamic_off_share: 0.0,
+            packet_bytes: 64,
+            window_ms: 0.5,
+            ..small()
+        };
+        let metrics = run(&settings, 1);
+        check(&settings, &metrics);
+        assert!(metrics.throughput_gbps > 1.0, "{metrics:?}");
+        let private = Settings {
+            interface: "priv_ring".to_owned(),
+            ..settings
+        };
+        assert_ne!(run(&private, 1).throughput_mpps, metrics.throughput_mpps);
     }
 }
 
