@@ -1,8 +1,8 @@
 //! Traffic sources: frames, and the times at which their first bits arrive at a port.
 //!
-//! A source is one of two: [`Synthetic`], which composes an arrival model ([`ArrivalModel`]), a
-//! size model ([`SizeModel`]) and a choice of flows ([`FlowChoice`], [`Target`]); or [`Replay`] of
-//! a capture. Both keep to the line: a frame never begins before the one before, with preamble,
+//! A source is one of three: [`Synthetic`], which composes an arrival model ([`ArrivalModel`]), a
+//! size model ([`SizeModel`]) and a choice of flows ([`FlowChoice`], [`Target`]); [`Requests`] of
+//! clients to a key-value store; or [`Replay`] of a capture. All keep to the line: a frame never begins before the one before, with preamble,
 //! FCS and gap, is over. Rates are Gbit/s of frame bytes without those. The same seed gives the
 //! same frames at the same picoseconds on every machine: logarithms and exponentials are libm's.
 
@@ -10,9 +10,12 @@ mod alias;
 mod arrival;
 mod flows;
 mod line;
+mod pairs;
 mod random;
 mod replay;
+mod requests;
 mod sizes;
+mod steered;
 mod synthetic;
 mod template;
 mod zipf;
@@ -23,11 +26,14 @@ use thiserror::Error;
 pub use arrival::ArrivalModel;
 pub use flows::{FlowChoice, FlowSpace, FlowTuple, Target};
 pub use line::Line;
+pub use pairs::{PairSpace, WORD_BYTES};
 pub use replay::{REPLAY_BYTES_MAX, Replay, ReplayCounts, ReplayTiming};
+pub use requests::{RequestConfig, Requests};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, SizeModel};
 pub use synthetic::{Synthetic, SyntheticConfig};
 
 use crate::capture::CaptureError;
+use crate::rss::INDIRECTION_ENTRIES;
 
 /// A frame that arrives.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +84,15 @@ pub enum TrafficError {
          flow space as the source, and another choice than a single flow"
     )]
     TargetFlows,
+    /// No pairs of key and value.
+    #[error("there must be at least 1 key")]
+    NoPairs,
+    /// A key or value that has no room for a number.
+    #[error("a {0} must have at least {WORD_BYTES} bytes, not {1}")]
+    PairBytes(&'static str, u32),
+    /// More queues than a client can choose from.
+    #[error("clients can steer requests to 1 to {INDIRECTION_ENTRIES} queues, not {0}")]
+    SteeredQueues(u16),
     /// A capture that cannot be read.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -94,6 +109,8 @@ pub enum TrafficError {
 pub enum TrafficSource {
     /// Made-up frames.
     Synthetic(Box<Synthetic>),
+    /// Requests to a key-value store.
+    Requests(Box<Requests>),
     /// A capture.
     Replay(Box<Replay>),
 }
@@ -104,6 +121,7 @@ impl TrafficSource {
     pub fn next_time(&self) -> Time {
         match self {
             TrafficSource::Synthetic(source) => source.next_time(),
+            TrafficSource::Requests(source) => source.next_time(),
             TrafficSource::Replay(source) => source.next_time(),
         }
     }
@@ -113,6 +131,7 @@ impl TrafficSource {
     pub fn next(&mut self) -> Option<Arrival<'_>> {
         match self {
             TrafficSource::Synthetic(source) => source.next(),
+            TrafficSource::Requests(source) => source.next(),
             TrafficSource::Replay(source) => source.next(),
         }
     }
@@ -120,8 +139,10 @@ impl TrafficSource {
     /// Tells that a frame came back, or was dropped, at `at`: a ping-pong source then sends the
     /// next one. Others do not care.
     pub fn returned(&mut self, at: Time) {
-        if let TrafficSource::Synthetic(source) = self {
-            source.returned(at);
+        match self {
+            TrafficSource::Synthetic(source) => source.returned(at),
+            TrafficSource::Requests(source) => source.returned(at),
+            TrafficSource::Replay(_) => {}
         }
     }
 }

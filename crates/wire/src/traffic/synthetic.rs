@@ -108,7 +108,7 @@ impl Synthetic {
         };
         let template = &mut self.templates[index];
         self.clock.send(template.len());
-        let bytes = template.patch(&self.flows.tuple(picked.flow), self.sequence);
+        let bytes = template.patch(&self.flows.tuple(picked.flow), &[(0, self.sequence)]);
         self.sequence += 1;
         Some(Arrival {
             time,

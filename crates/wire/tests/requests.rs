@@ -1,0 +1,150 @@
+//! Requests to a key-value store: valid to an independent decoder, for the right keys, to the
+//! right queues, at the right times.
+
+use std::collections::BTreeMap;
+
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use nicforge_units::{BitRate, Time};
+use nicforge_wire::headers::{
+    KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, MacAddress, key_hash,
+    partition_of,
+};
+use nicforge_wire::parse_frame;
+use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use nicforge_wire::traffic::{
+    ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, Requests, TrafficSource,
+};
+
+fn config(key_bytes: u16, value_bytes: u16) -> RequestConfig {
+    RequestConfig {
+        seed: 1,
+        line: Line::ethernet(BitRate::from_gbps(100.0)),
+        arrival: ArrivalModel::Constant {
+            rate: BitRate::from_gbps(80.0),
+        },
+        clients: FlowSpace::new(1, 50).unwrap(),
+        client_choice: FlowChoice::Uniform,
+        pairs: PairSpace::new(1, 100, key_bytes, value_bytes).unwrap(),
+        key_choice: FlowChoice::Uniform,
+        put_share: 0.5,
+        queues: 6,
+        server: "10.0.0.1".parse().unwrap(),
+        source: MacAddress([2, 0, 0, 0, 0, 1]),
+        destination: MacAddress([2, 0, 0, 0, 0, 2]),
+    }
+}
+
+fn source(config: RequestConfig) -> TrafficSource {
+    TrafficSource::Requests(Box::new(Requests::new(config).unwrap()))
+}
+
+/// The UDP payload, after another implementation has found headers and checksums right.
+fn payload(frame: &[u8]) -> Vec<u8> {
+    let packet = SlicedPacket::from_ethernet(frame).unwrap();
+    let Some(NetSlice::Ipv4(ip)) = &packet.net else {
+        panic!("not IPv4");
+    };
+    let Some(TransportSlice::Udp(udp)) = &packet.transport else {
+        panic!("not UDP");
+    };
+    let header = ip.header().to_header();
+    assert_eq!(header.calc_header_checksum(), header.header_checksum);
+    assert_eq!(header.destination, [10, 0, 0, 1]);
+    let udp_header = udp.to_header();
+    let checksum = udp_header.calc_checksum_ipv4(&header, udp.payload());
+    assert_eq!(checksum.unwrap(), udp_header.checksum);
+    assert_eq!(udp_header.destination_port, KVS_PORT);
+    udp.payload().to_vec()
+}
+
+#[test]
+fn every_request_is_whole_and_for_a_known_pair() {
+    // Odd sizes put words of the value at odd places; 15 bytes have no room for a version.
+    for (key_bytes, value_bytes) in [(8, 8), (13, 17), (128, 1024), (9, 15)] {
+        let config = config(key_bytes, value_bytes);
+        let pairs = config.pairs;
+        let mut known = BTreeMap::new();
+        for index in 0..pairs.count() {
+            let mut key = Vec::new();
+            pairs.key(index, &mut key);
+            known.insert(key, index);
+        }
+        let mut source = source(config);
+        for sequence in 0..2_000 {
+            let bytes = payload(source.next().unwrap().bytes);
+            let view = KvsView::new(&bytes[..]).unwrap();
+            assert_eq!(view.version(), KVS_VERSION);
+            assert_eq!(view.status(), Some(KvsStatus::Done));
+            assert_eq!((view.key_len(), view.tag()), (key_bytes, sequence));
+            let (key, value) = bytes[KVS_HEADER_LEN..].split_at(key_bytes.into());
+            assert_eq!(view.hash(), key_hash(key));
+            let mut expected = Vec::new();
+            if view.operation() == Some(KvsOperation::Put) {
+                pairs.value(known[key], sequence, &mut expected);
+            } else {
+                assert_eq!(view.operation(), Some(KvsOperation::Get));
+            }
+            assert_eq!(value, expected);
+            assert_eq!(usize::from(view.value_len()), expected.len());
+        }
+    }
+}
+
+#[test]
+fn requests_reach_the_queue_of_their_partition() {
+    let (rss, table) = (Toeplitz::default(), IndirectionTable::spread_over(6));
+    let mut source = source(config(8, 64));
+    let mut per_queue = [0; 6];
+    for _ in 0..3_000 {
+        let arrival = source.next().unwrap();
+        let queue = table.queue(rss.hash(&parse_frame(arrival.bytes).unwrap()));
+        let view = KvsView::new(&arrival.bytes[42..]).unwrap();
+        assert_eq!(queue, partition_of(view.hash(), 6));
+        per_queue[usize::from(queue)] += 1;
+    }
+    assert!(per_queue.iter().all(|&n| n > 200), "{per_queue:?}");
+}
+
+#[test]
+fn mix_and_skew_are_as_asked_for() {
+    let mut config = config(8, 8);
+    config.put_share = 0.95;
+    config.key_choice = FlowChoice::Zipf { s: 1.0 };
+    let first = config.pairs.word(0);
+    let mut source = source(config);
+    let (mut puts, mut firsts) = (0, 0);
+    for _ in 0..20_000 {
+        let bytes = source.next().unwrap().bytes;
+        let view = KvsView::new(&bytes[42..]).unwrap();
+        puts += u32::from(view.operation() == Some(KvsOperation::Put));
+        firsts += u32::from(bytes[42 + KVS_HEADER_LEN..][..8] == first.to_be_bytes());
+    }
+    assert!((18_800..19_200).contains(&puts), "{puts}");
+    // The first of 100 ranks: 1 / (1 + 1/2 + ... + 1/100) = 0.1928.
+    assert!((3_600..4_100).contains(&firsts), "{firsts}");
+}
+
+#[test]
+fn a_closed_loop_waits_for_replies() {
+    let mut config = config(8, 8);
+    config.arrival = ArrivalModel::PingPong { in_flight: 2 };
+    let mut source = source(config);
+    assert!(source.next().is_some() && source.next().is_some());
+    assert_eq!(source.next_time(), Time::NEVER);
+    assert!(source.next().is_none());
+    source.returned(Time::from_us(9));
+    assert_eq!(source.next().unwrap().time, Time::from_us(9));
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused() {
+    let refused = |change: fn(&mut RequestConfig)| {
+        let mut config = config(8, 8);
+        change(&mut config);
+        Requests::new(config).unwrap_err().to_string()
+    };
+    assert!(refused(|c| c.put_share = 1.5).contains("share"));
+    assert!(refused(|c| c.queues = 129).contains("queues"));
+    assert!(refused(|c| c.pairs = PairSpace::new(1, 1, 128, 9200).unwrap()).contains("9394"));
+    assert!(refused(|c| c.key_choice = FlowChoice::Zipf { s: 11.0 }).contains("Zipf"));
+}
