@@ -7,6 +7,7 @@ use nicforge_platform::{AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
 use crate::counter::{Counter, CounterEntry, CounterKey};
+use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::L3Fwd;
 use crate::lb::Lb;
@@ -17,7 +18,7 @@ use crate::{AppConfig, AppError, SharedTables};
 
 /// The names of all applications.
 pub fn names() -> &'static [&'static str] {
-    &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter"]
+    &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"]
 }
 
 /// An application on one core.
@@ -35,6 +36,7 @@ enum Kind {
     Lb(Box<Lb>),
     Synthetic(Synthetic),
     Counter(Counter),
+    Kvs(Box<Kvs>),
 }
 
 impl AnyApp {
@@ -68,6 +70,7 @@ impl AnyApp {
                 not_ip: 0,
                 untracked: 0,
             }),
+            "kvs" => Kind::Kvs(Box::new(Kvs::build(config, core, cores, space)?)),
             name => {
                 return Err(AppError::UnknownName {
                     name: name.to_owned(),
@@ -82,7 +85,7 @@ impl AnyApp {
     /// the first packet.
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
         match &mut self.kind {
-            Kind::L2Fwd(_) | Kind::Nat(_) | Kind::Counter(_) => {}
+            Kind::L2Fwd(_) | Kind::Nat(_) | Kind::Counter(_) | Kind::Kvs(_) => {}
             Kind::L3Fwd(app) => app.start(cpu),
             Kind::Lb(app) => app.start(cpu),
             Kind::Synthetic(app) => app.start(cpu),
@@ -101,6 +104,7 @@ impl AnyApp {
             Kind::Lb(app) => app.packet(cpu, packet),
             Kind::Synthetic(app) => app.packet(cpu, packet),
             Kind::Counter(app) => app.packet(cpu, packet),
+            Kind::Kvs(app) => app.packet(cpu, packet),
         }
     }
 
@@ -120,6 +124,14 @@ impl AnyApp {
             Kind::Nat(app) => app.learn(cpu, key(Side::Inside)),
             Kind::Lb(app) => app.learn(cpu, key(Side::Outside)),
             _ => Ok(()),
+        }
+    }
+
+    /// Stores a pair without a request, for runs that begin with a filled store; other
+    /// applications than `kvs` ignore it.
+    pub fn store_pair<C: Cpu>(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        if let Kind::Kvs(app) = &mut self.kind {
+            app.store(cpu, key, value);
         }
     }
 
@@ -143,6 +155,7 @@ impl AnyApp {
                 ("not_ip", app.not_ip),
                 ("untracked", app.untracked),
             ],
+            Kind::Kvs(app) => app.counters(),
         }
     }
 }

@@ -8,6 +8,7 @@ use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
 use crate::Route;
+use crate::kvs::KvsConfig;
 
 /// Why an application cannot be built.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -184,6 +185,8 @@ pub struct AppConfig {
     pub payload: Payload,
     /// `nat`, `lb`: when flows are given up.
     pub timeouts: Timeouts,
+    /// `kvs`: its sizes.
+    pub kvs: KvsConfig,
     /// Of pseudo-random choices.
     pub seed: u64,
 }
@@ -209,6 +212,7 @@ impl AppConfig {
             array: Bytes(40 << 20),
             payload: Payload::Untouched,
             timeouts: Timeouts::default(),
+            kvs: KvsConfig::default(),
             seed: 1,
         }
     }

@@ -133,13 +133,13 @@ impl Lb {
             return Verdict::Drop(crate::NOT_IPV4);
         };
         if headers.summary.is_fragment() {
-            return Verdict::Drop("fragment");
+            return Verdict::Drop(crate::FRAGMENT);
         }
         if self
             .service
             .is_some_and(|service| service != key.destination().0)
         {
-            return Verdict::Drop("not_the_service");
+            return Verdict::Drop(crate::NOT_THE_SERVICE);
         }
         let server = match self.server_of(cpu, key) {
             Ok(server) => server,

@@ -14,6 +14,7 @@ mod co_runner;
 mod config;
 pub mod counter;
 mod headers;
+pub mod kvs;
 pub mod l2fwd;
 pub mod l3fwd;
 pub mod lb;
@@ -34,5 +35,7 @@ pub use shared::{Routing, SharedTables};
 
 // Names of drops that more than one application knows.
 const NO_SUCH_PORT: &str = "no_such_port";
+const NOT_THE_SERVICE: &str = "not_the_service";
 const NOT_IPV4: &str = "not_ipv4";
+const FRAGMENT: &str = "fragment";
 const TABLE_FULL: &str = "table_full";

@@ -100,14 +100,5 @@ impl Synthetic {
 /// The packet's payload after its L4 header, padding excluded, in its two parts.
 fn payload(packet: &Packet, headers: &Headers) -> [Segment; 2] {
     let start = u32::from(headers.summary.l4_offset) + headers.l4_header_len as u32;
-    let end = headers.summary.l3_end;
-    let part = |segment: Segment, offset: u32| {
-        let from = start.saturating_sub(offset).min(segment.len);
-        let to = end.saturating_sub(offset).min(segment.len).max(from);
-        Segment {
-            at: segment.at + u64::from(from),
-            len: to - from,
-        }
-    };
-    [part(packet.head, 0), part(packet.rest, packet.head.len)]
+    packet.span(start, headers.summary.l3_end)
 }

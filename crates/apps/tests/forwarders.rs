@@ -210,7 +210,7 @@ fn every_packet_is_charged_its_work_once() {
         config.work = Cycles(100);
         config.table_entries = 10;
         let mut bench = Bench::new(&config);
-        bench.forward(0, &udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"x"));
+        bench.send(0, &udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"x"));
         bench.send(0, &[0; 20]);
         assert_eq!(bench.cpu.total_work(), Cycles(200), "{name}");
     }
@@ -218,7 +218,8 @@ fn every_packet_is_charged_its_work_once() {
 
 #[test]
 fn vlan_tags_stay() {
-    for name in names() {
+    // All that forward; kvs answers, see there.
+    for name in names().iter().filter(|name| **name != "kvs") {
         let plain = udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"payload");
         let mut tagged = plain[..12].to_vec();
         tagged.extend_from_slice(&[0x81, 0, 0, 5]);

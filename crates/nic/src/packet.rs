@@ -75,6 +75,20 @@ impl Packet {
         self.head.len + self.rest.len
     }
 
+    /// Where bytes `from` to `until` of the frame lie, in its two parts; clipped to its end.
+    #[inline]
+    pub fn span(&self, from: u32, until: u32) -> [Segment; 2] {
+        let part = |segment: Segment, offset: u32| {
+            let begin = from.saturating_sub(offset).min(segment.len);
+            let end = until.saturating_sub(offset).min(segment.len).max(begin);
+            Segment {
+                at: segment.at + u64::from(begin),
+                len: end - begin,
+            }
+        };
+        [part(self.head, 0), part(self.rest, self.head.len)]
+    }
+
     /// Whether the frame has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -10,12 +10,17 @@ use nicforge_apps::{AnyApp, AppConfig, SharedTables, Verdict};
 use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu};
 use nicforge_units::Time;
+use nicforge_wire::{checksum, parse_frame};
 
 #[derive(Clone)]
 /// One application on one core with a buffer for one packet.
 pub struct Bench {
     pub app: AnyApp,
     pub cpu: FlatCpu,
+    /// Whether the NIC finds frames' checksums wrong from now on.
+    pub checksum_bad: bool,
+    /// What the last packet asks the NIC to do on transmit.
+    pub offload: TxOffload,
     buffer: Addr,
 }
 
@@ -35,7 +40,13 @@ impl Bench {
         let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
         let mut cpu = FlatCpu::new(space.end());
         app.start(&mut cpu);
-        Bench { app, cpu, buffer }
+        Bench {
+            app,
+            cpu,
+            checksum_bad: false,
+            offload: TxOffload::default(),
+            buffer,
+        }
     }
 
     /// Sends a frame in at `port`; gives what became of it.
@@ -68,13 +79,18 @@ impl Bench {
             rest: segment(gap, rest),
             port: PortId(port),
             rss_hash: 0,
-            flags: RxFlags::default(),
+            flags: match self.checksum_bad {
+                true => RxFlags::CHECKSUM_BAD,
+                false => RxFlags::default(),
+            },
             offload: TxOffload::default(),
             stamp: Time::ZERO,
         };
         let verdict = self.app.packet(&mut self.cpu, &mut packet);
-        let mut out = self.cpu.bytes(self.buffer, split).to_vec();
-        out.extend_from_slice(self.cpu.bytes(gap, rest));
+        let Packet { head, rest, .. } = packet;
+        let mut out = self.cpu.bytes(head.at, head.len as usize).to_vec();
+        out.extend_from_slice(self.cpu.bytes(rest.at, rest.len as usize));
+        self.offload = packet.offload;
         (verdict, out)
     }
 
@@ -99,6 +115,14 @@ impl Bench {
     pub fn counter(&self, name: &str) -> u64 {
         let counters = self.app.counters();
         counters.iter().find(|(n, _)| *n == name).unwrap().1
+    }
+}
+
+/// What the NIC does on transmit when it is asked to.
+pub fn fill_checksums(frame: &mut [u8], offload: TxOffload) {
+    if offload.l3_checksum || offload.l4_checksum {
+        let summary = parse_frame(frame).expect("only sensible frames are sent");
+        checksum::fill(frame, &summary, offload.l3_checksum, offload.l4_checksum);
     }
 }
 
@@ -167,6 +191,17 @@ pub fn udp(from: (&str, u16), to: (&str, u16), payload: &[u8]) -> Vec<u8> {
     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4(address(from.0).octets(), address(to.0).octets(), 64)
         .udp(from.1, to.1)
+        .write(&mut frame, payload)
+        .unwrap();
+    frame
+}
+
+/// A UDP frame over IPv6.
+pub fn udp6(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv6([1; 16], [2; 16], 9)
+        .udp(from, to)
         .write(&mut frame, payload)
         .unwrap();
     frame

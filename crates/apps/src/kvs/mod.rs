@@ -1,0 +1,207 @@
+//! `kvs`: a key-value store as MICA is one (Lim et al., "MICA: A Holistic Approach to Fast
+//! In-Memory Key-Value Storage", NSDI 2014).
+//!
+//! ```text
+//!  request.rs: parse ─► store.rs: GET, PUT, DELETE ─► reply.rs: in the request's own buffer
+//!                        ├─ index.rs: buckets of tagged slots, lossy
+//!                        └─ log.rs: circular, lossy
+//! ```
+//!
+//! Each core owns the keys of one partition. With several NICs each serves keys of its own: a
+//! partition is one of as many as the NIC has queues. A request that reaches another core is
+//! answered with `Misdirected` and counted; nothing is done for it. What is no request is dropped
+//! under its cause. Replies leave where the request came in.
+
+mod index;
+mod log;
+mod reply;
+mod request;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use nicforge_nic::{Packet, Segment, Verdict};
+use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_units::Bytes;
+use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
+
+use crate::{AppConfig, AppError};
+use request::Request;
+use store::Partition;
+
+pub use index::BUCKET_SLOTS;
+
+/// Sizes of the store, over all cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvsConfig {
+    /// Slots of the index; rounded up to a power of two of buckets for each core.
+    pub index_slots: u64,
+    /// Bytes of the circular logs.
+    pub log: Bytes,
+}
+
+impl Default for KvsConfig {
+    /// For about a million small pairs.
+    fn default() -> KvsConfig {
+        KvsConfig {
+            index_slots: 2_000_000,
+            log: Bytes(256 << 20),
+        }
+    }
+}
+
+/// The store on one core.
+#[derive(Clone, Debug)]
+pub struct Kvs {
+    partition: Partition,
+    /// Its number, out of so many.
+    number: u16,
+    of: u16,
+    /// Key and value of the request in hand: what the processor has in registers, stack and L1.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    counts: Counts,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    gets: u64,
+    get_hits: u64,
+    puts: u64,
+    deletes: u64,
+    too_large: u64,
+    misdirected: u64,
+}
+
+impl Kvs {
+    pub(crate) fn build(
+        config: &AppConfig,
+        core: usize,
+        cores: usize,
+        space: &mut AddressSpace,
+    ) -> Result<Kvs, AppError> {
+        let share = |whole: u64| whole.div_ceil(cores.max(1) as u64);
+        let queues = (cores / config.ports.0.len().max(1)).max(1);
+        let of = u16::try_from(queues).map_err(|_| AppError::OutOfRange {
+            setting: "cores",
+            value: cores as u64,
+            range: "at most 65535 for each port",
+        })?;
+        let slots = share(config.kvs.index_slots);
+        if slots == 0 || slots > 1 << 35 {
+            return Err(AppError::OutOfRange {
+                setting: "kvs_index_slots",
+                value: config.kvs.index_slots,
+                range: "at least 1, and at most 2^35 for each core",
+            });
+        }
+        let log = Bytes(share(config.kvs.log.0));
+        Ok(Kvs {
+            partition: Partition::allocate(space, slots, log),
+            number: (core % queues) as u16,
+            of,
+            key: Vec::new(),
+            value: Vec::new(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Serves one request.
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        let request = match request::parse(cpu, packet) {
+            Ok(request) => request,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        self.value.clear();
+        let status = match partition_of(request.hash, self.of) == self.number {
+            true => self.serve(cpu, packet, &request),
+            false => {
+                self.counts.misdirected += 1;
+                KvsStatus::Misdirected
+            }
+        };
+        reply::build(cpu, packet, &request, status, &self.value);
+        Verdict::Transmit(packet.port)
+    }
+
+    /// Does what is asked for; leaves the reply's value in `self.value`.
+    fn serve<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request) -> KvsStatus {
+        let hash = request.hash;
+        // The bucket is on its way while the rest of the request is read.
+        self.partition.prefetch(cpu, hash);
+        let key = packet.span(request.key_at(), request.value_at());
+        gather(cpu, &key, &mut self.key);
+        match request.operation {
+            KvsOperation::Get => {
+                self.counts.gets += 1;
+                match self.partition.get(cpu, hash, &self.key) {
+                    Some(value) if value.len > reply::value_room(request) => {
+                        self.counts.too_large += 1;
+                        KvsStatus::TooLarge
+                    }
+                    Some(value) => {
+                        self.counts.get_hits += 1;
+                        gather(cpu, &[value], &mut self.value);
+                        KvsStatus::Done
+                    }
+                    None => KvsStatus::Missing,
+                }
+            }
+            KvsOperation::Put => {
+                self.counts.puts += 1;
+                let value = packet.span(request.value_at(), request.end());
+                gather(cpu, &value, &mut self.value);
+                let stored = self.partition.put(cpu, hash, &self.key, &self.value);
+                self.value.clear();
+                match stored {
+                    Ok(()) => KvsStatus::Done,
+                    Err(store::TooLarge) => {
+                        self.counts.too_large += 1;
+                        KvsStatus::TooLarge
+                    }
+                }
+            }
+            KvsOperation::Delete => {
+                self.counts.deletes += 1;
+                match self.partition.delete(cpu, hash, &self.key) {
+                    true => KvsStatus::Done,
+                    false => KvsStatus::Missing,
+                }
+            }
+        }
+    }
+
+    /// Stores a pair without a request, if its key is of this partition.
+    pub fn store<C: Cpu>(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        let hash = key_hash(key);
+        if partition_of(hash, self.of) == self.number {
+            // A pair that is too large is missing when it is asked for, and counted there.
+            let _ = self.partition.put(cpu, hash, key, value);
+        }
+    }
+
+    /// What was counted, by name.
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.counts;
+        vec![
+            ("gets", counts.gets),
+            ("get_hits", counts.get_hits),
+            ("puts", counts.puts),
+            ("deletes", counts.deletes),
+            ("too_large", counts.too_large),
+            ("misdirected", counts.misdirected),
+            ("index_evictions", self.partition.index_evictions()),
+            ("log_laps", self.partition.log_laps()),
+            ("log_restarts", self.partition.restarts()),
+        ]
+    }
+}
+
+/// Puts the bytes of all pieces into `into`.
+#[inline]
+fn gather<C: Cpu>(cpu: &mut C, pieces: &[Segment], into: &mut Vec<u8>) {
+    into.clear();
+    for piece in pieces {
+        into.extend_from_slice(cpu.bytes(piece.at, piece.len as usize));
+    }
+}

@@ -1,0 +1,260 @@
+//! `kvs` on whole frames: replies judged by etherparse, requests of any shape.
+
+mod support;
+
+use nicforge_apps::kvs::KvsConfig;
+use nicforge_apps::{AppConfig, PortMap, Verdict};
+use nicforge_nic::PortId;
+use nicforge_units::Bytes;
+use nicforge_wire::headers::{
+    KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash, partition_of,
+};
+use proptest::prelude::*;
+use support::{Bench, address, decode, fill_checksums, tcp, udp, udp6};
+
+const CLIENT: (&str, u16) = ("192.0.2.1", 50_000);
+const SERVER: (&str, u16) = ("203.0.113.1", KVS_PORT);
+
+fn config() -> AppConfig {
+    let kvs = KvsConfig {
+        index_slots: 1_000,
+        log: Bytes(1 << 16),
+    };
+    AppConfig {
+        kvs,
+        ..AppConfig::new("kvs", PortMap::one_armed(2))
+    }
+}
+
+/// The UDP payload of a request.
+fn request(operation: KvsOperation, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; KVS_HEADER_LEN];
+    let mut view = KvsView::new(&mut bytes[..]).unwrap();
+    view.set_operation(operation);
+    view.set_lengths(key.len() as u16, value.len() as u16);
+    view.set_hash(key_hash(key));
+    view.set_tag(77);
+    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(value);
+    bytes
+}
+
+fn frame(operation: KvsOperation, key: &[u8], value: &[u8]) -> Vec<u8> {
+    udp(CLIENT, SERVER, &request(operation, key, value))
+}
+
+/// Sends a request in at port 1; gives status and value of the reply, all else of it checked.
+fn ask(bench: &mut Bench, frame: &[u8], split: usize) -> (KvsStatus, Vec<u8>) {
+    let (verdict, mut out) = bench.send_split(1, frame, split);
+    fill_checksums(&mut out, bench.offload);
+    assert_eq!(verdict, Verdict::Transmit(PortId(1)));
+    assert_eq!((&out[..6], &out[6..12]), (&frame[6..12], &frame[..6]));
+    let seen = decode(&out).unwrap();
+    assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
+    assert_eq!(seen.source, (address(SERVER.0), SERVER.1));
+    assert_eq!(seen.destination, (address(CLIENT.0), CLIENT.1));
+    assert_eq!(seen.ttl, 64);
+    let sliced = etherparse::SlicedPacket::from_ethernet(&out).unwrap();
+    let Some(etherparse::TransportSlice::Udp(udp)) = sliced.transport else {
+        panic!("not UDP");
+    };
+    status_and_value(udp.payload(), &frame[42..])
+}
+
+fn status_and_value(reply: &[u8], request: &[u8]) -> (KvsStatus, Vec<u8>) {
+    let view = KvsView::new(reply).unwrap();
+    let asked = KvsView::new(request).unwrap();
+    assert_eq!(view.operation(), asked.operation());
+    assert_eq!((view.hash(), view.tag()), (asked.hash(), asked.tag()));
+    let value = &reply[KVS_HEADER_LEN..];
+    assert_eq!(
+        (view.key_len(), usize::from(view.value_len())),
+        (0, value.len())
+    );
+    (view.status().unwrap(), value.to_vec())
+}
+
+const WHOLE: usize = usize::MAX;
+
+#[test]
+fn what_was_put_is_got_until_it_is_deleted() {
+    use KvsOperation::{Delete, Get, Put};
+    let mut bench = Bench::new(&config());
+    let (value, none) = (vec![7; 1024], vec![]);
+    let mut step =
+        |operation, value: &[u8]| ask(&mut bench, &frame(operation, b"key", value), WHOLE);
+    assert_eq!(step(Get, &[]), (KvsStatus::Missing, none.clone()));
+    assert_eq!(step(Put, &value), (KvsStatus::Done, none.clone()));
+    assert_eq!(step(Get, &[]), (KvsStatus::Done, value));
+    assert_eq!(step(Put, b""), (KvsStatus::Done, none.clone()));
+    assert_eq!(step(Get, &[]), (KvsStatus::Done, none.clone()));
+    assert_eq!(step(Delete, &[]), (KvsStatus::Done, none.clone()));
+    assert_eq!(step(Delete, &[]), (KvsStatus::Missing, none.clone()));
+    assert_eq!(step(Get, &[]), (KvsStatus::Missing, none));
+    let counts = ["gets", "get_hits", "puts", "deletes"].map(|name| bench.counter(name));
+    assert_eq!(counts, [4, 2, 2, 2]);
+}
+
+#[test]
+fn requests_may_lie_in_two_buffers() {
+    let mut bench = Bench::new(&config());
+    let put = frame(KvsOperation::Put, b"a long key", b"and its value");
+    let get = frame(KvsOperation::Get, b"a long key", b"");
+    // Behind the header, within the key, at the value, within it.
+    for split in [66, 70, 76, 80] {
+        assert_eq!(ask(&mut bench, &put, split), (KvsStatus::Done, vec![]));
+        let expected = (KvsStatus::Done, b"and its value".to_vec());
+        assert_eq!(ask(&mut bench, &get, split.min(70)), expected);
+    }
+}
+
+#[test]
+fn another_partitions_key_is_answered_and_counted() {
+    // Two ports: eight cores are four partitions on each of two NICs.
+    for core in 0..8 {
+        let mut bench = Bench::on_core(&config(), core, 8);
+        for number in 0..40u64 {
+            let key = number.to_be_bytes();
+            let own = usize::from(partition_of(key_hash(&key), 4)) == core % 4;
+            let (status, _) = ask(&mut bench, &frame(KvsOperation::Put, &key, b"v"), WHOLE);
+            let expected = [KvsStatus::Misdirected, KvsStatus::Done][usize::from(own)];
+            assert_eq!(status, expected);
+        }
+        assert_eq!(bench.counter("misdirected") + bench.counter("puts"), 40);
+        assert!(bench.counter("misdirected") > 0 && bench.counter("puts") > 0);
+    }
+}
+
+#[test]
+fn what_is_no_request_is_dropped_under_its_cause() {
+    let mut bench = Bench::new(&config());
+    let good = request(KvsOperation::Put, b"key", b"value");
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        udp(CLIENT, SERVER, &bytes)
+    };
+    let bad = [
+        changed(0, 2), // version
+        changed(1, 0), // operation
+        changed(1, 4),
+        changed(1, 1), // a GET with a value
+        changed(2, 1), // a reply's status
+        changed(3, 1), // padding
+        changed(5, 0), // no key
+        changed(5, 4), // longer than the datagram
+        changed(7, 4), // shorter than the datagram
+        udp(CLIENT, SERVER, &good[..KVS_HEADER_LEN - 1]),
+        udp(CLIENT, SERVER, b""),
+    ];
+    for frame in bad {
+        assert_eq!(bench.drop(0, &frame), "bad_request");
+    }
+    let whole = udp(CLIENT, SERVER, &good);
+    let mut fragment = whole.clone();
+    fragment[20] = 0x20;
+    assert_eq!(bench.drop(0, &fragment), "fragment");
+    let other = udp(CLIENT, (SERVER.0, KVS_PORT + 1), &good);
+    assert_eq!(bench.drop(0, &other), "not_the_service");
+    assert_eq!(
+        bench.drop(0, &tcp(CLIENT, SERVER, "A", &good)),
+        "not_a_request"
+    );
+    assert_eq!(bench.drop(0, &[0; 60]), "not_a_request");
+    assert_eq!(bench.drop(0, &whole[..60]), "ip_length_beyond_frame");
+    bench.checksum_bad = true;
+    assert_eq!(bench.drop(0, &whole), "bad_checksum");
+    assert_eq!(bench.counter("puts"), 0);
+}
+
+#[test]
+fn a_value_that_no_reply_can_carry_is_told() {
+    let mut bench = Bench::new(&config());
+    // 2048 bytes of buffer less 66 of headers.
+    for (len, status) in [(1_982, KvsStatus::Done), (1_983, KvsStatus::TooLarge)] {
+        let value = vec![1; len];
+        let put = frame(KvsOperation::Put, b"k", &value);
+        assert_eq!(ask(&mut bench, &put, WHOLE).0, KvsStatus::Done);
+        let get = frame(KvsOperation::Get, b"k", b"");
+        assert_eq!(ask(&mut bench, &get, WHOLE).0, status);
+    }
+    let huge = vec![1; 1 << 15];
+    let put = frame(KvsOperation::Put, b"k", &huge);
+    assert_eq!(ask(&mut bench, &put, WHOLE).0, KvsStatus::Done);
+    let mut small = config();
+    small.kvs.log = Bytes(1_000);
+    let put = frame(KvsOperation::Put, b"k", &[1; 1_000]);
+    assert_eq!(
+        ask(&mut Bench::new(&small), &put, WHOLE).0,
+        KvsStatus::TooLarge
+    );
+}
+
+#[test]
+fn vlan_tags_stay() {
+    let mut bench = Bench::new(&config());
+    let plain = frame(KvsOperation::Put, b"key", b"value");
+    let tagged = [&plain[..12], &[0x81, 0, 0, 5], &plain[12..]].concat();
+    let (_, expected) = bench.send(0, &plain);
+    let (_, out) = bench.send(0, &tagged);
+    assert_eq!(out[12..16], [0x81, 0, 0, 5]);
+    assert_eq!(out[16..], expected[12..]);
+}
+
+#[test]
+fn ipv6_is_served_too() {
+    let mut bench = Bench::new(&config());
+    for operation in [KvsOperation::Put, KvsOperation::Get] {
+        let value: &[u8] = match operation {
+            KvsOperation::Put => b"value",
+            _ => b"",
+        };
+        let asked = request(operation, b"key", value);
+        let (_, mut out) = bench.send(0, &udp6(CLIENT.1, SERVER.1, &asked));
+        fill_checksums(&mut out, bench.offload);
+        let sliced = etherparse::SlicedPacket::from_ethernet(&out).unwrap();
+        let (Some(etherparse::NetSlice::Ipv6(ip)), Some(etherparse::TransportSlice::Udp(udp))) =
+            (sliced.net, sliced.transport)
+        else {
+            panic!("not UDP over IPv6");
+        };
+        assert_eq!(ip.header().hop_limit(), 64);
+        assert_eq!(
+            (udp.source_port(), udp.destination_port()),
+            (SERVER.1, CLIENT.1)
+        );
+        let header = ip.header().to_header();
+        let right = udp.to_header().calc_checksum_ipv6(&header, udp.payload());
+        assert_eq!(right.unwrap(), udp.checksum());
+        let (status, got) = status_and_value(udp.payload(), &asked);
+        assert_eq!(status, KvsStatus::Done);
+        let expected: &[u8] = [b"", b"value" as &[u8]][usize::from(value.is_empty())];
+        assert_eq!(got, expected);
+    }
+}
+
+proptest! {
+    /// Any damage to a request gives a reply or a named drop, and the store goes on.
+    #[test]
+    fn damaged_requests_are_harmless(
+        edits in prop::collection::vec((0..120usize, any::<u8>()), 1..6),
+        len in 0..130usize,
+    ) {
+        let mut bench = Bench::new(&config());
+        let mut damaged = frame(KvsOperation::Put, b"some key", &[9; 40]);
+        for (at, byte) in edits {
+            let at = at % damaged.len();
+            damaged[at] = byte;
+        }
+        damaged.truncate(len);
+        let (verdict, out) = bench.send(0, &damaged);
+        match verdict {
+            Verdict::Drop(_) => prop_assert_eq!(out, damaged),
+            verdict => prop_assert_eq!(verdict, Verdict::Transmit(PortId(0))),
+        }
+        let put = frame(KvsOperation::Put, b"key", b"value");
+        prop_assert_eq!(ask(&mut bench, &put, WHOLE).0, KvsStatus::Done);
+        let get = frame(KvsOperation::Get, b"key", b"");
+        prop_assert_eq!(ask(&mut bench, &get, WHOLE), (KvsStatus::Done, b"value".to_vec()));
+    }
+}
