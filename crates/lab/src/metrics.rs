@@ -42,6 +42,9 @@ pub struct Metrics {
     /// Share of the application's own LLC look-ups that hit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_hit_rate: Option<f64>,
+    /// Share of GETs that found their key; only of a key-value store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub get_hit_rate: Option<f64>,
     /// LLC misses of all agents per delivered packet, in lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llc_misses_per_packet: Option<f64>,

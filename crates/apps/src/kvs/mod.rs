@@ -134,18 +134,16 @@ impl Kvs {
         match request.operation {
             KvsOperation::Get => {
                 self.counts.gets += 1;
-                match self.partition.get(cpu, hash, &self.key) {
-                    Some(value) if value.len > reply::value_room(request) => {
-                        self.counts.too_large += 1;
-                        KvsStatus::TooLarge
-                    }
-                    Some(value) => {
-                        self.counts.get_hits += 1;
-                        gather(cpu, &[value], &mut self.value);
-                        KvsStatus::Done
-                    }
-                    None => KvsStatus::Missing,
+                let Some(value) = self.partition.get(cpu, hash, &self.key) else {
+                    return KvsStatus::Missing;
+                };
+                self.counts.get_hits += 1;
+                if value.len > reply::value_room(request) {
+                    self.counts.too_large += 1;
+                    return KvsStatus::TooLarge;
                 }
+                gather(cpu, &[value], &mut self.value);
+                KvsStatus::Done
             }
             KvsOperation::Put => {
                 self.counts.puts += 1;

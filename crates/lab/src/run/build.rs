@@ -3,6 +3,7 @@
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
+use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{
     AnyApp, AppConfig, CoRunner, Egress, Payload, PortMap, SharedTables, generate_routes,
     read_routes,
@@ -22,6 +23,7 @@ use super::co_runner::CoRunnerActor;
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
+use super::requests::preload_pairs;
 use super::sink::Sink;
 use super::source::SourceActor;
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
@@ -91,6 +93,10 @@ fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppCo
         "overwrite" => Payload::Overwrite,
         _ => Payload::Untouched,
     };
+    config.kvs = KvsConfig {
+        index_slots: settings.kvs_index_slots,
+        log: Bytes(u64::from(settings.kvs_log_mib) << 20),
+    };
     config.seed = seed;
     if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
         config.routes = match &settings.routes_file {
@@ -125,8 +131,11 @@ pub fn build(
     for core in &mut parts.cores {
         core.app.start(&mut cpu);
     }
-    if settings.preload_flows && settings.arrival != "replay" {
+    if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
         preload(settings, seed, &mut parts.cores, &mut cpu)?;
+    }
+    if settings.app == "kvs" {
+        preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
     }
     for core in &mut parts.cores {
         core.start(&mut cpu);

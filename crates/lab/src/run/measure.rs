@@ -32,6 +32,9 @@ struct Snapshot {
     cores: Vec<CoreCycles>,
     transmit: (u64, u64),
     drops: DropCounters,
+    /// GETs of key-value stores, and those that found their key.
+    gets: u64,
+    get_hits: u64,
 }
 
 impl Snapshot {
@@ -54,6 +57,11 @@ impl Snapshot {
             let (used, of) = core.transmit_occupancy();
             transmit = (transmit.0 + used, transmit.1 + of);
         }
+        let counted = |name: &str| {
+            let counters = world.cores.iter().flat_map(|core| core.app.counters());
+            let named = counters.filter(|&(counter, _)| counter == name);
+            named.map(|(_, count)| count).sum()
+        };
         Snapshot {
             nics: world
                 .nics
@@ -74,6 +82,8 @@ impl Snapshot {
                 .collect(),
             transmit,
             drops,
+            gets: counted("gets"),
+            get_hits: counted("get_hits"),
         }
     }
 }
@@ -229,6 +239,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         io_read_hit_rate: share(memory.device_read_hits, memory.device_read_lines),
         io_write_hit_rate: share(memory.device_write_hits, memory.device_write_lines),
         app_hit_rate: share(memory.app_hits, memory.app_look_ups),
+        get_hit_rate: share(after.get_hits - before.get_hits, after.gets - before.gets),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(dram.0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),

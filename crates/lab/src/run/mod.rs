@@ -11,6 +11,7 @@ mod control_actor;
 mod core_actor;
 mod measure;
 mod nic_actor;
+mod requests;
 mod search;
 mod sink;
 mod source;

@@ -12,6 +12,7 @@ use nicforge_wire::traffic::{
     Synthetic, SyntheticConfig, Target, TrafficSource,
 };
 
+use super::requests::requests_source;
 use super::{RunError, read_text};
 use crate::settings::Settings;
 
@@ -51,22 +52,15 @@ pub fn traffic_source(
     if settings.arrival == "replay" {
         return replay(settings, line, rate);
     }
-    let arrival = match settings.arrival.as_str() {
-        "poisson" => ArrivalModel::Poisson { rate },
-        "bursts" => ArrivalModel::Bursts {
-            rate,
-            frames: settings.burst_packets,
-        },
-        "ping_pong" => ArrivalModel::PingPong {
-            in_flight: settings.in_flight,
-        },
-        _ => ArrivalModel::Constant { rate },
-    };
+    if settings.app == "kvs" {
+        let arrival = arrival(settings, rate);
+        return requests_source(settings, line, seed, port, queues, arrival);
+    }
     let flows = flows_of(settings, seed, port)?;
     let config = SyntheticConfig {
         seed: seed.wrapping_add(port as u64),
         line,
-        arrival,
+        arrival: arrival(settings, rate),
         sizes: sizes(settings)?,
         flows,
         choice: choice(settings),
@@ -76,6 +70,20 @@ pub fn traffic_source(
         destination: MacAddress([2, 0, 0, 0, 0, port as u8]),
     };
     Ok(TrafficSource::Synthetic(Box::new(Synthetic::new(config)?)))
+}
+
+fn arrival(settings: &Settings, rate: BitRate) -> ArrivalModel {
+    match settings.arrival.as_str() {
+        "poisson" => ArrivalModel::Poisson { rate },
+        "bursts" => ArrivalModel::Bursts {
+            rate,
+            frames: settings.burst_packets,
+        },
+        "ping_pong" => ArrivalModel::PingPong {
+            in_flight: settings.in_flight,
+        },
+        _ => ArrivalModel::Constant { rate },
+    }
 }
 
 fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
@@ -93,7 +101,7 @@ fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
     )
 }
 
-fn choice(settings: &Settings) -> FlowChoice {
+pub(super) fn choice(settings: &Settings) -> FlowChoice {
     match settings.flow_choice.as_str() {
         "zipf" => FlowChoice::Zipf { s: settings.zipf_s },
         "single" => FlowChoice::Single,

@@ -1,8 +1,13 @@
 //! Checks that need more than one key, or the machine.
 
+use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
+
 use crate::machine::Machine;
 
 use super::Settings;
+
+/// Key and value of the longest frame that a source makes.
+const MOST_PAIR_BYTES: u32 = FRAME_BYTES_MAX - REQUEST_HEADERS_LEN as u32;
 
 /// Settings that do not go together.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +143,7 @@ impl Settings {
                 "set size_file to a file of `bytes weight` lines".to_string(),
             )
         })?;
+        self.check_requests()?;
         let has_rate = self.arrival != "ping_pong"
             && (self.arrival != "replay" || self.replay_timing != "recorded");
         ensure(
@@ -151,6 +157,34 @@ impl Settings {
                 )
             },
         )
+    }
+
+    fn check_requests(&self) -> Result<(), Finding> {
+        if self.app != "kvs" {
+            return Ok(());
+        }
+        let preloaded = self.kvs_preload_keys.unwrap_or(0);
+        ensure(
+            preloaded <= self.kvs_keys,
+            &["kvs_preload_keys", "kvs_keys"],
+            || {
+                (
+                    format!(
+                        "{preloaded} keys to preload, but there are {}",
+                        self.kvs_keys
+                    ),
+                    format!("set kvs_preload_keys to at most {}", self.kvs_keys),
+                )
+            },
+        )?;
+        let sizes = &["kvs_value_bytes", "kvs_key_bytes"];
+        let pair = self.kvs_key_bytes + self.kvs_value_bytes;
+        ensure(pair <= MOST_PAIR_BYTES, sizes, || {
+            (
+                format!("a PUT of {pair} bytes of key and value does not fit a frame"),
+                format!("kvs_key_bytes + kvs_value_bytes is at most {MOST_PAIR_BYTES}"),
+            )
+        })
     }
 }
 

@@ -57,6 +57,7 @@ const PING_PONG: Condition = ("arrival", &["ping_pong"]);
 const REPLAY: Condition = ("arrival", &["replay"]);
 const SYNTHETIC: Condition = ("app", &["synthetic"]);
 const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
+const KVS: Condition = ("app", &["kvs"]);
 const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
 
 settings! {
@@ -179,6 +180,30 @@ settings! {
     /// What is done with the payload.
     payload: String = "untouched".into(), "", Choice(&["untouched", "read", "overwrite"]),
         when SYNTHETIC;
+
+    /// Keys of the key-value store over all NICs; each NIC has its own.
+    kvs_keys: u64 = 800_000, "keys", Whole(1, 100_000_000), when KVS,
+        source "nicmem paper, set-up of the key-value store: 800 K pairs";
+    /// Size of keys.
+    kvs_key_bytes: u32 = 128, "bytes", Whole(8, 4096), when KVS,
+        source "nicmem paper, set-up of the key-value store";
+    /// Size of values.
+    kvs_value_bytes: u32 = 1024, "bytes", Whole(8, 8192), when KVS,
+        source "nicmem paper, set-up of the key-value store";
+    /// Share of PUTs; all other requests are GETs.
+    kvs_put_share: f64 = 0.05, "share", Number(0.0, 1.0), when KVS;
+    /// Which key the next request is for; `flow_choice` says of which client it is.
+    kvs_key_choice: String = "uniform".into(), "", Choice(&["uniform", "zipf"]), when KVS;
+    /// Exponent s of the keys' Zipf distribution.
+    kvs_zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when KVS, when ("kvs_key_choice", &["zipf"]);
+    /// Keys that are in the store before traffic begins, the likeliest ones first.
+    kvs_preload_keys: Option<u64> = None, "keys", Whole(0, 100_000_000), when KVS,
+        default "all keys";
+    /// Slots of the store's index over all cores; a pair that finds its bucket of eight full
+    /// takes the place of the oldest in it.
+    kvs_index_slots: u64 = 2_000_000, "slots", Whole(8, 1_000_000_000), when KVS;
+    /// Circular logs of the store over all cores; new pairs overwrite the oldest.
+    kvs_log_mib: u32 = 2048, "MiB", Whole(1, 65_536), when KVS;
 
     /// Co-runners that run STREAM triad, each on a core of its own.
     stream_cores: usize = 0, "cores", Whole(0, 256);

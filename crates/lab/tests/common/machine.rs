@@ -27,6 +27,9 @@ pub fn small() -> Settings {
         table_entries: 4096,
         routes: 500,
         array_mib: 1,
+        kvs_keys: 1000,
+        kvs_index_slots: 2000,
+        kvs_log_mib: 2,
         warmup_ms: 0.02,
         window_ms: 0.08,
         ..Settings::for_machine(machine())

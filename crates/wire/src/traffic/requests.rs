@@ -22,6 +22,9 @@ use crate::headers::{
     KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsView, MacAddress, key_hash, partition_of,
 };
 
+/// Bytes of all headers in front of a request's key.
+pub const REQUEST_HEADERS_LEN: usize = PAYLOAD + KVS_HEADER_LEN;
+
 /// Where hash and tag are in a request.
 const HASH: usize = 8;
 const TAG: usize = 16;

@@ -1,0 +1,79 @@
+//! From settings to requests for the key-value store, and to what it holds before the run.
+
+use std::net::Ipv4Addr;
+
+use nicforge_platform::FlatCpu;
+use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
+use nicforge_wire::traffic::{
+    ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource,
+};
+
+use super::RunError;
+use super::core_actor::CoreActor;
+use super::traffic::{choice, flows_of};
+use crate::settings::Settings;
+
+/// The pairs behind port `port`: each port has its own share.
+fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<PairSpace, RunError> {
+    let share = settings.kvs_keys.div_ceil(settings.nics as u64);
+    // Both sizes are declared with bounds below 2^16.
+    let (key, value) = (settings.kvs_key_bytes, settings.kvs_value_bytes);
+    let seed = seed ^ (port as u64) << 48;
+    Ok(PairSpace::new(seed, share, key as u16, value as u16)?)
+}
+
+/// The requests that arrive at port `port`, whose NIC has `queues` queues.
+pub fn requests_source(
+    settings: &Settings,
+    line: Line,
+    seed: u64,
+    port: usize,
+    queues: u16,
+    arrival: ArrivalModel,
+) -> Result<TrafficSource, RunError> {
+    let config = RequestConfig {
+        seed: seed.wrapping_add(port as u64),
+        line,
+        arrival,
+        clients: flows_of(settings, seed, port)?,
+        client_choice: choice(settings),
+        pairs: pairs_of(settings, seed, port)?,
+        key_choice: match settings.kvs_key_choice.as_str() {
+            "zipf" => FlowChoice::Zipf {
+                s: settings.kvs_zipf_s,
+            },
+            _ => FlowChoice::Uniform,
+        },
+        put_share: settings.kvs_put_share,
+        queues,
+        // A private address for each port, and MAC addresses as other traffic has them.
+        server: Ipv4Addr::new(10, 0, port as u8, 1),
+        source: MacAddress([2, 0, 0, 0, 1, port as u8]),
+        destination: MacAddress([2, 0, 0, 0, 0, port as u8]),
+    };
+    Ok(TrafficSource::Requests(Box::new(Requests::new(config)?)))
+}
+
+/// Puts pairs into the store, the first keys of each port: under Zipf these are the likeliest.
+pub fn preload_pairs(
+    settings: &Settings,
+    seed: u64,
+    cores: &mut [CoreActor],
+    cpu: &mut FlatCpu,
+) -> Result<(), RunError> {
+    let queues = settings.cores / settings.nics;
+    let wanted = settings.kvs_preload_keys.unwrap_or(settings.kvs_keys);
+    let share = wanted.div_ceil(settings.nics as u64);
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for port in 0..settings.nics {
+        let pairs = pairs_of(settings, seed, port)?;
+        for index in 0..share.min(pairs.count()) {
+            pairs.key(index, &mut key);
+            pairs.value(index, 0, &mut value);
+            let partition = partition_of(key_hash(&key), queues as u16);
+            let owner = &mut cores[port * queues + usize::from(partition)];
+            owner.app.store_pair(cpu, &key, &value);
+        }
+    }
+    Ok(())
+}

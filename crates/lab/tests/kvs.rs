@@ -1,0 +1,145 @@
+//! The key-value store in whole runs: what leaves the NIC is right, whichever interface it is.
+
+mod common {
+    pub mod machine;
+}
+
+use std::collections::BTreeMap;
+
+use common::machine::{machine, small};
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use nicforge_lab::metrics::Metrics;
+use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::settings::Settings;
+use nicforge_wire::capture::CaptureReader;
+use nicforge_wire::headers::{KVS_HEADER_LEN, KvsOperation, KvsStatus, KvsView};
+
+/// Its index has room for all keys: none loses its slot.
+fn store() -> Settings {
+    Settings {
+        app: "kvs".to_owned(),
+        kvs_index_slots: 20_000,
+        kvs_put_share: 0.5,
+        kvs_value_bytes: 256,
+        ..small()
+    }
+}
+
+fn run(settings: &Settings) -> Metrics {
+    settings.check(machine()).unwrap();
+    let point = run_point(machine(), settings, 1, &RunIo::default(), &mut |_, _| {});
+    point.unwrap().metrics
+}
+
+/// The UDP payload of a frame whose checksums another implementation finds right.
+fn payload(frame: &[u8]) -> Vec<u8> {
+    let packet = SlicedPacket::from_ethernet(frame).unwrap();
+    let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) =
+        (&packet.net, &packet.transport)
+    else {
+        panic!("not UDP over IPv4");
+    };
+    let header = ip.header().to_header();
+    assert_eq!(header.calc_header_checksum(), header.header_checksum);
+    let checksum = udp.to_header().calc_checksum_ipv4(&header, udp.payload());
+    assert_eq!(checksum.unwrap(), udp.checksum());
+    udp.payload().to_vec()
+}
+
+#[test]
+fn every_reply_is_right_and_every_value_its_keys() {
+    for interface in nicforge_interfaces::registry::names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("replies.pcap");
+        let settings = Settings {
+            interface: interface.to_owned(),
+            ..store()
+        };
+        let io = RunIo {
+            pcap_out: Some(path.clone()),
+        };
+        run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
+        let mut reader = CaptureReader::open(&path).unwrap();
+        // A hash stands for its key; all values of a key begin with the same word.
+        let mut words: BTreeMap<u64, [u8; 8]> = BTreeMap::new();
+        let (mut gets, mut puts) = (0, 0);
+        while let Some(frame) = reader.next_record().unwrap() {
+            let bytes = payload(frame.bytes);
+            let view = KvsView::new(&bytes[..]).unwrap();
+            assert_eq!(view.status(), Some(KvsStatus::Done), "{interface}");
+            let value = &bytes[KVS_HEADER_LEN..];
+            match view.operation().unwrap() {
+                KvsOperation::Get => {
+                    gets += 1;
+                    assert_eq!(value.len(), 256);
+                    let word = value[..8].try_into().unwrap();
+                    assert_eq!(*words.entry(view.hash()).or_insert(word), word);
+                }
+                KvsOperation::Put => {
+                    puts += 1;
+                    assert!(value.is_empty());
+                }
+                KvsOperation::Delete => panic!("nobody deletes"),
+            }
+        }
+        assert!(gets > 100 && puts > 100 && words.len() > 100, "{interface}");
+        let distinct: std::collections::BTreeSet<_> = words.values().collect();
+        assert_eq!(distinct.len(), words.len(), "two keys share a value");
+    }
+}
+
+#[test]
+fn hits_are_as_many_as_were_preloaded() {
+    let share = |keys: u64| {
+        let settings = Settings {
+            kvs_put_share: 0.0,
+            kvs_preload_keys: Some(keys),
+            ..store()
+        };
+        run(&settings).get_hit_rate.unwrap()
+    };
+    assert_eq!((share(0), share(1000)), (0.0, 1.0));
+    let half = share(500);
+    assert!((0.45..0.55).contains(&half), "{half}");
+}
+
+#[test]
+fn a_log_that_is_too_small_forgets() {
+    let settings = Settings {
+        kvs_value_bytes: 1500,
+        kvs_put_share: 0.0,
+        kvs_log_mib: 1,
+        ..store()
+    };
+    // 1000 items of 16 + 128 + 1500 bytes in whole words, 1 MiB for them: 0.636 fit.
+    let hits = run(&settings).get_hit_rate.unwrap();
+    assert!((0.57..0.70).contains(&hits), "{hits}");
+}
+
+#[test]
+fn a_closed_loop_keeps_its_requests_in_flight() {
+    let closed = |in_flight| {
+        run(&Settings {
+            arrival: "ping_pong".to_owned(),
+            in_flight,
+            ..store()
+        })
+    };
+    let (one, eight) = (closed(1), closed(8));
+    assert!(one.drops.is_empty() && eight.drops.is_empty());
+    let gain = eight.throughput_mpps / one.throughput_mpps;
+    assert!((4.0..8.5).contains(&gain), "{gain}");
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused() {
+    let refused = |change: fn(&mut Settings)| {
+        let mut settings = store();
+        change(&mut settings);
+        settings.check(machine()).unwrap_err().keys[0]
+    };
+    let more_than_there_are = refused(|s| s.kvs_preload_keys = Some(s.kvs_keys + 1));
+    assert_eq!(more_than_there_are, "kvs_preload_keys");
+    let too_long = refused(|s| (s.kvs_key_bytes, s.kvs_value_bytes) = (4096, 8192));
+    assert_eq!(too_long, "kvs_value_bytes");
+}
