@@ -108,7 +108,7 @@ pub fn one_window(
     };
     world.sink.open_window(from, until);
     run_to(world, from, until, progress)?;
-    world.host.hierarchy.touched.clear();
+    world.host.hierarchy.forget_touched();
     let before = Snapshot::of(world);
     let ended = match replays {
         true => run_out(world, progress)?,
@@ -249,7 +249,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
             .map(|ps| ps / 1e6),
         cycles_per_packet: cycles.per_packet(frames_out),
         idle_fraction: cycles.idle_share(seconds),
-        io_working_set_bytes: Some(Lines(world.host.hierarchy.touched.lines()).bytes().0),
+        io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
         no_drop_gbps: None,
     }
 }

@@ -15,9 +15,11 @@
 use nicforge_units::Time;
 
 use super::Hardware;
-use super::cache::{Cache, LineState, WayMask};
-use super::counters::{MemoryCounters, Touched};
+use super::cache::Cache;
+use super::counters::MemoryCounters;
 use super::dram::Dram;
+use super::lines::{self, LineState};
+use super::llc::Llc;
 
 /// No L2 has the line.
 const NONE: u8 = 0;
@@ -35,47 +37,38 @@ pub struct Served {
 
 /// Caches and memory of one machine.
 pub struct Hierarchy {
-    llc: Cache,
+    /// The LLC; the words of its lines say which L2 has each: `NONE`, the one (number + 1), or
+    /// `MANY`.
+    llc: Llc,
     l2: Vec<Cache>,
-    /// Per line: `NONE`, the one L2 that has it (number + 1), or `MANY`.
-    directory: Vec<u8>,
     dram: Dram,
     l2_hit: Time,
     llc_hit: Time,
-    l2_ways: WayMask,
-    core_ways: WayMask,
-    io_ways: WayMask,
+    io_ways: usize,
     /// What happened so far.
     pub counters: MemoryCounters,
-    /// What devices touched since the window began.
-    pub touched: Touched,
 }
 
 impl Hierarchy {
     /// The caches of `hardware`, cold, over `bytes` of address space.
     pub fn new(hardware: &Hardware, bytes: u64) -> Hierarchy {
         let lines = bytes.div_ceil(nicforge_units::CACHE_LINE_BYTES);
-        let llc = Cache::new(&hardware.llc, true);
         let l2: Vec<Cache> = (0..hardware.cores)
-            .map(|_| Cache::new(&hardware.l2, false))
+            .map(|_| Cache::new(&hardware.l2))
             .collect();
-        let lines_max = l2.iter().chain([&llc]).map(Cache::lines_max).min();
+        let lines_max = l2.iter().map(Cache::lines_max).min();
         assert!(
             hardware.cores < usize::from(MANY) && lines_max >= Some(lines),
             "the model tells {lines_max:?} lines apart; this run needs {lines}"
         );
         Hierarchy {
-            llc,
+            llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
             l2,
-            directory: vec![NONE; lines as usize],
             dram: Dram::new(&hardware.dram),
             l2_hit: hardware.l2.hit,
             llc_hit: hardware.llc.hit,
-            l2_ways: WayMask::all(hardware.l2.ways),
-            core_ways: WayMask::all(hardware.llc.ways),
-            io_ways: WayMask::highest(hardware.io_ways, hardware.llc.ways),
+            io_ways: hardware.io_ways,
             counters: MemoryCounters::default(),
-            touched: Touched::new(lines),
         }
     }
 
@@ -89,16 +82,10 @@ impl Hierarchy {
         app: bool,
         now: Time,
     ) -> Served {
-        let l2 = &mut self.l2[core];
-        let hit = if write {
-            l2.hit_write(line)
-        } else {
-            l2.hit(line)
-        };
-        if hit.is_some() {
-            if write && self.directory[line as usize] == MANY {
+        if self.l2[core].hit(line, write) {
+            if write && self.holder(line) == MANY {
                 self.take_from_other_l2s(core, line);
-                self.directory[line as usize] = core as u8 + 1;
+                self.set_holder(line, core as u8 + 1);
             }
             return Served {
                 latency: self.l2_hit,
@@ -112,18 +99,28 @@ impl Hierarchy {
         }
     }
 
+    #[inline(always)]
+    fn holder(&self, line: u64) -> u8 {
+        self.llc.lines[line as usize].holder()
+    }
+
+    #[inline(always)]
+    fn set_holder(&mut self, line: u64, holder: u8) {
+        self.llc.lines[line as usize].set_holder(holder);
+    }
+
     /// Brings a line into an L2 that lacks it; returns the latency.
     fn fetch_into_l2(&mut self, core: usize, line: u64, write: bool, app: bool, now: Time) -> Time {
-        let holder = self.directory[line as usize];
+        let holder = self.holder(line);
         let mut owner = core as u8 + 1;
         let mut dirty = write;
         let mut latency = self.llc_hit;
         let mut found = false;
         if holder != NONE {
             if write {
-                let state = self.take_from_other_l2s(core, line);
-                found = state.is_some();
-                dirty |= state.is_some_and(|state| state.dirty);
+                let was_dirty = self.take_from_other_l2s(core, line);
+                found = was_dirty.is_some();
+                dirty |= was_dirty.unwrap_or(false);
             } else if holder == MANY || self.l2[usize::from(holder) - 1].holds(line) {
                 owner = MANY;
                 found = holder != MANY;
@@ -146,29 +143,24 @@ impl Hierarchy {
             }
         }
         self.counters.core_look_up(app, found);
-        self.directory[line as usize] = owner;
-        let state = LineState {
-            dirty,
-            fresh: false,
-        };
-        if let Some(evicted) = self.l2[core].fill(line, self.l2_ways, state) {
-            self.victim_to_llc(core, evicted.line, evicted.state.dirty, now);
+        self.set_holder(line, owner);
+        if let Some(evicted) = self.l2[core].fill(line, dirty) {
+            self.victim_to_llc(core, evicted.line, evicted.dirty, now);
         }
         latency
     }
 
-    /// Removes the line from every L2 but `core`'s own; returns the state it had there.
-    fn take_from_other_l2s(&mut self, core: usize, line: u64) -> Option<LineState> {
-        match self.directory[line as usize] {
+    /// Removes the line from every L2 but `core`'s own; says whether it was dirty there.
+    fn take_from_other_l2s(&mut self, core: usize, line: u64) -> Option<bool> {
+        match self.holder(line) {
             NONE => None,
             MANY => {
-                let mut found: Option<LineState> = None;
+                let mut found = None;
                 for (number, l2) in self.l2.iter_mut().enumerate() {
                     if number != core
-                        && let Some(state) = l2.remove(line)
+                        && let Some(dirty) = l2.remove(line)
                     {
-                        let dirty = state.dirty || found.is_some_and(|found| found.dirty);
-                        found = Some(LineState { dirty, ..state });
+                        found = Some(dirty || found.unwrap_or(false));
                     }
                 }
                 found
@@ -178,14 +170,15 @@ impl Hierarchy {
         }
     }
 
+    /// A line leaves `core`'s L2; what has to leave the LLC for it is written to memory.
     #[inline]
     fn victim_to_llc(&mut self, core: usize, line: u64, dirty: bool, now: Time) {
-        let holder = &mut self.directory[line as usize];
-        if *holder == core as u8 + 1 {
-            *holder = NONE;
-        } else if *holder == MANY && self.llc.holds(line) {
+        let holder = self.holder(line);
+        if holder == core as u8 + 1 {
+            self.set_holder(line, NONE);
+        } else if holder == MANY && self.llc.lines[line as usize].way().is_some() {
             if dirty {
-                self.llc.hit_write(line);
+                self.llc.update(line);
             }
             return;
         }
@@ -193,40 +186,26 @@ impl Hierarchy {
             dirty,
             fresh: false,
         };
-        self.fill_llc(line, self.core_ways, state, now);
-    }
-
-    /// Fills the LLC; what has to leave is written to memory. Returns how long memory makes
-    /// a device wait with that.
-    #[inline(always)]
-    fn fill_llc(&mut self, line: u64, ways: WayMask, state: LineState, now: Time) -> Time {
-        match self.llc.fill(line, ways, state) {
-            Some(evicted) => {
-                self.counters.fresh_lost += u64::from(evicted.state.fresh);
-                if evicted.state.dirty {
-                    self.counters.llc_write_backs += 1;
-                    self.dram.write(now, 1)
-                } else {
-                    Time::ZERO
-                }
+        if let Some(evicted) = self.llc.fill(line, state) {
+            self.counters.fresh_lost += u64::from(evicted.fresh);
+            if evicted.dirty {
+                self.counters.llc_write_backs += 1;
+                self.dram.write(now, 1);
             }
-            None => Time::ZERO,
         }
     }
 
     /// A device writes `count` lines from `first` on; returns how long memory makes it wait.
     #[inline]
     pub fn device_write(&mut self, first: u64, count: u64, now: Time) -> Time {
-        self.touched.mark(first, count);
         self.counters.device_write_lines += count;
-        let holders = &self.directory[first as usize..(first + count) as usize];
-        if holders.iter().any(|&holder| holder != NONE) {
+        if lines::any_held(&self.llc.lines[first as usize..][..count as usize]) {
             self.invalidate_l2_copies(first, count);
         }
-        if self.io_ways.is_empty() {
+        if self.io_ways == 0 {
             return self.write_around(first, count, now);
         }
-        let run = self.llc.write_run(first, count, self.io_ways);
+        let run = self.llc.write_run(first, count);
         self.counters.device_write_hits += count - run.allocated;
         self.counters.fresh_lost += run.fresh_lost;
         self.counters.llc_write_backs += run.written_back;
@@ -235,9 +214,9 @@ impl Hierarchy {
 
     fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
         for line in first..first + count {
-            if self.directory[line as usize] != NONE {
+            if self.holder(line) != NONE {
                 self.take_from_other_l2s(usize::MAX - 1, line);
-                self.directory[line as usize] = NONE;
+                self.set_holder(line, NONE);
             }
         }
     }
@@ -246,6 +225,7 @@ impl Hierarchy {
     fn write_around(&mut self, first: u64, count: u64, now: Time) -> Time {
         for line in first..first + count {
             self.llc.remove(line);
+            self.llc.lines[line as usize].touch();
         }
         self.counters.fresh_lost += count;
         self.dram.write(now, count)
@@ -254,23 +234,11 @@ impl Hierarchy {
     /// A device reads `count` lines from `first` on; returns the longest latency of them.
     #[inline]
     pub fn device_read(&mut self, first: u64, count: u64, now: Time) -> Time {
-        /// Lines that one run's bits hold.
-        const RUN: u64 = 64;
-        self.touched.mark(first, count);
+        let run = lines::read_run(&mut self.llc.lines[first as usize..][..count as usize]);
         self.counters.device_read_lines += count;
-        let mut from_memory = 0;
-        for start in (first..first + count).step_by(RUN as usize) {
-            let run = self.llc.read_run(start, RUN.min(first + count - start));
-            self.counters.fresh_read += run.fresh;
-            let mut missing = run.missing;
-            while missing != 0 {
-                let line = start + u64::from(missing.trailing_zeros());
-                missing &= missing - 1;
-                from_memory += u64::from(self.directory[line as usize] == NONE);
-            }
-        }
-        self.counters.device_read_hits += count - from_memory;
-        match from_memory {
+        self.counters.fresh_read += run.fresh;
+        self.counters.device_read_hits += count - run.missing;
+        match run.missing {
             0 => self.llc_hit,
             lines => self.llc_hit + self.dram.read(now, lines),
         }
@@ -278,12 +246,22 @@ impl Hierarchy {
 
     /// Lines of address space.
     pub fn lines(&self) -> u64 {
-        self.directory.len() as u64
+        self.llc.lines.len() as u64
     }
 
     /// Lines that went to or came from memory.
     pub fn dram_lines(&self) -> u64 {
         self.dram.lines()
+    }
+
+    /// Lines that devices touched since the window began.
+    pub fn touched_lines(&self) -> u64 {
+        lines::touched(&self.llc.lines)
+    }
+
+    /// The window begins.
+    pub fn forget_touched(&mut self) {
+        lines::forget_touched(&mut self.llc.lines);
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   SimCpu (core.rs) ─┐                    ┌─ SimDma (dma.rs) over two link directions (link.rs)
 //!                     ├─ Host (host.rs) ───┤
-//!   hierarchy.rs: L2s, LLC (cache.rs), directory, dram.rs;  memory.rs: the bytes
+//!   hierarchy.rs: cache.rs (L2s), llc.rs, lines.rs (who has which), dram.rs;  memory.rs: bytes
 //!   schedule.rs: who is next
 //! ```
 //!
@@ -19,14 +19,16 @@ mod dma;
 mod dram;
 mod hierarchy;
 mod host;
+mod lines;
 mod link;
+mod llc;
 mod memory;
 mod schedule;
 
 pub use cache::WAYS_MAX;
 pub use config::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig};
 pub use core::{CoreCycles, MmioWrite, SimCore, SimCpu};
-pub use counters::{MemoryCounters, Touched};
+pub use counters::MemoryCounters;
 pub use dma::{DmaCounters, DmaPort, SimDma};
 pub use hierarchy::{Hierarchy, Served};
 pub use host::Host;

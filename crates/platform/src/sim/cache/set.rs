@@ -4,7 +4,7 @@
 use bytemuck::cast;
 use wide::{CmpEq, i8x16, i16x16, u8x16};
 
-use super::{LineState, WAYS_MAX, WayMask};
+use super::WAYS_MAX;
 
 /// Recency of a way that holds nothing: older than everything.
 const EMPTY: u8 = u8::MAX;
@@ -20,7 +20,6 @@ pub(super) struct Set {
     age: [u8; WAYS_MAX],
     pub valid: u16,
     pub dirty: u16,
-    pub fresh: u16,
 }
 
 pub(super) const EMPTY_SET: Set = Set {
@@ -28,7 +27,6 @@ pub(super) const EMPTY_SET: Set = Set {
     age: [EMPTY; WAYS_MAX],
     valid: 0,
     dirty: 0,
-    fresh: 0,
 };
 
 impl Set {
@@ -63,44 +61,16 @@ impl Set {
         self.age[way] = EMPTY;
     }
 
-    /// The least recently used of the allowed ways; empty ways first.
+    /// The least recently used of `ways` ways; empty ways first.
     #[inline(always)]
-    pub fn victim(&self, allowed: WayMask) -> usize {
-        let empty = allowed.bits & !self.valid;
+    pub fn victim(&self, ways: usize) -> usize {
+        let empty = ((1u32 << ways) - 1) as u16 & !self.valid;
         if empty != 0 {
             return empty.trailing_zeros() as usize & (WAYS_MAX - 1);
         }
-        // When all ways are allowed and taken, the oldest line has the highest age.
-        let highest = u8x16::splat(allowed.highest_age);
+        // All are taken, and their ages are 0 to `ways` - 1.
+        let highest = u8x16::splat(ways as u8 - 1);
         let oldest = i8x16::new(cast(u8x16::new(self.age).simd_eq(highest)));
-        match oldest.to_bitmask() as u16 & allowed.bits {
-            0 => self.oldest_of(allowed),
-            bit => bit.trailing_zeros() as usize & (WAYS_MAX - 1),
-        }
-    }
-
-    /// As [`victim`](Self::victim), for few ways: looks at each. Empty ways are older than all.
-    #[inline(always)]
-    pub fn oldest_of(&self, allowed: WayMask) -> usize {
-        let mut best = 0;
-        let mut oldest = 0;
-        let mut rest = allowed.bits;
-        while rest != 0 {
-            let way = rest.trailing_zeros() as usize & (WAYS_MAX - 1);
-            rest &= rest - 1;
-            if self.age[way] >= oldest {
-                oldest = self.age[way];
-                best = way;
-            }
-        }
-        best
-    }
-
-    #[inline(always)]
-    pub fn state(&self, bit: u16) -> LineState {
-        LineState {
-            dirty: self.dirty & bit != 0,
-            fresh: self.fresh & bit != 0,
-        }
+        oldest.to_bitmask().trailing_zeros() as usize & (WAYS_MAX - 1)
     }
 }
