@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nicforge_units::{Cycles, Time};
 
-use crate::{Addr, Cpu, Part, Pod, Register};
+use crate::{Addr, Cpu, HostBytes, Part, Pod, Register};
 
 /// A [`Cpu`] over plain bytes: nothing is charged, time stands still unless it is set.
 ///
@@ -13,7 +13,7 @@ use crate::{Addr, Cpu, Part, Pod, Register};
 /// panics.
 #[derive(Clone, Debug)]
 pub struct FlatCpu {
-    memory: Vec<u8>,
+    memory: HostBytes,
     registers: BTreeMap<(u8, u32), u64>,
     part: Part,
     now: Time,
@@ -23,11 +23,11 @@ pub struct FlatCpu {
 impl FlatCpu {
     /// `bytes` of zeroed memory, usually `AddressSpace::end()`.
     pub fn new(bytes: u64) -> FlatCpu {
-        FlatCpu::over(vec![0; bytes as usize])
+        FlatCpu::over(HostBytes::zeroed(bytes))
     }
 
     /// The memory of somebody else, such as that of a run that is over.
-    pub fn over(memory: Vec<u8>) -> FlatCpu {
+    pub fn over(memory: HostBytes) -> FlatCpu {
         FlatCpu {
             memory,
             registers: BTreeMap::new(),
@@ -48,7 +48,7 @@ impl FlatCpu {
     }
 
     /// The memory, for whoever takes it over after tables were filled.
-    pub fn into_memory(self) -> Vec<u8> {
+    pub fn into_memory(self) -> HostBytes {
         self.memory
     }
 

@@ -14,6 +14,7 @@
 //! its host. Code written against them does not know on which ground it runs.
 
 mod address;
+mod bytes;
 mod cpu;
 mod dma;
 mod flat;
@@ -23,6 +24,7 @@ pub mod sim;
 
 pub use address::{Addr, AddressSpace, CONTROL_BYTES, Owner, SpaceError};
 pub use bytemuck::{self, Pod};
+pub use bytes::HostBytes;
 pub use cpu::{Cpu, Part, Register};
 pub use dma::{Dma, Vector};
 pub use flat::FlatCpu;

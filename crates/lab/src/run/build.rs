@@ -14,7 +14,7 @@ use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
-use nicforge_platform::{Addr, AddressSpace, FlatCpu, Owner, Register};
+use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -125,8 +125,9 @@ pub fn build(
 ) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
     let mut parts = parts(machine, settings, &hardware, seed)?;
-    let memory_end = parts.space.end();
-    let mut cpu = FlatCpu::new(memory_end);
+    let memory = HostBytes::zeroed(parts.space.end());
+    memory.use_large_pages();
+    let mut cpu = FlatCpu::over(memory);
     parts.pool.start(&mut cpu);
     for core in &mut parts.cores {
         core.app.start(&mut cpu);

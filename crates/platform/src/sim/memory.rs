@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_units::Time;
 
-use crate::{Addr, AddressSpace, Owner};
+use crate::{Addr, AddressSpace, HostBytes, Owner};
 
 /// A published word: what it was, and from when on the new value counts.
 #[derive(Clone, Copy, Default)]
@@ -31,7 +31,7 @@ const COUNTER_HISTORY: usize = 64;
 
 /// Host memory with time on its published words.
 pub struct SimMemory {
-    bytes: Vec<u8>,
+    bytes: HostBytes,
     pending: Vec<Pending>,
     owners: Vec<Owner>,
     /// Words that are published again and again: counters, by address.
@@ -42,11 +42,11 @@ pub struct SimMemory {
 impl SimMemory {
     /// Zeroed memory for everything that `space` handed out.
     pub fn new(space: &AddressSpace) -> SimMemory {
-        SimMemory::with_bytes(space, vec![0; space.end() as usize])
+        SimMemory::with_bytes(space, HostBytes::zeroed(space.end()))
     }
 
     /// Memory that somebody filled before the run; `bytes` holds all of `space`.
-    pub fn with_bytes(space: &AddressSpace, bytes: Vec<u8>) -> SimMemory {
+    pub fn with_bytes(space: &AddressSpace, bytes: HostBytes) -> SimMemory {
         assert_eq!(
             bytes.len() as u64,
             space.end(),
@@ -67,7 +67,7 @@ impl SimMemory {
     }
 
     /// Takes all bytes out, when the run is over.
-    pub fn take_bytes(&mut self) -> Vec<u8> {
+    pub fn take_bytes(&mut self) -> HostBytes {
         std::mem::take(&mut self.bytes)
     }
 
