@@ -20,6 +20,19 @@ pub trait Dma {
     /// Reads host memory ahead of need; returns when the bytes are there. Nothing waits.
     fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time;
 
+    /// Reads `len` bytes ahead of need where nobody changes them: what comes back may be host
+    /// memory itself, if that is safe, or a copy in `scratch`.
+    fn view_ahead<'a>(
+        &'a mut self,
+        from: Addr,
+        len: usize,
+        scratch: &'a mut Vec<u8>,
+    ) -> (&'a [u8], Time) {
+        scratch.resize(len, 0);
+        let here = self.read_ahead(from, scratch);
+        (scratch, here)
+    }
+
     /// Writes host memory: posted, nobody waits.
     fn write(&mut self, to: Addr, bytes: &[u8]);
 

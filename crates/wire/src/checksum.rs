@@ -42,21 +42,24 @@ impl Accumulator {
     }
 }
 
-/// The sum in the machine's own byte order: RFC 1071 section 2(B) lets us swap at the end. Four
-/// independent lanes of 64-bit words, halves apart, which the compiler turns into vector adds.
+/// The sum in the machine's own byte order: RFC 1071 section 2(B) lets us swap at the end. Wide
+/// words with room for their carries, which the compiler turns into an add and an add with carry.
 fn native_sum(bytes: &[u8]) -> u64 {
-    let mut low = [0u64; 4];
-    let mut high = [0u64; 4];
     let (blocks, rest) = bytes.as_chunks::<32>();
+    let mut sums = [0u128; 2];
     for block in blocks {
         let (words, _) = block.as_chunks::<8>();
-        for lane in 0..4 {
-            let word = u64::from_ne_bytes(words[lane]);
-            low[lane] += word & 0xffff_ffff;
-            high[lane] += word >> 32;
-        }
+        sums[0] += u128::from(u64::from_ne_bytes(words[0]));
+        sums[1] += u128::from(u64::from_ne_bytes(words[1]));
+        sums[0] += u128::from(u64::from_ne_bytes(words[2]));
+        sums[1] += u128::from(u64::from_ne_bytes(words[3]));
     }
-    let mut sum: u64 = low.into_iter().chain(high).sum();
+    let sum = sums[0] + sums[1];
+    let halves = [sum as u64, (sum >> 64) as u64];
+    let mut sum: u64 = halves
+        .iter()
+        .map(|half| (half & 0xffff_ffff) + (half >> 32))
+        .sum();
     let (words, rest) = rest.as_chunks::<4>();
     for &word in words {
         sum += u64::from(u32::from_ne_bytes(word));

@@ -286,17 +286,10 @@ impl TransmitEngine {
                 .push_back((now.max(queue.read_until), number, position));
             return;
         }
-        let (head, rest) = (descriptor.head, descriptor.rest);
-        self.frame.resize(descriptor.len() as usize, 0);
-        let (first, second) = self.frame.split_at_mut(head.len as usize);
-        let mut here = dma.read_ahead(head.at, first);
-        if rest.len > 0 {
-            here = here.max(dma.read_ahead(rest.at, second));
-        }
+        let (bytes, here) = gather(&descriptor, dma, &mut self.frame);
         queue.last_read = here - now;
         queue.read_until = queue.read_until.max(here);
         let read_until = queue.read_until;
-        fill_checksums(&mut self.frame, descriptor.offload);
         let len = Bytes(descriptor.len());
         let start = self.wire_free.max(here + self.pipeline);
         let last_bit = start + self.rate.time_for(len);
@@ -311,11 +304,31 @@ impl TransmitEngine {
         }
         egress.depart(Departure {
             port: self.port,
-            bytes: &self.frame,
+            bytes,
             stamp: descriptor.stamp,
             last_bit,
         });
     }
+}
+
+/// The frame that a descriptor names, ready for the wire, and when all of it is here.
+fn gather<'a, D: Dma>(
+    descriptor: &TxDescriptor,
+    dma: &'a mut D,
+    frame: &'a mut Vec<u8>,
+) -> (&'a [u8], Time) {
+    let (head, rest) = (descriptor.head, descriptor.rest);
+    if rest.len == 0 && descriptor.offload == TxOffload::default() {
+        return dma.view_ahead(head.at, head.len as usize, frame);
+    }
+    frame.resize(descriptor.len() as usize, 0);
+    let (first, second) = frame.split_at_mut(head.len as usize);
+    let mut here = dma.read_ahead(head.at, first);
+    if rest.len > 0 {
+        here = here.max(dma.read_ahead(rest.at, second));
+    }
+    fill_checksums(frame, descriptor.offload);
+    (frame, here)
 }
 
 impl Queue {

@@ -148,6 +148,16 @@ impl Dma for SimDma<'_> {
         self.time_read(from, into.len() as u64)
     }
 
+    fn view_ahead<'a>(
+        &'a mut self,
+        from: Addr,
+        len: usize,
+        _scratch: &'a mut Vec<u8>,
+    ) -> (&'a [u8], Time) {
+        let here = self.time_read(from, len as u64);
+        (self.host.memory.slice(from, len), here)
+    }
+
     fn write(&mut self, to: Addr, bytes: &[u8]) {
         if bytes.is_empty() {
             return;

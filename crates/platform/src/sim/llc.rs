@@ -165,37 +165,28 @@ impl Llc {
         let clock = self.clock;
         for line in first..first + count {
             let set = self.set(line);
-            let way = self.lines[line as usize].way();
-            let number = match way {
-                Some(way) => {
-                    self.way_mut(set, way).used = clock;
-                    way
-                }
-                None => self.allocate(set, line, &mut run),
+            if let Some(way) = self.lines[line as usize].way() {
+                self.way_mut(set, way).used = clock;
+                self.lines[line as usize].written(way);
+                continue;
+            }
+            let io = &mut self.io[set * self.io_ways..][..self.io_ways];
+            let (way, _) = oldest(io, clock);
+            let before = io[way].line;
+            io[way] = Way {
+                line: line as u32,
+                used: clock,
             };
-            self.lines[line as usize].written(number);
+            run.allocated += 1;
+            if let Some(word) = self.lines.get_mut(before as usize) {
+                let state = word.state();
+                run.written_back += u64::from(state.dirty);
+                run.fresh_lost += u64::from(state.fresh);
+                word.leave();
+            }
+            self.lines[line as usize].written(way);
         }
         run
-    }
-
-    #[inline(always)]
-    fn allocate(&mut self, set: usize, line: u64, run: &mut WriteRun) -> usize {
-        let io = &mut self.io[set * self.io_ways..][..self.io_ways];
-        let (number, _) = oldest(io, self.clock);
-        let way = &mut io[number];
-        if way.line != NOTHING {
-            let word = &mut self.lines[way.line as usize];
-            let state = word.state();
-            run.written_back += u64::from(state.dirty);
-            run.fresh_lost += u64::from(state.fresh);
-            word.leave();
-        }
-        *way = Way {
-            line: line as u32,
-            used: self.clock,
-        };
-        run.allocated += 1;
-        number
     }
 }
 
