@@ -220,7 +220,7 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
         let known = if index >= registers::TRANSMIT {
             let queue = (index - registers::TRANSMIT) as usize;
-            self.transmit.doorbell(queue, value)
+            self.transmit.doorbell(dma, queue, value)
         } else if index >= registers::STEERING {
             self.steering
                 .write_register(index - registers::STEERING, value)

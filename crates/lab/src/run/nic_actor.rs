@@ -1,7 +1,6 @@
 //! One NIC with its link, and the register writes on their way to it.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use nicforge_interfaces::AnyNic;
 use nicforge_nic::{Nic, ReceiveHalf};
@@ -16,9 +15,8 @@ pub struct NicActor {
     pub nic: Nic<AnyNic>,
     /// Its link.
     pub port: DmaPort,
-    /// Register writes by arrival; the number keeps those of one instant in order.
-    mailbox: BinaryHeap<Reverse<(Time, u64, u32, u64)>>,
-    posted: u64,
+    /// Register writes on their way, by arrival; those of one instant in the order of posting.
+    mailbox: VecDeque<MmioWrite>,
     due: Time,
 }
 
@@ -28,28 +26,24 @@ impl NicActor {
         NicActor {
             nic,
             port,
-            mailbox: BinaryHeap::new(),
-            posted: 0,
+            mailbox: VecDeque::new(),
             due: Time::NEVER,
         }
     }
 
     /// A core's register write is on its way.
     pub fn post(&mut self, write: &MmioWrite) {
-        let entry = (
-            write.arrives,
-            self.posted,
-            write.register.index,
-            write.value,
-        );
-        self.mailbox.push(Reverse(entry));
-        self.posted += 1;
+        // Cores post in nearly the order of arrival.
+        let later = self.mailbox.iter().rev();
+        let later = later.take_while(|other| other.arrives > write.arrives);
+        let place = self.mailbox.len() - later.count();
+        self.mailbox.insert(place, *write);
     }
 
     /// When it acts next.
     pub fn next_step(&self) -> Time {
-        match self.mailbox.peek() {
-            Some(Reverse(write)) => write.0.min(self.due),
+        match self.mailbox.front() {
+            Some(write) => write.arrives.min(self.due),
             None => self.due,
         }
     }
@@ -57,11 +51,12 @@ impl NicActor {
     /// Acts at `now`.
     pub fn step(&mut self, host: &mut Host, sink: &mut Sink, now: Time) {
         let mut dma = SimDma::new(host, &mut self.port, now);
-        while let Some(&Reverse((arrives, _, index, value))) = self.mailbox.peek()
-            && arrives <= now
+        while let Some(&write) = self.mailbox.front()
+            && write.arrives <= now
         {
-            self.mailbox.pop();
-            self.nic.write_register(&mut dma, index, value);
+            self.mailbox.pop_front();
+            self.nic
+                .write_register(&mut dma, write.register.index, write.value);
         }
         self.due = self.nic.advance(&mut dma, sink);
         // The receive path has a cursor of its own.

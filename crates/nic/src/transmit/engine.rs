@@ -131,12 +131,13 @@ impl TransmitEngine {
         }
     }
 
-    /// Queue `number`'s doorbell: descriptors before `tail` are valid. `false` when there is no
-    /// such queue or the tail is impossible.
-    pub fn doorbell(&mut self, number: usize, tail: u64) -> bool {
+    /// Queue `number`'s doorbell: descriptors before `tail` are valid, and the first of them are
+    /// fetched. `false` when there is no such queue or the tail is impossible.
+    pub fn doorbell<D: Dma>(&mut self, dma: &mut D, number: usize, tail: u64) -> bool {
         match self.queues.get_mut(number) {
             Some(queue) if tail >= queue.tail && tail - queue.served <= queue.ring.entries => {
                 queue.tail = tail;
+                queue.fetch(dma, self.batch);
                 if queue.served != tail
                     && let Err(place) = self.busy.binary_search(&number)
                 {
@@ -152,9 +153,6 @@ impl TransmitEngine {
     pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
         let now = dma.now();
         self.report(dma, now);
-        for &number in &self.busy {
-            self.queues[number].fetch(dma, self.batch);
-        }
         match self.choose(now) {
             Ok(queue) => {
                 self.serve(queue, dma, egress);
@@ -275,6 +273,7 @@ impl TransmitEngine {
         let Some((_, descriptor)) = queue.waiting.pop_front() else {
             return;
         };
+        queue.fetch(dma, self.batch);
         queue.served += 1;
         let position = queue.served;
         if queue.served == queue.tail {

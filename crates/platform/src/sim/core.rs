@@ -63,9 +63,8 @@ pub struct SimCore {
     /// Fractions of the latency that an overlapping access costs, in 2^-16.
     independent_q16: u64,
     streaming_q16: u64,
-    /// Lines touched and written in this burst, each with the burst's number in front.
+    /// Lines touched in this burst: the burst's number, the line, and whether it was written.
     near: [u64; NEAR_LINES],
-    near_written: [u64; NEAR_LINES],
     burst: u64,
     mmio: Vec<MmioWrite>,
 }
@@ -84,7 +83,6 @@ impl SimCore {
             independent_q16: (65536.0 / config.mlp_independent) as u64,
             streaming_q16: (65536.0 / config.mlp_streaming) as u64,
             near: [u64::MAX; NEAR_LINES],
-            near_written: [u64::MAX; NEAR_LINES],
             burst: 0,
             mmio: Vec::new(),
             config: config.clone(),
@@ -170,19 +168,13 @@ impl<'a> SimCpu<'a> {
     #[inline]
     fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
         let slot = line as usize % NEAR_LINES;
-        let entry = line | self.core.burst;
-        let near = if write {
-            &mut self.core.near_written
-        } else {
-            &mut self.core.near
-        };
-        if near[slot] == entry {
+        let entry = line << 1 | self.core.burst;
+        let near = &mut self.core.near[slot];
+        // What was written may be read, but not the other way round.
+        if *near == entry | 1 || !write && *near == entry {
             return;
         }
-        near[slot] = entry;
-        if write {
-            self.core.near[slot] = entry;
-        }
+        *near = entry | u64::from(write);
         let app = self.core.part == Part::App;
         let served =
             self.host

@@ -160,6 +160,21 @@ impl Llc {
     /// time, so it should visit no set twice.
     #[inline]
     pub fn write_run(&mut self, first: u64, count: u64) -> WriteRun {
+        // Two I/O ways are the usual case, and much of a simulation's time goes here: for a
+        // number that the compiler knows it needs no loop.
+        match self.io_ways {
+            2 => self.write_run_into(first, count, |io, set| &mut io.as_chunks_mut::<2>().0[set]),
+            ways => self.write_run_into(first, count, |io, set| &mut io[set * ways..][..ways]),
+        }
+    }
+
+    #[inline(always)]
+    fn write_run_into(
+        &mut self,
+        first: u64,
+        count: u64,
+        io_ways_of: impl Fn(&mut [Way], usize) -> &mut [Way],
+    ) -> WriteRun {
         let mut run = WriteRun::default();
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
@@ -170,7 +185,7 @@ impl Llc {
                 self.lines[line as usize].written(way);
                 continue;
             }
-            let io = &mut self.io[set * self.io_ways..][..self.io_ways];
+            let io = io_ways_of(&mut self.io, set);
             let (way, _) = oldest(io, clock);
             let before = io[way].line;
             io[way] = Way {
@@ -193,14 +208,13 @@ impl Llc {
 /// The way that was not used for longest, and for how long; the first of equals.
 #[inline(always)]
 fn oldest(ways: &[Way], clock: u32) -> (usize, u32) {
-    let mut best = (0, 0);
-    for (number, way) in ways.iter().enumerate() {
-        let age = clock.wrapping_sub(way.used);
-        if age > best.1 {
-            best = (number, age);
-        }
+    let (mut number, mut age) = (0, 0);
+    for (other, way) in ways.iter().enumerate() {
+        let other_age = clock.wrapping_sub(way.used);
+        number = if other_age > age { other } else { number };
+        age = age.max(other_age);
     }
-    best
+    (number, age)
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl Bench {
     /// Tells the engine of everything that was written.
     pub fn doorbells(&mut self) {
         for (number, &tail) in self.tails.iter().enumerate() {
-            assert!(self.engine.doorbell(number, tail));
+            assert!(self.engine.doorbell(&mut self.host, number, tail));
         }
     }
 

@@ -88,7 +88,7 @@ impl Bench {
     fn transmit(&mut self) {
         self.driver.ring_doorbell(&mut self.host.memory);
         let tail = self.host.memory.mmio_read(DOORBELL);
-        assert!(self.engine.doorbell(0, tail));
+        assert!(self.engine.doorbell(&mut self.host, 0, tail));
         loop {
             let next = self.engine.advance(&mut self.host, &mut self.wire);
             if next == nicforge_units::Time::NEVER {

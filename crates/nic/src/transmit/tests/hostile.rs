@@ -27,12 +27,18 @@ fn impossible_doorbells_are_refused() {
             u64::MAX - 3,
         ];
         for value in beyond.into_iter().chain([tail - 1, tail / 2]) {
-            assert!(!bench.engine.doorbell(0, value), "{value} after {tail}");
+            assert!(
+                !bench.engine.doorbell(&mut bench.host, 0, value),
+                "{value} after {tail}"
+            );
         }
         for queue in [2, 3, 0x7fff, usize::MAX] {
-            assert!(!bench.engine.doorbell(queue, 1));
+            assert!(!bench.engine.doorbell(&mut bench.host, queue, 1));
         }
-        assert!(bench.engine.doorbell(0, tail), "the same again is harmless");
+        assert!(
+            bench.engine.doorbell(&mut bench.host, 0, tail),
+            "the same again is harmless"
+        );
         bench.run();
         assert_eq!(bench.wire.sent.len(), 4);
     }
@@ -168,7 +174,7 @@ fn whatever_is_written_every_descriptor_is_served_once_and_nothing_panics() {
                 0 => random.next_u64(),
                 _ => bench.tails[ring] + u64::from(random.next_u32() % 20),
             };
-            if bench.engine.doorbell(ring, tail) {
+            if bench.engine.doorbell(&mut bench.host, ring, tail) {
                 doorbells += tail - bench.tails[ring];
                 bench.tails[ring] = tail;
             }
