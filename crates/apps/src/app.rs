@@ -184,6 +184,7 @@ fn synthetic(
         array,
         words,
         reads: config.reads,
+        more_reads: config.more_reads,
         payload: config.payload,
         seed: mix(config.seed ^ (core as u64) << 32),
         packets: 0,

@@ -6,7 +6,7 @@
 
 use nicforge_nic::{Packet, Segment, Verdict};
 use nicforge_platform::{Addr, Cpu};
-use nicforge_units::Bytes;
+use nicforge_units::{Bytes, Time};
 
 use crate::headers::{self, Headers};
 use crate::l3fwd::{out_port, route};
@@ -24,6 +24,7 @@ pub struct Synthetic {
     pub(crate) array: Addr,
     pub(crate) words: u64,
     pub(crate) reads: u32,
+    pub(crate) more_reads: (u32, Time),
     pub(crate) payload: Payload,
     pub(crate) seed: u64,
     pub(crate) packets: u64,
@@ -49,7 +50,9 @@ impl Synthetic {
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         self.packets += 1;
         let mut random = Random::new(self.seed ^ self.packets);
-        for _ in 0..self.reads {
+        let (more, from) = self.more_reads;
+        let more = if cpu.now() >= from { more } else { 0 };
+        for _ in 0..self.reads + more {
             let word = random.below(self.words);
             self.digest ^= cpu.load::<u64>(self.array + word * 8);
         }

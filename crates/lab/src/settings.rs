@@ -9,6 +9,8 @@ mod field;
 mod key;
 mod table;
 
+use nicforge_units::Time;
+
 use crate::machine::Machine;
 
 pub use check::Finding;
@@ -27,6 +29,11 @@ pub fn key_names() -> Vec<&'static str> {
 }
 
 impl Settings {
+    /// When the target's share and accesses begin.
+    pub fn target_begins(&self) -> Time {
+        Time::from_seconds(self.target_begins_ms / 1e3)
+    }
+
     /// The defaults on `machine`: all of its cores and NICs, its I/O ways.
     pub fn for_machine(machine: &Machine) -> Settings {
         Settings {

@@ -164,6 +164,84 @@ fn switching_all_the_time_loses_nothing() {
 }
 
 #[test]
+fn the_time_line_adds_up() {
+    let settings = Settings {
+        interface: "sh_ring_dynamic".to_owned(),
+        dynamic_step_ms: 0.05,
+        dynamic_window: 4,
+        dynamic_gbps: 1.0,
+        offered_gbps: 2.0,
+        dynamic_memory_gib_per_s: 0.0,
+        packet_bytes: 64,
+        target_share: 1.0,
+        target_begins_ms: 0.4,
+        warmup_ms: 0.3,
+        window_ms: 0.72,
+        timeline_ms: Some(0.1),
+        ..small()
+    };
+    let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
+    let timeline = &point.timeline;
+    let ends: Vec<f64> = timeline
+        .iter()
+        .map(|entry| (entry.ms * 100.0).round())
+        .collect();
+    let expected = [
+        10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 102.0,
+    ];
+    assert_eq!(ends, expected);
+    // The window begins with the fourth entry.
+    let (window, last) = (&timeline[3..], timeline[10].offered_gbps);
+    let drops: u64 = window.iter().map(|entry| entry.drops).sum();
+    assert_eq!(drops, point.metrics.drops.values().sum::<u64>());
+    let offered: f64 = window[..7].iter().map(|entry| entry.offered_gbps).sum();
+    let mean = (offered * 0.1 + last * 0.02) / 0.72;
+    assert!((mean - point.metrics.offered_gbps).abs() < 1e-6);
+    // Sharing begins with the third look, and the overload is later.
+    let sets: Vec<_> = timeline
+        .iter()
+        .map(|entry| entry.active_set.as_deref().unwrap())
+        .collect();
+    assert_eq!(sets[..4], ["private", "shared", "shared", "shared"]);
+    assert!(
+        timeline[3].drop_fraction + 0.1 < timeline[9].drop_fraction,
+        "{timeline:?}"
+    );
+    let without = Settings {
+        timeline_ms: None,
+        ..settings
+    };
+    let point_without =
+        run_point(machine(), &without, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(
+        (&point_without.metrics, point_without.timeline.len()),
+        (&point.metrics, 0)
+    );
+}
+
+#[test]
+fn a_target_that_never_begins_changes_nothing() {
+    let settings = Settings {
+        app: "synthetic".to_owned(),
+        ..small()
+    };
+    let from = |target_begins_ms| Settings {
+        target_share: 0.5,
+        target_packet_bytes: Some(64),
+        target_accesses: 50,
+        target_begins_ms,
+        ..settings.clone()
+    };
+    let without = run(&settings, 1);
+    assert_eq!(run(&from(1.0), 1), without);
+    let [late, early] = [0.06, 0.0].map(|ms| run(&from(ms), 1).throughput_gbps);
+    assert!(
+        early < late && late < without.throughput_gbps,
+        "{early} {late}"
+    );
+}
+
+#[test]
 fn another_seed_is_another_run() {
     let settings = Settings {
         arrival: "poisson".to_owned(),

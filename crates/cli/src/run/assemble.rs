@@ -41,6 +41,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
                 variant: point.variant.clone(),
                 params: point.params.clone(),
                 metrics: run.metrics,
+                timeline: run.timeline,
             })
             .collect(),
     }

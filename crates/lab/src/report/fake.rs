@@ -1,9 +1,10 @@
 //! Reports as a run might leave them, for the tests and to look at.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{MachineRow, PointResult, Report, SettingsRow};
 use crate::metrics::{CyclesPerPacket, Latency, Metrics};
+use crate::timeline::TimelineEntry;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -68,14 +69,12 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         io_working_set_bytes: Some((mib * MIB) as u64),
         no_drop_gbps: None,
     };
-    let params: Map<String, Value> = params
-        .iter()
-        .map(|(key, value)| (key.to_string(), value.clone()))
-        .collect();
+    let param = |(key, value): &(&str, Value)| (key.to_string(), value.clone());
     PointResult {
         variant: variant.into(),
-        params,
+        params: params.iter().map(param).collect(),
         metrics,
+        timeline: Vec::new(),
     }
 }
 
@@ -218,4 +217,27 @@ pub fn many() -> Report {
         "More variants than colours.",
         points,
     )
+}
+
+/// Two variants over time, of which one changes its rings twice.
+pub fn over_time() -> Report {
+    let mut report = two_variants();
+    for (index, point) in report.points.iter_mut().enumerate() {
+        point.timeline = (1..=40).map(|step| entry(step, index == 1)).collect();
+    }
+    report
+}
+
+fn entry(step: u32, switches: bool) -> TimelineEntry {
+    let shared = switches && (9..30).contains(&step);
+    TimelineEntry {
+        ms: f64::from(step) / 2.0,
+        throughput_gbps: if shared { 196.8 } else { 163.0 },
+        offered_gbps: 196.8,
+        drops: if shared { 0 } else { 1_400 },
+        drop_fraction: if shared { 0.0 } else { 0.17 },
+        latency_us: Some(if shared { 97.0 } else { 1_230.0 }),
+        memory_gb_per_s: Some(if shared { 24.0 } else { 45.0 }),
+        active_set: switches.then(|| if shared { "shared" } else { "private" }.to_owned()),
+    }
 }

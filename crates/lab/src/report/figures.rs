@@ -2,6 +2,7 @@
 
 mod latency;
 mod parts;
+mod timeline;
 
 use super::columns::{Metric, by_key};
 use super::plots::{Axis, Bars, Group, Lines, Series};
@@ -88,6 +89,7 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
             });
         }
         if index == 1 {
+            figures.extend(timeline::figure(&shape)?);
             figures.extend(latency::figure(report, &shape)?);
             figures.extend(parts::figure(report, &shape, &parts::cycles())?);
         }
@@ -163,6 +165,7 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                 y_axis: Axis::Linear,
                 y_at_least: scale(shape, metric),
                 series: shape.variants.iter().enumerate().map(line).collect(),
+                marks: Vec::new(),
             };
             panels.push((
                 heading((metrics.len() > 1).then_some(metric.label), facet),

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::metrics::Metrics;
+use crate::timeline::TimelineEntry;
 
 pub use csv::to_csv;
 pub use findings::findings;
@@ -100,6 +101,9 @@ pub struct PointResult {
     pub params: Map<String, Value>,
     /// What was measured.
     pub metrics: Metrics,
+    /// How it went on over time; empty, and absent in the JSON, unless it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<TimelineEntry>,
 }
 
 /// A report cannot be read or written.

@@ -18,6 +18,7 @@ fn all() -> Vec<(&'static str, Report)> {
         ("sweep-one", fake::sweep(&[("priv_ring", 1.8)])),
         ("two-keys", fake::two_keys()),
         ("many", fake::many()),
+        ("over-time", fake::over_time()),
         ("empty", Report::default()),
     ]
 }
@@ -189,6 +190,25 @@ fn all_text_is_escaped() {
     let page = to_html(&report).unwrap();
     assert!(!page.contains("<script") && !page.contains("alert('"));
     assert!(page.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn a_time_line_is_there_when_it_was_asked_for() {
+    let (with, without) = (fake::over_time(), fake::two_variants());
+    assert_eq!(
+        from_json(&to_json(&with)).unwrap().points[1].timeline,
+        with.points[1].timeline
+    );
+    assert!(!to_json(&without).contains("timeline"));
+    let marks = |report: &Report| {
+        let page = to_html(report).unwrap();
+        let plots = page.split("<h2>Over time</h2>").nth(1)?;
+        let plots = plots.split("</section>").next()?;
+        Some(["shared", "private"].map(|set| plots.matches(&format!("\n{set}\n")).count()))
+    };
+    // One of each in each of the four plots.
+    assert_eq!(marks(&with), Some([4, 4]));
+    assert_eq!(marks(&without), None);
 }
 
 #[test]

@@ -23,6 +23,7 @@ use super::co_runner::CoRunnerActor;
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
+use super::probe::Probe;
 use super::requests::preload_pairs;
 use super::sink::Sink;
 use super::source::SourceActor;
@@ -173,6 +174,9 @@ pub fn build(
         let control = Control::new(heuristic(settings));
         world.set_control(ControlActor::new(control, hardware.pcie.mmio_write));
     }
+    if let Some(ms) = settings.timeline_ms {
+        world.set_probe(Probe::new(Time::from_seconds(ms / 1e3)));
+    }
     Ok(Built {
         world,
         pool: parts.pool,
@@ -201,7 +205,7 @@ fn parts(
     let (halves, drivers) = interface(settings, hardware, seed, pool, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let of_target = AppConfig {
-        reads: config.reads + settings.target_accesses,
+        more_reads: (settings.target_accesses, settings.target_begins()),
         ..config.clone()
     };
     let mut cores = Vec::new();

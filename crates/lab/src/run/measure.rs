@@ -119,10 +119,12 @@ pub fn one_window(
     };
     let after = Snapshot::of(world);
     let metrics = metrics(&built, &before, &after, (ended - from).as_seconds());
+    let timeline = built.world.take_timeline(ended);
     finish(built, io)?;
     Ok(PointRun {
         metrics,
         simulated: ended,
+        timeline,
     })
 }
 

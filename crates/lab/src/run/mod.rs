@@ -11,6 +11,7 @@ mod control_actor;
 mod core_actor;
 mod measure;
 mod nic_actor;
+mod probe;
 mod requests;
 mod search;
 mod sink;
@@ -30,6 +31,7 @@ use nicforge_wire::traffic::TrafficError;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+use crate::timeline::TimelineEntry;
 
 pub use traffic::{line_of, traffic_source};
 
@@ -148,6 +150,8 @@ pub struct PointRun {
     pub metrics: Metrics,
     /// Simulated time, warm-up included.
     pub simulated: Time,
+    /// How it went on over time, if that was asked for.
+    pub timeline: Vec<TimelineEntry>,
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, RunError> {

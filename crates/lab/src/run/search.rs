@@ -43,5 +43,9 @@ pub fn no_drop_rate(
     }
     let mut metrics = best.unwrap_or_default();
     metrics.no_drop_gbps = Some(metrics.throughput_gbps);
-    Ok(PointRun { metrics, simulated })
+    Ok(PointRun {
+        metrics,
+        simulated,
+        timeline: Vec::new(),
+    })
 }

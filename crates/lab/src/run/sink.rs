@@ -30,6 +30,9 @@ pub struct Sink {
     bytes: u64,
     latency: Histogram<u64>,
     total: u64,
+    /// Bytes of all, and the sum of their latencies in picoseconds.
+    total_bytes: u64,
+    total_latency_ps: u64,
     last: Time,
     capture: Option<Vec<Captured>>,
     /// Frames that left and whose source waits for that, with the time.
@@ -49,6 +52,8 @@ impl Sink {
             latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
                 .expect("bounds and digits are constants that the histogram accepts"),
             total: 0,
+            total_bytes: 0,
+            total_latency_ps: 0,
             last: Time::ZERO,
             capture: captures.then(Vec::new),
             returned: Vec::new(),
@@ -70,6 +75,12 @@ impl Sink {
     /// Frames that left since the run began.
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    /// Bytes of all frames that left since the run began, and the sum of their latencies in
+    /// picoseconds.
+    pub fn sums(&self) -> (u64, u64) {
+        (self.total_bytes, self.total_latency_ps)
     }
 
     /// When the last bit of all left.
@@ -118,11 +129,13 @@ impl Egress for Sink {
     #[inline]
     fn depart(&mut self, departure: Departure<'_>) {
         self.total += 1;
+        let latency = departure.last_bit.saturating_sub(departure.stamp);
+        self.total_bytes += departure.bytes.len() as u64;
+        self.total_latency_ps += latency.as_ps();
         self.last = self.last.max(departure.last_bit);
         if departure.last_bit >= self.from && departure.last_bit < self.until {
             self.frames += 1;
             self.bytes += departure.bytes.len() as u64;
-            let latency = departure.last_bit.saturating_sub(departure.stamp);
             self.latency
                 .saturating_record(latency.as_ps().div_ceil(1_000));
         }

@@ -117,12 +117,13 @@ fn target(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues);
     let is_target = |tuple: &FlowTuple| queue_of(tuple, &rss, &steering) == 0;
-    Ok(Some(Target::new(
+    let target = Target::new(
         flows,
         settings.target_share,
         settings.target_packet_bytes,
         is_target,
-    )?))
+    )?;
+    Ok(Some(target.beginning_at(settings.target_begins())))
 }
 
 fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {

@@ -1,7 +1,7 @@
 //! All actors of a run, and the loop that runs the earliest.
 //!
 //! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners,
-//! the control core.
+//! the control core, the probe.
 
 use nicforge_nic::PortId;
 use nicforge_platform::sim::{Host, Schedule};
@@ -12,8 +12,10 @@ use super::co_runner::CoRunnerActor;
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
+use super::probe::Probe;
 use super::sink::Sink;
 use super::source::SourceActor;
+use crate::timeline::TimelineEntry;
 
 /// Without a frame moving for this long while frames are inside, a run is stuck.
 const STUCK_AFTER: Time = Time::from_ms(50);
@@ -34,6 +36,8 @@ pub struct World {
     pub co_runners: Vec<CoRunnerActor>,
     /// The core that changes steering, if the interface has one.
     control: Option<ControlActor>,
+    /// What records a time line, if one is asked for.
+    probe: Option<Probe>,
     /// The other end of the wires.
     pub sink: Sink,
     schedule: Schedule,
@@ -53,7 +57,7 @@ impl World {
         sink: Sink,
         polling_starts: Time,
     ) -> World {
-        let actors = sources.len() + nics.len() + cores.len() + co_runners.len() + 1;
+        let actors = sources.len() + nics.len() + cores.len() + co_runners.len() + 2;
         let mut world = World {
             host,
             sources,
@@ -61,6 +65,7 @@ impl World {
             cores,
             co_runners,
             control: None,
+            probe: None,
             sink,
             schedule: Schedule::new(actors),
             polling_starts,
@@ -82,6 +87,22 @@ impl World {
         let first = control.interval();
         self.schedule.set(self.control_number(), first);
         self.control = Some(control);
+    }
+
+    /// Lets `probe` record from now on.
+    pub fn set_probe(&mut self, probe: Probe) {
+        let first = probe.interval();
+        self.schedule.set(self.control_number() + 1, first);
+        self.probe = Some(probe);
+    }
+
+    /// What the probe recorded until `ended`.
+    pub fn take_timeline(&mut self, ended: Time) -> Vec<TimelineEntry> {
+        let Some(mut probe) = self.probe.take() else {
+            return Vec::new();
+        };
+        probe.look(ended, self);
+        probe.into_entries()
     }
 
     fn control_number(&self) -> usize {
@@ -122,6 +143,8 @@ impl World {
             self.step_core(actor - first_core, now);
         } else if actor == self.control_number() {
             self.step_control(actor, now);
+        } else if actor > self.control_number() {
+            self.step_probe(actor, now);
         } else {
             let number = actor - self.first_co_runner();
             let next = self.co_runners[number].step(&mut self.host);
@@ -182,6 +205,14 @@ impl World {
         }
     }
 
+    fn step_probe(&mut self, actor: usize, now: Time) {
+        let next = self.probe.take().map(|mut probe| {
+            probe.look(now, self);
+            now + self.probe.insert(probe).interval()
+        });
+        self.schedule.set(actor, next.unwrap_or(Time::NEVER));
+    }
+
     fn reschedule_nic(&mut self, number: usize) {
         let next = self.nics[number].next_step();
         self.schedule.set(self.sources.len() + number, next);
@@ -200,7 +231,7 @@ impl World {
         }
     }
 
-    /// When the next step of anybody but the co-runners and the control core is due.
+    /// When the next step of those who move frames is due.
     pub fn next_time(&self) -> Time {
         let actors = 0..self.first_co_runner();
         let times = actors.map(|actor| self.schedule.time_of(actor));

@@ -8,6 +8,8 @@ use super::Settings;
 
 /// Key and value of the longest frame that a source makes.
 const MOST_PAIR_BYTES: u32 = FRAME_BYTES_MAX - REQUEST_HEADERS_LEN as u32;
+/// Entries of a time line, at most: more than that no plot shows.
+const TIMELINE_MOST: f64 = 10_000.0;
 
 /// Settings that do not go together.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,14 @@ impl Settings {
                     self.polling_starts_ms
                 ),
                 "set polling_starts_ms below warmup_ms + window_ms, such as 0".to_string(),
+            )
+        })?;
+        let entries = self.timeline_ms.map_or(0.0, |ms| ends / ms);
+        let keys = &["timeline_ms", "warmup_ms", "window_ms"];
+        ensure(entries <= TIMELINE_MOST, keys, || {
+            (
+                format!("a time line of {entries:.0} entries over {ends} ms is too long"),
+                format!("set timeline_ms to {} or more", ends / TIMELINE_MOST),
             )
         })
     }

@@ -154,6 +154,9 @@ settings! {
     target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), default "as all others";
     /// Random reads per packet that the core of the first queue of each NIC makes besides.
     target_accesses: u32 = 0, "reads", Whole(0, 100_000), when SYNTHETIC;
+    /// Time since traffic began at which the target's share and reads begin; before, all cores
+    /// are alike.
+    target_begins_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0);
     /// Whether flows are in the application's tables before traffic begins.
     preload_flows: bool = true, "", Flag, when FLOW_TABLE;
     /// Capture to replay (pcap or pcapng).
@@ -217,6 +220,10 @@ settings! {
     polling_starts_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0);
     /// Simulated time before the window.
     warmup_ms: f64 = 5.0, "ms", Number(0.0, 60_000.0);
+    /// Time from one entry of the report's time line to the next, from the beginning of traffic
+    /// on; there is none when unset.
+    timeline_ms: Option<f64> = None, "ms", Number(0.001, 60_000.0),
+        when ("measure", &["window"]), default "no time line";
     /// Simulated time of the window.
     window_ms: f64 = 10.0, "ms", Number(0.001, 60_000.0);
 }

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use nicforge_units::Time;
 use rand_pcg::Pcg64;
 
 use super::TrafficError;
@@ -101,6 +102,8 @@ pub struct Target {
     share: f64,
     /// Size of the target's frames in bytes, when not as all others.
     pub(super) frame_bytes: Option<u32>,
+    /// Before this time packets belong to all flows alike.
+    begins: Time,
     flows: Vec<u64>,
     /// One bit per flow.
     is_target: Vec<u64>,
@@ -133,9 +136,16 @@ impl Target {
             space: *space,
             share,
             frame_bytes,
+            begins: Time::ZERO,
             flows,
             is_target: bits,
         })
+    }
+
+    /// The same from `time` on; before, there is no target.
+    pub fn beginning_at(mut self, time: Time) -> Target {
+        self.begins = time;
+        self
     }
 
     fn contains(&self, flow: u64) -> bool {
@@ -188,8 +198,9 @@ impl FlowPicker {
         })
     }
 
-    pub(super) fn draw(&mut self) -> Picked {
-        let Some(target) = &self.target else {
+    /// The flow of a frame at `now`.
+    pub(super) fn draw(&mut self, now: Time) -> Picked {
+        let Some(target) = self.target.as_ref().filter(|target| target.begins <= now) else {
             let flow = self.draw_any();
             return Picked {
                 flow,
@@ -273,9 +284,29 @@ mod tests {
             let random = generator(1, 1);
             let mut picker = FlowPicker::new(&space, choice, Some(target), random).unwrap();
             let hits = (0..40_000)
-                .filter(|_| is_target(&space.tuple(picker.draw().flow)))
+                .filter(|_| is_target(&space.tuple(picker.draw(Time::ZERO).flow)))
                 .count();
             assert!((9_700..10_300).contains(&hits), "{hits}");
+        }
+    }
+
+    #[test]
+    fn a_target_that_begins_later_is_none_before() {
+        let space = FlowSpace::new(1, 1000).unwrap();
+        let is_target = |tuple: &FlowTuple| tuple.source_port.is_multiple_of(16);
+        let picker =
+            |target| FlowPicker::new(&space, FlowChoice::Uniform, target, generator(1, 1)).unwrap();
+        let target = Target::new(&space, 1.0, Some(64), is_target).unwrap();
+        let mut with = picker(Some(target.beginning_at(Time::from_us(1))));
+        let mut without = picker(None);
+        for ns in 0..1_000 {
+            let now = Time::from_ns(ns);
+            let (drawn, expected) = (with.draw(now), without.draw(now));
+            assert_eq!((drawn.flow, drawn.is_target), (expected.flow, false));
+        }
+        for _ in 0..1_000 {
+            let drawn = with.draw(Time::from_us(1));
+            assert!(drawn.is_target && is_target(&space.tuple(drawn.flow)));
         }
     }
 

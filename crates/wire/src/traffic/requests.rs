@@ -115,10 +115,10 @@ impl Requests {
         if time == Time::NEVER {
             return None;
         }
-        let index = self.key_picker.draw().flow;
+        let index = self.key_picker.draw(time).flow;
         self.pairs.key(index, &mut self.key);
         let (hash, word) = (key_hash(&self.key), self.pairs.word(index));
-        let client = self.client_picker.draw().flow;
+        let client = self.client_picker.draw(time).flow;
         let mut flow = self.clients.tuple(client);
         flow.destination = self.server;
         flow.destination_port = KVS_PORT;

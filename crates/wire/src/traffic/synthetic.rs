@@ -101,7 +101,7 @@ impl Synthetic {
         if time == Time::NEVER {
             return None;
         }
-        let picked = self.picker.draw();
+        let picked = self.picker.draw(time);
         let index = match self.target_template {
             Some(index) if picked.is_target => index,
             _ => self.sizes.draw(&mut self.size_random),

@@ -47,6 +47,7 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
             y_axis: Axis::Log10,
             y_at_least: 0.0,
             series,
+            marks: Vec::new(),
         };
         panels.push((facet.label.clone(), lines.draw()?));
     }

@@ -15,6 +15,8 @@ const LEFT: i32 = 58;
 const RIGHT: i32 = 14;
 const TOP: i32 = 32;
 const BOTTOM: i32 = 48;
+/// Length of a dash.
+const DASH: i32 = 4;
 
 /// How an axis runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,16 @@ pub struct Series {
     pub marked: bool,
 }
 
+/// Something that happened at one x: an upright line with a word beside it.
+pub struct Mark {
+    /// Where.
+    pub x: f64,
+    /// Colour: that of the series it happened to.
+    pub index: usize,
+    /// What happened.
+    pub label: String,
+}
+
 /// A line plot.
 pub struct Lines {
     /// What the picture shows, for those who cannot see it.
@@ -55,6 +67,8 @@ pub struct Lines {
     pub y_at_least: f64,
     /// The lines.
     pub series: Vec<Series>,
+    /// What happened when.
+    pub marks: Vec<Mark>,
 }
 
 impl Lines {
@@ -73,10 +87,16 @@ impl Lines {
                 .flat_map(|series| series.points.iter().copied());
             all.filter(|point| self.shows(*point))
         };
-        let x_ticks = ticks(self.x_axis, points().map(|p| p.0).collect());
+        let mut x_ticks = ticks(self.x_axis, points().map(|p| p.0).collect());
         let least = (self.y_axis == Axis::Linear).then_some(self.y_at_least);
         let y_ticks = ticks(self.y_axis, points().map(|p| p.1).chain(least).collect());
-        let x_scale = Scale::over(self.x_axis, &x_ticks);
+        let mut x_scale = Scale::over(self.x_axis, &x_ticks);
+        let x_end = points().map(|p| p.0).fold(0.0, f64::max);
+        if self.x_axis == Axis::Linear && x_end > 0.0 {
+            // Lines end where the plot does.
+            x_ticks.retain(|tick| *tick <= x_end);
+            x_scale.high = x_end;
+        }
         let y_scale = Scale::over(self.y_axis, &y_ticks);
         let chart = ChartBuilder::on(area)
             .margin_left(LEFT)
@@ -101,6 +121,8 @@ impl Lines {
         let at = |tick: &f64| (place(self.x_axis.place(*tick), y_scale.low).0, *tick);
         self.draw_x_axis(area, x_ticks.iter().map(at))?;
         write(area, &self.y_label, (2, 6), HPos::Left, VPos::Top)?;
+        let at = |mark: &Mark| place(self.x_axis.place(mark.x), y_scale.low).0;
+        self.draw_marks(area, self.marks.iter().map(|mark| (at(mark), mark)))?;
         for series in &self.series {
             let shown = series.points.iter().filter(|p| self.shows(**p));
             let path: Vec<(i32, i32)> = shown
@@ -143,6 +165,31 @@ impl Lines {
         }
         let middle = ((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4);
         write(area, &self.x_label, middle, HPos::Center, VPos::Bottom)
+    }
+
+    /// Upright lines, and those of their labels that have room.
+    fn draw_marks<'a>(
+        &self,
+        area: &Area,
+        marks: impl Iterator<Item = (i32, &'a Mark)>,
+    ) -> Result<(), ReportError> {
+        let mut free_from = 0;
+        for (x, mark) in marks {
+            let mut y = TOP;
+            while y < HEIGHT - BOTTOM {
+                let dash = vec![(x, y), (x, (y + DASH).min(HEIGHT - BOTTOM))];
+                area.draw(&PathElement::new(dash, colour(mark.index)))
+                    .map_err(failed)?;
+                y += 2 * DASH;
+            }
+            let width = mark.label.chars().count() as i32 * CHARACTER;
+            if x >= free_from && x + width < WIDTH {
+                let at = (x + 3, HEIGHT - BOTTOM - 4);
+                write(area, &mark.label, at, HPos::Left, VPos::Bottom)?;
+                free_from = x + width;
+            }
+        }
+        Ok(())
     }
 
     fn shows(&self, (x, y): (f64, f64)) -> bool {

@@ -7,7 +7,7 @@ mod bars;
 mod lines;
 
 pub use bars::{Bars, Group};
-pub use lines::{Axis, Lines, Series};
+pub use lines::{Axis, Lines, Mark, Series};
 
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;

@@ -1,0 +1,95 @@
+//! Looks at a run's counters at even intervals, for the report's time line.
+
+use nicforge_nic::ReceiveHalf;
+use nicforge_units::{Lines, Time};
+
+use super::world::World;
+use crate::timeline::TimelineEntry;
+
+/// What counters said at one time.
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    at: Time,
+    arrived: u64,
+    arrived_bytes: u64,
+    sent: u64,
+    sent_bytes: u64,
+    latency_ps: u64,
+    dropped: u64,
+    dram_lines: u64,
+}
+
+/// The probe as an actor.
+pub struct Probe {
+    interval: Time,
+    before: Reading,
+    entries: Vec<TimelineEntry>,
+}
+
+impl Probe {
+    /// A probe that looks every `interval`.
+    pub fn new(interval: Time) -> Probe {
+        Probe {
+            interval,
+            before: Reading::default(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// From one look to the next.
+    pub fn interval(&self) -> Time {
+        self.interval
+    }
+
+    /// Adds an entry for the time since the last look.
+    pub fn look(&mut self, now: Time, world: &World) {
+        let reading = Reading::now(now, world);
+        let before = std::mem::replace(&mut self.before, reading);
+        if now <= before.at {
+            return;
+        }
+        let seconds = (now - before.at).as_seconds();
+        let gbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e9;
+        let (arrived, drops) = (
+            reading.arrived - before.arrived,
+            reading.dropped - before.dropped,
+        );
+        let sent = reading.sent - before.sent;
+        let dram = Lines(reading.dram_lines - before.dram_lines).bytes();
+        let nics = world.nics.first();
+        let switched = nics.filter(|actor| actor.nic.receive.sets().len() > 1);
+        self.entries.push(TimelineEntry {
+            ms: now.as_seconds() * 1e3,
+            throughput_gbps: gbps(reading.sent_bytes - before.sent_bytes),
+            offered_gbps: gbps(reading.arrived_bytes - before.arrived_bytes),
+            drops,
+            drop_fraction: drops as f64 / arrived.max(1) as f64,
+            latency_us: (sent > 0)
+                .then(|| (reading.latency_ps - before.latency_ps) as f64 / sent as f64 / 1e6),
+            memory_gb_per_s: Some(dram.0 as f64 / seconds / 1e9),
+            active_set: switched.map(|actor| actor.nic.active_set().to_owned()),
+        });
+    }
+
+    /// All entries.
+    pub fn into_entries(self) -> Vec<TimelineEntry> {
+        self.entries
+    }
+}
+
+impl Reading {
+    fn now(at: Time, world: &World) -> Reading {
+        let bytes = world.nics.iter().map(|actor| actor.nic.counters.bytes);
+        let (sent_bytes, latency_ps) = world.sink.sums();
+        Reading {
+            at,
+            arrived: world.arrived(),
+            arrived_bytes: bytes.sum(),
+            sent: world.sink.total(),
+            sent_bytes,
+            latency_ps,
+            dropped: world.dropped(),
+            dram_lines: world.host.hierarchy.dram_lines(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! How a run went on over time: the `timeline` array of a point in `report.json`, there only when
+//! a scenario asks for it (`timeline_ms`).
+
+use serde::{Deserialize, Serialize};
+
+/// What was measured since the entry before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimelineEntry {
+    /// End of the interval, ms since traffic began.
+    pub ms: f64,
+    /// Gbit/s of frame bytes sent back out.
+    pub throughput_gbps: f64,
+    /// Gbit/s of frame bytes arriving.
+    pub offered_gbps: f64,
+    /// Frames dropped, whatever the cause.
+    pub drops: u64,
+    /// The same as a share of the frames that arrived.
+    pub drop_fraction: f64,
+    /// Mean latency of the frames that left, us; absent when none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<f64>,
+    /// DRAM reads and writes, 10^9 bytes/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_gb_per_s: Option<f64>,
+    /// The set of queues that steering uses at the end of the interval, where the interface has
+    /// several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_set: Option<String>,
+}
+
+/// After which time steering changed, and to which set.
+pub fn switches(timeline: &[TimelineEntry]) -> Vec<(f64, &str)> {
+    let changed = |pair: &[TimelineEntry]| pair[0].active_set != pair[1].active_set;
+    let pairs = timeline.windows(2).filter(|pair| changed(pair));
+    pairs
+        .filter_map(|pair| Some((pair[0].ms, pair[1].active_set.as_deref()?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_lies_after_the_last_entry_of_the_old_set() {
+        let entry = |(ms, set): (f64, Option<&str>)| TimelineEntry {
+            ms,
+            active_set: set.map(str::to_owned),
+            ..TimelineEntry::default()
+        };
+        let sets = ["private", "private", "shared", "shared", "private"];
+        let timeline: Vec<_> = (1..)
+            .zip(sets)
+            .map(|(ms, set)| entry((ms.into(), Some(set))))
+            .collect();
+        assert_eq!(switches(&timeline), [(2.0, "shared"), (4.0, "private")]);
+        let one_set = [entry((1.0, None)), entry((2.0, None))];
+        assert_eq!(switches(&one_set), []);
+        assert_eq!(switches(&[]), []);
+    }
+}
