@@ -66,11 +66,6 @@ macro_rules! interfaces {
             }
 
             #[inline]
-            fn reads_in_series(&self) -> bool {
-                match self { $(AnyNic::$variant(half) => half.reads_in_series(),)* }
-            }
-
-            #[inline]
             fn due(&self) -> Time {
                 match self { $(AnyNic::$variant(half) => half.due(),)* }
             }

@@ -70,9 +70,9 @@ pub struct NicCounters {
     pub bad_register_writes: u64,
 }
 
-/// How far the receive path may run ahead of the other agents where reads are in series. A frame
-/// whose turn comes later waits in the FIFO until then: what is done ahead of time would keep
-/// others from the link.
+/// How far the receive path may run ahead of the other agents. A frame whose turn comes later
+/// waits in the FIFO until then: what is done ahead of time would take cache and link from others
+/// before it does.
 const RUN_AHEAD: Time = Time::from_us(1);
 
 /// A frame that waits in the FIFO, as the parser has left it.
@@ -101,6 +101,8 @@ pub struct Nic<R> {
     receive_free: Time,
     /// Frames whose turn is later, oldest first.
     held: VecDeque<Held>,
+    /// Room for the bytes of further ones.
+    spare: Vec<Vec<u8>>,
     /// Dropped frames by cause.
     pub drops: DropCounters,
     /// Everything else that is counted.
@@ -118,6 +120,7 @@ impl<R: ReceiveHalf> Nic<R> {
             transmit: TransmitEngine::new(spec, tx_rings, memory_end),
             receive_free: Time::ZERO,
             held: VecDeque::new(),
+            spare: Vec::new(),
             drops: DropCounters::default(),
             counters: NicCounters::default(),
             spec: spec.clone(),
@@ -154,14 +157,17 @@ impl<R: ReceiveHalf> Nic<R> {
         self.counters.waiting_sum += waiting.entries;
         self.counters.entries_sum += waiting.of;
         let parsed = dma.now() + self.spec.rx_pipeline;
-        let later = self.receive.reads_in_series() && self.receive_free > parsed + RUN_AHEAD;
+        let later = self.receive_free > parsed + RUN_AHEAD;
         if self.held.is_empty() && !later {
             self.deliver(dma, &arriving, parsed);
             self.fifo.hold(len, dma.now());
         } else {
             self.fifo.hold(len, Time::NEVER);
+            let mut bytes = self.spare.pop().unwrap_or_default();
+            bytes.clear();
+            bytes.extend_from_slice(frame);
             self.held.push_back(Held {
-                bytes: frame.to_vec(),
+                bytes,
                 stamp,
                 rss_hash,
                 flags: arriving.flags,
@@ -213,6 +219,7 @@ impl<R: ReceiveHalf> Nic<R> {
             };
             self.deliver(dma, &arriving, held.parsed);
             self.fifo.drain_next(dma.now());
+            self.spare.push(held.bytes);
         }
     }
 

@@ -65,13 +65,6 @@ pub trait ReceiveHalf {
     /// How full queue `queue` is.
     fn waiting(&self, queue: u16) -> Waiting;
 
-    /// Whether frames may have to wait for descriptor reads that wait for each other. The receive
-    /// path then falls far behind the wire, and frames wait in the FIFO until their turn;
-    /// otherwise all that a frame does is timed when it arrives.
-    fn reads_in_series(&self) -> bool {
-        false
-    }
-
     /// When the half has work of its own to do, such as to write what it held back.
     fn due(&self) -> Time {
         Time::NEVER

@@ -244,11 +244,6 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
-    /// Where all Ax rings run dry, the next frame takes a descriptor that is on its way.
-    fn reads_in_series(&self) -> bool {
-        true
-    }
-
     fn due(&self) -> Time {
         self.due
     }

@@ -4,7 +4,6 @@ use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Wai
 use nicforge_platform::Dma;
 
 use super::feed::{Feed, Fetched};
-use super::layout::Order;
 
 /// One core's completion ring, and its part in a shared ring.
 #[derive(Debug)]
@@ -106,10 +105,5 @@ impl ReceiveHalf for NicHalf {
             entries: of - feed.unused() * feed.ring.slots - open,
             of,
         }
-    }
-
-    fn reads_in_series(&self) -> bool {
-        let mut rings = self.rings.iter();
-        rings.any(|ring| ring.feed.ring.order == Order::List)
     }
 }

@@ -43,10 +43,6 @@ impl ReceiveHalf for Remembers {
         QUEUES
     }
 
-    fn reads_in_series(&self) -> bool {
-        true
-    }
-
     fn waiting(&self, queue: u16) -> Waiting {
         Waiting {
             entries: u64::from(queue),
