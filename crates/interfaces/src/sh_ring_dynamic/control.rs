@@ -46,6 +46,8 @@ pub struct Control {
     heuristic: Heuristic,
     /// For each look, whether it spoke for sharing; the newest last.
     window: VecDeque<bool>,
+    /// How long each core had not called receive when it was last looked at.
+    silent: Vec<Time>,
     active: u16,
 }
 
@@ -55,6 +57,7 @@ impl Control {
         Control {
             heuristic,
             window: VecDeque::new(),
+            silent: Vec::new(),
             active: PRIVATE,
         }
     }
@@ -69,7 +72,8 @@ impl Control {
         if self.window.len() == self.heuristic.window {
             self.window.pop_front();
         }
-        self.window.push_back(self.speaks_for_sharing(seen));
+        let look = self.speaks_for_sharing(seen);
+        self.window.push_back(look);
         let wanted = self.wanted();
         let changes = wanted != self.active;
         self.active = wanted;
@@ -91,23 +95,35 @@ impl Control {
         }
     }
 
-    fn speaks_for_sharing(&self, seen: &Observation<'_>) -> bool {
+    fn speaks_for_sharing(&mut self, seen: &Observation<'_>) -> bool {
         let seconds = seen.elapsed.as_seconds();
         let exceeds = |bytes: Bytes, threshold: BitRate| {
             bytes.0 as f64 * 8.0 > threshold.as_bits_per_second() as f64 * seconds
         };
+        let gaps = self.gaps(seen);
         exceeds(seen.received, self.heuristic.throughput)
             && exceeds(seen.transferred, self.heuristic.memory)
-            && !is_overloaded(seen, self.heuristic.gap_ratio)
+            && !is_overloaded(gaps, self.heuristic.gap_ratio)
+    }
+
+    /// Each core's mean time between receive calls, in nanoseconds. A call may last for several
+    /// looks: its time is counted from the last look that saw one.
+    fn gaps(&mut self, seen: &Observation<'_>) -> Vec<f64> {
+        self.silent.resize(seen.calls.len(), Time::ZERO);
+        let cores = seen.calls.iter().zip(&mut self.silent);
+        cores
+            .map(|(&calls, silent)| {
+                let time = *silent + seen.elapsed;
+                *silent = if calls == 0 { time } else { Time::ZERO };
+                time.as_ns() / calls.max(1) as f64
+            })
+            .collect()
     }
 }
 
-/// Whether some cores call receive much less often than others: the mean times between calls,
-/// core by core, deviate by more than `ratio` times their median.
-fn is_overloaded(seen: &Observation<'_>, ratio: f64) -> bool {
-    // A core that did not call at all has a call as long as the whole time.
-    let gap = |&calls: &u64| seen.elapsed.as_ns() / calls.max(1) as f64;
-    let mut gaps: Vec<f64> = seen.calls.iter().map(gap).collect();
+/// Whether some cores call receive much less often than others: the cores' `gaps` between calls
+/// deviate by more than `ratio` times their median.
+fn is_overloaded(mut gaps: Vec<f64>, ratio: f64) -> bool {
     gaps.sort_by(f64::total_cmp);
     let count = gaps.len();
     if count == 0 {
@@ -218,6 +234,25 @@ mod tests {
         let mut control = Control::new(heuristic());
         let slow = switches(&mut control, 40, |c, _| look(c, 180.0, 400.0, &[0; 8]));
         assert_eq!(slow, [(9, SHARED)]);
+    }
+
+    /// One call of the last core lasts for 20 looks: 97 times as long as the others' from the
+    /// tenth on.
+    #[test]
+    fn a_call_may_last_longer_than_a_look() {
+        let mut control = Control::new(Heuristic {
+            window: 1,
+            off_share: 1.0,
+            ..heuristic()
+        });
+        let changes = switches(&mut control, 40, |c, number| {
+            let last = u64::from(number.is_multiple_of(20));
+            look(c, 180.0, 400.0, &[10, 10, 10, 10, 10, 10, 10, last])
+        });
+        assert_eq!(
+            changes,
+            [(1, SHARED), (10, PRIVATE), (21, SHARED), (30, PRIVATE)]
+        );
     }
 
     #[test]
