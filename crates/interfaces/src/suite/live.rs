@@ -29,8 +29,7 @@ impl Ground for Live {
         let shape = Shape {
             devices: 1,
             workers: cores,
-            banks: [0, nicforge_nic::registers::TRANSMIT],
-            each: REGISTERS,
+            banks: vec![(0, REGISTERS)],
         };
         let control = Control::new(space, &shape).expect("shared memory");
         let bell = Bell::new().expect("an eventfd");

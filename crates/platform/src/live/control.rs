@@ -5,7 +5,7 @@
 //! | 0 | first process | magic, length of host memory, origin of time (ns) |
 //! | 1 | device, workers | 1 while the device sleeps; whoever rings takes it to 0 |
 //! | 2 + w | worker, device | 1 while worker w sleeps (a futex) |
-//! | then | workers | registers, a line each: for each device the first of each bank, the second … |
+//! | then | workers | registers, a line each: device by device, bank by bank |
 //!
 //! A register holds the last value written. Doorbells count up, so none is missed that matters.
 
@@ -27,24 +27,22 @@ pub struct Control {
     memory_end: u64,
     begin: Addr,
     workers: usize,
-    /// First register index of each bank.
-    banks: [u32; 2],
-    /// Registers of each bank.
-    each: u32,
+    banks: Vec<Bank>,
     clock: Clock,
 }
 
+/// A run of registers that every device has: its first index, and how many.
+pub type Bank = (u32, u32);
+
 /// What the control words are laid out for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Shape {
     /// Devices.
     pub devices: usize,
     /// Workers.
     pub workers: usize,
-    /// First register index of each bank.
-    pub banks: [u32; 2],
-    /// Registers of each bank of a device.
-    pub each: u32,
+    /// The registers of each device: banks apart from each other, by rising index.
+    pub banks: Vec<Bank>,
 }
 
 impl Control {
@@ -81,8 +79,7 @@ impl Control {
             memory_end: space.end(),
             begin: Control::extent(space, shape).0,
             workers: shape.workers,
-            banks: shape.banks,
-            each: shape.each,
+            banks: shape.banks.clone(),
             clock,
         }
     }
@@ -90,7 +87,7 @@ impl Control {
     /// Where control words begin, and where the region ends.
     fn extent(space: &AddressSpace, shape: &Shape) -> (Addr, u64) {
         let begin = space.end().next_multiple_of(4096);
-        let registers = shape.devices as u64 * shape.each as u64 * shape.banks.len() as u64;
+        let registers = shape.devices as u64 * registers_of(&shape.banks);
         let lines = 2 + shape.workers as u64 + registers;
         (Addr(begin), begin + lines * CACHE_LINE_BYTES)
     }
@@ -123,23 +120,26 @@ impl Control {
 
     /// The word of a register; `None` if there is no such register.
     pub(super) fn register(&self, register: Register) -> Option<&AtomicU64> {
-        let bank = usize::from(register.index >= self.banks[1]);
-        let place = register.index.checked_sub(self.banks[bank])?;
-        (place < self.each).then(|| self.word(register.device, place, bank))
-    }
-
-    fn word(&self, device: u8, place: u32, bank: usize) -> &AtomicU64 {
-        let number = (u64::from(device) * u64::from(self.each) + u64::from(place)) * 2;
-        let line = 2 + self.workers as u64 + number + bank as u64;
-        self.region.word(self.begin + line * CACHE_LINE_BYTES)
+        let mut before = 0;
+        for &(first, count) in &self.banks {
+            if (first..first + count).contains(&register.index) {
+                let place = before + u64::from(register.index - first);
+                let number = u64::from(register.device) * registers_of(&self.banks) + place;
+                let line = 2 + self.workers as u64 + number;
+                return Some(self.region.word(self.begin + line * CACHE_LINE_BYTES));
+            }
+            before += u64::from(count);
+        }
+        None
     }
 
     /// All registers of device `device`.
-    pub fn registers(&self, device: u8) -> impl Iterator<Item = Register> + use<> {
-        let (banks, each) = (self.banks, self.each);
-        banks.into_iter().flat_map(move |first| {
-            (first..first + each).map(move |index| Register { device, index })
-        })
+    pub fn registers(&self, device: u8) -> impl Iterator<Item = Register> + '_ {
+        let indices = self
+            .banks
+            .iter()
+            .flat_map(|&(first, count)| first..first + count);
+        indices.map(move |index| Register { device, index })
     }
 
     /// The value last written to a register, with all that its writer wrote before.
@@ -148,4 +148,8 @@ impl Control {
         let word = self.register(register);
         word.map_or(0, |word| word.load(Ordering::Acquire))
     }
+}
+
+fn registers_of(banks: &[Bank]) -> u64 {
+    banks.iter().map(|&(_, count)| u64::from(count)).sum()
 }

@@ -12,6 +12,7 @@
 //! | region.rs | the memory: memfd, huge pages, bounds; every raw access |
 //! | control.rs | behind it: register words, who sleeps, the origin of time |
 //! | cpu.rs, dma.rs | the two contracts over it |
+//! | ports/ | where frames come from and go to |
 //! | bell.rs | how the device sleeps and is woken |
 //! | clock.rs | the wall clock as [`Time`](nicforge_units::Time) |
 //!
@@ -27,6 +28,7 @@ mod clock;
 mod control;
 mod cpu;
 mod dma;
+pub mod ports;
 mod region;
 #[cfg(test)]
 mod tests;

@@ -5,15 +5,16 @@ use std::time::Duration;
 use super::*;
 use crate::{Addr, AddressSpace, Cpu, Dma, Owner, Register};
 
-const SHAPE: Shape = Shape {
-    devices: 2,
-    workers: 2,
-    banks: [0, 0x8000],
-    each: 4,
-};
+fn shape() -> Shape {
+    Shape {
+        devices: 2,
+        workers: 2,
+        banks: vec![(0, 4), (0x8000, 4)],
+    }
+}
 
 fn control(space: &AddressSpace) -> Control {
-    Control::new(space, &SHAPE).unwrap()
+    Control::new(space, &shape()).unwrap()
 }
 
 #[test]
@@ -57,14 +58,14 @@ fn another_process_gets_the_same_memory_and_cannot_cut_it_off() {
     let first = control(&space);
     let file = first.region().file().try_clone_to_owned().unwrap();
     assert!(rustix::fs::ftruncate(&file, 0).is_err(), "sealed");
-    let second = Control::attach(file, &space, &SHAPE).unwrap();
+    let second = Control::attach(file, &space, &shape()).unwrap();
     first.region().store(at, 77u64);
     assert_eq!(second.region().load::<u64>(at), 77);
     assert_eq!(first.clock(), second.clock());
     let mut other = AddressSpace::default();
     other.data(128, 64);
     let file = first.region().file().try_clone_to_owned().unwrap();
-    let refused = Control::attach(file, &other, &SHAPE);
+    let refused = Control::attach(file, &other, &shape());
     assert!(matches!(refused, Err(LiveError::Region(_))));
 }
 

@@ -1,0 +1,103 @@
+//! Capture files as a port: frames come in from one, and what goes out is written to another.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use nicforge_units::Time;
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
+
+use super::{Port, PortCounters};
+use crate::live::LiveError;
+
+/// Frames from a file, as fast as they are taken, and into a file.
+pub struct CapturePort {
+    from: Option<CaptureReader<'static>>,
+    to: Option<CaptureWriter<BufWriter<File>>>,
+    counters: PortCounters,
+}
+
+impl CapturePort {
+    /// Frames come from the capture `from`, and go to a new capture `to`.
+    pub fn open(from: Option<&Path>, to: Option<&Path>) -> Result<CapturePort, LiveError> {
+        let reader = |path: &Path| {
+            let what = format!("capture {}", path.display());
+            CaptureReader::open(path).map_err(|error| LiveError::of(what)(io::Error::other(error)))
+        };
+        let writer = |path: &Path| {
+            let failed = |cause| LiveError::of(format!("capture {}", path.display()))(cause);
+            let file = BufWriter::new(File::create(path).map_err(failed)?);
+            CaptureWriter::new(file, CaptureFormat::Pcap)
+                .map_err(|error| failed(io::Error::other(error)))
+        };
+        Ok(CapturePort {
+            from: from.map(reader).transpose()?,
+            to: to.map(writer).transpose()?,
+            counters: PortCounters::default(),
+        })
+    }
+}
+
+impl Port for CapturePort {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        let mut frames = 0;
+        while frames < budget
+            && let Some(reader) = &mut self.from
+        {
+            let record = reader
+                .next_record()
+                .map_err(|error| LiveError::of("reading a capture")(io::Error::other(error)))?;
+            match record {
+                Some(record) => each(record.bytes),
+                None => {
+                    self.from = None;
+                    break;
+                }
+            }
+            frames += 1;
+        }
+        self.counters.received += frames as u64;
+        Ok(frames)
+    }
+
+    fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError> {
+        if let Some(writer) = &mut self.to {
+            writer
+                .write(now, frame)
+                .map_err(|error| LiveError::of("writing a capture")(io::Error::other(error)))?;
+        }
+        self.counters.went_out(frame.len() as u64);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LiveError> {
+        Ok(())
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn is_patient(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        self.from.is_none()
+    }
+
+    fn counters(&self) -> &PortCounters {
+        &self.counters
+    }
+
+    fn finish(&mut self) -> Result<(), LiveError> {
+        match self.to.take() {
+            Some(writer) => writer
+                .finish()
+                .map(|_| ())
+                .map_err(|error| LiveError::of("writing a capture")(io::Error::other(error))),
+            None => Ok(()),
+        }
+    }
+}

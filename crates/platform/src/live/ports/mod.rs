@@ -1,0 +1,98 @@
+//! Where frames come from and go to.
+//!
+//! | file | port |
+//! | --- | --- |
+//! | packet.rs | a network interface of the system, through a packet socket (AF_PACKET) |
+//! | tap.rs | a TAP device: the system's own stack is at the other end |
+//! | capture.rs | capture files, in and out |
+//! | pair.rs | memory: two ends of a cable within this program |
+
+mod capture;
+mod packet;
+mod pair;
+mod system;
+mod tap;
+
+use std::os::fd::BorrowedFd;
+
+use nicforge_units::Time;
+
+use super::LiveError;
+
+pub use capture::CapturePort;
+pub use packet::PacketPort;
+pub use pair::{PairPort, pair};
+pub use tap::TapPort;
+
+/// What a port counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Frames handed to the NIC.
+    pub received: u64,
+    /// Frames that went out.
+    pub sent: u64,
+    /// Bytes of these.
+    pub sent_bytes: u64,
+    /// Frames that came in and could not be handed over, by cause.
+    pub unreadable: Vec<(&'static str, u64)>,
+    /// Frames that the other side had no room for.
+    pub refused: u64,
+}
+
+impl PortCounters {
+    fn cannot_read(&mut self, cause: &'static str) {
+        match self.unreadable.iter_mut().find(|(name, _)| *name == cause) {
+            Some((_, count)) => *count += 1,
+            None => self.unreadable.push((cause, 1)),
+        }
+    }
+
+    fn went_out(&mut self, bytes: u64) {
+        self.sent += 1;
+        self.sent_bytes += bytes;
+    }
+}
+
+/// One end of a cable: whole frames without FCS, checksums finished.
+pub trait Port: Send {
+    /// Hands about `budget` frames that came in to `each`, at most 64 KiB worth of them more.
+    /// Returns how many; 0 when there are none now.
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError>;
+
+    /// Takes a frame to send at `now`; it leaves with the next [`flush`](Self::flush).
+    fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError>;
+
+    /// Sends what was taken.
+    fn flush(&mut self) -> Result<(), LiveError>;
+
+    /// What can be waited for when nothing came in; `None` when the port is to be polled.
+    fn readable(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Whether the frames may wait until there is room for them, as those of a file.
+    fn is_patient(&self) -> bool {
+        false
+    }
+
+    /// Whether no more frames will ever come in.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Largest frame that it carries, in bytes without FCS, if it knows.
+    fn frame_bytes_max(&self) -> Option<usize> {
+        None
+    }
+
+    /// Its hardware address, if it has one.
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        None
+    }
+
+    /// What it counted.
+    fn counters(&self) -> &PortCounters;
+
+    /// Completes what is being written.
+    fn finish(&mut self) -> Result<(), LiveError> {
+        self.flush()
+    }
+}

@@ -1,0 +1,336 @@
+//! A network interface of the system, through a packet socket: every frame that comes in over it,
+//! whoever it is for, and frames out of it.
+//!
+//! ```text
+//!   recvmmsg ─► slot: offload header │ frame, tag apart ─► checksum finished, cut, tag back in ─► NIC
+//! ```
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libc::{c_int, iovec, mmsghdr};
+use nicforge_units::Time;
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, VLAN_TAG_LEN, ethertype};
+use nicforge_wire::offload::{OFFLOAD_HEADER_LEN, Offload};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use super::{Port, PortCounters, system};
+use crate::live::LiveError;
+
+/// Messages received or sent by one call.
+const BATCH: usize = 32;
+/// The largest frame that a stack hands to its NIC to be cut (Linux: GSO_LEGACY_MAX_SIZE).
+const FRAME_MAX: usize = 65_536 + ETHERNET_HEADER_LEN;
+const SLOT: usize = (OFFLOAD_HEADER_LEN + FRAME_MAX).next_multiple_of(64);
+/// Room for the one control message that tells of a tag.
+const CONTROL: usize = 64;
+/// Bytes that may wait in the socket, each way. Frames that find no room are lost there.
+const SOCKET_BYTES: c_int = 8 << 20;
+/// Bytes beyond the MTU: Ethernet header and two tags.
+const ABOVE_MTU: usize = ETHERNET_HEADER_LEN + 2 * VLAN_TAG_LEN;
+
+// From linux/if_packet.h, where the libc crate has not all of them.
+const PACKET_IGNORE_OUTGOING: c_int = 23;
+const PACKET_QDISC_BYPASS: c_int = 20;
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+
+/// What the kernel says about a frame beside it (struct tpacket_auxdata).
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Beside {
+    status: u32,
+    len: u32,
+    snaplen: u32,
+    mac: u16,
+    net: u16,
+    vlan_tci: u16,
+    vlan_tpid: u16,
+}
+
+/// An interface.
+pub struct PacketPort {
+    name: String,
+    socket: OwnedFd,
+    mac: [u8; 6],
+    mtu: usize,
+    slots: Box<[u8]>,
+    /// Room for control messages; words, as they must be aligned.
+    beside: Box<[[u64; CONTROL / 8]; BATCH]>,
+    /// Length and tag of each received frame that is not handed over yet.
+    waiting: Vec<(usize, Option<[u8; VLAN_TAG_LEN]>)>,
+    next: usize,
+    /// Frames to send, one after another, each behind its offload header; and their ends.
+    outgoing: Vec<u8>,
+    ends: Vec<usize>,
+    scratch: Vec<u8>,
+    tagged: Vec<u8>,
+    link_is_up: bool,
+    counters: PortCounters,
+}
+
+impl PacketPort {
+    /// Opens the interface `name`, in promiscuous mode.
+    pub fn open(name: &str) -> Result<PacketPort, LiveError> {
+        let failed = |cause: io::Error| LiveError::of(format!("interface {name}"))(cause);
+        system::interface_request(name).map_err(failed)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+            .map_err(|cause| failed(cause.into()))?;
+        let index =
+            netdevice::name_to_index(&socket, name).map_err(|cause| failed(cause.into()))?;
+        let fd = socket.as_fd();
+        let set = |option, value: c_int| system::set_option(fd, libc::SOL_PACKET, option, value);
+        // All before the first frame can come in.
+        set(libc::PACKET_VNET_HDR, 1).map_err(failed)?;
+        set(libc::PACKET_AUXDATA, 1).map_err(failed)?;
+        set(PACKET_IGNORE_OUTGOING, 1).map_err(failed)?;
+        set(PACKET_QDISC_BYPASS, 1).map_err(failed)?;
+        for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
+            // Without the privilege the usual size stays.
+            let _ = system::set_option(fd, libc::SOL_SOCKET, option, SOCKET_BYTES);
+        }
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: index as c_int,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        system::set_option(
+            fd,
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            promiscuous,
+        )
+        .map_err(failed)?;
+        let mac = system::bind_to(fd, index).map_err(failed)?;
+        let mtu = system::mtu(fd, name).map_err(failed)?;
+        Ok(PacketPort {
+            name: name.to_owned(),
+            socket,
+            mac,
+            mtu,
+            slots: vec![0; BATCH * SLOT].into(),
+            beside: Box::new([[0; CONTROL / 8]; BATCH]),
+            waiting: Vec::with_capacity(BATCH),
+            next: 0,
+            outgoing: Vec::new(),
+            ends: Vec::with_capacity(BATCH),
+            scratch: Vec::new(),
+            tagged: Vec::new(),
+            link_is_up: true,
+            counters: PortCounters::default(),
+        })
+    }
+
+    /// Whether the interface was up when it was last used.
+    pub fn link_is_up(&self) -> bool {
+        self.link_is_up
+    }
+
+    /// Fills the slots anew.
+    fn fill(&mut self) -> Result<(), LiveError> {
+        (self.next, _) = (0, self.waiting.clear());
+        let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        });
+        // SAFETY: all zeros is a value of this plain structure.
+        let mut headers: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        let slots = self.slots.chunks_exact_mut(SLOT);
+        for (number, slot) in slots.enumerate() {
+            parts[number].iov_base = slot.as_mut_ptr().cast();
+            parts[number].iov_len = slot.len();
+            let header = &mut headers[number].msg_hdr;
+            header.msg_iov = &raw mut parts[number];
+            header.msg_iovlen = 1;
+            header.msg_control = self.beside[number].as_mut_ptr().cast();
+            header.msg_controllen = CONTROL as _;
+        }
+        // SAFETY: the headers point to `parts`, `slots` and `beside`, which live on and are used
+        // by nobody else until the call is over.
+        let received = unsafe { system::receive_messages(self.socket.as_fd(), &mut headers) };
+        let received = match received {
+            Ok(received) => received,
+            Err(cause) => return self.excuse(cause),
+        };
+        self.link_is_up = true;
+        for header in &headers[..received] {
+            let len = header.msg_len as usize;
+            self.waiting.push((len, tag_of(&header.msg_hdr)));
+        }
+        Ok(())
+    }
+
+    /// What the system says when there is nothing to be had now is no failure.
+    fn excuse(&mut self, cause: io::Error) -> Result<(), LiveError> {
+        match cause.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS) => Ok(()),
+            Some(libc::ENETDOWN | libc::ENXIO) => {
+                self.link_is_up = false;
+                Ok(())
+            }
+            _ => Err(LiveError::of(format!("interface {}", self.name))(cause)),
+        }
+    }
+
+    /// Hands the frame in slot `slot` over; returns as how many frames.
+    fn hand_over(
+        &mut self,
+        slot: usize,
+        (len, tag): (usize, Option<[u8; VLAN_TAG_LEN]>),
+        each: &mut dyn FnMut(&[u8]),
+    ) -> usize {
+        let slot = &mut self.slots[slot * SLOT..][..len];
+        let Some((header, frame)) = slot.split_first_chunk_mut::<OFFLOAD_HEADER_LEN>() else {
+            self.counters.cannot_read("offload_header_missing");
+            return 0;
+        };
+        let offload = Offload::decode(header);
+        let tagged = &mut self.tagged;
+        let finished = match tag {
+            None => offload.finish(frame, &mut self.scratch, each),
+            Some(tag) => offload.finish(frame, &mut self.scratch, &mut |frame| {
+                put_tag_in(tagged, frame, tag);
+                each(tagged);
+            }),
+        };
+        match finished {
+            Ok(frames) => frames,
+            Err(error) => {
+                self.counters.cannot_read(error.name());
+                0
+            }
+        }
+    }
+}
+
+/// The tag that the kernel took out of a frame, as it stood there.
+fn tag_of(header: &libc::msghdr) -> Option<[u8; VLAN_TAG_LEN]> {
+    // SAFETY: the kernel filled the control buffer and its length in, and `header` still points
+    // to it; the macros' results are only used if they are not null and say that they are long
+    // enough.
+    let beside = unsafe {
+        let first = libc::CMSG_FIRSTHDR(header);
+        if first.is_null()
+            || (*first).cmsg_level != libc::SOL_PACKET
+            || (*first).cmsg_type != libc::PACKET_AUXDATA
+            || ((*first).cmsg_len as usize) < size_of::<libc::cmsghdr>() + size_of::<Beside>()
+        {
+            return None;
+        }
+        libc::CMSG_DATA(first).cast::<Beside>().read_unaligned()
+    };
+    if beside.status & TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let known = beside.status & TP_STATUS_VLAN_TPID_VALID != 0;
+    let kind = if known {
+        beside.vlan_tpid
+    } else {
+        ethertype::VLAN
+    };
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), beside.vlan_tci.to_be_bytes());
+    Some([a, b, c, d])
+}
+
+/// Puts a tag behind the addresses of `frame`, into `tagged`.
+fn put_tag_in(tagged: &mut Vec<u8>, frame: &[u8], tag: [u8; VLAN_TAG_LEN]) {
+    const ADDRESSES: usize = 12;
+    let (addresses, rest) = frame.split_at(frame.len().min(ADDRESSES));
+    tagged.clear();
+    tagged.extend_from_slice(addresses);
+    tagged.extend_from_slice(&tag);
+    tagged.extend_from_slice(rest);
+}
+
+impl Port for PacketPort {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        let mut frames = 0;
+        while frames < budget {
+            if self.next == self.waiting.len() {
+                self.fill()?;
+                if self.waiting.is_empty() {
+                    break;
+                }
+            }
+            frames += self.hand_over(self.next, self.waiting[self.next], each);
+            self.next += 1;
+        }
+        self.counters.received += frames as u64;
+        Ok(frames)
+    }
+
+    fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+        if self.ends.len() == BATCH {
+            self.flush()?;
+        }
+        self.outgoing.extend_from_slice(&[0; OFFLOAD_HEADER_LEN]);
+        self.outgoing.extend_from_slice(frame);
+        self.ends.push(self.outgoing.len());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LiveError> {
+        let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        });
+        // SAFETY: all zeros is a value of this plain structure.
+        let mut headers: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        let mut begin = 0;
+        let base = self.outgoing.as_mut_ptr();
+        for (number, &end) in self.ends.iter().enumerate() {
+            // The ends rise and the last is the buffer's length.
+            parts[number].iov_base = base.wrapping_add(begin).cast();
+            parts[number].iov_len = end - begin;
+            headers[number].msg_hdr.msg_iov = &raw mut parts[number];
+            headers[number].msg_hdr.msg_iovlen = 1;
+            begin = end;
+        }
+        let mut done = 0;
+        while done < self.ends.len() {
+            let left = &mut headers[done..self.ends.len()];
+            // SAFETY: the headers point to `parts`, and those into `outgoing`, which is not
+            // changed before the loop is over.
+            match unsafe { system::send_messages(self.socket.as_fd(), left) } {
+                Ok(sent) => {
+                    for part in &parts[done..done + sent] {
+                        let bytes = part.iov_len - OFFLOAD_HEADER_LEN;
+                        self.counters.went_out(bytes as u64);
+                    }
+                    done += sent;
+                }
+                Err(cause) if cause.raw_os_error() == Some(libc::EINTR) => {}
+                Err(cause) => {
+                    // This frame does not go: no room, too long for the interface, link down.
+                    if !matches!(cause.raw_os_error(), Some(libc::EMSGSIZE | libc::EINVAL)) {
+                        self.excuse(cause)?;
+                    }
+                    self.counters.refused += 1;
+                    done += 1;
+                }
+            }
+        }
+        self.ends.clear();
+        self.outgoing.clear();
+        Ok(())
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        // While the interface is down the socket is always readable, with nothing to read.
+        self.link_is_up.then(|| self.socket.as_fd())
+    }
+
+    fn frame_bytes_max(&self) -> Option<usize> {
+        Some(self.mtu + ABOVE_MTU)
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        Some(self.mac)
+    }
+
+    fn counters(&self) -> &PortCounters {
+        &self.counters
+    }
+}

@@ -1,0 +1,126 @@
+//! The few system calls of packet sockets and TAP devices that have no safe wrapper.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libc::{c_int, c_void, socklen_t};
+
+/// Sets a socket option that is a plain value.
+pub fn set_option<T: Copy>(
+    socket: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+    value: T,
+) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of `value`, which the system only reads.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast::<c_void>(),
+            size_of::<T>() as socklen_t,
+        )
+    };
+    done(result)
+}
+
+/// Binds a packet socket to interface `index` for all protocols; returns its hardware address.
+pub fn bind_to(socket: BorrowedFd<'_>, index: u32) -> io::Result<[u8; 6]> {
+    // SAFETY: all zeros is a value of this plain structure.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as c_int;
+    let mut len = size_of::<libc::sockaddr_ll>() as socklen_t;
+    let pointer = (&raw mut address).cast::<libc::sockaddr>();
+    // SAFETY: the address is valid for `len` bytes, which the system only reads.
+    done(unsafe { libc::bind(socket.as_raw_fd(), pointer, len) })?;
+    // SAFETY: the system writes at most `len` bytes there, and says how many.
+    done(unsafe { libc::getsockname(socket.as_raw_fd(), pointer, &mut len) })?;
+    let [a, b, c, d, e, f, ..] = address.sll_addr;
+    Ok([a, b, c, d, e, f])
+}
+
+/// A request about the interface `name`, to be filled in further.
+pub fn interface_request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all zeros is a value of this plain structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1;
+    if name.is_empty() || name.len() > room || name.contains(['/', '\0']) {
+        let wrong = format!("`{name}` is no name of an interface: 1 to {room} characters");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// What the interface `name` can carry at layer 3, in bytes.
+pub fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
+    let mut request = interface_request(name)?;
+    // SAFETY: SIOCGIFMTU reads the name of the request and writes its `ifru_mtu`, both within it.
+    let result =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    done(result)?;
+    // SAFETY: the call before filled in this member of the union.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}
+
+/// Makes an open `/dev/net/tun` the TAP device `name`: frames without any header.
+pub fn become_tap(file: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
+    // SAFETY: TUNSETIFF reads name and flags of the request and writes the name, all within it.
+    done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })
+}
+
+/// Receives up to as many messages as `headers` has without waiting; returns how many.
+///
+/// # Safety
+/// All pointers in `headers` are valid for their lengths, and nobody else uses what they point to.
+pub unsafe fn receive_messages(
+    socket: BorrowedFd<'_>,
+    headers: &mut [libc::mmsghdr],
+) -> io::Result<usize> {
+    // SAFETY: the caller's promise; the count is that of the slice.
+    let result = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            headers.len() as u32,
+            libc::MSG_DONTWAIT as _,
+            std::ptr::null_mut(),
+        )
+    };
+    count(result)
+}
+
+/// Sends messages without waiting; returns how many went.
+///
+/// # Safety
+/// All pointers in `headers` are valid for their lengths.
+pub unsafe fn send_messages(
+    socket: BorrowedFd<'_>,
+    headers: &mut [libc::mmsghdr],
+) -> io::Result<usize> {
+    // SAFETY: the caller's promise; the count is that of the slice.
+    let result = unsafe {
+        libc::sendmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            headers.len() as u32,
+            libc::MSG_DONTWAIT as _,
+        )
+    };
+    count(result)
+}
+
+fn done(result: c_int) -> io::Result<()> {
+    count(result).map(|_| ())
+}
+
+fn count(result: c_int) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}

@@ -1,0 +1,94 @@
+//! A TAP device: what the system's stack sends into it comes in here, and the reverse.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nicforge_units::Time;
+
+use super::{Port, PortCounters, system};
+use crate::live::LiveError;
+
+/// No frame is longer: the stack cuts and finishes frames itself, as nothing else was agreed.
+const FRAME_MAX: usize = 65_550;
+
+/// A TAP device, which is there as long as the value.
+pub struct TapPort {
+    name: String,
+    file: File,
+    frame: Box<[u8]>,
+    counters: PortCounters,
+}
+
+impl TapPort {
+    /// Makes or takes the device `name`. Somebody else gives it an address and brings it up.
+    pub fn open(name: &str) -> Result<TapPort, LiveError> {
+        let failed = |cause| LiveError::of(format!("TAP device {name}"))(cause);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open("/dev/net/tun")
+            .map_err(failed)?;
+        system::become_tap(file.as_fd(), name).map_err(failed)?;
+        Ok(TapPort {
+            name: name.to_owned(),
+            file,
+            frame: vec![0; FRAME_MAX].into(),
+            counters: PortCounters::default(),
+        })
+    }
+}
+
+impl Port for TapPort {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        let mut frames = 0;
+        while frames < budget {
+            match self.file.read(&mut self.frame) {
+                Ok(0) => break,
+                Ok(len) => each(&self.frame[..len]),
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
+                // EIO: the device is down.
+                Err(cause) if cause.raw_os_error() == Some(libc::EIO) => break,
+                Err(cause) => {
+                    return Err(LiveError::of(format!("TAP device {}", self.name))(cause));
+                }
+            }
+            frames += 1;
+        }
+        self.counters.received += frames as u64;
+        Ok(frames)
+    }
+
+    fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+        match self.file.write(frame) {
+            Ok(_) => self.counters.went_out(frame.len() as u64),
+            // No room, down, or nothing that the stack takes for a frame.
+            Err(cause)
+                if cause.kind() == ErrorKind::WouldBlock
+                    || matches!(
+                        cause.raw_os_error(),
+                        Some(libc::EIO | libc::EINVAL | libc::ENOBUFS)
+                    ) =>
+            {
+                self.counters.refused += 1;
+            }
+            Err(cause) => return Err(LiveError::of(format!("TAP device {}", self.name))(cause)),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LiveError> {
+        Ok(())
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+
+    fn counters(&self) -> &PortCounters {
+        &self.counters
+    }
+}
