@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
-/// host it is plugged into, simulated.
+/// host it is plugged into: simulated, or live.
 #[derive(Parser)]
 #[command(name = "nicforge", version, after_help = TOP_EXAMPLES)]
 pub struct Arguments {
@@ -24,6 +24,10 @@ pub enum Command {
     /// Validate a scenario and show what would run; run and write nothing
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckOptions),
+    /// Put a NIC and its applications between real ports: network interfaces, TAP, captures
+    #[cfg(target_os = "linux")]
+    #[command(after_help = LIVE_EXAMPLES)]
+    Live(LiveOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
@@ -107,6 +111,36 @@ pub struct CaptureOptions {
     pub overrides: Overrides,
 }
 
+#[derive(Args)]
+pub struct LiveOptions {
+    /// The live run's file (docs/live.md)
+    pub config: PathBuf,
+    /// End after this many seconds [default: the file's, or at SIGINT or SIGTERM]
+    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    pub duration: Option<f64>,
+    /// Override a key of the file's [settings]; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Folder for report.json, points.csv and report.html [default: the run's name under out/]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9477
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<std::net::SocketAddr>,
+    /// Print report.json to standard output instead of the tables
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors (and, with --json, the report)
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn duration(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok();
+    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e9);
+    seconds.ok_or_else(|| "use a number of seconds above 0".to_string())
+}
+
 fn jobs(text: &str) -> Result<usize, String> {
     within(text, 1, 1024).map(|jobs| jobs as usize)
 }
@@ -146,6 +180,14 @@ Examples:
   nicforge list
   nicforge list settings
   nicforge list machines --verbose";
+
+const LIVE_EXAMPLES: &str = "\
+Examples:
+  nicforge live examples/nat-netns.toml --duration 60
+  nicforge live examples/capture.toml --set interface=rx_bisect
+  nicforge live examples/nat-netns.toml --metrics 127.0.0.1:9477
+
+Packet sockets and TAP devices need root, or CAP_NET_ADMIN and CAP_NET_RAW.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

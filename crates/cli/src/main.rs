@@ -7,6 +7,8 @@ mod error;
 mod estimate;
 mod input;
 mod list;
+#[cfg(target_os = "linux")]
+mod live;
 mod notes;
 mod output;
 mod registry;
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::List(options) => list::list(options),
         Command::Check(options) => check::check(options),
+        #[cfg(target_os = "linux")]
+        Command::Live(options) => live::live(options),
         Command::Capture(options) => capture::capture(options),
     };
     match result {

@@ -1,6 +1,8 @@
 //! The lab: scenario → run → measurements → report.
 
 pub mod config;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod machine;
 pub mod metrics;
 pub mod report;

@@ -33,7 +33,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
         llc_bytes: Some(llc.size.0),
         io_way_bytes: io_ways.map(|ways| ways * way_bytes),
         wall_seconds,
-        simulated_seconds,
+        simulated_seconds: Some(simulated_seconds),
         points: points
             .iter()
             .zip(runs)

@@ -83,7 +83,10 @@ fn facts(report: &Report) -> String {
         ("machine", report.machine.clone()),
         ("points", report.points.len().to_string()),
         ("seed", report.seed.to_string()),
-        ("simulated", seconds(report.simulated_seconds)),
+        (
+            "simulated",
+            report.simulated_seconds.map_or_else(String::new, seconds),
+        ),
         ("took", seconds(report.wall_seconds)),
         ("version", report.version.clone()),
     ];

@@ -60,8 +60,9 @@ pub struct Report {
     pub io_way_bytes: Option<u64>,
     /// Real time that the run took, s.
     pub wall_seconds: f64,
-    /// Simulated time of all points together, s.
-    pub simulated_seconds: f64,
+    /// Simulated time of all points together, s; absent where nothing was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated_seconds: Option<f64>,
     /// One per variant and swept value.
     pub points: Vec<PointResult>,
 }

@@ -34,7 +34,7 @@ use crate::machine::Machine;
 use crate::settings::Settings;
 
 /// Buffers that each core's level of the pool keeps (DPDK's testpmd: 250, rounded).
-const POOL_CACHE: usize = 256;
+pub(crate) const POOL_CACHE: usize = 256;
 /// Bits of a GiB.
 const GIBIBYTE_BITS: f64 = 8.0 * (1u64 << 30) as f64;
 
@@ -252,7 +252,7 @@ fn parts(
 
 /// Buffers that receive rings may hold for each core. With rxBisect full Bx rings of cores that
 /// stall must leave buffers for the others (rxBisect paper, section 4.3).
-fn receive_buffers(settings: &Settings) -> usize {
+pub(crate) fn receive_buffers(settings: &Settings) -> usize {
     match settings.interface.as_str() {
         "rx_bisect" => settings.ax_entries + settings.bx_entries,
         // Two sets of rings.
@@ -308,7 +308,7 @@ fn heuristic(settings: &Settings) -> Heuristic {
 }
 
 /// What rxBisect is told; other interfaces do not ask.
-fn bisect(settings: &Settings, seed: u64) -> Options {
+pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
     Options {
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,

@@ -33,6 +33,8 @@ use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::timeline::TimelineEntry;
 
+#[cfg(target_os = "linux")]
+pub(crate) use build::{POOL_CACHE, bisect, receive_buffers};
 pub use traffic::{line_of, traffic_source};
 
 /// What a run reads and writes beside its settings.
@@ -116,6 +118,20 @@ pub enum RunError {
         buffers: u64,
         /// Were found.
         held: u64,
+    },
+    /// The live ground cannot be set up, or a port failed.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Live(#[from] nicforge_platform::live::LiveError),
+    /// A port's next hop did not answer.
+    #[error(
+        "{place}: nobody answers for the next hop {address}: bring its host up, or write next_hop as a hardware address"
+    )]
+    NoNeighbour {
+        /// The port.
+        place: String,
+        /// Who was asked for.
+        address: std::net::Ipv4Addr,
     },
     /// Nothing moves although frames are inside.
     #[error("stuck at {at}: {inside} frames inside and nothing moves\n{}", actors.join("\n"))]

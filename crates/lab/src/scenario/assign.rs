@@ -33,7 +33,7 @@ impl Assignment {
         }
     }
 
-    pub(super) fn of_field(field: &Field, names: &Names<'_>) -> Result<Assignment, ConfigError> {
+    pub(crate) fn of_field(field: &Field, names: &Names<'_>) -> Result<Assignment, ConfigError> {
         Assignment::new(known_key(&field.key, &field.place)?, &field.value, names)
     }
 

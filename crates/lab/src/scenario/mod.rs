@@ -16,6 +16,8 @@ use crate::config::{ConfigError, Place, read_text};
 use crate::settings::{Names, Settings};
 
 pub use assign::{Assignment, parse_override};
+#[cfg(target_os = "linux")]
+pub(crate) use parse::file_name;
 pub use parse::parse_scenario;
 
 /// Most points that one scenario may expand to.

@@ -106,7 +106,7 @@ fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigErr
 }
 
 /// A name that is also part of a path, so it must stay inside its folder.
-fn file_name(value: &Located, what: &str) -> Result<String, ConfigError> {
+pub(crate) fn file_name(value: &Located, what: &str) -> Result<String, ConfigError> {
     let text = value.text(what)?;
     let plain = text
         .chars()

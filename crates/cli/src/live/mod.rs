@@ -1,0 +1,118 @@
+//! `nicforge live`: a NIC and its applications between real ports.
+
+mod prometheus;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use nicforge_lab::live::{LiveConfig, LiveRun, Snapshot, load_live, run_live};
+use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
+use nicforge_lab::scenario::parse_override;
+use nicforge_lab::settings::KEYS;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::LiveOptions;
+use crate::error::CliError;
+use crate::output::print;
+use crate::registry::names;
+
+/// Runs until the time is over or somebody says so.
+pub fn live(options: &LiveOptions) -> Result<(), CliError> {
+    let mut config = load_live(&options.config, &names())?;
+    for text in &options.set {
+        config.set(parse_override(text, &names())?)?;
+    }
+    config.duration_s = options.duration.or(config.duration_s);
+    let folder = match &options.out {
+        Some(folder) => folder.clone(),
+        None => PathBuf::from("out").join(&config.name),
+    };
+    if folder.exists() && !folder.is_dir() {
+        let wrong = format!("--out {}: is a file; name a folder", folder.display());
+        return Err(CliError::Usage(wrong));
+    }
+    let metrics = options.metrics.map(prometheus::serve).transpose()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).map_err(|cause| CliError::Write {
+            what: "the signal handlers".into(),
+            cause,
+        })?;
+    }
+    let shows = !options.json && !options.quiet;
+    if shows {
+        print(&table::opening(&config))?;
+    }
+    let mut before = Snapshot::default();
+    let mut failed = None;
+    let mut watch = |now: &Snapshot| {
+        if let Some(page) = &metrics {
+            page.show(now);
+        }
+        if shows && failed.is_none() {
+            failed = print(&table::line(&before, now)).err();
+        }
+        before = now.clone();
+    };
+    let began = Instant::now();
+    let run = run_live(&config, &stop, &mut watch)?;
+    let report = report(&config, &run, began.elapsed().as_secs_f64());
+    let files = write_all(&report, &folder)?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if options.json {
+        return print(&to_json(&report));
+    }
+    if options.quiet {
+        return Ok(());
+    }
+    let totals = table::totals(&run.snapshot);
+    print(&format!("{totals}\n{}\n{}", table(&report), wrote(&files)))
+}
+
+fn wrote(files: &[impl AsRef<Path>]) -> String {
+    let lines = files
+        .iter()
+        .map(|file| format!("wrote {}\n", file.as_ref().display()));
+    lines.collect()
+}
+
+/// The same report as a simulated run's, with what is known here.
+fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
+    let told = |name: &str| {
+        let always = ["interface", "app", "cores"].contains(&name);
+        always || config.assignments.iter().any(|set| set.key.name == name)
+    };
+    let values: Vec<_> = KEYS
+        .iter()
+        .filter(|key| told(key.name))
+        .filter_map(|key| Some((key, (key.get)(&config.settings)?)))
+        .collect();
+    let rows = values.iter().map(|(key, value)| SettingsRow {
+        key: key.name.to_string(),
+        unit: key.unit.to_string(),
+        value: value.to_string().trim_matches('"').to_string(),
+    });
+    Report {
+        scenario: config.name.clone(),
+        title: config.title.clone(),
+        seed: 1,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        machine: "live".to_string(),
+        settings_rows: rows.collect(),
+        wall_seconds,
+        points: vec![PointResult {
+            variant: config.settings.interface.clone(),
+            params: values
+                .iter()
+                .map(|(key, value)| (key.name.to_string(), value.to_json()))
+                .collect(),
+            metrics: run.metrics.clone(),
+        }],
+        ..Report::default()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a live run shows while it goes on, and at its end.
+
+use nicforge_lab::live::{LiveConfig, Snapshot};
+
+use crate::output::columns;
+
+/// What is about to run.
+pub fn opening(config: &LiveConfig) -> String {
+    let settings = &config.settings;
+    let ports = config.ports.iter().enumerate();
+    let ports = ports.map(|(number, port)| format!("  port {number}: {}\n", port.kind));
+    let ends = match config.duration_s {
+        Some(seconds) => format!("for {seconds} s"),
+        None => "until Ctrl-C".to_string(),
+    };
+    format!(
+        "{}: {} on {}, {} worker(s), {ends}\n{}",
+        config.name,
+        settings.app,
+        settings.interface,
+        settings.cores,
+        ports.collect::<String>()
+    )
+}
+
+/// One line about what happened between two snapshots.
+pub fn line(before: &Snapshot, now: &Snapshot) -> String {
+    let seconds = (now.seconds - before.seconds).max(1e-9);
+    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+    let bytes = |of: &Snapshot| -> u64 { of.device.nics.iter().map(|nic| nic.nic.bytes).sum() };
+    let sent =
+        |of: &Snapshot| -> u64 { of.device.nics.iter().map(|nic| nic.port.sent_bytes).sum() };
+    let mut line = format!(
+        "{:>5.0} s  in {:>7.3} Mpps {:>7.3} Gbit/s  out {:>7.3} Mpps {:>7.3} Gbit/s",
+        now.seconds,
+        rate(now.arrived(), before.arrived()) / 1e6,
+        rate(bytes(now), bytes(before)) * 8.0 / 1e9,
+        rate(now.left(), before.left()) / 1e6,
+        rate(sent(now), sent(before)) * 8.0 / 1e9,
+    );
+    for (number, worker) in now.workers.iter().enumerate() {
+        let earlier = before.workers.get(number).cloned().unwrap_or_default();
+        let idle = worker.idle.saturating_sub(earlier.idle).as_seconds() / seconds;
+        line.push_str(&format!(
+            "  w{number} {:.3} Mpps {:.0} % busy",
+            rate(worker.taken, earlier.taken) / 1e6,
+            100.0 * (1.0 - idle.min(1.0))
+        ));
+    }
+    let drops = now.drops().since(&before.drops());
+    for (cause, count) in drops.causes() {
+        line.push_str(&format!("  {cause} {count}"));
+    }
+    line.push('\n');
+    line
+}
+
+/// All counts at the end, port by port and worker by worker.
+pub fn totals(end: &Snapshot) -> String {
+    let mut rows = vec![
+        ["port", "in", "out", "Mbyte in", "Mbyte out", "drops"]
+            .map(str::to_string)
+            .to_vec(),
+    ];
+    let mega = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
+    for (number, nic) in end.device.nics.iter().enumerate() {
+        rows.push(vec![
+            number.to_string(),
+            nic.arrived().to_string(),
+            nic.port.sent.to_string(),
+            mega(nic.nic.bytes),
+            mega(nic.port.sent_bytes),
+            causes(nic.drops.causes()),
+        ]);
+    }
+    let mut text = columns(&rows);
+    rows = vec![
+        ["worker", "in", "out", "drops", "application"]
+            .map(str::to_string)
+            .to_vec(),
+    ];
+    for (number, worker) in end.workers.iter().enumerate() {
+        rows.push(vec![
+            number.to_string(),
+            worker.taken.to_string(),
+            worker.pushed.to_string(),
+            causes(worker.drops.causes()),
+            causes(&worker.app),
+        ]);
+    }
+    text.push_str(&columns(&rows));
+    text
+}
+
+fn causes(counts: &[(&'static str, u64)]) -> String {
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    match counts.is_empty() {
+        true => "-".to_string(),
+        false => counts.join(", "),
+    }
+}

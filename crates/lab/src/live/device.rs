@@ -1,0 +1,289 @@
+//! The device's thread: all NICs with their ports.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use nicforge_interfaces::AnyNic;
+use nicforge_nic::transmit::{Departure, Egress};
+use nicforge_nic::{DropCounters, Nic, NicCounters, ReceiveHalf};
+use nicforge_platform::live::ports::{Port, PortCounters};
+use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
+use nicforge_platform::{Dma, Register};
+use nicforge_units::Time;
+
+use super::config::Idle;
+
+/// Frames taken from a port before the others have their turn.
+const BUDGET: usize = 32;
+/// Empty rounds before the device sleeps: about as long as a wake-up takes.
+const ROUNDS_BEFORE_SLEEP: u32 = 100;
+/// How long it sleeps at most, and where a port has nothing to wait for.
+const SLEEP: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_micros(50);
+/// How often others are told what it counted.
+const TELL_EVERY: Time = Time::from_ms(50);
+/// Without anything to do for this long all that was inside has gone out.
+const QUIET_AFTER: Time = Time::from_ms(20);
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Frames come in.
+    Running,
+    /// None come in any more; what is inside goes out.
+    Draining,
+    /// As before, and it has been quiet for a while.
+    Quiet,
+    /// Nobody works any more: send what is left, and end.
+    Ending,
+}
+
+impl Phase {
+    /// The phase that `word` holds.
+    pub fn of(word: &AtomicU8) -> Phase {
+        match word.load(Ordering::Acquire) {
+            0 => Phase::Running,
+            1 => Phase::Draining,
+            2 => Phase::Quiet,
+            _ => Phase::Ending,
+        }
+    }
+}
+
+/// What one NIC and its port counted.
+#[derive(Clone, Debug, Default)]
+pub struct NicCounts {
+    /// The NIC's own counters.
+    pub nic: NicCounters,
+    /// Its drops, by cause; those of the port among them.
+    pub drops: DropCounters,
+    /// The port's.
+    pub port: PortCounters,
+    /// Descriptors that it dealt with.
+    pub served: u64,
+}
+
+impl NicCounts {
+    /// Frames that came in, those that the port could not read among them.
+    pub fn arrived(&self) -> u64 {
+        let unreadable = self.port.unreadable.iter().map(|(_, count)| count);
+        self.nic.frames + unreadable.sum::<u64>()
+    }
+}
+
+/// What the device counted.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceCounts {
+    /// By port.
+    pub nics: Vec<NicCounts>,
+}
+
+/// All NICs, their ports, and the memory.
+pub struct Device {
+    nics: Vec<Nic<AnyNic>>,
+    ports: Vec<Box<dyn Port>>,
+    dma: LiveDma,
+    control: Control,
+    bell: Bell,
+    idle: Idle,
+    /// Frames of patient ports that may wait for software at once.
+    window: usize,
+    /// All registers with what they held when they were last looked at.
+    registers: Vec<(Register, u64)>,
+    /// From a frame's arrival to its departure, in ns.
+    pub latency: Histogram<u64>,
+}
+
+/// The way out of one NIC.
+struct Out<'a> {
+    port: &'a mut dyn Port,
+    latency: &'a mut Histogram<u64>,
+    now: Time,
+    failed: Option<LiveError>,
+}
+
+impl Egress for Out<'_> {
+    fn depart(&mut self, departure: Departure<'_>) {
+        let latency = self.now.saturating_sub(departure.stamp);
+        self.latency.saturating_record(latency.as_ps() / 1_000);
+        if let Err(error) = self.port.send(departure.bytes, self.now) {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl Device {
+    /// NIC `i` has port `i`.
+    pub fn new(
+        nics: Vec<Nic<AnyNic>>,
+        ports: Vec<Box<dyn Port>>,
+        dma: LiveDma,
+        (control, bell): (Control, Bell),
+        (idle, window): (Idle, usize),
+    ) -> Device {
+        let devices = 0..nics.len() as u8;
+        let registers = devices.flat_map(|device| control.registers(device).collect::<Vec<_>>());
+        Device {
+            registers: registers.map(|register| (register, 0)).collect(),
+            // Up to a minute, to three digits: both are allowed, so this cannot fail.
+            latency: Histogram::new_with_bounds(1, 60_000_000_000, 3)
+                .expect("bounds and digits that are allowed"),
+            nics,
+            ports,
+            dma,
+            control,
+            bell,
+            idle,
+            window,
+        }
+    }
+
+    /// Works until the phase is [`Phase::Ending`] and nothing is left to do.
+    pub fn run(&mut self, phase: &AtomicU8, board: &Mutex<DeviceCounts>) -> Result<(), LiveError> {
+        let mut empty = 0;
+        let mut told = Time::ZERO;
+        let mut last_busy = self.dma.tick();
+        loop {
+            let now = self.dma.tick();
+            let in_phase = Phase::of(phase);
+            let busy = self.round(in_phase == Phase::Running)?;
+            if now >= told + TELL_EVERY {
+                self.tell(board);
+                told = now;
+            }
+            if busy {
+                (empty, last_busy) = (0, now);
+                continue;
+            }
+            let quiet = now.saturating_sub(last_busy) >= QUIET_AFTER;
+            match in_phase {
+                Phase::Ending => break,
+                Phase::Draining if quiet => {
+                    // Somebody may have gone on to the end meanwhile; then that counts.
+                    let _ = phase.compare_exchange(
+                        Phase::Draining as u8,
+                        Phase::Quiet as u8,
+                        Ordering::AcqRel,
+                        Ordering::Acquire,
+                    );
+                }
+                Phase::Running if quiet && self.ports.iter().all(|port| port.is_over()) => {
+                    phase.store(Phase::Quiet as u8, Ordering::Release);
+                }
+                _ => {}
+            }
+            empty += 1;
+            match self.idle {
+                Idle::Sleep if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
+                _ => std::hint::spin_loop(),
+            }
+        }
+        for port in &mut self.ports {
+            port.finish()?;
+        }
+        self.tell(board);
+        Ok(())
+    }
+
+    /// Does what there is to do once; whether there was anything.
+    fn round(&mut self, takes: bool) -> Result<bool, LiveError> {
+        let mut busy = self.read_registers();
+        for (nic, port) in self.nics.iter_mut().zip(&mut self.ports) {
+            if takes {
+                let budget = match port.is_patient() {
+                    true => self.window.saturating_sub(waiting(nic)).min(BUDGET),
+                    false => BUDGET,
+                };
+                let dma = &mut self.dma;
+                let stamp = dma.now();
+                busy |= port.receive(budget, &mut |frame| nic.receive(dma, frame, stamp))? > 0;
+            }
+            let before = nic.transmit.served();
+            let mut out = Out {
+                port: &mut **port,
+                latency: &mut self.latency,
+                now: self.dma.now(),
+                failed: None,
+            };
+            while nic.advance(&mut self.dma, &mut out) <= out.now {}
+            if let Some(error) = out.failed {
+                return Err(error);
+            }
+            if nic.transmit.served() != before {
+                busy = true;
+                port.flush()?;
+            }
+        }
+        self.dma.wake();
+        Ok(busy)
+    }
+
+    fn read_registers(&mut self) -> bool {
+        let mut any = false;
+        for (register, seen) in &mut self.registers {
+            let value = self.control.register_value(*register);
+            if value != *seen {
+                *seen = value;
+                any = true;
+                let nic = &mut self.nics[usize::from(register.device)];
+                nic.write_register(&mut self.dma, register.index, value);
+            }
+        }
+        any
+    }
+
+    /// Sleeps until a worker rings or a frame comes in.
+    fn sleep(&mut self) -> Result<(), LiveError> {
+        let due = self.nics.iter().map(|nic| nic.receive.due());
+        let due = due.min().unwrap_or(Time::NEVER);
+        let mut ports = self.ports.iter();
+        let polled = ports.any(|port| port.readable().is_none() && !port.is_patient());
+        let most = if polled { POLL } else { SLEEP };
+        let timeout = self.control.clock().until(due).min(most);
+        let files: Vec<BorrowedFd<'_>> = self
+            .ports
+            .iter()
+            .filter_map(|port| port.readable())
+            .collect();
+        let unchanged = || {
+            let mut registers = self.registers.iter();
+            registers.all(|(register, seen)| self.control.register_value(*register) == *seen)
+        };
+        self.bell.sleep(&self.control, &files, timeout, unchanged)
+    }
+
+    fn tell(&self, board: &Mutex<DeviceCounts>) {
+        let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
+            let mut drops = nic.drops.clone();
+            let port = port.counters();
+            let bad = nic.transmit.counters().bad_descriptors;
+            let more = [("bad_tx_descriptor", bad), ("port_refused", port.refused)];
+            let more = more.iter().chain(&port.unreadable);
+            for &(cause, count) in more.filter(|(_, count)| *count > 0) {
+                drops.add(cause, count);
+            }
+            NicCounts {
+                nic: nic.counters.clone(),
+                drops,
+                port: port.clone(),
+                served: nic.transmit.served(),
+            }
+        });
+        let counts = DeviceCounts {
+            nics: counts.collect(),
+        };
+        // A panic elsewhere leaves the counts as they were: whole.
+        *board.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+}
+
+/// Frames that wait for software in the queues of `nic`, or more where queues share a ring.
+fn waiting(nic: &Nic<AnyNic>) -> usize {
+    let queues = 0..nic.receive.queues();
+    let waiting = queues.map(|queue| nic.receive.waiting(queue).entries);
+    waiting.sum::<u64>() as usize
+}

@@ -1,0 +1,98 @@
+//! Neighbours on Ethernet (ARP, RFC 826): ports answer for their own address, and ask for their
+//! next hop when a run begins.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use nicforge_nic::{Packet, Verdict};
+use nicforge_platform::Cpu;
+use nicforge_platform::live::ports::Port;
+use nicforge_platform::live::{Clock, LiveError};
+use nicforge_units::Time;
+use nicforge_wire::headers::{
+    ARP_LEN, ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype,
+};
+
+const FRAME_LEN: usize = ETHERNET_HEADER_LEN + ARP_LEN;
+/// How long is waited for an answer, and after how long is asked again.
+const PATIENCE: Time = Time::from_ms(5_000);
+const AGAIN: Time = Time::from_ms(500);
+
+/// A port's own addresses.
+pub type Own = (MacAddress, Option<Ipv4Addr>);
+
+/// Answers a request for a port's own address in place: the verdict, if `packet` was ARP.
+pub fn answer<C: Cpu>(cpu: &mut C, packet: &Packet, own: &[Own]) -> Option<Verdict> {
+    if (packet.head.len as usize) < FRAME_LEN {
+        return None;
+    }
+    let frame = cpu.bytes_mut(packet.head.at, FRAME_LEN);
+    if EthernetView::new(&*frame).ok()?.ethertype() != ethertype::ARP {
+        return None;
+    }
+    let (mac, address) = own.get(usize::from(packet.port.0))?;
+    let (ethernet, arp) = frame.split_at_mut(ETHERNET_HEADER_LEN);
+    let asks_for_us = |arp: &ArpView<&mut [u8]>| {
+        arp.operation() == ArpOperation::Request && Some(arp.target_ip()) == *address
+    };
+    let Some(mut arp) = ArpView::new(arp).ok().filter(asks_for_us) else {
+        return Some(Verdict::Drop("arp"));
+    };
+    let (asker, asker_ip, own_ip) = (arp.sender_mac(), arp.sender_ip(), arp.target_ip());
+    arp.set_operation(ArpOperation::Reply);
+    arp.set_target(asker, asker_ip);
+    arp.set_sender(*mac, own_ip);
+    if let Ok(mut ethernet) = EthernetView::new(ethernet) {
+        ethernet.set_source(*mac);
+        ethernet.set_destination(asker);
+    }
+    Some(Verdict::Transmit(packet.port))
+}
+
+/// Asks for the hardware address of `wanted` over `port`, before any NIC has it; `None` when
+/// nobody answers in time. Other frames that come in meanwhile are lost.
+pub fn ask(
+    port: &mut dyn Port,
+    (mac, address): (MacAddress, Ipv4Addr),
+    wanted: Ipv4Addr,
+) -> Result<Option<MacAddress>, LiveError> {
+    let clock = Clock::start();
+    let mut ask_at = Time::ZERO;
+    while clock.now() < PATIENCE {
+        if clock.now() >= ask_at {
+            port.send(&request(mac, address, wanted), clock.now())?;
+            port.flush()?;
+            ask_at = clock.now() + AGAIN;
+        }
+        let mut found = None;
+        port.receive(32, &mut |frame| {
+            found = found.or_else(|| reply_from(frame, wanted));
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(None)
+}
+
+fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRAME_LEN] {
+    let mut frame = [0; FRAME_LEN];
+    let (ethernet, arp) = frame.split_at_mut(ETHERNET_HEADER_LEN);
+    if let Ok(mut ethernet) = EthernetView::new(ethernet) {
+        ethernet.set_destination(MacAddress([0xff; 6]));
+        ethernet.set_source(mac);
+        ethernet.set_ethertype(ethertype::ARP);
+    }
+    if let Ok(mut arp) = ArpView::init(arp, ArpOperation::Request) {
+        arp.set_sender(mac, address);
+        arp.set_target(MacAddress([0; 6]), wanted);
+    }
+    frame
+}
+
+fn reply_from(frame: &[u8], wanted: Ipv4Addr) -> Option<MacAddress> {
+    let ethernet = EthernetView::new(frame).ok()?;
+    let arp = ArpView::new(frame.get(ETHERNET_HEADER_LEN..)?).ok()?;
+    (ethernet.ethertype() == ethertype::ARP && arp.sender_ip() == wanted).then(|| arp.sender_mac())
+}

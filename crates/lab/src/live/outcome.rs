@@ -1,0 +1,147 @@
+//! What a live run counted, and what follows from it.
+
+use hdrhistogram::Histogram;
+use nicforge_nic::DropCounters;
+
+use super::device::{DeviceCounts, NicCounts};
+use super::worker::WorkerCounts;
+use crate::metrics::{Latency, Metrics};
+use crate::run::RunError;
+
+/// All counts at one time.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Since the run began, until frames stopped coming in.
+    pub seconds: f64,
+    /// Of the NICs and ports.
+    pub device: DeviceCounts,
+    /// Of the workers.
+    pub workers: Vec<WorkerCounts>,
+}
+
+/// A live run that is over.
+#[derive(Clone, Debug)]
+pub struct LiveRun {
+    /// Its measurements over the whole time; what only a model knows is absent.
+    pub metrics: Metrics,
+    /// All counts at its end.
+    pub snapshot: Snapshot,
+}
+
+impl Snapshot {
+    fn sum(&self, of: impl Fn(&NicCounts) -> u64) -> u64 {
+        self.device.nics.iter().map(of).sum()
+    }
+
+    /// Frames that came in.
+    pub fn arrived(&self) -> u64 {
+        self.sum(NicCounts::arrived)
+    }
+
+    /// Frames that went out.
+    pub fn left(&self) -> u64 {
+        self.sum(|nic| nic.port.sent)
+    }
+
+    /// Frames that were dropped, by cause.
+    pub fn drops(&self) -> DropCounters {
+        let mut all = DropCounters::default();
+        let of_nics = self.device.nics.iter().map(|nic| &nic.drops);
+        let of_workers = self.workers.iter().map(|worker| &worker.drops);
+        for &(cause, count) in of_nics.chain(of_workers).flat_map(DropCounters::causes) {
+            all.add(cause, count);
+        }
+        all
+    }
+
+    /// Frames between the wires: in receive rings, kept by an application, in transmit rings.
+    pub fn inside(&self) -> u64 {
+        let taken: u64 = self.workers.iter().map(|worker| worker.taken).sum();
+        let pushed: u64 = self.workers.iter().map(|worker| worker.pushed).sum();
+        let kept: u64 = self.workers.iter().map(|worker| worker.kept).sum();
+        let delivered = self.sum(|nic| nic.nic.delivered);
+        let served = self.sum(|nic| nic.served);
+        // Counts of different threads are not of one instant while a run goes on.
+        delivered.saturating_sub(taken) + kept + pushed.saturating_sub(served)
+    }
+
+    /// Mean share of receive entries that waited for software.
+    pub fn rx_occupancy(&self) -> Option<f64> {
+        let entries = self.sum(|nic| nic.nic.entries_sum);
+        share(self.sum(|nic| nic.nic.waiting_sum), entries)
+    }
+
+    /// At the end: arrivals = departures + drops + inside, and every buffer is in one place.
+    /// `buffers` is what each worker answers for, with what the shared pool has.
+    pub(super) fn check(&self, of_pool: u64, buffers: &[(i64, u64)]) -> Result<(), RunError> {
+        let (arrived, left) = (self.arrived(), self.left());
+        let (dropped, inside) = (self.drops().total(), self.inside());
+        if arrived != left + dropped + inside {
+            return Err(RunError::FramesLost {
+                arrived,
+                left,
+                dropped,
+                inside,
+            });
+        }
+        let held: i64 = buffers.iter().map(|(held, _)| held).sum();
+        let shared = buffers.first().map_or(0, |(_, shared)| *shared);
+        let held = shared.wrapping_add_signed(held);
+        if held != of_pool {
+            return Err(RunError::BuffersLost {
+                buffers: of_pool,
+                held,
+            });
+        }
+        Ok(())
+    }
+
+    /// The metrics of `report.json`.
+    pub(super) fn metrics(&self, latency: &Histogram<u64>) -> Metrics {
+        let per_second = |count: u64| count as f64 / self.seconds.max(1e-9);
+        let sent_bytes = self.sum(|nic| nic.port.sent_bytes);
+        let drops = self.drops();
+        let transmit = self.workers.iter().fold((0, 0), |(used, of), worker| {
+            (used + worker.transmit.0, of + worker.transmit.1)
+        });
+        let idle: f64 = self.workers.iter().map(|w| w.idle.as_seconds()).sum();
+        let whole = self.seconds * self.workers.len() as f64;
+        Metrics {
+            throughput_gbps: per_second(sent_bytes) * 8.0 / 1e9,
+            offered_gbps: per_second(self.sum(|nic| nic.nic.bytes)) * 8.0 / 1e9,
+            throughput_mpps: per_second(self.left()) / 1e6,
+            offered_mpps: per_second(self.arrived()) / 1e6,
+            drop_fraction: share(drops.total(), self.arrived()).unwrap_or(0.0),
+            drops: drops
+                .causes()
+                .iter()
+                .map(|&(cause, count)| (cause.to_owned(), count))
+                .collect(),
+            latency_us: (!latency.is_empty()).then(|| latency_us(latency)),
+            rx_occupancy: self.rx_occupancy(),
+            tx_occupancy: share(transmit.0, transmit.1),
+            idle_fraction: (whole > 0.0).then(|| (idle / whole).min(1.0)),
+            ..Metrics::default()
+        }
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn latency_us(histogram: &Histogram<u64>) -> Latency {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let at = |quantile| us(histogram.value_at_quantile(quantile));
+    let curve = histogram.iter_quantiles(2);
+    Latency {
+        mean: histogram.mean() / 1e3,
+        p50: at(0.5),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: us(histogram.max()),
+        curve: curve
+            .map(|step| (step.percentile(), us(step.value_iterated_to())))
+            .collect(),
+    }
+}
