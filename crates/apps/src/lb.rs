@@ -1,8 +1,9 @@
 //! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin.
 //!
 //! Flows are found by 5-tuple in a cuckoo table per core. Packets get the server's address
-//! and MAC as destination; ports, source and time to live stay, so the answer goes back
-//! without us (direct routing back to the client is the network's business). IPv4 packets
+//! and MAC as destination; ports, source and time to live stay. Where a service address is
+//! balanced, answers may come back through us: a packet from a server gets the service address
+//! as its source, whatever its flow; else the way back is the network's business. IPv4 packets
 //! that are neither TCP nor UDP stick to a server by their address pair. Fragments do not
 //! say which flow they belong to, so all of them are dropped, counted as `fragment`.
 
@@ -15,7 +16,7 @@ use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::{FrameSummary, IpAddresses};
 
-use crate::headers;
+use crate::headers::{self, Headers};
 use crate::rewrite::{self, End};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
 use crate::{AppConfig, AppError, PortMap};
@@ -132,6 +133,9 @@ impl Lb {
         let Some(key) = flow_key(&headers.summary) else {
             return Verdict::Drop(crate::NOT_IPV4);
         };
+        if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
+            return self.answer(cpu, packet, &headers, service);
+        }
         if headers.summary.is_fragment() {
             return Verdict::Drop(crate::FRAGMENT);
         }
@@ -153,6 +157,27 @@ impl Lb {
         let end = End::Destination;
         rewrite::replace_end(frame, &headers.summary, end, server.address, None);
         rewrite::set_macs(frame, port.mac, MacAddress(server.mac));
+        Verdict::Transmit(out)
+    }
+
+    fn is_server(&self, address: u32) -> bool {
+        address.wrapping_sub(self.server_base) < self.server_count
+    }
+
+    /// What a server sends comes from the service, as far as clients see.
+    fn answer<C: Cpu>(
+        &self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+        service: u32,
+    ) -> Verdict {
+        let Some((out, port)) = self.ports.way_out(packet.port) else {
+            return Verdict::Drop(crate::NO_SUCH_PORT);
+        };
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::replace_end(frame, &headers.summary, End::Source, service, None);
+        rewrite::set_macs(frame, port.mac, port.next_hop);
         Verdict::Transmit(out)
     }
 

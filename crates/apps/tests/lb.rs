@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_units::Time;
-use support::{Bench, address, decode, echo, tcp, udp};
+use support::{Bench, address, answer, decode, echo, tcp, udp};
 
 fn config() -> AppConfig {
     AppConfig {
@@ -69,6 +69,23 @@ fn only_the_service_is_balanced_when_there_is_one() {
     bench.forward(0, &flow(1));
     let other = udp(("192.0.2.1", 1), ("203.0.113.2", 80), b"x");
     assert_eq!(bench.drop(0, &other), "not_the_service");
+}
+
+#[test]
+fn answers_come_from_the_service_and_open_no_flow() {
+    let mut config = config();
+    config.service = Some(address("203.0.113.1"));
+    config.servers = 2;
+    let mut bench = Bench::new(&config);
+    let asked = bench.forward(0, &flow(7));
+    let seen = decode(&bench.forward(0, &answer(&asked, b"reply"))).unwrap();
+    assert_eq!(seen.source, (address("203.0.113.1"), 80));
+    assert_eq!(seen.destination, (address("192.0.2.1"), 7));
+    assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
+    assert_eq!(bench.counter("flows"), 1);
+    // 10.200.0.1 and .2 are servers, .3 is none.
+    let stranger = udp(("10.200.0.3", 1), ("192.0.2.1", 80), b"x");
+    assert_eq!(bench.drop(0, &stranger), "not_the_service");
 }
 
 #[test]

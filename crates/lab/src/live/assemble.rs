@@ -7,14 +7,14 @@ use nicforge_apps::{AnyApp, AppConfig, PortMap, SharedTables, read_routes};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
-use nicforge_platform::live::ports::{CapturePort, PacketPort, Port, TapPort};
+use nicforge_platform::live::ports::{CapturePort, PacketPort, Port, PortCounters, TapPort};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Shape};
 use nicforge_platform::{Addr, AddressSpace, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind};
-use super::device::Device;
+use super::device::{Device, Manners};
 use super::neighbour::{self, Own};
 use super::worker::{Worker, WorkerParts};
 use crate::run::{POOL_CACHE, RunError, bisect, receive_buffers};
@@ -78,23 +78,22 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
     let workers = workers.map(|(number, parts)| Worker::new(cpu(number), parts));
     let dma = LiveDma::new(control.clone(), &space);
     let shared = (control.clone(), bell.clone());
+    let manners = Manners {
+        idle: config.idle,
+        when_full: config.when_full,
+        window: window(&config.settings),
+    };
     Ok(Assembly {
         workers: workers.collect(),
-        device: Device::new(
-            nics,
-            ports,
-            dma,
-            shared,
-            (config.idle, window(&config.settings)),
-        ),
+        device: Device::new(nics, ports, dma, shared, manners),
         pool,
         control,
         bell,
     })
 }
 
-/// How many frames of a patient port may wait at once: so few that none is dropped for want of
-/// room in any ring.
+/// How many frames of a port may wait for software at once: so few that none is dropped for want
+/// of room in any ring.
 fn window(settings: &Settings) -> usize {
     let receive = match settings.interface.as_str() {
         "rx_bisect" => settings.ax_entries.min(settings.bx_entries),
@@ -127,6 +126,8 @@ fn addresses(
         }
         if let Some(next_hop) = set.next_hop {
             seen.next_hop = resolve(set, &mut **port, seen.mac, next_hop)?;
+            // Questions are no frames of the run.
+            *port.counters_mut() = PortCounters::default();
         }
         own.push((seen.mac, set.address));
     }

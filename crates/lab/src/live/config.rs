@@ -1,7 +1,7 @@
 //! The file that `nicforge live` is given.
 //!
 //! ```toml
-//! [live]            # name, title, duration_s, idle
+//! [live]            # name, title, duration_s, idle, when_full
 //! [settings]        # keys of `nicforge list settings` that a live run uses
 //! [app]             # addresses: external_address, external_addresses, service, server_address
 //! [[port]]          # one for each port, counted from 0
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use nicforge_wire::headers::MacAddress;
 
-use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, read_text};
+use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::{Names, Settings};
 
@@ -50,6 +50,8 @@ pub struct LiveConfig {
     pub duration_s: Option<f64>,
     /// What to do when there is nothing to do.
     pub idle: Idle,
+    /// What to do with frames that come in while receive rings are full.
+    pub when_full: WhenFull,
     /// Interface, application, sizes; `cores` is the number of workers.
     pub settings: Settings,
     /// What stands in `[settings]`, in its order.
@@ -68,6 +70,16 @@ pub enum Idle {
     Sleep,
     /// Poll on: the shortest reaction, for a whole core each.
     Spin,
+}
+
+/// What happens to frames that come in while receive rings are full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// They wait in the port, as in a FIFO of some megabytes, which drops when it is full.
+    #[default]
+    Wait,
+    /// The NIC takes them and drops them, as one on a fast wire must. Files wait all the same.
+    Drop,
 }
 
 /// Addresses that applications need on a real network.
@@ -182,6 +194,7 @@ pub fn parse_live(text: &str, file: &Path, names: &Names<'_>) -> Result<LiveConf
         title: String::new(),
         duration_s: None,
         idle: Idle::default(),
+        when_full: WhenFull::default(),
         settings: Settings {
             cores: 1,
             // A table that begins empty takes no memory before it is used, but expiry sweeps it.
@@ -255,23 +268,34 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
             "title" => config.title = field.value.text("title")?.to_owned(),
             "duration_s" => config.duration_s = Some(seconds(&field.value)?),
             "idle" => {
-                config.idle = match field.value.text("idle")? {
-                    "sleep" => Idle::Sleep,
-                    "spin" => Idle::Spin,
-                    _ => {
-                        let right = "use \"sleep\" or \"spin\"";
-                        return Err(ConfigError::new(&field.place, "`idle` is neither", right));
-                    }
-                }
+                let choices = [("sleep", Idle::Sleep), ("spin", Idle::Spin)];
+                config.idle = choice(field, &choices)?;
+            }
+            "when_full" => {
+                let choices = [("wait", WhenFull::Wait), ("drop", WhenFull::Drop)];
+                config.when_full = choice(field, &choices)?;
             }
             other => {
-                let known = ["name", "title", "duration_s", "idle"];
+                let known = ["name", "title", "duration_s", "idle", "when_full"];
                 let what = "key of [live]";
                 return Err(ConfigError::unknown(&field.place, what, other, &known));
             }
         }
     }
     Ok(())
+}
+
+fn choice<T: Copy>(field: &Field, choices: &[(&str, T)]) -> Result<T, ConfigError> {
+    let text = field.value.text(&field.key)?;
+    let found = choices.iter().find(|(name, _)| *name == text);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let wrong = format!("`{}` cannot be \"{}\"", field.key, shorten(text));
+        let names: Vec<String> = choices
+            .iter()
+            .map(|(name, _)| format!("\"{name}\""))
+            .collect();
+        ConfigError::new(&field.place, wrong, format!("use {}", names.join(" or ")))
+    })
 }
 
 fn seconds(value: &Located) -> Result<f64, ConfigError> {

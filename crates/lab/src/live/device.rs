@@ -14,7 +14,7 @@ use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
 use nicforge_platform::{Dma, Register};
 use nicforge_units::Time;
 
-use super::config::Idle;
+use super::config::{Idle, WhenFull};
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
@@ -23,6 +23,9 @@ const ROUNDS_BEFORE_SLEEP: u32 = 100;
 /// How long it sleeps at most, and where a port has nothing to wait for.
 const SLEEP: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_micros(50);
+/// How long frames wait for workers of which none takes any, and how often that is looked at.
+const STALLED_AFTER: Time = Time::from_ms(10);
+const HELD: Duration = Duration::from_millis(2);
 /// How often others are told what it counted.
 const TELL_EVERY: Time = Time::from_ms(50);
 /// Without anything to do for this long all that was inside has gone out.
@@ -82,6 +85,17 @@ pub struct DeviceCounts {
     pub nics: Vec<NicCounts>,
 }
 
+/// How a device behaves at its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// When there is nothing to do.
+    pub idle: Idle,
+    /// When receive rings are full.
+    pub when_full: WhenFull,
+    /// Frames of a port that may wait for software before the others wait in the port.
+    pub window: usize,
+}
+
 /// All NICs, their ports, and the memory.
 pub struct Device {
     nics: Vec<Nic<AnyNic>>,
@@ -89,9 +103,11 @@ pub struct Device {
     dma: LiveDma,
     control: Control,
     bell: Bell,
-    idle: Idle,
-    /// Frames of patient ports that may wait for software at once.
-    window: usize,
+    manners: Manners,
+    /// What workers took when it last changed, and when that was.
+    taken: (u64, Time),
+    /// Whether ports have to wait because too many frames wait for software.
+    held: bool,
     /// All registers with what they held when they were last looked at.
     registers: Vec<(Register, u64)>,
     /// From a frame's arrival to its departure, in ns.
@@ -123,7 +139,7 @@ impl Device {
         ports: Vec<Box<dyn Port>>,
         dma: LiveDma,
         (control, bell): (Control, Bell),
-        (idle, window): (Idle, usize),
+        manners: Manners,
     ) -> Device {
         let devices = 0..nics.len() as u8;
         let registers = devices.flat_map(|device| control.registers(device).collect::<Vec<_>>());
@@ -132,13 +148,14 @@ impl Device {
             // Up to a minute, to three digits: both are allowed, so this cannot fail.
             latency: Histogram::new_with_bounds(1, 60_000_000_000, 3)
                 .expect("bounds and digits that are allowed"),
+            taken: (0, Time::ZERO),
+            held: false,
             nics,
             ports,
             dma,
             control,
             bell,
-            idle,
-            window,
+            manners,
         }
     }
 
@@ -152,7 +169,7 @@ impl Device {
             let in_phase = Phase::of(phase);
             let busy = self.round(in_phase == Phase::Running)?;
             if now >= told + TELL_EVERY {
-                self.tell(board);
+                self.tell(board)?;
                 told = now;
             }
             if busy {
@@ -177,7 +194,7 @@ impl Device {
                 _ => {}
             }
             empty += 1;
-            match self.idle {
+            match self.manners.idle {
                 Idle::Sleep if empty > ROUNDS_BEFORE_SLEEP => self.sleep()?,
                 _ => std::hint::spin_loop(),
             }
@@ -185,17 +202,22 @@ impl Device {
         for port in &mut self.ports {
             port.finish()?;
         }
-        self.tell(board);
+        self.tell(board)?;
         Ok(())
     }
 
     /// Does what there is to do once; whether there was anything.
     fn round(&mut self, takes: bool) -> Result<bool, LiveError> {
         let mut busy = self.read_registers();
-        for (nic, port) in self.nics.iter_mut().zip(&mut self.ports) {
+        self.held = false;
+        for number in 0..self.nics.len() {
+            let room = self.room(number);
+            let gives_up = self.gives_up();
+            let (nic, port) = (&mut self.nics[number], &mut self.ports[number]);
             if takes {
-                let budget = match port.is_patient() {
-                    true => self.window.saturating_sub(waiting(nic)).min(BUDGET),
+                let waits = self.manners.when_full == WhenFull::Wait && !gives_up;
+                let budget = match waits || port.is_patient() {
+                    true => room.min(BUDGET),
                     false => BUDGET,
                 };
                 let dma = &mut self.dma;
@@ -222,6 +244,36 @@ impl Device {
         Ok(busy)
     }
 
+    /// Frames that may come in at NIC `number` before too many wait for software, or one of its
+    /// queues has no entry for the next: rings that are shared may wait for one slow worker.
+    fn room(&mut self, number: usize) -> usize {
+        let taken = self.control.taken();
+        if taken != self.taken.0 {
+            self.taken = (taken, self.dma.now());
+        }
+        let delivered: u64 = self.nics.iter().map(|nic| nic.counters.delivered).sum();
+        // What workers say is not to be trusted, so it may be more than there was.
+        let inside = usize::try_from(delivered.saturating_sub(taken)).unwrap_or(usize::MAX);
+        let mut room = self.manners.window.saturating_sub(inside);
+        // With nothing inside, nobody will free what a partly used descriptor holds.
+        if inside > 0 {
+            room = room.min(free(&self.nics[number]));
+        }
+        self.held |= room == 0;
+        room
+    }
+
+    /// Whether frames have waited for long enough: one worker that stalls must not hold up all.
+    /// Now and then some come in all the same, and meet what full rings do.
+    fn gives_up(&mut self) -> bool {
+        let now = self.dma.now();
+        let stalls = self.held && now.saturating_sub(self.taken.1) > STALLED_AFTER;
+        if stalls {
+            self.taken.1 = now;
+        }
+        stalls
+    }
+
     fn read_registers(&mut self) -> bool {
         let mut any = false;
         for (register, seen) in &mut self.registers {
@@ -242,13 +294,15 @@ impl Device {
         let due = due.min().unwrap_or(Time::NEVER);
         let mut ports = self.ports.iter();
         let polled = ports.any(|port| port.readable().is_none() && !port.is_patient());
-        let most = if polled { POLL } else { SLEEP };
+        let most = match (polled, self.held) {
+            (true, _) => POLL,
+            (_, true) => HELD,
+            _ => SLEEP,
+        };
         let timeout = self.control.clock().until(due).min(most);
-        let files: Vec<BorrowedFd<'_>> = self
-            .ports
-            .iter()
-            .filter_map(|port| port.readable())
-            .collect();
+        // Workers ring when there is room again.
+        let ports = self.ports.iter().filter(|_| !self.held);
+        let files: Vec<BorrowedFd<'_>> = ports.filter_map(|port| port.readable()).collect();
         let unchanged = || {
             let mut registers = self.registers.iter();
             registers.all(|(register, seen)| self.control.register_value(*register) == *seen)
@@ -256,7 +310,10 @@ impl Device {
         self.bell.sleep(&self.control, &files, timeout, unchanged)
     }
 
-    fn tell(&self, board: &Mutex<DeviceCounts>) {
+    fn tell(&mut self, board: &Mutex<DeviceCounts>) -> Result<(), LiveError> {
+        for port in &mut self.ports {
+            port.look()?;
+        }
         let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
             let mut drops = nic.drops.clone();
             let port = port.counters();
@@ -278,12 +335,16 @@ impl Device {
         };
         // A panic elsewhere leaves the counts as they were: whole.
         *board.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        Ok(())
     }
 }
 
-/// Frames that wait for software in the queues of `nic`, or more where queues share a ring.
-fn waiting(nic: &Nic<AnyNic>) -> usize {
+/// Frames for which every queue of `nic` has an entry.
+fn free(nic: &Nic<AnyNic>) -> usize {
     let queues = 0..nic.receive.queues();
-    let waiting = queues.map(|queue| nic.receive.waiting(queue).entries);
-    waiting.sum::<u64>() as usize
+    let free = queues.map(|queue| {
+        let waiting = nic.receive.waiting(queue);
+        waiting.of.saturating_sub(waiting.entries)
+    });
+    free.min().unwrap_or(0) as usize
 }

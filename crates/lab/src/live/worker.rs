@@ -132,7 +132,6 @@ impl Worker {
 
     fn tell(&mut self, board: &Mutex<WorkerCounts>) {
         let transmit = self.parts.transmit.iter();
-        self.counts.taken = self.parts.drivers.iter().map(DriverHalf::taken).sum();
         self.counts.pushed = transmit.clone().map(TransmitDriver::pushed).sum();
         self.counts.transmit = transmit.fold((0, 0), |(used, of), ring| {
             let (sum, pushes, entries) = ring.occupancy();
@@ -154,6 +153,8 @@ impl Worker {
                 continue;
             }
             busy = true;
+            self.counts.taken += self.batch.len() as u64;
+            self.cpu.tell_taken(self.counts.taken);
             for index in 0..self.batch.len() {
                 let packet = self.batch[index];
                 self.packet(packet);

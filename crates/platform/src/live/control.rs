@@ -5,6 +5,7 @@
 //! | 0 | first process | magic, length of host memory, origin of time (ns) |
 //! | 1 | device, workers | 1 while the device sleeps; whoever rings takes it to 0 |
 //! | 2 + w | worker, device | 1 while worker w sleeps (a futex) |
+//! | | worker | word 1: packets that it took so far |
 //! | then | workers | registers, a line each: device by device, bank by bank |
 //!
 //! A register holds the last value written. Doorbells count up, so none is missed that matters.
@@ -116,6 +117,27 @@ impl Control {
     pub(super) fn worker_asleep(&self, number: usize) -> Option<&AtomicU32> {
         let line = 2 + number as u64;
         (number < self.workers).then(|| self.region.half_word(self.begin + line * CACHE_LINE_BYTES))
+    }
+
+    /// Packets that worker `number` took so far; `None` if there is none.
+    fn taken_word(&self, number: usize) -> Option<&AtomicU64> {
+        let line = 2 + number as u64;
+        let at = self.begin + line * CACHE_LINE_BYTES + 8;
+        (number < self.workers).then(|| self.region.word(at))
+    }
+
+    /// Worker `number` says how many packets it took so far.
+    pub(super) fn tell_taken(&self, number: usize, taken: u64) {
+        if let Some(word) = self.taken_word(number) {
+            word.store(taken, Ordering::Release);
+        }
+    }
+
+    /// Packets that all workers took so far, as they say.
+    pub fn taken(&self) -> u64 {
+        let words = (0..self.workers).filter_map(|number| self.taken_word(number));
+        let taken = words.map(|word| word.load(Ordering::Acquire));
+        taken.fold(0, u64::wrapping_add)
     }
 
     /// The word of a register; `None` if there is no such register.

@@ -45,6 +45,11 @@ impl LiveCpu {
         self.now
     }
 
+    /// Tells the device how many packets this worker took so far.
+    pub fn tell_taken(&self, taken: u64) {
+        self.control.tell_taken(self.mark as usize - 1, taken);
+    }
+
     /// Says that this worker is about to sleep. Look for work once more after it, then
     /// [`sleep`](Self::sleep) or [`stay_awake`](Self::stay_awake).
     pub fn announce_sleep(&self) {

@@ -91,6 +91,10 @@ impl Port for CapturePort {
         &self.counters
     }
 
+    fn counters_mut(&mut self) -> &mut PortCounters {
+        &mut self.counters
+    }
+
     fn finish(&mut self) -> Result<(), LiveError> {
         match self.to.take() {
             Some(writer) => writer

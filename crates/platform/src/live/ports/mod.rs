@@ -40,10 +40,11 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
-    fn cannot_read(&mut self, cause: &'static str) {
+    fn lost(&mut self, cause: &'static str, frames: u64) {
         match self.unreadable.iter_mut().find(|(name, _)| *name == cause) {
-            Some((_, count)) => *count += 1,
-            None => self.unreadable.push((cause, 1)),
+            Some((_, count)) => *count += frames,
+            None if frames == 0 => {}
+            None => self.unreadable.push((cause, frames)),
         }
     }
 
@@ -88,8 +89,16 @@ pub trait Port: Send {
         None
     }
 
-    /// What it counted.
+    /// Brings the counters up to date, where that costs something.
+    fn look(&mut self) -> Result<(), LiveError> {
+        Ok(())
+    }
+
+    /// What it counted, until it last looked.
     fn counters(&self) -> &PortCounters;
+
+    /// The same, to count from zero again.
+    fn counters_mut(&mut self) -> &mut PortCounters;
 
     /// Completes what is being written.
     fn finish(&mut self) -> Result<(), LiveError> {

@@ -30,10 +30,19 @@ const SOCKET_BYTES: c_int = 8 << 20;
 const ABOVE_MTU: usize = ETHERNET_HEADER_LEN + 2 * VLAN_TAG_LEN;
 
 // From linux/if_packet.h, where the libc crate has not all of them.
+const PACKET_STATISTICS: c_int = 6;
 const PACKET_IGNORE_OUTGOING: c_int = 23;
 const PACKET_QDISC_BYPASS: c_int = 20;
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+
+/// What a packet socket counted since it was last asked (struct tpacket_stats).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Statistics {
+    packets: u32,
+    drops: u32,
+}
 
 /// What the kernel says about a frame beside it (struct tpacket_auxdata).
 #[repr(C)]
@@ -183,7 +192,7 @@ impl PacketPort {
     ) -> usize {
         let slot = &mut self.slots[slot * SLOT..][..len];
         let Some((header, frame)) = slot.split_first_chunk_mut::<OFFLOAD_HEADER_LEN>() else {
-            self.counters.cannot_read("offload_header_missing");
+            self.counters.lost("offload_header_missing", 1);
             return 0;
         };
         let offload = Offload::decode(header);
@@ -198,7 +207,7 @@ impl PacketPort {
         match finished {
             Ok(frames) => frames,
             Err(error) => {
-                self.counters.cannot_read(error.name());
+                self.counters.lost(error.name(), 1);
                 0
             }
         }
@@ -330,7 +339,20 @@ impl Port for PacketPort {
         Some(self.mac)
     }
 
+    /// Asks the socket what it had no room for.
+    fn look(&mut self) -> Result<(), LiveError> {
+        let counted: Statistics =
+            system::option(self.socket.as_fd(), libc::SOL_PACKET, PACKET_STATISTICS)
+                .map_err(LiveError::of(format!("interface {}", self.name)))?;
+        self.counters.lost("socket_full", counted.drops.into());
+        Ok(())
+    }
+
     fn counters(&self) -> &PortCounters {
         &self.counters
+    }
+
+    fn counters_mut(&mut self) -> &mut PortCounters {
+        &mut self.counters
     }
 }

@@ -69,4 +69,8 @@ impl Port for PairPort {
     fn counters(&self) -> &PortCounters {
         &self.counters
     }
+
+    fn counters_mut(&mut self) -> &mut PortCounters {
+        &mut self.counters
+    }
 }

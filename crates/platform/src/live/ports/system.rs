@@ -25,6 +25,28 @@ pub fn set_option<T: Copy>(
     done(result)
 }
 
+/// A socket option that is a plain value of numbers.
+pub fn option<T: Copy + Default>(
+    socket: BorrowedFd<'_>,
+    level: c_int,
+    name: c_int,
+) -> io::Result<T> {
+    let mut value = T::default();
+    let mut len = size_of::<T>() as socklen_t;
+    // SAFETY: the system writes at most `len` bytes, all within `value`, of which any bits are one
+    // (the types that are asked for hold numbers only).
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw mut value).cast::<c_void>(),
+            &mut len,
+        )
+    };
+    done(result).map(|()| value)
+}
+
 /// Binds a packet socket to interface `index` for all protocols; returns its hardware address.
 pub fn bind_to(socket: BorrowedFd<'_>, index: u32) -> io::Result<[u8; 6]> {
     // SAFETY: all zeros is a value of this plain structure.

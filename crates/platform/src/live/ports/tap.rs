@@ -91,4 +91,8 @@ impl Port for TapPort {
     fn counters(&self) -> &PortCounters {
         &self.counters
     }
+
+    fn counters_mut(&mut self) -> &mut PortCounters {
+        &mut self.counters
+    }
 }

@@ -1,0 +1,155 @@
+//! Live runs between capture files, on every interface: threads of their own, no privilege.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use nicforge_interfaces::registry;
+use nicforge_lab::live::{LiveRun, parse_live, run_live};
+use nicforge_lab::settings::Names;
+use nicforge_wire::capture::CaptureReader;
+
+const SAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../scenarios/captures/sample.pcap"
+);
+
+fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
+    Names {
+        interfaces,
+        apps: nicforge_apps::names(),
+    }
+}
+
+fn frames(path: &Path) -> Vec<Vec<u8>> {
+    let mut reader = CaptureReader::open(path).unwrap();
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        frames.push(record.bytes.to_vec());
+    }
+    frames
+}
+
+/// The sample through `settings`; the run, and the frames that came out.
+fn through(settings: &str) -> (LiveRun, Vec<Vec<u8>>) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.pcap");
+    let text = format!(
+        "[live]\nname = \"test\"\n[settings]\n{settings}\n[[port]]\nread = {SAMPLE:?}\n\
+         [[port]]\nwrite = {out:?}\n"
+    );
+    let interfaces = registry::names();
+    let config = parse_live(&text, Path::new("test.toml"), &names(&interfaces)).unwrap();
+    let run = run_live(&config, &AtomicBool::new(false), &mut |_| {}).unwrap();
+    (run, frames(&out))
+}
+
+/// Frames by flow, in order, without their Ethernet addresses, which are the port's.
+fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+    let mut flows: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+    for frame in frames {
+        // Addresses and ports of IPv4 without options, which is all that the sample has.
+        let flow = frame[26..38].to_vec();
+        flows.entry(flow).or_default().push(frame[12..].to_vec());
+    }
+    flows
+}
+
+#[test]
+fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
+    let sent = frames(Path::new(SAMPLE));
+    for interface in registry::names() {
+        for cores in [1, 3] {
+            let settings = format!("interface = \"{interface}\"\napp = \"l2fwd\"\ncores = {cores}");
+            let (run, came) = through(&settings);
+            assert_eq!(run.snapshot.drops().total(), 0, "{interface}, {cores}");
+            assert_eq!(by_flow(&came), by_flow(&sent), "{interface}, {cores}");
+            assert_eq!(run.metrics.drop_fraction, 0.0);
+            let workers = run.snapshot.workers.iter().filter(|w| w.taken > 0);
+            assert_eq!(workers.count(), cores, "{interface}: all take part");
+        }
+    }
+}
+
+#[test]
+fn a_run_goes_around_small_rings_many_times() {
+    for interface in registry::names() {
+        let settings = format!(
+            "interface = \"{interface}\"\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
+             tx_entries = 16\nburst = 8{}",
+            match interface {
+                "rx_bisect" => "\nax_entries = 8\nbx_entries = 16",
+                _ => "",
+            }
+        );
+        let (run, came) = through(&settings);
+        assert_eq!(run.snapshot.inside(), 0);
+        assert_eq!(
+            came.len() as u64 + run.snapshot.drops().total(),
+            run.snapshot.arrived(),
+            "{interface}"
+        );
+        assert!(came.len() >= 200, "{interface}: {} came", came.len());
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    let interfaces = registry::names();
+    let live = "[live]\nname = \"x\"\n";
+    let port = "[[port]]\ninterface = \"a\"\n";
+    for (text, says) in [
+        (live.to_string(), "there are 0 ports"),
+        (port.to_string(), "[live] has no `name`"),
+        (
+            format!("{live}speed = 1\n{port}"),
+            "x.toml:3:1: unknown key",
+        ),
+        (
+            format!("{live}{port}tap = \"b\"\n"),
+            "a port with 2 other ends",
+        ),
+        (format!("{live}{port}peer = 1\n"), "`peer` is no port"),
+        (
+            format!("{live}{port}next_hop = \"10.0.0.1\"\n"),
+            "`next_hop` is to be asked for",
+        ),
+        (
+            format!("{live}{port}mac = \"02:00\"\n"),
+            "`mac` is no address",
+        ),
+        (
+            format!("{live}[settings]\nio_ways = 2\n{port}"),
+            "`io_ways` means nothing on the live ground",
+        ),
+        (
+            format!("{live}[settings]\napp = \"l3fwd\"\n{port}"),
+            "`l3fwd` has no routes",
+        ),
+        (
+            format!("{live}[settings]\nax_entries = 64\n{port}"),
+            "`ax_entries` is set, but nothing uses it",
+        ),
+        (
+            format!("{live}duration_s = -1\n{port}"),
+            "`duration_s` cannot be -1",
+        ),
+        (
+            format!("{live}idle = \"no\"\n{port}"),
+            "`idle` cannot be \"no\"",
+        ),
+    ] {
+        let error = parse_live(&text, Path::new("x.toml"), &names(&interfaces)).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}\n{says}");
+    }
+}
+
+#[test]
+fn an_interface_that_there_is_not_is_named() {
+    let interfaces = registry::names();
+    let text = "[live]\nname = \"x\"\n[[port]]\ninterface = \"no-such-port\"\n";
+    let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
+    let error = run_live(&config, &AtomicBool::new(true), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("no-such-port"), "{error}");
+}
