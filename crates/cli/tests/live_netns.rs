@@ -1,0 +1,214 @@
+//! Real programs and the system's own TCP through a live NIC, between network namespaces. Needs
+//! root; skipped with a line where that is not allowed.
+#![cfg(target_os = "linux")]
+
+mod netns;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::process::Stdio;
+use std::time::Duration;
+
+use netns::{Hosts, has};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes of each stream.
+const STREAM: usize = 4 << 20;
+
+/// Every interface that is built in, as the program says.
+fn interfaces() -> Vec<String> {
+    let mut list = std::process::Command::new(env!("CARGO_BIN_EXE_nicforge"));
+    let said = list.args(["list", "interfaces"]).output().unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    said.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+/// Bytes that tell their place, so that none can be lost, doubled or exchanged unseen.
+fn pattern(stream: u8) -> Vec<u8> {
+    let mixed = |at: usize| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8 ^ stream;
+    (0..STREAM).map(mixed).collect()
+}
+
+/// `streams` TCP connections at once from the client to `address`, each with bytes both ways.
+fn tcp_both_ways(hosts: &Hosts, address: &str, bind: &str, streams: u8) {
+    let listener = hosts.run("server", || TcpListener::bind(bind).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..streams {
+                let (connection, _) = listener.accept().unwrap();
+                scope.spawn(|| exchange(connection, None));
+            }
+        });
+        for stream in 0..streams {
+            let connection = hosts.run("client", || TcpStream::connect(address).unwrap());
+            scope.spawn(move || exchange(connection, Some(stream)));
+        }
+    });
+}
+
+/// One end: sends its pattern and expects the other's. The client names the stream first.
+fn exchange(mut connection: TcpStream, stream: Option<u8>) {
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.set_write_timeout(Some(PATIENCE)).unwrap();
+    let (mine, theirs) = match stream {
+        Some(stream) => {
+            connection.write_all(&[stream]).unwrap();
+            (pattern(stream), pattern(stream | 0x80))
+        }
+        None => {
+            let mut named = [0];
+            connection.read_exact(&mut named).unwrap();
+            (pattern(named[0] | 0x80), pattern(named[0]))
+        }
+    };
+    let mut out = connection.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            out.write_all(&mine).unwrap();
+            out.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut came = Vec::new();
+        connection.read_to_end(&mut came).unwrap();
+        assert!(came == theirs, "{} bytes came, not the same", came.len());
+    });
+}
+
+/// Questions and answers by UDP, of every size that fits a frame.
+fn udp_questions(hosts: &Hosts, address: &str, bind: &str) {
+    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let client = hosts.run("client", || {
+        let client = UdpSocket::bind("0.0.0.0:0").unwrap();
+        client.connect(address).unwrap();
+        client
+    });
+    for socket in [&server, &client] {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let mut buffer = [0; 2048];
+    for len in (1..=1472).step_by(97).chain([1472]) {
+        client.send(&pattern(1)[..len]).unwrap();
+        let (came, asker) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(buffer[..came], pattern(1)[..len]);
+        server.send_to(&pattern(2)[..len], asker).unwrap();
+        let came = client.recv(&mut buffer).unwrap();
+        assert_eq!(buffer[..came], pattern(2)[..len]);
+    }
+}
+
+/// Nothing was dropped but ARP that is not for us and packets of connections that were over.
+fn assert_clean(report: &serde_json::Value, interface: &str) {
+    let metrics = &report["points"][0]["metrics"];
+    let drops = metrics["drops"].as_object().unwrap();
+    for (cause, count) in drops {
+        let harmless = ["arp", "not_ipv4", "no_flow"].contains(&cause.as_str());
+        // The machine may be busy with something else for a while; that is no corruption.
+        let for_want_of_time = ["no_descriptor", "bx_full", "tx_ring_full", "socket_full"];
+        assert!(
+            harmless || for_want_of_time.contains(&cause.as_str()),
+            "{interface}: {cause} {count}"
+        );
+    }
+    assert!(metrics["throughput_gbps"].as_f64().unwrap() > 0.0);
+    assert!(metrics["ddio_hit_rate"].is_null(), "unknown, so absent");
+}
+
+#[test]
+fn nat_carries_ping_tcp_and_udp_on_every_interface() {
+    let Some(hosts) = Hosts::up("nat") else {
+        return;
+    };
+    for interface in interfaces() {
+        let set = format!("interface={interface}");
+        let gateway = hosts.gateway("nat-netns.toml", &[&set], "10.99.2.2");
+        assert!(hosts.pings("10.99.2.2", 20), "{interface}: ping");
+        tcp_both_ways(&hosts, "10.99.2.2:7000", "10.99.2.2:7000", 4);
+        udp_questions(&hosts, "10.99.2.2:53", "10.99.2.2:53");
+        assert_clean(&gateway.stop(), &interface);
+    }
+}
+
+#[test]
+fn a_load_balancer_carries_tcp_on_every_interface() {
+    let Some(hosts) = Hosts::up("lb") else { return };
+    for interface in interfaces() {
+        let set = format!("interface={interface}");
+        let gateway = hosts.gateway("lb-netns.toml", &[&set], "10.99.1.1");
+        tcp_both_ways(&hosts, "10.99.1.1:7000", "10.99.2.2:7000", 3);
+        assert_clean(&gateway.stop(), &interface);
+    }
+}
+
+/// A file from a web server, as a person would fetch it, and the same bytes arrive.
+#[test]
+fn curl_fetches_a_file_through_nat() {
+    if !has("curl") || !has("python3") {
+        println!("skipped: needs curl, and python3 for its web server");
+        return;
+    }
+    let Some(hosts) = Hosts::up("curl") else {
+        return;
+    };
+    let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
+    let folder = tempfile::tempdir().unwrap();
+    let file: Vec<u8> = pattern(3).repeat(25);
+    std::fs::write(folder.path().join("file"), &file).unwrap();
+    let mut server = hosts.on("server", "python3");
+    server.args(["-m", "http.server", "8000", "--bind", "10.99.2.2", "-d"]);
+    server.arg(folder.path());
+    let mut server = server
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut curl = hosts.on("client", "curl");
+    curl.args(["-sS", "--fail", "--retry", "20", "--retry-connrefused"]);
+    curl.args(["--retry-delay", "1", "http://10.99.2.2:8000/file"]);
+    let fetched = curl.output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let errors = String::from_utf8_lossy(&fetched.stderr);
+    assert!(fetched.status.success(), "curl: {errors}");
+    assert!(
+        fetched.stdout == file,
+        "{} bytes came",
+        fetched.stdout.len()
+    );
+    assert_clean(&gateway.stop(), "the example's");
+}
+
+#[test]
+fn iperf_runs_through_nat_both_ways() {
+    if !has("iperf3") {
+        println!("skipped: needs iperf3");
+        return;
+    }
+    let Some(hosts) = Hosts::up("iperf") else {
+        return;
+    };
+    let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
+    for direction in [&[][..], &["-R"]] {
+        let mut server = hosts.on("server", "iperf3");
+        let mut server = server
+            .args(["-s", "-1"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut measured = serde_json::Value::Null;
+        // The server needs a moment before it listens.
+        for _ in 0..50 {
+            let mut client = hosts.on("client", "iperf3");
+            client.args(["-c", "10.99.2.2", "-J", "-P", "3", "-n", "60M"]);
+            let said = client.args(direction).output().unwrap().stdout;
+            measured = serde_json::from_slice(&said).unwrap_or_default();
+            if measured["error"].is_null() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let bytes = measured["end"]["sum_received"]["bytes"].as_u64();
+        assert!(bytes >= Some(50_000_000), "{direction:?}: {measured:#}");
+    }
+    assert_clean(&gateway.stop(), "the example's");
+}

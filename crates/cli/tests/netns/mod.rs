@@ -1,0 +1,163 @@
+//! Two hosts and a gateway's place between them, as network namespaces (examples/netns.sh), and
+//! threads that stand in one of them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The hosts; they go with the value.
+pub struct Hosts {
+    suffix: String,
+}
+
+/// A live run in the gateway's place; it is killed with the value, if it was not stopped.
+pub struct Gateway {
+    child: Child,
+    /// Its report is here when it ended.
+    pub out: tempfile::TempDir,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Whether `program` is there.
+pub fn has(program: &str) -> bool {
+    let mut probe = Command::new("sh");
+    probe.args(["-c", &format!("command -v {program}")]);
+    probe.output().is_ok_and(|output| output.status.success())
+}
+
+impl Hosts {
+    /// New hosts of their own name; `None`, with a line that says why, where that is not allowed.
+    pub fn up(name: &str) -> Option<Hosts> {
+        let hosts = Hosts {
+            suffix: format!("-{name}-{}", std::process::id()),
+        };
+        let made = hosts.script("up");
+        if !made.status.success() {
+            let why = String::from_utf8_lossy(&made.stderr);
+            let why = why.lines().next().unwrap_or("no reason given");
+            println!("skipped: network namespaces cannot be made here ({why})");
+            return None;
+        }
+        Some(hosts)
+    }
+
+    fn script(&self, what: &str) -> Output {
+        let mut script = Command::new(root().join("examples/netns.sh"));
+        script.arg(what).env("NF_SUFFIX", &self.suffix);
+        script.output().unwrap()
+    }
+
+    /// A command that runs on host `host` (client, gateway, server).
+    pub fn on(&self, host: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        let space = format!("nf-{host}{}", self.suffix);
+        command.args(["netns", "exec", &space, program]);
+        command
+    }
+
+    /// `work` on host `host`, on a thread of its own.
+    pub fn run<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
+        let space = format!("/var/run/netns/nf-{host}{}", self.suffix);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                let space = File::open(space).unwrap();
+                use std::os::fd::AsFd;
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(space.as_fd(), kind).unwrap();
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    /// Starts `nicforge live` with an example and settings; waits until the server answers at
+    /// `address`.
+    pub fn gateway(&self, example: &str, settings: &[&str], address: &str) -> Gateway {
+        let out = tempfile::tempdir().unwrap();
+        let mut command = self.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
+        command
+            .arg("live")
+            .arg(root().join("examples").join(example));
+        command.args(["--json", "--out"]).arg(out.path());
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let mut gateway = Gateway { child, out };
+        let patience = Instant::now() + Duration::from_secs(30);
+        while !self.pings(address, 1) {
+            if let Some(status) = gateway.child.try_wait().unwrap() {
+                panic!("{status}: {}", gateway.said());
+            }
+            assert!(Instant::now() < patience, "nobody answers at {address}");
+        }
+        gateway
+    }
+
+    /// Whether all of `count` echo requests from the client to `address` are answered.
+    pub fn pings(&self, address: &str, count: u32) -> bool {
+        let mut ping = self.on("client", "ping");
+        ping.args([
+            "-q",
+            "-i",
+            "0.05",
+            "-W",
+            "1",
+            "-c",
+            &count.to_string(),
+            address,
+        ]);
+        let answered = ping.output().unwrap();
+        answered.status.success() && {
+            let said = String::from_utf8_lossy(&answered.stdout).into_owned();
+            said.contains(" 0% packet loss")
+        }
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.script("down");
+    }
+}
+
+impl Gateway {
+    fn said(&mut self) -> String {
+        use std::io::Read;
+        let mut said = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            errors.read_to_string(&mut said).unwrap();
+        }
+        said
+    }
+
+    /// Sends it a signal; `ip netns exec` has become the program itself.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
+    /// Asks it to stop; its report. It checks by itself that no frame and no buffer is lost.
+    pub fn stop(mut self) -> serde_json::Value {
+        self.signal(rustix::process::Signal::TERM);
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {}", self.said());
+        let report = std::fs::read(self.out.path().join("report.json")).unwrap();
+        serde_json::from_slice(&report).unwrap()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
