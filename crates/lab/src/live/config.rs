@@ -8,13 +8,13 @@
 //! ```
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nicforge_wire::headers::MacAddress;
 
-use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, read_text, shorten};
-use crate::scenario::{Assignment, file_name};
-use crate::settings::{Names, Settings};
+use crate::config::{ConfigError, Place};
+use crate::scenario::Assignment;
+use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
 const SETTINGS: [&str; 17] = [
@@ -161,7 +161,8 @@ impl LiveConfig {
         check(self, &place)
     }
 
-    fn set_unchecked(&mut self, set: Assignment) -> Result<(), ConfigError> {
+    /// The same, while the rest of the file is still to be read.
+    pub(super) fn set_unchecked(&mut self, set: Assignment) -> Result<(), ConfigError> {
         if !SETTINGS.contains(&set.key.name) {
             let wrong = format!("`{}` means nothing on the live ground", set.key.name);
             let right = format!("use {}", SETTINGS.join(", "));
@@ -175,53 +176,8 @@ impl LiveConfig {
     }
 }
 
-/// Reads and parses a live run's file.
-///
-/// # Errors
-/// The place and the remedy.
-pub fn load_live(file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
-    parse_live(&read_text(file)?, file, names)
-}
-
-/// Parses a live run's file; `file` is for errors only.
-///
-/// # Errors
-/// The place and the remedy.
-pub fn parse_live(text: &str, file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
-    let root = parse_tree(text, file)?;
-    let mut config = LiveConfig {
-        name: String::new(),
-        title: String::new(),
-        duration_s: None,
-        idle: Idle::default(),
-        when_full: WhenFull::default(),
-        settings: Settings {
-            cores: 1,
-            // A table that begins empty takes no memory before it is used, but expiry sweeps it.
-            table_entries: 65_536,
-            ..Settings::default()
-        },
-        assignments: Vec::new(),
-        app: AppAddresses::default(),
-        ports: Vec::new(),
-    };
-    for field in root.table("a live run's file")? {
-        match field.key.as_str() {
-            "live" => read_header(&mut config, &field.value)?,
-            "settings" => read_settings(&mut config, &field.value, names)?,
-            "app" => config.app = read_app(&field.value)?,
-            "port" => config.ports = read_ports(&field.value)?,
-            other => {
-                let known = ["live", "settings", "app", "port"];
-                return Err(ConfigError::unknown(&field.place, "section", other, &known));
-            }
-        }
-    }
-    check(&config, &root.place)?;
-    Ok(config)
-}
-
-fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
+/// Whether what the file says goes together; `place` is where to point in doubt.
+pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     if config.name.is_empty() {
         let right = "add name = \"my-gateway\" under [live]";
         return Err(ConfigError::new(place, "[live] has no `name`", right));
@@ -259,210 +215,4 @@ fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         }
     }
     Ok(())
-}
-
-fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigError> {
-    for field in value.table("[live]")? {
-        match field.key.as_str() {
-            "name" => config.name = file_name(&field.value, "name")?,
-            "title" => config.title = field.value.text("title")?.to_owned(),
-            "duration_s" => config.duration_s = Some(seconds(&field.value)?),
-            "idle" => {
-                let choices = [("sleep", Idle::Sleep), ("spin", Idle::Spin)];
-                config.idle = choice(field, &choices)?;
-            }
-            "when_full" => {
-                let choices = [("wait", WhenFull::Wait), ("drop", WhenFull::Drop)];
-                config.when_full = choice(field, &choices)?;
-            }
-            other => {
-                let known = ["name", "title", "duration_s", "idle", "when_full"];
-                let what = "key of [live]";
-                return Err(ConfigError::unknown(&field.place, what, other, &known));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn choice<T: Copy>(field: &Field, choices: &[(&str, T)]) -> Result<T, ConfigError> {
-    let text = field.value.text(&field.key)?;
-    let found = choices.iter().find(|(name, _)| *name == text);
-    found.map(|(_, choice)| *choice).ok_or_else(|| {
-        let wrong = format!("`{}` cannot be \"{}\"", field.key, shorten(text));
-        let names: Vec<String> = choices
-            .iter()
-            .map(|(name, _)| format!("\"{name}\""))
-            .collect();
-        ConfigError::new(&field.place, wrong, format!("use {}", names.join(" or ")))
-    })
-}
-
-fn seconds(value: &Located) -> Result<f64, ConfigError> {
-    let seconds = match value.node {
-        Node::Integer(seconds) => seconds as f64,
-        Node::Number(seconds) => seconds,
-        _ => f64::NAN,
-    };
-    if (0.0..=1e9).contains(&seconds) && seconds > 0.0 {
-        return Ok(seconds);
-    }
-    let wrong = format!("`duration_s` cannot be {}", value.node.show());
-    Err(ConfigError::new(
-        &value.place,
-        wrong,
-        "use a number of seconds above 0",
-    ))
-}
-
-fn read_settings(
-    config: &mut LiveConfig,
-    value: &Located,
-    names: &Names<'_>,
-) -> Result<(), ConfigError> {
-    for field in value.table("[settings]")? {
-        config.set_unchecked(Assignment::of_field(field, names)?)?;
-    }
-    Ok(())
-}
-
-fn read_app(value: &Located) -> Result<AppAddresses, ConfigError> {
-    let mut app = AppAddresses::default();
-    for field in value.table("[app]")? {
-        match field.key.as_str() {
-            "external_address" => app.external_address = Some(address(field)?),
-            "external_addresses" => app.external_addresses = Some(count(field)?),
-            "service" => app.service = Some(address(field)?),
-            "server_address" => app.server_address = Some(address(field)?),
-            other => {
-                let known = [
-                    "external_address",
-                    "external_addresses",
-                    "service",
-                    "server_address",
-                ];
-                return Err(ConfigError::unknown(
-                    &field.place,
-                    "key of [app]",
-                    other,
-                    &known,
-                ));
-            }
-        }
-    }
-    Ok(app)
-}
-
-fn read_ports(value: &Located) -> Result<Vec<PortConfig>, ConfigError> {
-    let Node::List(tables) = &value.node else {
-        let right = "head each port with [[port]], in double brackets";
-        return Err(ConfigError::new(
-            &value.place,
-            "`port` is no list of tables",
-            right,
-        ));
-    };
-    tables.iter().map(read_port).collect()
-}
-
-fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
-    const KEYS: [&str; 9] = [
-        "interface",
-        "tap",
-        "read",
-        "write",
-        "address",
-        "mac",
-        "next_hop",
-        "peer",
-        "inside",
-    ];
-    let mut kinds: Vec<PortKind> = Vec::new();
-    let (mut read, mut write) = (None, None);
-    let mut port = PortConfig {
-        kind: PortKind::Capture(None, None),
-        place: table.place.clone(),
-        address: None,
-        mac: None,
-        next_hop: None,
-        peer: None,
-        inside: None,
-    };
-    for field in table.table("[[port]]")? {
-        let text = || field.value.text(&field.key);
-        match field.key.as_str() {
-            "interface" => kinds.push(PortKind::Packet(text()?.to_owned())),
-            "tap" => kinds.push(PortKind::Tap(text()?.to_owned())),
-            "read" => read = Some(PathBuf::from(text()?)),
-            "write" => write = Some(PathBuf::from(text()?)),
-            "address" => port.address = Some(address(field)?),
-            "mac" => port.mac = Some(mac(field)?),
-            "next_hop" => {
-                port.next_hop = Some(match text()?.parse() {
-                    Ok(address) => Neighbour::Ip(address),
-                    Err(_) => Neighbour::Mac(mac(field)?),
-                });
-            }
-            "peer" => port.peer = Some(count(field)? as usize),
-            "inside" => match field.value.node {
-                Node::Flag(inside) => port.inside = Some(inside),
-                _ => {
-                    let right = "use true or false";
-                    return Err(ConfigError::new(&field.place, "`inside` is neither", right));
-                }
-            },
-            other => {
-                return Err(ConfigError::unknown(
-                    &field.place,
-                    "key of [[port]]",
-                    other,
-                    &KEYS,
-                ));
-            }
-        }
-    }
-    if read.is_some() || write.is_some() {
-        kinds.push(PortKind::Capture(read, write));
-    }
-    match <[PortKind; 1]>::try_from(kinds) {
-        Ok([kind]) => Ok(PortConfig { kind, ..port }),
-        Err(kinds) => Err(ConfigError::new(
-            &table.place,
-            format!("a port with {} other ends", kinds.len()),
-            "give it one: `interface`, `tap`, or `read` and `write`",
-        )),
-    }
-}
-
-fn address(field: &Field) -> Result<Ipv4Addr, ConfigError> {
-    let text = field.value.text(&field.key)?;
-    text.parse().map_err(|_| {
-        let wrong = format!("`{}` is no IPv4 address", field.key);
-        ConfigError::new(&field.value.place, wrong, "write it as \"10.0.0.1\"")
-    })
-}
-
-fn mac(field: &Field) -> Result<MacAddress, ConfigError> {
-    let text = field.value.text(&field.key)?;
-    let bytes = text.split(':').map(|part| u8::from_str_radix(part, 16));
-    let bytes: Option<Vec<u8>> = bytes.collect::<Result<_, _>>().ok();
-    match bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok()) {
-        Some(bytes) => Ok(MacAddress(bytes)),
-        None => {
-            let wrong = format!("`{}` is no address that can be used", field.key);
-            let right = "write a hardware address as \"02:00:00:00:00:01\"";
-            Err(ConfigError::new(&field.value.place, wrong, right))
-        }
-    }
-}
-
-fn count(field: &Field) -> Result<u32, ConfigError> {
-    let count = match field.value.node {
-        Node::Integer(count) => u32::try_from(count).ok(),
-        _ => None,
-    };
-    count.ok_or_else(|| {
-        let wrong = format!("`{}` is {}", field.key, field.value.node.show());
-        ConfigError::new(&field.value.place, wrong, "use a whole number from 0")
-    })
 }

@@ -7,7 +7,7 @@
 //!
 //! | file | what it says |
 //! | --- | --- |
-//! | config.rs | the file of a live run |
+//! | config.rs, parse.rs | the file of a live run, and its reader |
 //! | assemble.rs | from the file to device and workers |
 //! | device.rs, worker.rs | what their threads do |
 //! | neighbour.rs | ARP |
@@ -18,6 +18,7 @@ mod config;
 mod device;
 mod neighbour;
 mod outcome;
+mod parse;
 mod worker;
 
 use std::panic::resume_unwind;
@@ -25,11 +26,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nicforge_platform::live::{Bell, Clock};
 use nicforge_units::Time;
 
-pub use config::{LiveConfig, PortConfig, PortKind, load_live, parse_live};
+pub use config::{LiveConfig, PortConfig, PortKind};
 pub use device::{DeviceCounts, NicCounts};
 pub use outcome::{LiveRun, Snapshot};
+pub use parse::{load_live, parse_live};
 pub use worker::WorkerCounts;
 
 use crate::run::RunError;
@@ -64,6 +67,51 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Waits until the run shall end, and tells what was counted; returns its seconds.
+    fn watch(
+        &self,
+        config: &LiveConfig,
+        clock: Clock,
+        stop: &AtomicBool,
+        watch: Watch<'_>,
+        works: impl Fn() -> bool,
+    ) -> f64 {
+        let began = clock.now();
+        let duration = config.duration_s.map(Time::from_seconds);
+        let ends = duration.map_or(Time::NEVER, |duration| began + duration);
+        let mut tell_at = began + TELL_EVERY;
+        while works()
+            && Phase::of(&self.phase) == Phase::Running
+            && !stop.load(Ordering::Acquire)
+            && clock.now() < ends
+        {
+            std::thread::sleep(LOOK_EVERY);
+            if clock.now() >= tell_at {
+                tell_at += TELL_EVERY;
+                watch(&self.snapshot((clock.now() - began).as_seconds()));
+            }
+        }
+        (clock.now() - began).as_seconds()
+    }
+
+    /// Lets no more frames in, and waits until what is inside has gone out.
+    fn drain(&self, clock: Clock, bell: &Bell, works: impl Fn() -> bool) {
+        // The device may have come to the end by itself.
+        let _ = self.phase.compare_exchange(
+            Phase::Running as u8,
+            Phase::Draining as u8,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        let patience = clock.now() + DRAIN;
+        while works() && Phase::of(&self.phase) == Phase::Draining && clock.now() < patience {
+            bell.ring_now();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 fn locked<T>(board: &Mutex<T>) -> MutexGuard<'_, T> {
     // Whoever panicked with the lock left a whole value.
     board.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,11 +140,6 @@ pub fn run_live(
         device: Mutex::default(),
         workers: workers.iter().map(|_| Mutex::default()).collect(),
     };
-    let clock = control.clock();
-    let began = clock.now();
-    let ends = config
-        .duration_s
-        .map_or(Time::NEVER, |s| began + Time::from_seconds(s));
     let mut seconds = 0.0;
     // Before the first frame comes in.
     workers.iter_mut().for_each(worker::Worker::start);
@@ -106,31 +149,10 @@ pub fn run_live(
             .map(|(worker, board)| scope.spawn(|| worker.run(&shared.workers_stop, board)))
             .collect();
         let device_thread = scope.spawn(|| device.run(&shared.phase, &shared.device));
-        let mut tell_at = began + TELL_EVERY;
         let works = || !device_thread.is_finished() && !threads.iter().any(|t| t.is_finished());
-        while works()
-            && Phase::of(&shared.phase) == Phase::Running
-            && !stop.load(Ordering::Acquire)
-            && clock.now() < ends
-        {
-            std::thread::sleep(LOOK_EVERY);
-            if clock.now() >= tell_at {
-                tell_at += TELL_EVERY;
-                watch(&shared.snapshot((clock.now() - began).as_seconds()));
-            }
-        }
-        seconds = (clock.now() - began).as_seconds();
-        let _ = shared.phase.compare_exchange(
-            Phase::Running as u8,
-            Phase::Draining as u8,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        let patience = clock.now() + DRAIN;
-        while works() && Phase::of(&shared.phase) == Phase::Draining && clock.now() < patience {
-            bell.ring_now();
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let clock = control.clock();
+        seconds = shared.watch(config, clock, stop, watch, works);
+        shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
         let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         shared.phase.store(Phase::Ending as u8, Ordering::Release);
