@@ -101,6 +101,15 @@ impl Log {
         self.at + position.0 % self.words * WORD
     }
 
+    /// Starts fetching an item up to the end of its key.
+    #[inline]
+    pub fn prefetch<C: Cpu>(&self, cpu: &mut C, position: Position, key_len: usize) {
+        // The item may be another key's, shorter than this one and the last of the memory.
+        let to_end = (self.words - position.0 % self.words) * WORD;
+        let len = (HEADER + key_len as u64).min(to_end);
+        cpu.prefetch(self.item(position), len as usize);
+    }
+
     /// Reads the header of the item at `item`.
     #[inline]
     pub fn header<C: Cpu>(&self, cpu: &mut C, item: Addr) -> ItemHeader {

@@ -128,9 +128,10 @@ impl Kvs {
     fn serve<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request) -> KvsStatus {
         let hash = request.hash;
         // The bucket is on its way while the rest of the request is read.
-        self.partition.prefetch(cpu, hash);
+        self.partition.prefetch_bucket(cpu, hash);
         let key = packet.span(request.key_at(), request.value_at());
         gather(cpu, &key, &mut self.key);
+        self.partition.prefetch_items(cpu, hash, &self.key);
         match request.operation {
             KvsOperation::Get => {
                 self.counts.gets += 1;

@@ -6,6 +6,9 @@
 //! | PUT | bucket, then the item where it is, or a new one at the log's end and its slot |
 //! | DELETE | bucket, header and key; the item stays in the log until it is overwritten |
 //!
+//! Bucket and item are prefetched, one after the other. MICA does so for a batch of packets at a
+//! time, each stage of one packet behind the work of others; here what overlaps is the model's.
+//!
 //! Exclusive to one core, as MICA's EREW mode is, so there are no locks. Older values never come
 //! back: a key has at most one slot, and a slot whose item was overwritten is known by its position.
 
@@ -69,10 +72,21 @@ impl Partition {
         self.restarts
     }
 
-    /// Starts fetching what a look-up of this hash reads first.
+    /// Starts fetching what a look-up of this hash reads first: its bucket.
     #[inline]
-    pub fn prefetch<C: Cpu>(&self, cpu: &mut C, hash: u64) {
+    pub fn prefetch_bucket<C: Cpu>(&self, cpu: &mut C, hash: u64) {
         cpu.prefetch(self.index.at(hash), 1);
+    }
+
+    /// Starts fetching what it reads then: the items that may be it, up to the key's end.
+    #[inline]
+    pub fn prefetch_items<C: Cpu>(&self, cpu: &mut C, hash: u64, key: &[u8]) {
+        let bucket = self.index.load(cpu, hash);
+        for (_, position) in bucket.candidates(hash) {
+            if self.log.holds(position) {
+                self.log.prefetch(cpu, position, key.len());
+            }
+        }
     }
 
     /// Where the value of a key is. It stays there until the next PUT.
