@@ -11,14 +11,15 @@ pub fn simulated_ms(settings: &Settings) -> f64 {
 
 /// About how many frames arrive in a point; `None` where the traffic alone decides.
 pub fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
-    if settings.packet_sizes != "fixed" || settings.arrival == "ping_pong" {
+    let sizes_vary = settings.packet_sizes != "fixed" && settings.app != "kvs";
+    if sizes_vary || settings.arrival == "ping_pong" {
         return None;
     }
     if settings.arrival == "replay" {
         return None;
     }
     let nic = &machine.hardware.nic;
-    let frame = Bytes(u64::from(settings.packet_bytes));
+    let frame = Bytes(u64::from(settings.frame_bytes()));
     let line_time = nic.port.time_for(frame + nic.wire_overhead).as_seconds();
     let line_rate = settings.nics as f64 / line_time;
     let offered = settings.offered_gbps * 1e9 / (frame.0 as f64 * 8.0);

@@ -153,10 +153,11 @@ fn all_settings() -> String {
             .to_vec(),
     ];
     rows.extend(KEYS.iter().map(|key| {
-        let used: Vec<String> = key
-            .used_when
-            .iter()
-            .map(|(name, values)| format!(" [with {name} = {}]", values.join(", ")))
+        let used = key.used_when.iter().map(|when| ("with", when));
+        let unused = key.unused_when.iter().map(|when| ("not with", when));
+        let used: Vec<String> = used
+            .chain(unused)
+            .map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")))
             .collect();
         vec![
             key.name.to_string(),

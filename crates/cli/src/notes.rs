@@ -20,7 +20,7 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         ax_rings: settings.cores / settings.nics,
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
-        frame: Bytes(settings.packet_bytes.into()),
+        frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
     })
 }

@@ -10,6 +10,7 @@ mod key;
 mod table;
 
 use nicforge_units::Time;
+use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
 use crate::machine::Machine;
 
@@ -42,6 +43,16 @@ impl Settings {
             io_ways: machine.hardware.io_ways,
             ..Settings::default()
         }
+    }
+
+    /// Size of a frame in bytes, the mean of a store's requests; where `packet_sizes` says other
+    /// sizes, that of large ones.
+    pub fn frame_bytes(&self) -> u32 {
+        if self.app != "kvs" {
+            return self.packet_bytes;
+        }
+        let value = self.kvs_put_share * f64::from(self.kvs_value_bytes);
+        REQUEST_HEADERS_LEN as u32 + self.kvs_key_bytes + value.round() as u32
     }
 }
 

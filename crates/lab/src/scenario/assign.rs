@@ -55,10 +55,11 @@ impl Assignment {
 
 /// The error of a key that is set at `place` where nothing uses it.
 pub(super) fn unused(key: &Key, place: &Place) -> ConfigError {
-    let wanted: Vec<String> = key
-        .used_when
-        .iter()
-        .map(|(other, values)| format!("{other} = {}", values.join(" or ")))
+    let used = key.used_when.iter().map(|when| ("", when));
+    let unused = key.unused_when.iter().map(|when| ("not ", when));
+    let wanted: Vec<String> = used
+        .chain(unused)
+        .map(|(not, (other, values))| format!("{not}{other} = {}", values.join(" or ")))
         .collect();
     let wrong = format!("`{}` is set, but nothing uses it here", key.name);
     let wanted = wanted.join(" and ");

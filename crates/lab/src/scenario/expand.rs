@@ -190,7 +190,7 @@ fn refuse_unused(
         let Some(key) = crate::settings::key(name) else {
             continue;
         };
-        let excused = key.used_when.iter().any(|(other, _)| overridden(other));
+        let excused = key.depends_on().any(overridden);
         if !used && (overridden(name) || !excused) {
             return Err(super::assign::unused(key, &place));
         }
@@ -217,7 +217,7 @@ fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigErro
 
 fn params(settings: &Settings, shown: &[&str]) -> serde_json::Map<String, serde_json::Value> {
     KEYS.iter()
-        .filter(|key| shown.contains(&key.name))
+        .filter(|key| shown.contains(&key.name) && !key.is_replaced(settings))
         .filter_map(|key| Some((key.name.to_string(), (key.get)(settings)?.to_json())))
         .collect()
 }

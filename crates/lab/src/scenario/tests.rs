@@ -10,7 +10,7 @@ use crate::machine::{Machine, parse_machine};
 
 const NAMES: Names<'static> = Names {
     interfaces: &["priv_ring", "sh_ring"],
-    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter"],
+    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"],
 };
 
 fn machine() -> Machine {

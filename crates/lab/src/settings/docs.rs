@@ -12,10 +12,11 @@ pub fn markdown(names: &Names<'_>) -> String {
          | --- | --- | --- | --- | --- | --- |\n",
     );
     for key in KEYS {
-        let used: Vec<String> = key
-            .used_when
-            .iter()
-            .map(|(name, values)| format!("`{name}` is {}", values.join(", ")))
+        let used = key.used_when.iter().map(|when| ("is", when));
+        let unused = key.unused_when.iter().map(|when| ("is not", when));
+        let used: Vec<String> = used
+            .chain(unused)
+            .map(|(verb, (name, values))| format!("`{name}` {verb} {}", values.join(", ")))
             .collect();
         text.push_str(&format!(
             "| `{}` | {} | {} | {} | {} | {} |\n",

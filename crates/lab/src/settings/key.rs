@@ -94,6 +94,8 @@ pub struct Key {
     pub allowed: Allowed,
     /// All must hold, else the key is unused.
     pub used_when: &'static [Condition],
+    /// If one of these holds, the key is unused all the same.
+    pub unused_when: &'static [Condition],
     /// What stands for the default when there is no plain one.
     pub default_says: &'static str,
     /// Where the default comes from; empty when it is a choice of this project.
@@ -116,10 +118,19 @@ impl Key {
 
     /// Whether the key matters in a point with these settings.
     pub fn is_used(&self, settings: &Settings) -> bool {
-        self.used_when.iter().all(|(name, values)| {
-            let value = super::key(name).and_then(|key| (key.get)(settings));
-            matches!(value, Some(Value::Text(text)) if values.contains(&text.as_str()))
-        })
+        let all = self.used_when.iter().all(|when| holds(when, settings));
+        all && !self.is_replaced(settings)
+    }
+
+    /// Whether something else takes the key's place in a point with these settings.
+    pub fn is_replaced(&self, settings: &Settings) -> bool {
+        self.unused_when.iter().any(|when| holds(when, settings))
+    }
+
+    /// The keys that decide whether this one matters.
+    pub fn depends_on(&self) -> impl Iterator<Item = &'static str> {
+        let conditions = self.used_when.iter().chain(self.unused_when);
+        conditions.map(|(name, _)| *name)
     }
 
     /// `node` as a value of this key.
@@ -241,4 +252,9 @@ impl Key {
             _ => String::new(),
         }
     }
+}
+
+fn holds((name, values): &Condition, settings: &Settings) -> bool {
+    let value = super::key(name).and_then(|key| (key.get)(settings));
+    matches!(value, Some(Value::Text(text)) if values.contains(&text.as_str()))
 }

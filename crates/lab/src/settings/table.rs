@@ -9,7 +9,7 @@ macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty = $default:expr, $unit:literal, $allowed:expr
-        $(, when $when:expr)* $(, default $says:literal)? $(, source $source:literal)?;
+        $(, when $when:expr)* $(, unless $unless:expr)* $(, default $says:literal)? $(, source $source:literal)?;
     )*) => {
         /// The settings of one point, after defaults, variant, sweep and `--set` are applied.
         #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +31,7 @@ macro_rules! settings {
                 doc: concat!($($doc),+),
                 allowed: $allowed,
                 used_when: &[$($when),*],
+                unused_when: &[$($unless),*],
                 default_says: concat!($($says)?),
                 source: concat!($($source)?),
                 get: |settings| settings.$name.to_value(),
@@ -133,14 +134,16 @@ settings! {
     in_flight: u32 = 1, "frames", Whole(1, 65536), when PING_PONG;
     /// Frame size without FCS; with `bimodal` the large size.
     packet_bytes: u32 = 1500, "bytes", Whole(60, 9216),
-        when ("packet_sizes", &["fixed", "bimodal"]);
+        when ("packet_sizes", &["fixed", "bimodal"]), unless KVS;
     /// Distribution of frame sizes; `empirical` reads `size_file`.
     packet_sizes: String = "fixed".into(), "",
-        Choice(&["fixed", "imix", "bimodal", "empirical"]);
+        Choice(&["fixed", "imix", "bimodal", "empirical"]), unless KVS;
     /// Share of small (64 B) frames.
-    small_share: f64 = 0.5, "share", Number(0.0, 1.0), when ("packet_sizes", &["bimodal"]);
+    small_share: f64 = 0.5, "share", Number(0.0, 1.0), when ("packet_sizes", &["bimodal"]),
+        unless KVS;
     /// File of `bytes weight` lines.
-    size_file: Option<String> = None, "", File, when ("packet_sizes", &["empirical"]);
+    size_file: Option<String> = None, "", File, when ("packet_sizes", &["empirical"]),
+        unless KVS;
     /// Distinct flows over all ports; each has a random 5-tuple.
     flows: u64 = 1_000_000, "flows", Whole(1, 100_000_000);
     /// Which flow the next packet belongs to.
@@ -149,14 +152,14 @@ settings! {
     /// Exponent s of the Zipf distribution.
     zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when ("flow_choice", &["zipf"]);
     /// Share of packets steered to the first queue of each NIC; 0: as RSS spreads them.
-    target_share: f64 = 0.0, "share", Number(0.0, 1.0);
+    target_share: f64 = 0.0, "share", Number(0.0, 1.0), unless KVS;
     /// Frame size of these packets; as of all others when unset.
-    target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), default "as all others";
+    target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), unless KVS, default "as all others";
     /// Random reads per packet that the core of the first queue of each NIC makes besides.
     target_accesses: u32 = 0, "reads", Whole(0, 100_000), when SYNTHETIC;
     /// Time since traffic began at which the target's share and reads begin; before, all cores
     /// are alike.
-    target_begins_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0);
+    target_begins_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0), unless KVS;
     /// Whether flows are in the application's tables before traffic begins.
     preload_flows: bool = true, "", Flag, when FLOW_TABLE;
     /// Capture to replay (pcap or pcapng).

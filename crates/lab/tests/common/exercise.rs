@@ -12,7 +12,7 @@ use nicforge_lab::settings::Names;
 /// Names as the registries would give them.
 pub const NAMES: Names<'static> = Names {
     interfaces: &["priv_ring", "sh_ring"],
-    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter"],
+    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"],
 };
 
 /// Parsed once: it is longer than most inputs.

@@ -177,6 +177,11 @@ fn keys_that_nothing_uses() {
         &["nothing uses it", "arrival = bursts"],
     );
     refused("[settings]\nservers = 4\n", "5:11", &["it needs app = lb"]);
+    // A store's frames are as large as its pairs.
+    let of_a_store = "[settings]\napp = \"kvs\"\npacket_bytes = 64\n";
+    refused(of_a_store, "6:16", &["nothing uses it", "not app = kvs"]);
+    let store = points("[settings]\napp = \"kvs\"\n", &[]).unwrap();
+    assert!(!store[0].params.contains_key("packet_bytes"));
     // An override may take away the use of what the file sets, but not of what it sets itself.
     let servers = "[settings]\napp = \"lb\"\nservers = 4\n";
     assert!(points(servers, &["app=nat"]).is_ok());
