@@ -5,6 +5,7 @@
 //! [`nicforge_platform::Cpu`]; [`registry`] has one line per interface.
 //! Every interface in the registry runs through the shared tests of suite/.
 
+pub mod emulated;
 pub mod in_place;
 pub mod plan;
 pub mod priv_ring;

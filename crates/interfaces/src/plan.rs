@@ -31,6 +31,10 @@ pub struct Plan {
     pub costs: DriverCosts,
     /// What rxBisect has besides.
     pub bisect: rx_bisect::Options,
+    /// The interface that is emulated, where one is.
+    pub emulates: String,
+    /// The core that then plays this NIC, or nobody where there is none.
+    pub emulator: Owner,
 }
 
 /// Why an interface cannot be built.
@@ -53,6 +57,18 @@ pub enum InterfaceError {
     /// Rings that cannot belong together.
     #[error(transparent)]
     Topology(#[from] rx_bisect::TopologyError),
+    /// What it says of buffers cannot be exchanged on the way.
+    #[error(
+        "{wanted:?} cannot be emulated: only {} name a buffer in their completions",
+        crate::emulated::EMULATED.join(", ")
+    )]
+    NotEmulated {
+        /// What was to be emulated.
+        wanted: String,
+    },
+    /// There is no core for it.
+    #[error("no core is there to play the NIC, as in live runs: use the emulated interface itself")]
+    NoEmulator,
     /// No room for the rings.
     #[error(transparent)]
     Space(#[from] SpaceError),

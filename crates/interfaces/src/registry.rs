@@ -105,6 +105,7 @@ macro_rules! interfaces {
 }
 
 interfaces! {
+    "emulated", Emulated, emulated, "another interface, whose NIC is played by a core";
     "in_place", InPlace, in_place, "a private ring whose completions overwrite its descriptors";
     "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
     "rx_bisect", RxBisect, rx_bisect, "small allocation rings that large reception rings share";

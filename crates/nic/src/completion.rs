@@ -68,9 +68,30 @@ impl Completion {
             rest: Segment::default(),
             port: self.port_id(),
             rss_hash: self.rss_hash,
-            flags: self.flags,
+            flags: self.flags.without(RxFlags::HANDED_OVER),
             offload: TxOffload::default(),
             stamp: self.stamp,
+        }
+    }
+
+    /// The buffer that the frame lies in: what software noted at `note` for the entry, unless
+    /// another was handed over.
+    #[inline]
+    pub fn buffer<C: Cpu>(&self, cpu: &mut C, note: Addr) -> Addr {
+        let noted = Addr(cpu.load::<u64>(note));
+        match self.flags.contains(RxFlags::HANDED_OVER) {
+            true => self.mbuf,
+            false => noted,
+        }
+    }
+
+    /// An encoded entry that says that a frame lies in `instead_of` says from now on that it lies
+    /// in `mbuf`; any other entry stays as it is. For whoever exchanges buffers instead of
+    /// copying frames.
+    pub fn hand_over(entry: &mut [u64; 8], instead_of: Addr, mbuf: Addr) {
+        if entry[3] == instead_of.0 {
+            entry[3] = mbuf.0;
+            entry[1] |= u64::from(RxFlags::HANDED_OVER.0) << 32;
         }
     }
 

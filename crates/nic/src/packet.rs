@@ -28,6 +28,10 @@ impl RxFlags {
     /// A checksum was verified and is wrong.
     pub const CHECKSUM_BAD: RxFlags = RxFlags(4);
 
+    /// Not about the frame: it lies in the buffer that the completion names, and not in that of
+    /// the ring's entry ([`Completion::hand_over`](crate::Completion::hand_over)).
+    pub const HANDED_OVER: RxFlags = RxFlags(1 << 6);
+
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: RxFlags) -> bool {
         self.0 & other.0 == other.0
@@ -36,6 +40,11 @@ impl RxFlags {
     /// Both sets of bits.
     pub const fn with(self, other: RxFlags) -> RxFlags {
         RxFlags(self.0 | other.0)
+    }
+
+    /// Those bits that are not set in `other`.
+    pub const fn without(self, other: RxFlags) -> RxFlags {
+        RxFlags(self.0 & !other.0)
     }
 }
 

@@ -98,7 +98,7 @@ impl DriverHalf for Driver {
             self.consumed += 1;
             cpu.work(self.costs.rx_packet);
             let slot = self.buffers + u64::from(completion.entry) * 8;
-            let received = Addr(cpu.load::<u64>(slot));
+            let received = completion.buffer(cpu, slot);
             self.post(cpu, fresh);
             if completion.len == 0 {
                 pool.give(cpu, received);

@@ -10,7 +10,7 @@
 mod driver;
 pub(crate) mod fetch;
 pub(crate) mod layout;
-mod nic;
+pub(crate) mod nic;
 #[cfg(test)]
 mod tests;
 

@@ -22,6 +22,40 @@ impl Queue {
             completions,
         }
     }
+
+    /// Delivers `frame` into the next buffer, which must be one of `pool`.
+    pub fn receive<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &Arriving<'_>,
+        pool: &Pool,
+    ) -> Result<(), DropCause> {
+        let Some((here, descriptor)) = self.buffers.peek(dma) else {
+            return Err(DropCause::NO_DESCRIPTOR);
+        };
+        let good = pool.number_of(descriptor.mbuf).is_some();
+        // A buffer has no more room than it has, whatever its descriptor says.
+        if good && frame.bytes.len() > descriptor.room.min(mbuf_room()) as usize {
+            return Err(DropCause::OVERSIZED);
+        }
+        dma.wait_until(here);
+        let entry = self.buffers.pop();
+        let mbuf = good.then_some(descriptor.mbuf);
+        self.completions.deliver(dma, frame, entry, mbuf)
+    }
+
+    /// Its doorbell was rung; `false` if `tail` is impossible.
+    pub fn doorbell<D: Dma>(&mut self, dma: &mut D, tail: u64) -> bool {
+        self.buffers.doorbell(dma, tail)
+    }
+
+    /// How full it is.
+    pub fn waiting(&self) -> Waiting {
+        Waiting {
+            entries: self.buffers.used_up(),
+            of: self.buffers.entries(),
+        }
+    }
 }
 
 /// All private rings of one NIC.
@@ -40,24 +74,12 @@ impl NicHalf {
 
 impl ReceiveHalf for NicHalf {
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        let queue = &mut self.queues[usize::from(frame.queue)];
-        let Some((here, descriptor)) = queue.buffers.peek(dma) else {
-            return Err(DropCause::NO_DESCRIPTOR);
-        };
-        let good = self.pool.number_of(descriptor.mbuf).is_some();
-        // A buffer has no more room than it has, whatever its descriptor says.
-        if good && frame.bytes.len() > descriptor.room.min(mbuf_room()) as usize {
-            return Err(DropCause::OVERSIZED);
-        }
-        dma.wait_until(here);
-        let entry = queue.buffers.pop();
-        let mbuf = good.then_some(descriptor.mbuf);
-        queue.completions.deliver(dma, frame, entry, mbuf)
+        self.queues[usize::from(frame.queue)].receive(dma, frame, &self.pool)
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         let queue = self.queues.get_mut(index as usize);
-        queue.is_some_and(|queue| queue.buffers.doorbell(dma, value))
+        queue.is_some_and(|queue| queue.doorbell(dma, value))
     }
 
     fn queues(&self) -> u16 {
@@ -65,10 +87,6 @@ impl ReceiveHalf for NicHalf {
     }
 
     fn waiting(&self, queue: u16) -> Waiting {
-        let buffers = &self.queues[usize::from(queue)].buffers;
-        Waiting {
-            entries: buffers.used_up(),
-            of: buffers.entries(),
-        }
+        self.queues[usize::from(queue)].waiting()
     }
 }

@@ -117,7 +117,7 @@ impl DriverHalf for Driver {
             found = true;
             cpu.work(self.costs.rx_packet);
             let entry = u64::from(completion.entry);
-            let received = Addr(cpu.load::<u64>(self.ring.buffer(entry)));
+            let received = completion.buffer(cpu, self.ring.buffer(entry));
             self.replace(cpu, entry, fresh);
             if completion.len == 0 {
                 pool.give(cpu, received);

@@ -1,5 +1,6 @@
 //! A driver that does what no driver may: the NIC counts it, ignores it and carries on.
 
+use super::properties::is_shortage;
 use super::{Bench, Ground, Setup, for_all};
 use nicforge_nic::DropCause;
 use nicforge_units::Time;
@@ -53,11 +54,13 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
     }
     assert!(refused >= 8, "{interface}: {refused} refused");
     assert!(bench.taken >= 200, "{interface}: the other queue works");
-    assert_eq!(
-        bench.drops.causes(),
-        [("bad_descriptor", refused)],
-        "{interface}"
-    );
+    // Completions that tell of them take room that frames may then lack.
+    for &(cause, count) in bench.drops.causes() {
+        match cause {
+            "bad_descriptor" => assert_eq!(count, refused, "{interface}"),
+            _ => assert!(is_shortage(DropCause(cause)), "{interface}: {cause}"),
+        }
+    }
 }
 
 /// Values that no ring of 8 can have meant when `rung` was its last doorbell.
@@ -99,9 +102,9 @@ fn doorbells_that_go_back_or_too_far<G: Ground>(interface: &'static str) {
             }
             for flow in 0..2 {
                 for _ in 0..=round % 8 {
-                    // Queues that share a ring may fill it.
+                    // Queues that share a ring, or lend buffers, may fill it.
                     let outcome = bench.send(flow, 60);
-                    let fine = matches!(outcome, Ok(()) | Err(DropCause::NO_DESCRIPTOR));
+                    let fine = outcome.err().is_none_or(is_shortage);
                     assert!(fine, "{interface}: {outcome:?}");
                 }
             }

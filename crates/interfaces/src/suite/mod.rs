@@ -6,6 +6,7 @@
 //! | setup.rs | ring sizes, cores, buffers of a bench |
 //! | bench.rs | one NIC half and its drivers; after every step frames and buffers are counted |
 //! | audit.rs | at the end every buffer of the pool comes to light once |
+//! | emulator.rs | the core that plays the NIC, where an interface wants one |
 //! | frames.rs | frames that say who they are |
 //! | delivery.rs | order, bytes, wrap-around, the same bytes from the same seed |
 //! | limits.rs | full ring, empty pool, oversized frame |
@@ -18,6 +19,7 @@
 mod audit;
 mod bench;
 mod delivery;
+mod emulator;
 mod frames;
 mod ground;
 mod hostile;

@@ -39,7 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Whether a frame was dropped for want of a buffer or an entry, under whatever name.
-fn is_shortage(cause: DropCause) -> bool {
+pub(super) fn is_shortage(cause: DropCause) -> bool {
     cause != DropCause::OVERSIZED && cause != DropCause::BAD_DESCRIPTOR
 }
 

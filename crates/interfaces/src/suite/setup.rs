@@ -22,6 +22,8 @@ pub struct Setup {
     pub cache: usize,
     /// Where ring positions begin.
     pub first_position: u64,
+    /// What interface `emulated` emulates.
+    pub emulates: &'static str,
 }
 
 impl Default for Setup {
@@ -33,6 +35,7 @@ impl Default for Setup {
             spare: 128,
             cache: 16,
             first_position: 0,
+            emulates: "rx_bisect",
         }
     }
 }
@@ -50,16 +53,21 @@ impl Setup {
             descriptor_read: Bytes(512),
             costs: DriverCosts::default(),
             bisect: self.bisect(),
+            emulates: self.emulates.into(),
+            emulator: Owner(self.queues as u16),
         }
     }
 
     /// Buffers that the pool of a bench for `interface` has.
     pub fn buffers(&self, interface: &str) -> usize {
-        let sets = match interface {
-            "sh_ring_dynamic" => 2,
-            _ => 1,
+        let in_rings = self.queues * self.rx_entries;
+        let more = match interface {
+            "sh_ring_dynamic" => in_rings,
+            // One physical ring may stand for all.
+            "emulated" => in_rings.next_power_of_two(),
+            _ => 0,
         };
-        sets * self.queues * self.rx_entries + self.spare
+        in_rings + more + self.spare
     }
 
     /// Both kinds of rings as large as private ones.

@@ -236,6 +236,8 @@ fn plan(settings: &Settings, device: u8, pool: Pool) -> Plan {
         first_position: 0,
         costs: DriverCosts::default(),
         bisect: bisect(settings, 1),
+        emulates: settings.emulates.clone(),
+        emulator: Owner::NOBODY,
     }
 }
 

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{
-    AnyApp, AppConfig, CoRunner, Egress, Payload, PortMap, SharedTables, generate_routes,
-    read_routes,
+    AnyApp, AppConfig, Egress, Payload, PortMap, SharedTables, generate_routes, read_routes,
 };
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
 use nicforge_interfaces::sh_ring_dynamic::{Control, Heuristic};
@@ -19,9 +18,10 @@ use nicforge_units::{BitRate, Bytes, Cycles, Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
-use super::co_runner::CoRunnerActor;
+use super::co_runner::{CoRunnerActor, co_runners};
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
+use super::emulator_actor::EmulatorActor;
 use super::nic_actor::NicActor;
 use super::probe::Probe;
 use super::requests::preload_pairs;
@@ -53,7 +53,7 @@ fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
     let mut hardware = machine.hardware.clone();
     hardware.io_ways = settings.io_ways;
     hardware.nics = settings.nics;
-    hardware.cores = settings.cores + settings.stream_cores + settings.graph_cores;
+    hardware.cores = settings.all_cores();
     if let Some(ghz) = settings.cpu_ghz {
         hardware.core.frequency = Frequency::from_ghz(ghz);
     }
@@ -177,6 +177,11 @@ pub fn build(
     if let Some(ms) = settings.timeline_ms {
         world.set_probe(Probe::new(Time::from_seconds(ms / 1e3)));
     }
+    let playing = (0..settings.emulator_cores()).map(|device| {
+        let number = settings.cores + device;
+        EmulatorActor::new(core_of(&hardware, number))
+    });
+    world.set_emulators(playing.collect());
     Ok(Built {
         world,
         pool: parts.pool,
@@ -255,6 +260,15 @@ fn parts(
 pub(crate) fn receive_buffers(settings: &Settings) -> usize {
     match settings.interface.as_str() {
         "rx_bisect" => settings.ax_entries + settings.bx_entries,
+        // The emulated rings and the physical ones, which are as large, or up to twice as large
+        // where they are rounded up to a power of two.
+        "emulated" => {
+            let emulated = Settings {
+                interface: settings.emulates.clone(),
+                ..settings.clone()
+            };
+            receive_buffers(&emulated) + settings.rx_entries.max(2 * settings.ax_entries)
+        }
         // Two sets of rings.
         "sh_ring_dynamic" => 2 * settings.rx_entries,
         _ => settings.rx_entries,
@@ -286,6 +300,8 @@ fn interface(
             first_position: 0,
             costs,
             bisect: bisect(settings, seed),
+            emulates: settings.emulates.clone(),
+            emulator: Owner((settings.cores + device) as u16),
         };
         let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
         halves.push(half);
@@ -323,7 +339,7 @@ pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
     }
 }
 
-fn core_of(hardware: &Hardware, number: usize) -> SimCore {
+pub(super) fn core_of(hardware: &Hardware, number: usize) -> SimCore {
     let pcie = &hardware.pcie;
     SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read)
 }
@@ -336,27 +352,6 @@ fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxR
     };
     let rings = (0..settings.nics).map(|_| of_nic());
     Ok(rings.collect::<Result<Vec<_>, _>>()?)
-}
-
-fn co_runners(
-    settings: &Settings,
-    hardware: &Hardware,
-    space: &mut AddressSpace,
-    seed: u64,
-) -> Vec<CoRunnerActor> {
-    let first = settings.cores;
-    let streams = (0..settings.stream_cores).map(|_| None);
-    let graphs = (0..settings.graph_cores).map(|number| Some(seed + number as u64));
-    let programs = streams.chain(graphs).enumerate();
-    programs
-        .map(|(number, graph)| {
-            let program = match graph {
-                Some(seed) => CoRunner::graph(space, seed),
-                None => CoRunner::stream(space),
-            };
-            CoRunnerActor::new(core_of(hardware, first + number), program)
-        })
-        .collect()
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.

@@ -49,6 +49,11 @@ impl Snapshot {
                 drops.add("bad_tx_descriptor", bad);
             }
         }
+        for emulator in &world.emulators {
+            for &(cause, count) in emulator.drops.causes() {
+                drops.add(cause, count);
+            }
+        }
         let mut transmit = (0, 0);
         for core in &world.cores {
             for &(cause, count) in core.drops.causes() {

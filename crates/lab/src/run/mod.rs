@@ -9,6 +9,7 @@ mod build;
 mod co_runner;
 mod control_actor;
 mod core_actor;
+mod emulator_actor;
 mod measure;
 mod nic_actor;
 mod probe;

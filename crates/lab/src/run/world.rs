@@ -1,7 +1,7 @@
 //! All actors of a run, and the loop that runs the earliest.
 //!
 //! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners,
-//! the control core, the probe.
+//! the control core, the probe, cores that play NICs.
 
 use nicforge_nic::PortId;
 use nicforge_platform::sim::{Host, Schedule};
@@ -11,6 +11,7 @@ use super::RunError;
 use super::co_runner::CoRunnerActor;
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
+use super::emulator_actor::EmulatorActor;
 use super::nic_actor::NicActor;
 use super::probe::Probe;
 use super::sink::Sink;
@@ -38,6 +39,8 @@ pub struct World {
     control: Option<ControlActor>,
     /// What records a time line, if one is asked for.
     probe: Option<Probe>,
+    /// Those that play NICs: one per port, or none.
+    pub emulators: Vec<EmulatorActor>,
     /// The other end of the wires.
     pub sink: Sink,
     schedule: Schedule,
@@ -57,7 +60,8 @@ impl World {
         sink: Sink,
         polling_starts: Time,
     ) -> World {
-        let actors = sources.len() + nics.len() + cores.len() + co_runners.len() + 2;
+        // The control core, the probe, and a core that plays each NIC, may join them.
+        let actors = sources.len() + 2 * nics.len() + cores.len() + co_runners.len() + 2;
         let mut world = World {
             host,
             sources,
@@ -66,6 +70,7 @@ impl World {
             co_runners,
             control: None,
             probe: None,
+            emulators: Vec::new(),
             sink,
             schedule: Schedule::new(actors),
             polling_starts,
@@ -103,6 +108,19 @@ impl World {
         };
         probe.look(ended, self);
         probe.into_entries()
+    }
+
+    /// Lets `emulators` play the NICs from the beginning on.
+    pub fn set_emulators(&mut self, emulators: Vec<EmulatorActor>) {
+        let first = self.first_emulator();
+        for number in 0..emulators.len() {
+            self.schedule.set(first + number, Time::ZERO);
+        }
+        self.emulators = emulators;
+    }
+
+    fn first_emulator(&self) -> usize {
+        self.control_number() + 2
     }
 
     fn control_number(&self) -> usize {
@@ -143,6 +161,8 @@ impl World {
             self.step_core(actor - first_core, now);
         } else if actor == self.control_number() {
             self.step_control(actor, now);
+        } else if actor >= self.first_emulator() {
+            self.step_emulator(actor - self.first_emulator(), now);
         } else if actor > self.control_number() {
             self.step_probe(actor, now);
         } else {
@@ -194,6 +214,18 @@ impl World {
         }
     }
 
+    fn step_emulator(&mut self, number: usize, now: Time) {
+        let (emulator, nic) = (&mut self.emulators[number], &mut self.nics[number]);
+        let next = emulator.step(&mut self.host, nic, now);
+        for write in emulator.take_mmio() {
+            nic.post(&write);
+        }
+        let actor = self.first_emulator() + number;
+        self.schedule.set(actor, next);
+        self.reschedule_nic(number);
+        self.wake_cores();
+    }
+
     fn step_control(&mut self, actor: usize, now: Time) {
         let Some(control) = &mut self.control else {
             return self.schedule.set(actor, Time::NEVER);
@@ -221,8 +253,17 @@ impl World {
     /// Tells cores what was published to them; one that sleeps polls when it is visible.
     fn wake_cores(&mut self) {
         let first = self.sources.len() + self.nics.len();
+        let first_emulator = self.first_emulator();
         for (owner, time) in self.host.memory.take_wakes() {
             let number = usize::from(owner.0);
+            if let Some(emulator) = number.checked_sub(self.cores.len()) {
+                let actor = first_emulator + emulator;
+                if self.emulators[emulator].notice(time) {
+                    let next = self.schedule.time_of(actor).min(time);
+                    self.schedule.set(actor, next);
+                }
+                continue;
+            }
             self.cores[number].notice(time);
             if self.schedule.time_of(first + number) == Time::NEVER {
                 self.schedule
@@ -233,7 +274,8 @@ impl World {
 
     /// When the next step of those who move frames is due.
     pub fn next_time(&self) -> Time {
-        let actors = 0..self.first_co_runner();
+        let emulators = self.first_emulator()..self.first_emulator() + self.emulators.len();
+        let actors = (0..self.first_co_runner()).chain(emulators);
         let times = actors.map(|actor| self.schedule.time_of(actor));
         times.fold(Time::NEVER, Time::min)
     }
@@ -253,7 +295,12 @@ impl World {
             .iter()
             .map(|actor| actor.nic.drops.total() + actor.nic.transmit.counters().bad_descriptors);
         let in_cores = self.cores.iter().map(|core| core.drops.total());
-        in_nics.sum::<u64>() + in_cores.sum::<u64>()
+        in_nics.sum::<u64>() + in_cores.sum::<u64>() + self.lost_in_emulation()
+    }
+
+    fn lost_in_emulation(&self) -> u64 {
+        let of = |emulator: &EmulatorActor| emulator.drops.total();
+        self.emulators.iter().map(of).sum()
     }
 
     /// Frames that are somewhere between the wires, place by place.
@@ -264,7 +311,7 @@ impl World {
         let pushed: u64 = self.cores.iter().map(CoreActor::pushed).sum();
         let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
         let held: u64 = self.nics.iter().map(|a| a.nic.held()).sum();
-        held + (delivered - taken) + in_hand + (pushed - served)
+        held + (delivered - taken - self.lost_in_emulation()) + in_hand + (pushed - served)
     }
 
     /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.

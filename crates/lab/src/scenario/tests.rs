@@ -9,7 +9,7 @@ use super::*;
 use crate::machine::{Machine, parse_machine};
 
 const NAMES: Names<'static> = Names {
-    interfaces: &["priv_ring", "sh_ring"],
+    interfaces: &["emulated", "priv_ring", "sh_ring"],
     apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"],
 };
 

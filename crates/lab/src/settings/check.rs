@@ -85,23 +85,41 @@ impl Settings {
                 )
             },
         )?;
+        let emulators = self.emulator_cores();
         let runners = self.stream_cores + self.graph_cores;
         ensure(
-            self.cores + runners <= hardware.cores,
-            &["cores", "stream_cores", "graph_cores"],
+            self.all_cores() <= hardware.cores,
+            &["cores", "stream_cores", "graph_cores", "interface"],
             || {
+                let play = match emulators {
+                    0 => String::new(),
+                    _ => format!(", {emulators} that play NICs"),
+                };
                 (
                     format!(
-                        "{} cores and {runners} co-runners wanted, {} has {} cores",
+                        "{} cores{play} and {runners} co-runners wanted, {} has {} cores",
                         self.cores, machine.name, hardware.cores
                     ),
                     format!(
                         "cores + stream_cores + graph_cores is at most {}",
-                        hardware.cores
+                        hardware.cores - emulators.min(hardware.cores)
                     ),
                 )
             },
         )
+    }
+
+    /// Cores that play NICs: one for each where they are emulated.
+    pub fn emulator_cores(&self) -> usize {
+        match self.interface.as_str() {
+            "emulated" => self.nics,
+            _ => 0,
+        }
+    }
+
+    /// Cores of all kinds.
+    pub fn all_cores(&self) -> usize {
+        self.cores + self.emulator_cores() + self.stream_cores + self.graph_cores
     }
 
     fn check_ways(&self, machine: &Machine) -> Result<(), Finding> {

@@ -4,6 +4,7 @@
 use super::Allowed::{App, Choice, File, Flag, Interface, Number, PowerOfTwo, Whole};
 use super::field::SettingType;
 use super::{Condition, Key};
+use nicforge_interfaces::emulated::EMULATED as EMULATED_INTERFACES;
 
 macro_rules! settings {
     ($(
@@ -48,10 +49,12 @@ const SHARED_RINGS: Condition = (
         "sh_ring_list",
         "sh_ring_batched_list",
         "sh_ring_dynamic",
+        "emulated",
     ],
 );
+const EMULATED: Condition = ("interface", &["emulated"]);
 const DYNAMIC: Condition = ("interface", &["sh_ring_dynamic"]);
-const BISECT: Condition = ("interface", &["rx_bisect"]);
+const BISECT: Condition = ("interface", &["rx_bisect", "emulated"]);
 const BATCHED: Condition = ("consumption", &["batched"]);
 const BURSTS: Condition = ("arrival", &["bursts"]);
 const PING_PONG: Condition = ("arrival", &["ping_pong"]);
@@ -64,6 +67,9 @@ const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
 settings! {
     /// The NIC-host interface, by registry name.
     interface: String = "priv_ring".into(), "", Interface;
+    /// What interface `emulated` emulates, by a core for each NIC beside `cores`.
+    emulates: String = "rx_bisect".into(), "", Choice(&EMULATED_INTERFACES), when EMULATED,
+        source "rxBisect paper, section 5";
     /// The application on every core.
     app: String = "nat".into(), "", App;
     /// Cores that run the application, divided evenly over the NICs.

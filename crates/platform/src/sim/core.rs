@@ -260,7 +260,8 @@ impl Cpu for SimCpu<'_> {
     }
 
     fn release(&mut self, at: Addr, value: u64) {
-        self.store(at, value);
+        self.touch(at.line(), true, self.core.independent_q16);
+        self.host.memory.release(at, value, self.core.cursor);
     }
 
     fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {

@@ -136,10 +136,25 @@ impl SimMemory {
         if let Ok(value) = <[u8; 8]>::try_from(entry) {
             self.remember(word, u64::from_ne_bytes(value), visible_at);
         }
+        self.slice_mut(at, entry.len()).copy_from_slice(entry);
+        self.announce(word, before, visible_at);
+    }
+
+    /// A core at `now` writes the word at `at`, which announces its earlier stores, and wakes
+    /// the core that watches the line.
+    #[inline]
+    pub fn release(&mut self, at: Addr, value: u64, now: Time) {
+        let before = self.word(at);
+        self.slice_mut(at, 8).copy_from_slice(&value.to_ne_bytes());
+        self.announce(at, before, now);
+    }
+
+    /// The word at `word` was `before` until `visible_at`.
+    #[inline]
+    fn announce(&mut self, word: Addr, before: u64, visible_at: Time) {
         if let Some(pending) = self.pending.get_mut(word.0 as usize / 8) {
             *pending = Pending { visible_at, before };
         }
-        self.slice_mut(at, entry.len()).copy_from_slice(entry);
         match self.owners.get(word.line() as usize) {
             Some(&owner) if owner != Owner::NOBODY => self.wakes.push((owner, visible_at)),
             _ => {}

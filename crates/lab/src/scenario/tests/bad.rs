@@ -137,6 +137,11 @@ fn more_than_the_machine_has() {
     );
     refused("[settings]\nstream_cores = 1\n", "5:16", &["is at most 16"]);
     refused(
+        "[settings]\ninterface = \"emulated\"\n",
+        "5:13",
+        &["2 that play NICs", "is at most 14"],
+    );
+    refused(
         "[settings]\nnics = 4\n",
         "5:8",
         &["4 NICs wanted", "set nics to at most 2"],

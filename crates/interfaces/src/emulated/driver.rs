@@ -1,0 +1,66 @@
+//! The driver's half: that of the wrapped interface. It also fills a physical ring at first.
+
+use nicforge_nic::{DriverHalf, Packet, PoolCache};
+use nicforge_platform::Cpu;
+
+use super::layout::Physical;
+use crate::AnyDriver;
+
+/// One core's receive queue of the emulated NIC.
+#[derive(Debug)]
+pub struct Driver {
+    inner: Box<AnyDriver>,
+    /// The physical ring that this core fills.
+    fills: Option<Physical>,
+    /// Buffers that it put there; as many stay there.
+    filled: i64,
+}
+
+impl Driver {
+    /// The driver `inner`, which fills `fills` before it begins.
+    pub fn new(inner: AnyDriver, fills: Option<Physical>) -> Driver {
+        Driver {
+            inner: Box::new(inner),
+            fills,
+            filled: 0,
+        }
+    }
+}
+
+impl DriverHalf for Driver {
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.inner.start(cpu, pool);
+        let Some(physical) = self.fills.take() else {
+            return;
+        };
+        let first = physical.ring.first;
+        let mut tail = first;
+        while tail < first + physical.ring.entries
+            && let Some(mbuf) = pool.take(cpu)
+        {
+            physical.post(cpu, tail, mbuf);
+            tail += 1;
+        }
+        self.filled = (tail - first) as i64;
+        cpu.mmio_write(physical.doorbell, tail);
+    }
+
+    #[inline]
+    fn rx_burst<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        packets: &mut Vec<Packet>,
+        max: usize,
+    ) {
+        self.inner.rx_burst(cpu, pool, packets, max);
+    }
+
+    fn taken(&self) -> u64 {
+        self.inner.taken()
+    }
+
+    fn buffers_held(&self) -> i64 {
+        self.inner.buffers_held() + self.filled
+    }
+}

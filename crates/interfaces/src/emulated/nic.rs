@@ -1,0 +1,84 @@
+//! The device's half: physical rings. What the emulated NIC does on them is in emulator.rs.
+
+use std::collections::BTreeMap;
+
+use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting};
+use nicforge_platform::Dma;
+
+use super::emulator::Emulator;
+use super::layout::FIRST_PER_QUEUE;
+use crate::AnyNic;
+use crate::priv_ring::nic::Queue;
+
+/// A NIC with physical rings, and the NIC that a core makes of it.
+#[derive(Debug)]
+pub struct NicHalf {
+    physical: Vec<Queue>,
+    /// Queues that each of them serves.
+    serves: usize,
+    pool: Pool,
+    /// The emulated NIC's half, which only the emulating core runs.
+    pub(super) inner: Box<AnyNic>,
+    /// Doorbells of the emulated NIC that its core has not read yet.
+    pub(super) bells: BTreeMap<u32, u64>,
+    pub(super) emulator: Emulator,
+}
+
+impl NicHalf {
+    /// `inner` behind physical rings, each of which `serves` so many queues.
+    pub fn new(
+        (physical, serves): (Vec<Queue>, usize),
+        pool: Pool,
+        inner: AnyNic,
+        emulator: Emulator,
+    ) -> NicHalf {
+        NicHalf {
+            physical,
+            serves,
+            pool,
+            inner: Box::new(inner),
+            bells: BTreeMap::new(),
+            emulator,
+        }
+    }
+
+    fn first_own(&self) -> u32 {
+        FIRST_PER_QUEUE * u32::from(self.queues())
+    }
+}
+
+impl ReceiveHalf for NicHalf {
+    fn queues(&self) -> u16 {
+        self.inner.queues()
+    }
+
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        let ring = usize::from(frame.queue) / self.serves;
+        self.physical[ring].receive(dma, frame, &self.pool)
+    }
+
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        let Some(ring) = index.checked_sub(self.first_own()) else {
+            self.bells.insert(index, value);
+            return true;
+        };
+        let Some(physical) = self.physical.get_mut(ring as usize) else {
+            return false;
+        };
+        let possible = physical.doorbell(dma, value);
+        if possible {
+            self.emulator.filled_to(ring as usize, value);
+        }
+        possible
+    }
+
+    /// Entries of the physical ring and of the emulated one.
+    fn waiting(&self, queue: u16) -> Waiting {
+        let physical = self.physical[usize::from(queue) / self.serves].waiting();
+        let emulated = self.inner.waiting(queue);
+        Waiting {
+            entries: physical.entries + emulated.entries,
+            of: physical.of + emulated.of,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Tests of what is special to emulation; the shared suite covers the rest, with rxBisect inside.
+
+use nicforge_nic::{Pool, ReceiveHalf};
+use nicforge_platform::{AddressSpace, Owner};
+use nicforge_units::Time;
+
+use super::EMULATED;
+use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim};
+use crate::{InterfaceError, registry};
+
+fn setup(emulates: &'static str) -> Setup {
+    Setup {
+        rx_entries: 16,
+        emulates,
+        ..Setup::default()
+    }
+}
+
+/// More frames than all rings have entries, at a pace that the cores keep up with.
+fn send_and_receive<G: Ground>(emulates: &'static str) {
+    let mut bench: Bench<G> = Bench::new("emulated", &setup(emulates));
+    for number in 0..600u32 {
+        bench.send(number % 5, 60 + number as usize).unwrap();
+        if number % 8 == 7 {
+            bench.pass(Time::from_us(5));
+            bench.pass(Time::from_us(5));
+            (0..2).for_each(|queue| assert!(bench.poll(queue, 32) > 0, "{emulates}"));
+            bench.release_all();
+        }
+    }
+    bench.drain();
+    assert_eq!(bench.taken, 600, "{emulates}");
+    bench.audit();
+}
+
+#[test]
+fn every_frame_comes_once_and_in_order_whatever_is_emulated() {
+    for emulates in EMULATED {
+        send_and_receive::<Flat>(emulates);
+        send_and_receive::<Sim>(emulates);
+    }
+}
+
+#[test]
+fn the_rings_hold_twice_as_many_buffers() {
+    for emulates in ["priv_ring", "rx_bisect"] {
+        let alone: Bench<Flat> = Bench::new(emulates, &setup(emulates));
+        let emulated: Bench<Flat> = Bench::new("emulated", &setup(emulates));
+        assert_eq!(emulated.in_rings(), 2 * alone.in_rings(), "{emulates}");
+    }
+}
+
+#[test]
+fn the_device_writes_the_frame_and_the_core_does_not_copy_it() {
+    let mut bench: Bench<Flat> = Bench::new("emulated", &setup("priv_ring"));
+    let before = bench.ground.calls;
+    bench.send(0, 1_500).unwrap();
+    let calls = Calls {
+        writes: before.writes + 1,
+        publishes: before.publishes + 1,
+        ..bench.ground.calls
+    };
+    assert_eq!(bench.ground.calls, calls);
+    // What software gets is checked byte for byte by the bench.
+    bench.pass(Time::from_us(1));
+    assert_eq!(bench.poll(0, 1), 1);
+}
+
+#[test]
+fn with_rx_bisect_a_core_that_stops_does_not_keep_another_from_receiving() {
+    let mut bench: Bench<Flat> = Bench::new("emulated", &setup("rx_bisect"));
+    let mut taken = 0;
+    for _ in 0..400 {
+        let _ = bench.send(0, 60);
+        let _ = bench.send(1, 60);
+        bench.pass(Time::from_us(2));
+        taken += bench.poll(1, 32);
+        bench.release_all();
+    }
+    assert!(taken > 300, "{taken} of 400");
+    assert!(
+        bench
+            .drops
+            .causes()
+            .iter()
+            .any(|(cause, _)| *cause == "bx_full")
+    );
+}
+
+#[test]
+fn packets_wait_in_the_physical_ring_for_descriptors() {
+    let mut bench: Bench<Flat> = Bench::new("emulated", &setup("priv_ring"));
+    for _ in 0..32 {
+        bench.send(0, 60).unwrap();
+    }
+    assert!(bench.send(0, 60).is_err());
+    let waiting = bench.nic.waiting(0);
+    assert_eq!((waiting.entries, waiting.of), (32, 32));
+    assert_eq!(bench.nic.waiting(1).entries, 0, "rings of their own");
+    bench.audit();
+}
+
+#[test]
+fn without_a_core_to_play_the_nic_it_is_refused() {
+    let mut space = AddressSpace::default();
+    let pool = Pool::new(&mut space, 4);
+    let mut plan = setup("priv_ring").plan(pool);
+    plan.emulator = Owner::NOBODY;
+    let error = registry::build("emulated", &plan, &mut space);
+    assert!(matches!(error, Err(InterfaceError::NoEmulator)));
+}
+
+#[test]
+fn what_names_no_buffer_in_its_completions_is_refused() {
+    let mut space = AddressSpace::default();
+    let pool = Pool::new(&mut space, 4);
+    for emulates in ["in_place", "emulated", "nothing"] {
+        let plan = setup(emulates).plan(pool);
+        let error = registry::build("emulated", &plan, &mut space).unwrap_err();
+        assert!(
+            matches!(error, InterfaceError::NotEmulated { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains(emulates));
+    }
+}

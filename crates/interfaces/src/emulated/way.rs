@@ -1,0 +1,79 @@
+//! What a core that plays a NIC can do to its host: [`Dma`] with a core's accesses.
+
+use nicforge_nic::{COMPLETION_BYTES, Completion, data_of};
+use nicforge_platform::{Addr, Cpu, Dma, Vector, bytemuck};
+use nicforge_units::Time;
+
+/// [`Dma`] over a core: reads are loads, and a publish is stores and a release.
+///
+/// A frame is not copied. Its write only says which buffer the NIC would have used; the
+/// completion then names the buffer that the frame lies in instead.
+pub struct Way<'a, C> {
+    cpu: &'a mut C,
+    /// The buffer that the frame lies in.
+    holds: Option<Addr>,
+    /// The buffer that the NIC would have written it to.
+    instead: Option<Addr>,
+}
+
+impl<'a, C: Cpu> Way<'a, C> {
+    /// For work without a frame.
+    pub fn new(cpu: &'a mut C) -> Way<'a, C> {
+        Way {
+            cpu,
+            holds: None,
+            instead: None,
+        }
+    }
+
+    /// For the frame in `mbuf`.
+    pub fn handing_over(cpu: &'a mut C, mbuf: Addr) -> Way<'a, C> {
+        Way {
+            holds: Some(mbuf),
+            ..Way::new(cpu)
+        }
+    }
+
+    /// The buffer that is free because the frame was handed over.
+    pub fn instead(&self) -> Option<Addr> {
+        self.instead
+    }
+}
+
+impl<C: Cpu> Dma for Way<'_, C> {
+    fn read(&mut self, from: Addr, into: &mut [u8]) {
+        let len = into.len();
+        into.copy_from_slice(self.cpu.bytes(from, len));
+    }
+
+    fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
+        self.read(from, into);
+        self.now()
+    }
+
+    fn write(&mut self, to: Addr, _bytes: &[u8]) {
+        let data = data_of(Addr(0));
+        self.instead = to.0.checked_sub(data.0).map(Addr);
+    }
+
+    fn publish(&mut self, to: Addr, bytes: &[u8]) {
+        for (line, entry) in (0..).zip(bytes.chunks_exact(COMPLETION_BYTES as usize)) {
+            let at = to + line * COMPLETION_BYTES;
+            let mut words: [u64; 8] = bytemuck::pod_read_unaligned(entry);
+            if let (Some(holds), Some(instead)) = (self.holds, self.instead) {
+                Completion::hand_over(&mut words, instead, holds);
+            }
+            let [rest @ .., done] = words;
+            self.cpu.store(at, rest);
+            self.cpu.release(at + size_of_val(&rest) as u64, done);
+        }
+    }
+
+    fn interrupt(&mut self, _vector: Vector) {}
+
+    fn wait_until(&mut self, _time: Time) {}
+
+    fn now(&self) -> Time {
+        self.cpu.now()
+    }
+}

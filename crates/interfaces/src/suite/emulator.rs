@@ -1,0 +1,43 @@
+//! The core that plays the NIC, where an interface wants one.
+
+use super::frames::{number_of, stamp};
+use super::{Bench, Ground};
+use crate::emulated::Lost;
+
+impl<G: Ground> Bench<G> {
+    /// The emulating core, if there is one, does all that there is to do. Returns how many
+    /// register writes it refused.
+    pub fn emulate(&mut self) -> u64 {
+        let number = self.drivers.len();
+        let mut refused = 0;
+        while let Some(half) = self.nic.emulated() {
+            let step = half.emulate(&mut *self.ground.core(number));
+            refused += step.refused;
+            self.lost.extend(&step.lost);
+            for (index, value) in self.ground.register_writes() {
+                self.ring_one(index, value);
+            }
+            if step.passed == 0 && step.lost.is_empty() {
+                break;
+            }
+        }
+        refused
+    }
+
+    /// Frames that the device delivered are not coming.
+    pub fn settle(&mut self) {
+        for lost in std::mem::take(&mut self.lost) {
+            self.lose(&lost);
+        }
+    }
+
+    fn lose(&mut self, lost: &Lost) {
+        self.drops.count(lost.cause.0);
+        let name = self.interface;
+        let of_flow = self.waiting.get_mut(&lost.rss_hash);
+        let frames = of_flow.unwrap_or_else(|| panic!("{name}: lost what nobody sent"));
+        let is_it = |frame: &Vec<u8>| stamp(number_of(frame)) == lost.stamp;
+        let index = frames.iter().position(is_it);
+        frames.remove(index.unwrap_or_else(|| panic!("{name}: lost what nobody sent")));
+    }
+}
