@@ -46,7 +46,7 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     }
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
-    let source = traffic_source(&settings, line, seed, 0, 1)?;
+    let source = traffic_source(&settings, line, seed, 0, 1, false)?;
     let written = write(source, options)?;
     print(&format!(
         "wrote {}: {written} frames\nnext: nicforge run scenarios/nat-capture.toml --pcap {}\n",

@@ -80,7 +80,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
                 target_share: 0.0,
                 ..settings.clone()
             };
-            let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1)?;
+            let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)?;
             if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
                 said.extend(notes::about(Path::new(pcap), &replay.counts()));
             }

@@ -228,7 +228,7 @@ impl CompletionWriter {
             mbuf: mbuf.unwrap_or_default(),
         };
         match mbuf {
-            Some(mbuf) => dma.write(data_of(mbuf), frame.bytes),
+            Some(mbuf) => frame.write(dma, data_of(mbuf)),
             None => completion.len = 0,
         }
         self.publish(dma, &completion);

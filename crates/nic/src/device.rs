@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::checksum;
-use nicforge_wire::parse_frame;
+use nicforge_wire::parse_headers;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
 use crate::transmit::{Egress, TransmitEngine, TxRing};
@@ -77,7 +77,7 @@ const RUN_AHEAD: Time = Time::from_us(1);
 
 /// A frame that waits in the FIFO, as the parser has left it.
 struct Held {
-    bytes: Vec<u8>,
+    bytes: HeldBytes,
     /// What [`Arriving`] says beside the bytes.
     stamp: Time,
     rss_hash: u32,
@@ -85,6 +85,33 @@ struct Held {
     queue: u16,
     /// When the parser is done with it.
     parsed: Time,
+}
+
+/// Bytes of a frame that waits. Zeros at its end are not copied: behind `head` there are only
+/// zeros.
+#[derive(Default)]
+struct HeldBytes {
+    bytes: Vec<u8>,
+    head: usize,
+    len: usize,
+}
+
+impl HeldBytes {
+    fn hold(&mut self, frame: &[u8], head: usize) {
+        if head < self.head {
+            self.bytes[head..self.head].fill(0);
+        }
+        if self.bytes.len() < frame.len() {
+            self.bytes.resize(frame.len(), 0);
+        }
+        self.bytes[..head].copy_from_slice(&frame[..head]);
+        self.head = head;
+        self.len = frame.len();
+    }
+
+    fn frame(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// A NIC with the receive half `R` of an interface.
@@ -102,7 +129,7 @@ pub struct Nic<R> {
     /// Frames whose turn is later, oldest first.
     held: VecDeque<Held>,
     /// Room for the bytes of further ones.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<HeldBytes>,
     /// Dropped frames by cause.
     pub drops: DropCounters,
     /// Everything else that is counted.
@@ -130,6 +157,12 @@ impl<R: ReceiveHalf> Nic<R> {
     /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
     /// Whatever happens to it is counted.
     pub fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
+        self.receive_padded(dma, frame, frame.len(), stamp);
+    }
+
+    /// As [`receive`](Self::receive), for a frame that is all zeros from `head` on. All headers
+    /// lie before.
+    pub fn receive_padded<D: Dma>(&mut self, dma: &mut D, frame: &[u8], head: usize, stamp: Time) {
         self.counters.frames += 1;
         self.counters.bytes += frame.len() as u64;
         let len = Bytes(frame.len() as u64);
@@ -137,7 +170,7 @@ impl<R: ReceiveHalf> Nic<R> {
             self.drops.count("fifo_full");
             return;
         }
-        let summary = match parse_frame(frame) {
+        let summary = match parse_headers(&frame[..head], frame.len()) {
             Ok(summary) => summary,
             Err(error) => {
                 self.drops.count(error.name());
@@ -147,9 +180,10 @@ impl<R: ReceiveHalf> Nic<R> {
         let rss_hash = self.rss.hash(&summary);
         let arriving = Arriving {
             bytes: frame,
+            head,
             stamp,
             rss_hash,
-            flags: verified(checksum::verify(frame, &summary)),
+            flags: verified(checksum::verify(&frame[..head], &summary)),
             port: self.spec.port,
             queue: self.steering.queue(rss_hash),
         };
@@ -164,8 +198,7 @@ impl<R: ReceiveHalf> Nic<R> {
         } else {
             self.fifo.hold(len, Time::NEVER);
             let mut bytes = self.spare.pop().unwrap_or_default();
-            bytes.clear();
-            bytes.extend_from_slice(frame);
+            bytes.hold(frame, head);
             self.held.push_back(Held {
                 bytes,
                 stamp,
@@ -210,7 +243,8 @@ impl<R: ReceiveHalf> Nic<R> {
             && let Some(held) = self.held.pop_front()
         {
             let arriving = Arriving {
-                bytes: &held.bytes,
+                bytes: held.bytes.frame(),
+                head: held.bytes.head,
                 stamp: held.stamp,
                 rss_hash: held.rss_hash,
                 flags: held.flags,

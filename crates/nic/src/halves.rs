@@ -1,6 +1,6 @@
 //! The two halves of a NIC-host interface.
 
-use nicforge_platform::{Cpu, Dma};
+use nicforge_platform::{Addr, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
 
 use crate::{Packet, PoolCache, PortId, RxFlags};
@@ -10,6 +10,8 @@ use crate::{Packet, PoolCache, PortId, RxFlags};
 pub struct Arriving<'a> {
     /// The frame without FCS.
     pub bytes: &'a [u8],
+    /// From here on all its bytes are zero.
+    pub head: usize,
     /// When its first bit came in.
     pub stamp: Time,
     /// Its RSS hash.
@@ -20,6 +22,14 @@ pub struct Arriving<'a> {
     pub port: PortId,
     /// The queue that steering chose, counted within this NIC.
     pub queue: u16,
+}
+
+impl Arriving<'_> {
+    /// Writes the frame to host memory.
+    #[inline]
+    pub fn write<D: Dma>(&self, dma: &mut D, to: Addr) {
+        dma.write_padded(to, self.bytes, self.head);
+    }
 }
 
 /// Why an interface could not take a frame; the name of a drop counter.

@@ -36,6 +36,11 @@ pub trait Dma {
     /// Writes host memory: posted, nobody waits.
     fn write(&mut self, to: Addr, bytes: &[u8]);
 
+    /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
+    fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {
+        self.write(to, bytes);
+    }
+
     /// Writes an entry whose last 8 bytes (`to + 56`, for a 64-byte entry) announce it: one
     /// posted write, seen whole or not at all. `bytes` must lie in one cache line of control
     /// memory and its length be a multiple of 8; or be several adjacent entries of a whole line

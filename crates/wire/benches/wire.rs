@@ -39,6 +39,7 @@ fn source(bytes: u32, arrival: ArrivalModel, choice: FlowChoice) -> TrafficSourc
         target: None,
         source: MacAddress([2, 0, 0, 0, 0, 1]),
         destination: MacAddress([2, 0, 0, 0, 0, 2]),
+        zero_payload: false,
     };
     TrafficSource::Synthetic(Box::new(Synthetic::new(config).expect("a valid source")))
 }

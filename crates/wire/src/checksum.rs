@@ -148,7 +148,8 @@ pub struct ChecksumVerdict {
     pub l4: Option<bool>,
 }
 
-/// Verifies the checksums of a whole frame of which `summary` is the summary.
+/// Verifies the checksums of a frame of which `summary` is the summary. Where `frame` is only its
+/// beginning, the rest of it is zeros.
 pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
     ChecksumVerdict {
         l3: ipv4_header(frame, summary).map(|header| sum(header) == 0xffff),
@@ -213,7 +214,8 @@ fn l4_segment<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<(&'a [u8], 
         _ => icmp::CHECKSUM,
     };
     let start = usize::from(summary.l4_offset);
-    let segment = frame.get(start..start + summary.l4_len as usize)?;
+    let end = (start + summary.l4_len as usize).min(frame.len());
+    let segment = frame.get(start..end)?;
     (segment.len() >= field + 2).then_some((segment, field))
 }
 

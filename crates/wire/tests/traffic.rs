@@ -27,6 +27,7 @@ fn config(sizes: SizeModel, choice: FlowChoice) -> SyntheticConfig {
         target: None,
         source: MacAddress([2, 0, 0, 0, 0, 1]),
         destination: MacAddress([2, 0, 0, 0, 0, 2]),
+        zero_payload: false,
     }
 }
 

@@ -60,7 +60,7 @@ impl ReceiveHalf for NicHalf {
             dma.publish(entry, bytemuck::bytes_of(&completion(frame, 0)));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
-        dma.write(data_of(descriptor.mbuf), frame.bytes);
+        frame.write(dma, data_of(descriptor.mbuf));
         let len = frame.bytes.len() as u32;
         dma.publish(entry, bytemuck::bytes_of(&completion(frame, len)));
         Ok(())

@@ -143,6 +143,7 @@ impl Raw {
     fn receive(&mut self, len: usize) -> Result<(), DropCause> {
         let arriving = Arriving {
             bytes: &vec![0xff; len],
+            head: len,
             stamp: Time::ZERO,
             rss_hash: 0,
             flags: RxFlags::default(),

@@ -206,7 +206,7 @@ impl ReceiveHalf for NicHalf {
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
-        dma.write(data_of(descriptor.mbuf), frame.bytes);
+        frame.write(dma, data_of(descriptor.mbuf));
         self.bx[target].write(dma, packet(frame, used, descriptor.mbuf));
         if linked != target {
             self.tell(dma, linked, used);

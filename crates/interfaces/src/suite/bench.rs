@@ -135,6 +135,7 @@ impl<G: Ground> Bench<G> {
     pub fn receive(&mut self, flow: u32, frame: &[u8]) -> Result<(), DropCause> {
         let arriving = Arriving {
             bytes: frame,
+            head: frame.len(),
             stamp: stamp(number_of(frame)),
             rss_hash: flow,
             flags: RxFlags::L3_GOOD,

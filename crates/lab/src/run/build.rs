@@ -153,7 +153,7 @@ pub fn build(
     let line = line_of(&hardware);
     let queues = (settings.cores / settings.nics) as u16;
     let sources = (0..settings.nics).map(|port| {
-        let source = traffic_source(settings, line, seed, port, queues)?;
+        let source = traffic_source(settings, line, seed, port, queues, io.pcap_out.is_none())?;
         Ok::<_, RunError>(SourceActor::new(source, line))
     });
     let sources = sources.collect::<Result<Vec<_>, _>>()?;

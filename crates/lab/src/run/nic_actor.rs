@@ -6,6 +6,7 @@ use nicforge_interfaces::AnyNic;
 use nicforge_nic::{Nic, ReceiveHalf};
 use nicforge_platform::sim::{DmaPort, Host, MmioWrite, SimDma};
 use nicforge_units::Time;
+use nicforge_wire::traffic::Arrival;
 
 use super::sink::Sink;
 
@@ -65,10 +66,11 @@ impl NicActor {
         self.due = self.due.min(self.nic.held_due());
     }
 
-    /// A frame came in: first bit at `stamp`, last bit at `now`.
-    pub fn receive(&mut self, host: &mut Host, frame: &[u8], stamp: Time, now: Time) {
+    /// A frame came in, its last bit at `now`.
+    pub fn receive(&mut self, host: &mut Host, frame: &Arrival<'_>, now: Time) {
         let mut dma = SimDma::new(host, &mut self.port, now);
-        self.nic.receive(&mut dma, frame, stamp);
+        self.nic
+            .receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
         self.due = self
             .due
             .min(self.nic.receive.due())

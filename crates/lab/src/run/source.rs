@@ -1,7 +1,7 @@
 //! A traffic source on the wire to one port.
 
 use nicforge_units::Time;
-use nicforge_wire::traffic::{Line, TrafficSource};
+use nicforge_wire::traffic::{Arrival, Line, TrafficSource};
 
 /// A source as an actor: it acts when a frame's first bit arrives.
 pub struct SourceActor {
@@ -20,12 +20,12 @@ impl SourceActor {
         self.source.next_time()
     }
 
-    /// The frame that arrives now, with the times of its first and last bit.
-    pub fn frame(&mut self) -> Option<(&[u8], Time, Time)> {
+    /// The frame that arrives now, and when its last bit does.
+    pub fn frame(&mut self) -> Option<(Arrival<'_>, Time)> {
         let line = self.line;
         let arrival = self.source.next()?;
         let on_wire = line.time_for(arrival.bytes.len() as u32);
-        Some((arrival.bytes, arrival.time, arrival.time + on_wire))
+        Some((arrival, arrival.time + on_wire))
     }
 
     /// A frame came back at `time`.

@@ -40,13 +40,15 @@ pub fn flows_of(settings: &Settings, seed: u64, port: usize) -> Result<FlowSpace
     Ok(FlowSpace::new(seed ^ (port as u64) << 48, share)?)
 }
 
-/// The traffic that arrives at port `port`, whose NIC has `queues` queues.
+/// The traffic that arrives at port `port`, whose NIC has `queues` queues. Synthetic payload is zero
+/// where nobody will look at it (`zero_payload`).
 pub fn traffic_source(
     settings: &Settings,
     line: Line,
     seed: u64,
     port: usize,
     queues: u16,
+    zero_payload: bool,
 ) -> Result<TrafficSource, RunError> {
     let rate = BitRate::from_gbps(settings.offered_gbps / settings.nics as f64);
     if settings.arrival == "replay" {
@@ -68,6 +70,7 @@ pub fn traffic_source(
         // Locally administered addresses: a generator, and the port (as the applications have it).
         source: MacAddress([2, 0, 0, 0, 1, port as u8]),
         destination: MacAddress([2, 0, 0, 0, 0, port as u8]),
+        zero_payload,
     };
     Ok(TrafficSource::Synthetic(Box::new(Synthetic::new(config)?)))
 }

@@ -173,8 +173,8 @@ impl World {
     }
 
     fn step_source(&mut self, number: usize) {
-        if let Some((frame, first_bit, last_bit)) = self.sources[number].frame() {
-            self.nics[number].receive(&mut self.host, frame, first_bit, last_bit);
+        if let Some((frame, last_bit)) = self.sources[number].frame() {
+            self.nics[number].receive(&mut self.host, &frame, last_bit);
             if self.nics[number].next_step() < self.schedule.time_of(self.sources.len() + number) {
                 self.reschedule_nic(number);
             }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use nicforge_units::Time;
+use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use crate::{Addr, AddressSpace, HostBytes, Owner};
 
@@ -32,6 +32,9 @@ const COUNTER_HISTORY: usize = 64;
 /// Host memory with time on its published words.
 pub struct SimMemory {
     bytes: HostBytes,
+    /// One bit per line that is known to hold zeros only: most of a synthetic payload, which then
+    /// need not be written again.
+    zeros: Vec<u64>,
     pending: Vec<Pending>,
     owners: Vec<Owner>,
     /// Words that are published again and again: counters, by address.
@@ -58,6 +61,7 @@ impl SimMemory {
             owners[at.line() as usize..(at + (len - 1)).line() as usize + 1].fill(owner);
         }
         SimMemory {
+            zeros: vec![0; space.end().div_ceil(64 * CACHE_LINE_BYTES) as usize],
             bytes,
             pending: vec![Pending::default(); words],
             owners,
@@ -80,7 +84,32 @@ impl SimMemory {
     /// `len` bytes at `at`, to write.
     #[inline]
     pub fn slice_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
+        let end = (at.0 + len as u64).div_ceil(CACHE_LINE_BYTES);
+        for line in at.line()..end {
+            self.zeros[(line / 64) as usize] &= !(1 << (line % 64));
+        }
         &mut self.bytes[at.0 as usize..][..len]
+    }
+
+    /// Makes `len` bytes at `at` zero.
+    pub fn zero(&mut self, at: Addr, len: usize) {
+        let end = at + len as u64;
+        // Whole lines are in the map; bytes before and behind them are not.
+        let first = at.0.div_ceil(CACHE_LINE_BYTES);
+        let last = end.line().max(first);
+        let known = |(word, bits): (usize, u64)| self.zeros[word] & bits == bits;
+        if !words_of(first, last).all(known) {
+            self.bytes[(first * CACHE_LINE_BYTES) as usize..(last * CACHE_LINE_BYTES) as usize]
+                .fill(0);
+            for (word, bits) in words_of(first, last) {
+                self.zeros[word] |= bits;
+            }
+        }
+        let before = (first * CACHE_LINE_BYTES).min(end.0);
+        let behind = (last * CACHE_LINE_BYTES).clamp(before, end.0);
+        self.slice_mut(at, (before - at.0) as usize).fill(0);
+        self.slice_mut(Addr(behind), (end.0 - behind) as usize)
+            .fill(0);
     }
 
     /// The word at `at`, as it is in memory now.
@@ -168,9 +197,54 @@ impl SimMemory {
     }
 }
 
+/// The words of a map with one bit per line that hold lines `first` to before `end`, each with
+/// its bits.
+#[inline(always)]
+fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+    let mut line = first;
+    std::iter::from_fn(move || {
+        (line < end).then(|| {
+            let bit = line % 64;
+            let here = (64 - bit).min(end - line);
+            let word = (line / 64) as usize;
+            line += here;
+            (word, (u64::MAX >> (64 - here)) << bit)
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zeroed_memory_is_zero_wherever_it_begins_and_ends() {
+        let mut space = AddressSpace::default();
+        let data = space.data(4096, 64);
+        let mut memory = SimMemory::new(&space);
+        for (at, len) in [
+            (0, 4096),
+            (10, 20),
+            (50, 100),
+            (64, 128),
+            (63, 2),
+            (100, 0),
+            (1, 1500),
+        ] {
+            for round in 0..2 {
+                memory.slice_mut(data, 4096).fill(7);
+                memory.zero(data, 4096);
+                memory.slice_mut(data + 70, 3).fill(9);
+                memory.slice_mut(data + 640, 64 * round).fill(9);
+                memory.zero(data + at, len);
+                let mut expected = [0u8; 4096];
+                expected[70..73].fill(9);
+                expected[640..640 + 64 * round].fill(9);
+                expected[at as usize..at as usize + len].fill(0);
+                assert!(memory.slice(data, 4096) == expected, "{len} bytes at {at}");
+            }
+        }
+    }
 
     #[test]
     fn nobody_sees_a_publish_before_its_time() {

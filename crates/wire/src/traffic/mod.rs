@@ -42,6 +42,8 @@ pub struct Arrival<'a> {
     pub time: Time,
     /// The frame, without FCS.
     pub bytes: &'a [u8],
+    /// From here on all its bytes are zero.
+    pub head: usize,
     /// Number of its flow ([`FlowSpace::tuple`]); absent in replayed captures.
     pub flow: Option<u64>,
 }

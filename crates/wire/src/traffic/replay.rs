@@ -146,6 +146,7 @@ impl Replay {
         Some(Arrival {
             time,
             bytes: &self.bytes[start..start + frame.len as usize],
+            head: frame.len as usize,
             flow: None,
         })
     }

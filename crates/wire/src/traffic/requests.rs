@@ -138,9 +138,11 @@ impl Requests {
         };
         self.clock.send(template.len());
         self.sequence += 1;
+        let bytes = template.patch(&flow, words);
         Some(Arrival {
             time,
-            bytes: template.patch(&flow, words),
+            bytes,
+            head: bytes.len(),
             flow: Some(client),
         })
     }

@@ -8,7 +8,7 @@ use super::flows::{FlowChoice, FlowPicker, FlowSpace, Target};
 use super::line::Line;
 use super::random::generator;
 use super::sizes::{SizeModel, SizePicker, check_size};
-use super::template::Template;
+use super::template::{PAYLOAD, Template};
 use super::{Arrival, TrafficError};
 use crate::headers::MacAddress;
 
@@ -33,6 +33,8 @@ pub struct SyntheticConfig {
     pub source: MacAddress,
     /// Destination address of all frames.
     pub destination: MacAddress,
+    /// Zeros for the payload behind the sequence number, which cost a simulation least.
+    pub zero_payload: bool,
 }
 
 /// A source of made-up traffic. One template per size is patched in place, so that a frame costs
@@ -47,6 +49,7 @@ pub struct Synthetic {
     /// By index of the size; last the target's own, when it has one.
     templates: Vec<Template>,
     target_template: Option<usize>,
+    zero_payload: bool,
     sequence: u64,
 }
 
@@ -63,8 +66,13 @@ impl Synthetic {
             all_sizes.push(bytes);
         }
         let template = |bytes: u32| {
-            Template::new(bytes, config.source, config.destination)
-                .map_err(|_| TrafficError::FrameSize(bytes))
+            Template::new(
+                bytes,
+                config.zero_payload,
+                config.source,
+                config.destination,
+            )
+            .map_err(|_| TrafficError::FrameSize(bytes))
         };
         let templates = all_sizes
             .into_iter()
@@ -83,6 +91,7 @@ impl Synthetic {
             )?,
             templates,
             target_template,
+            zero_payload: config.zero_payload,
             sequence: 0,
         })
     }
@@ -110,9 +119,14 @@ impl Synthetic {
         self.clock.send(template.len());
         let bytes = template.patch(&self.flows.tuple(picked.flow), &[(0, self.sequence)]);
         self.sequence += 1;
+        let head = match self.zero_payload {
+            true => bytes.len().min(PAYLOAD + 8),
+            false => bytes.len(),
+        };
         Some(Arrival {
             time,
             bytes,
+            head,
             flow: Some(picked.flow),
         })
     }

@@ -28,15 +28,18 @@ pub(super) struct Template {
 
 impl Template {
     /// A frame of `frame_bytes`, at least the Ethernet minimum and at most a jumbo frame. The first
-    /// word of its payload changes, such as for a sequence number.
+    /// word of its payload changes, such as for a sequence number; the rest counts up or is zero.
     pub(super) fn new(
         frame_bytes: u32,
+        zero_payload: bool,
         source: MacAddress,
         destination: MacAddress,
     ) -> Result<Template, WireError> {
         let mut payload = vec![0u8; (frame_bytes as usize).saturating_sub(PAYLOAD)];
-        for (index, byte) in payload.iter_mut().enumerate().skip(8) {
-            *byte = (index - 8) as u8;
+        if !zero_payload {
+            for (index, byte) in payload.iter_mut().enumerate().skip(8) {
+                *byte = (index - 8) as u8;
+            }
         }
         Template::with_payload(&payload, source, destination)
     }
