@@ -158,6 +158,7 @@ impl Served {
         let mbuf = frame.buffer(cpu, note);
         let arriving = Arriving {
             bytes: &UNSEEN[..frame.len as usize],
+            head: frame.len as usize,
             stamp: frame.stamp,
             rss_hash: frame.rss_hash,
             flags: frame.flags,
