@@ -9,7 +9,10 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::Duration;
 
+use etherparse::PacketBuilder;
 use netns::{Hosts, has};
+use nicforge_platform::live::ports::{PacketPort, Port};
+use nicforge_units::Time;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of each stream.
@@ -119,7 +122,7 @@ fn nat_carries_ping_tcp_and_udp_on_every_interface() {
     };
     for interface in interfaces() {
         let set = format!("interface={interface}");
-        let gateway = hosts.gateway("nat-netns.toml", &[&set], "10.99.2.2");
+        let gateway = hosts.gateway("nat-netns.toml", &[&set, "cores=2"], "10.99.2.2");
         assert!(hosts.pings("10.99.2.2", 20), "{interface}: ping");
         tcp_both_ways(&hosts, "10.99.2.2:7000", "10.99.2.2:7000", 4);
         udp_questions(&hosts, "10.99.2.2:53", "10.99.2.2:53");
@@ -136,6 +139,104 @@ fn a_load_balancer_carries_tcp_on_every_interface() {
         tcp_both_ways(&hosts, "10.99.1.1:7000", "10.99.2.2:7000", 3);
         assert_clean(&gateway.stop(), &interface);
     }
+}
+
+/// A tag, which the kernel keeps apart from the frame on its way in, is there again on the way out.
+#[test]
+fn tagged_frames_go_through_nat() {
+    let Some(hosts) = Hosts::up("vlan") else {
+        return;
+    };
+    let gateway = hosts.gateway("nat-netns.toml", &["cores=2"], "10.99.2.2");
+    let mut client = hosts.run("client", || PacketPort::open("eth0").unwrap());
+    let mut server = hosts.run("server", || PacketPort::open("eth0").unwrap());
+    let builder = PacketBuilder::ethernet2([2, 0, 10, 99, 1, 2], [0xff; 6])
+        .single_vlan(5.try_into().unwrap())
+        .ipv4([10, 99, 1, 2], [10, 99, 2, 2], 64)
+        .udp(1234, 53);
+    let mut question = Vec::new();
+    builder.write(&mut question, b"tagged").unwrap();
+    let mut came = None;
+    for _ in 0..100 {
+        client.send(&question, Time::ZERO).unwrap();
+        client.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        let mut look = |frame: &[u8]| {
+            let is_it = frame.ends_with(b"tagged");
+            came = came.take().or_else(|| is_it.then(|| frame.to_vec()));
+        };
+        server.receive(32, &mut look).unwrap();
+        if came.is_some() {
+            break;
+        }
+    }
+    let came = came.expect("the frame arrives");
+    let seen = etherparse::SlicedPacket::from_ethernet(&came).unwrap();
+    let tags: Vec<u16> = seen.vlan_ids().iter().map(|id| id.value()).collect();
+    assert_eq!(tags, [5]);
+    let Some(etherparse::NetSlice::Ipv4(ip)) = &seen.net else {
+        panic!("{came:02x?}")
+    };
+    assert_eq!(ip.header().source_addr().octets(), [10, 99, 2, 1]);
+    gateway.stop();
+}
+
+/// An interface that goes down and up again: the gateway waits, and goes on.
+#[test]
+fn a_link_that_goes_down_comes_back() {
+    let Some(hosts) = Hosts::up("link") else {
+        return;
+    };
+    let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
+    let link = |state: &str| {
+        let mut ip = hosts.on("gateway", "ip");
+        let done = ip
+            .args(["link", "set", "nf-outside", state])
+            .status()
+            .unwrap();
+        assert!(done.success());
+    };
+    for _ in 0..3 {
+        link("down");
+        assert!(!hosts.pings("10.99.2.2", 1), "nobody is there");
+        link("up");
+        let back = (0..20).any(|_| hosts.pings("10.99.2.2", 1));
+        assert!(back, "the link is up again");
+    }
+    tcp_both_ways(&hosts, "10.99.2.2:7000", "10.99.2.2:7000", 1);
+    gateway.stop();
+}
+
+/// The gateway's own kernel as the private host, over a TAP device.
+#[test]
+fn a_tap_device_is_a_port() {
+    let Some(hosts) = Hosts::up("tap") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tap.toml");
+    let text = "[live]\nname = \"tap\"\n[settings]\ninterface = \"priv_ring\"\napp = \"nat\"\n\
+                [app]\nexternal_address = \"10.99.2.1\"\n\
+                [[port]]\ntap = \"nf-tap\"\naddress = \"10.99.3.1\"\n\
+                next_hop = \"02:00:00:00:03:02\"\n\
+                [[port]]\ninterface = \"nf-outside\"\naddress = \"10.99.2.1\"\nnext_hop = \"10.99.2.2\"\n";
+    std::fs::write(&file, text).unwrap();
+    let gateway = hosts.start(&file, &[]);
+    let script = "for try in $(seq 100); do ip link show nf-tap >/dev/null 2>&1 && break; sleep 0.1; done; \
+                  ip link set nf-tap address 02:00:00:00:03:02 up; ip addr add 10.99.3.2/24 dev nf-tap; \
+                  ip route add 10.99.2.0/24 via 10.99.3.1; \
+                  ping -q -c 5 -i 0.2 -W 2 10.99.2.2";
+    let mut ping = hosts.on("gateway", "sh");
+    let said = ping.args(["-c", script]).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains(" 0% packet loss"), "{said}");
+    let listener = hosts.run("server", || TcpListener::bind("10.99.2.2:7000").unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| exchange(listener.accept().unwrap().0, None));
+        let connection = hosts.run("gateway", || TcpStream::connect("10.99.2.2:7000").unwrap());
+        exchange(connection, Some(9));
+    });
+    gateway.stop();
 }
 
 /// A file from a web server, as a person would fetch it, and the same bytes arrive.

@@ -119,7 +119,8 @@ pub struct Nic<R> {
     spec: NicSpec,
     fifo: MacFifo,
     rss: Toeplitz,
-    steering: Steering,
+    /// Which queue a frame goes to.
+    pub steering: Steering,
     /// The interface.
     pub receive: R,
     /// The transmit side.
@@ -185,7 +186,7 @@ impl<R: ReceiveHalf> Nic<R> {
             rss_hash,
             flags: verified(checksum::verify(&frame[..head], &summary)),
             port: self.spec.port,
-            queue: self.steering.queue(rss_hash),
+            queue: self.steering.queue_of(frame, &summary, rss_hash),
         };
         let waiting = self.receive.waiting(arriving.queue);
         self.counters.waiting_sum += waiting.entries;

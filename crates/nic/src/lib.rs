@@ -32,4 +32,4 @@ pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Wait
 pub use mbuf::{HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, data_of, mbuf_room};
 pub use packet::{Packet, PortId, RxFlags, Segment, TxOffload, Verdict};
 pub use pool::{Pool, PoolCache};
-pub use steering::Steering;
+pub use steering::{PortRule, Steering};

@@ -3,8 +3,76 @@
 //! A receive half may have several sets of queues, each with an indirection table of its own; one
 //! register selects the set in use (shRing, section 5.1.5: "two sets of RSS tables"). A table
 //! never names a queue that the half does not have.
+//!
+//! RSS does not find the queue of what comes back to a translated address. A rule on the
+//! destination port does, as the filters of today's NICs have it.
 
+use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
 use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable};
+use nicforge_wire::{FrameSummary, IpAddresses};
+
+/// Which queue frames go to whose destination is one of a run of addresses: each queue has a
+/// range of ports. An echo's identifier counts as a port, and an ICMP error goes where answers to
+/// the packet that it quotes would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRule {
+    /// The first address.
+    pub first_address: u32,
+    /// How many, counted on from it.
+    pub addresses: u32,
+    /// The first port of queue 0.
+    pub first_port: u16,
+    /// Ports of each queue, at least 1.
+    pub share: u32,
+}
+
+impl PortRule {
+    /// The queue of `frame`, counted within a set; `None` if the rule does not say.
+    fn queue(&self, frame: &[u8], summary: &FrameSummary) -> Option<u16> {
+        let IpAddresses::V4 { destination, .. } = summary.addresses else {
+            return None;
+        };
+        if destination.to_bits().wrapping_sub(self.first_address) >= self.addresses {
+            return None;
+        }
+        let port = match summary.protocol {
+            _ if summary.has_ports() => summary.destination_port,
+            ip_protocol::ICMP if summary.has_l4_header => {
+                icmp_port(frame.get(usize::from(summary.l4_offset)..)?)?
+            }
+            _ => return None,
+        };
+        let number = u32::from(port.checked_sub(self.first_port)?) / self.share.max(1);
+        u16::try_from(number).ok()
+    }
+}
+
+/// What stands for the destination port in an ICMP message.
+fn icmp_port(message: &[u8]) -> Option<u16> {
+    let word = |bytes: &[u8], at: usize| {
+        let bytes = bytes.get(at..at + 2)?;
+        Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+    };
+    match *message.first()? {
+        icmp_type::ECHO_REPLY | icmp_type::ECHO_REQUEST => word(message, 4),
+        icmp_type::UNREACHABLE
+        | icmp_type::SOURCE_QUENCH
+        | icmp_type::REDIRECT
+        | icmp_type::TIME_EXCEEDED
+        | icmp_type::PARAMETER_PROBLEM => {
+            let quoted = message.get(ICMP_HEADER_LEN..)?;
+            let ip = Ipv4View::new(quoted).ok()?;
+            // The quoted packet went out: its source is what answers are sent to.
+            let source = if ip.protocol() == ip_protocol::ICMP {
+                4
+            } else {
+                0
+            };
+            word(quoted, ip.header_len() + source)
+        }
+        _ => None,
+    }
+}
 
 /// The indirection tables of a NIC, of which one is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +80,7 @@ pub struct Steering {
     tables: Vec<IndirectionTable>,
     active: usize,
     queues: u16,
+    rule: Option<PortRule>,
 }
 
 impl Steering {
@@ -25,6 +94,7 @@ impl Steering {
             tables: (0..sets).map(table).collect(),
             active: 0,
             queues,
+            rule: None,
         }
     }
 
@@ -32,6 +102,22 @@ impl Steering {
     #[inline]
     pub fn queue(&self, hash: u32) -> u16 {
         self.tables[self.active].queue(hash)
+    }
+
+    /// From now on `rule` comes before the tables.
+    pub fn set_rule(&mut self, rule: PortRule) {
+        self.rule = Some(rule);
+    }
+
+    /// The queue of `frame`, whose parts are as `summary` says and whose RSS hash is `hash`.
+    #[inline]
+    pub fn queue_of(&self, frame: &[u8], summary: &FrameSummary, hash: u32) -> u16 {
+        let each = self.queues / self.tables.len() as u16;
+        let by_rule = self.rule.and_then(|rule| rule.queue(frame, summary));
+        match by_rule.filter(|queue| *queue < each) {
+            Some(queue) => self.active() * each + queue,
+            None => self.queue(hash),
+        }
     }
 
     /// The set in use.
@@ -102,5 +188,72 @@ mod tests {
         }
         assert!(!steering.write_register(0, 2));
         assert_eq!(steering, before);
+    }
+
+    /// An IPv4 frame to 10.0.0.9 with protocol and L4 bytes.
+    fn frame(protocol: u8, l4: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 12];
+        frame.extend([
+            8,
+            0,
+            0x45,
+            0,
+            0,
+            20 + l4.len() as u8,
+            0,
+            0,
+            0,
+            0,
+            64,
+            protocol,
+        ]);
+        frame.extend([0, 0, 192, 0, 2, 1, 10, 0, 0, 9]);
+        frame.extend(l4);
+        frame
+    }
+
+    fn steered(steering: &Steering, frame: &[u8]) -> u16 {
+        let summary = nicforge_wire::parse_frame(frame).unwrap();
+        steering.queue_of(frame, &summary, 3)
+    }
+
+    #[test]
+    fn a_rule_finds_the_queue_of_what_comes_back() {
+        let mut steering = Steering::new(4, 1);
+        // Ports from 1000: 100 for each queue.
+        steering.set_rule(PortRule {
+            first_address: 0x0a00_0008,
+            addresses: 2,
+            first_port: 1000,
+            share: 100,
+        });
+        let udp = |port: u16| {
+            let [high, low] = port.to_be_bytes();
+            frame(17, &[0, 53, high, low, 0, 8, 0, 0])
+        };
+        // Queue 3 is that of the hash, for ports of nobody.
+        for (port, queue) in [
+            (1000, 0),
+            (1099, 0),
+            (1100, 1),
+            (1399, 3),
+            (1400, 3),
+            (999, 3),
+        ] {
+            assert_eq!(steered(&steering, &udp(port)), queue, "port {port}");
+        }
+        let [high, low] = 1250u16.to_be_bytes();
+        let echo = frame(1, &[0, 0, 0, 0, high, low, 0, 1]);
+        assert_eq!(steered(&steering, &echo), 2);
+        let quoted = &frame(17, &[high, low, 0, 53, 0, 8, 0, 0])[14..];
+        let error = frame(1, &[&[3, 3, 0, 0, 0, 0, 0, 0], quoted].concat());
+        assert_eq!(steered(&steering, &error), 2);
+        let mut cut = error.clone();
+        cut.truncate(error.len() - 9);
+        cut[17] -= 9;
+        assert_eq!(steered(&steering, &cut), 3, "too little is quoted");
+        let mut other = udp(1250);
+        other[33] = 10;
+        assert_eq!(steered(&steering, &other), 3, "10.0.0.10 has no rule");
     }
 }

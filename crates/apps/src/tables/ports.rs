@@ -24,6 +24,11 @@ impl PortPartition {
         }
     }
 
+    /// The first port of the first core.
+    pub fn first_port(&self) -> u16 {
+        FIRST_PORT as u16
+    }
+
     /// Ports that each core has per address.
     pub fn share(&self) -> u32 {
         self.share

@@ -79,18 +79,7 @@ impl Hosts {
     /// Starts `nicforge live` with an example and settings; waits until the server answers at
     /// `address`.
     pub fn gateway(&self, example: &str, settings: &[&str], address: &str) -> Gateway {
-        let out = tempfile::tempdir().unwrap();
-        let mut command = self.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
-        command
-            .arg("live")
-            .arg(root().join("examples").join(example));
-        command.args(["--json", "--out"]).arg(out.path());
-        for setting in settings {
-            command.args(["--set", setting]);
-        }
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        let mut gateway = Gateway { child, out };
+        let mut gateway = self.start(&root().join("examples").join(example), settings);
         let patience = Instant::now() + Duration::from_secs(30);
         while !self.pings(address, 1) {
             if let Some(status) = gateway.child.try_wait().unwrap() {
@@ -99,6 +88,20 @@ impl Hosts {
             assert!(Instant::now() < patience, "nobody answers at {address}");
         }
         gateway
+    }
+
+    /// Starts `nicforge live` with a file and settings.
+    pub fn start(&self, file: &Path, settings: &[&str]) -> Gateway {
+        let out = tempfile::tempdir().unwrap();
+        let mut command = self.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
+        command.arg("live").arg(file);
+        command.args(["--json", "--out"]).arg(out.path());
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        Gateway { child, out }
     }
 
     /// Whether all of `count` echo requests from the client to `address` are answered.

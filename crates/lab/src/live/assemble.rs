@@ -3,10 +3,11 @@
 //! Where everything lies is a function of the configuration alone, so that another process that
 //! has it finds its way in the same region.
 
+use nicforge_apps::tables::PortPartition;
 use nicforge_apps::{AnyApp, AppConfig, PortMap, SharedTables, read_routes};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
+use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, PortRule, registers};
 use nicforge_platform::live::ports::{CapturePort, PacketPort, Port, PortCounters, TapPort};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Shape};
 use nicforge_platform::{Addr, AddressSpace, Owner, Register};
@@ -159,10 +160,8 @@ fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> 
     app.servers = settings.servers;
     app.reads = settings.reads;
     app.array = Bytes(u64::from(settings.array_mib) << 20);
-    if let Some(address) = config.app.external_address {
-        app.external_base = address;
-        app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
-    }
+    app.external_base = config.app.external_address.unwrap_or(app.external_base);
+    app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;
     app.server_base = config.app.server_address.unwrap_or(app.server_base);
     if let Some(file) = &settings.routes_file {
@@ -215,13 +214,31 @@ fn lay_out(config: &LiveConfig, app: &AppConfig, own: &[Own]) -> Result<Layout, 
     }
     let memory_end = Addr(space.end());
     let nics = halves.into_iter().zip(&tx_rings).enumerate();
-    let nics = nics.map(|(device, (half, rings))| Nic::new(&spec(device), half, rings, memory_end));
+    let rule = port_rule(app, count);
+    let nics = nics.map(|(device, (half, rings))| {
+        let mut nic = Nic::new(&spec(device), half, rings, memory_end);
+        if let Some(rule) = rule {
+            nic.steering.set_rule(rule);
+        }
+        nic
+    });
     Ok(Layout {
         nics: nics.collect(),
         shape: shape(ports, count),
         space,
         pool,
         workers,
+    })
+}
+
+/// Answers to a translated address find the worker that translated it.
+fn port_rule(app: &AppConfig, workers: usize) -> Option<PortRule> {
+    let ports = PortPartition::new(workers);
+    (app.name == "nat").then(|| PortRule {
+        first_address: app.external_base.to_bits(),
+        addresses: app.external_addresses.unwrap_or(1),
+        first_port: ports.first_port(),
+        share: ports.share(),
     })
 }
 
