@@ -102,7 +102,8 @@ impl ReceiveHalf for NicHalf {
         let Shared { feed, open } = &self.rings[self.queues[usize::from(queue)].ring];
         let of = feed.ring.entries;
         Waiting {
-            entries: of - feed.unused() * feed.ring.slots - open,
+            // A driver that gives what the NIC still has makes more than there are.
+            entries: of.saturating_sub(feed.unused() * feed.ring.slots + open),
             of,
         }
     }

@@ -19,6 +19,8 @@ mod device;
 mod neighbour;
 mod outcome;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 use std::panic::resume_unwind;

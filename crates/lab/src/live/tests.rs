@@ -1,0 +1,100 @@
+//! A worker that has gone mad: whatever stands in the shared region, the device goes on.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+use nicforge_interfaces::registry;
+use nicforge_platform::Addr;
+use nicforge_platform::live::Control;
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::assemble::{Assembly, assemble};
+use super::device::{DeviceCounts, Phase};
+use super::parse_live;
+use super::worker::Worker;
+use crate::settings::Names;
+
+const SAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../scenarios/captures/sample.pcap"
+);
+
+/// Words of any content at any place of the region, near what was there and far from it.
+fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
+    let mut random = Pcg64::seed_from_u64(seed);
+    let region = control.region();
+    // All that is laid out but the pool's free frames: rings, tables, registers, control words.
+    let dense = [
+        0..1 << 20,
+        (64 << 20)..control.memory_end().0,
+        control.memory_end().0..region.len(),
+    ];
+    let mut written = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let part = &dense[random.next_u32() as usize % dense.len()];
+        let words = (part.end - part.start) / 8;
+        let at = Addr(part.start + random.next_u64() % words.max(1) * 8);
+        let before: u64 = region.load(at);
+        let word = match random.next_u32() % 4 {
+            0 => random.next_u64(),
+            1 => before.wrapping_add(random.next_u64() % 64),
+            2 => before ^ 1 << (random.next_u32() % 64),
+            _ => random.next_u64() % control.memory_end().0,
+        };
+        region.store(at, word);
+        written += 1;
+    }
+    written
+}
+
+#[test]
+fn nonsense_in_the_region_does_not_stop_the_device() {
+    let interfaces = registry::names();
+    let names = Names {
+        interfaces: &interfaces,
+        apps: nicforge_apps::names(),
+    };
+    // The emulated one needs a core to play its NIC, which live runs have not.
+    for (seed, interface) in (0..).zip(interfaces.iter().filter(|name| **name != "emulated")) {
+        let text = format!(
+            "[live]\nname = \"mad\"\n[settings]\ninterface = \"{interface}\"\napp = \"l2fwd\"\n\
+             cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
+        );
+        let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();
+        let Assembly {
+            mut device,
+            mut workers,
+            control,
+            ..
+        } = assemble(&config).unwrap();
+        workers.iter_mut().for_each(Worker::start);
+        let (stop, phase) = (AtomicBool::new(false), AtomicU8::new(Phase::Running as u8));
+        let board = Mutex::new(DeviceCounts::default());
+        let written = std::thread::scope(|scope| {
+            let mad = scope.spawn(|| scribble(&control, &stop, seed));
+            let works = scope.spawn(|| device.run(&phase, &board));
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+            phase.store(Phase::Ending as u8, Ordering::Release);
+            let ended = works
+                .join()
+                .unwrap_or_else(|_| panic!("{interface}: the device panicked"));
+            ended.unwrap_or_else(|error| panic!("{interface}: {error}"));
+            mad.join().unwrap()
+        });
+        assert!(written > 1_000, "{interface}: {written} words");
+        let counts = board.into_inner().unwrap();
+        let refused: u64 = counts
+            .nics
+            .iter()
+            .map(|nic| nic.nic.bad_register_writes)
+            .sum();
+        assert!(
+            refused > 0,
+            "{interface}: nonsense in the registers is counted"
+        );
+    }
+}
