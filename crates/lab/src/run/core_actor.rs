@@ -117,6 +117,7 @@ impl CoreActor {
 
     fn poll(&mut self, host: &mut Host) -> bool {
         let before = self.core.spent().clone();
+        let buffers = self.buffers_in_rings();
         while self
             .published
             .front()
@@ -135,10 +136,19 @@ impl CoreActor {
                     transmit.reclaim(&mut cpu, &mut self.pool);
                 }
             }
-            self.core.count_as_idle(&before);
+            // A poll that found no packet but moved buffers did work.
+            if self.buffers_in_rings() == buffers {
+                self.core.count_as_idle(&before);
+            }
         }
         self.bursts += u64::from(!self.batch.is_empty());
         !self.batch.is_empty()
+    }
+
+    /// Buffers in the receive and in the transmit rings.
+    fn buffers_in_rings(&self) -> (i64, u64) {
+        let in_transmit = self.transmit.iter().map(TransmitDriver::in_use).sum();
+        (self.driver.buffers_held(), in_transmit)
     }
 
     fn packet(&mut self, host: &mut Host, index: usize) {
@@ -221,9 +231,9 @@ impl CoreActor {
     /// Buffers that this core answers for: in its rings, its stack and its hands. Only the sum
     /// over all cores counts, see [`DriverHalf::buffers_held`].
     pub fn buffers(&self) -> i64 {
-        let in_transmit: u64 = self.transmit.iter().map(TransmitDriver::in_use).sum();
+        let (in_receive, in_transmit) = self.buffers_in_rings();
         let outside = self.pool.len() as u64 + in_transmit + self.in_hand() + self.kept;
-        self.driver.buffers_held() + outside as i64
+        in_receive + outside as i64
     }
 
     /// Transmit occupancy: entries in use summed over pushes, entries there are likewise.
