@@ -11,6 +11,7 @@
 pub mod capture;
 pub mod checksum;
 pub mod headers;
+pub mod join;
 pub mod offload;
 mod parse;
 pub mod rss;

@@ -58,7 +58,7 @@ pub struct Offload {
 }
 
 impl Offload {
-    const TCP_V4: u8 = 1;
+    pub(crate) const TCP_V4: u8 = 1;
     const TCP_V6: u8 = 4;
     const UDP: u8 = 5;
 
@@ -70,6 +70,22 @@ impl Offload {
             kind: header[1] & !ECN,
             segment_bytes: word(4),
         }
+    }
+
+    /// As a header; `headers` is the length of all headers.
+    pub fn encode(&self, headers: u16) -> [u8; OFFLOAD_HEADER_LEN] {
+        let mut header = [0; OFFLOAD_HEADER_LEN];
+        let mut put =
+            |at: usize, word: u16| header[at..at + 2].copy_from_slice(&word.to_ne_bytes());
+        put(2, headers);
+        put(4, self.segment_bytes);
+        if let Some((start, offset)) = self.checksum {
+            put(6, start);
+            put(8, offset);
+            header[0] = NEEDS_CHECKSUM;
+        }
+        header[1] = self.kind;
+        header
     }
 
     /// Hands the finished frames to `each`, in order; `scratch` is room for one that is cut out.

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use libc::{c_int, iovec, mmsghdr};
 use nicforge_units::Time;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, VLAN_TAG_LEN, ethertype};
+use nicforge_wire::join::Joined;
 use nicforge_wire::offload::{OFFLOAD_HEADER_LEN, Offload};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -57,6 +58,16 @@ struct Beside {
     vlan_tpid: u16,
 }
 
+/// What is sent by one message: a frame, or several of a flow that the other side cuts again.
+#[derive(Clone, Copy)]
+struct Message {
+    /// Where it ends.
+    end: usize,
+    frames: u64,
+    /// Bytes of all frames.
+    bytes: u64,
+}
+
 /// An interface.
 pub struct PacketPort {
     name: String,
@@ -69,9 +80,11 @@ pub struct PacketPort {
     /// Length and tag of each received frame that is not handed over yet.
     waiting: Vec<(usize, Option<[u8; VLAN_TAG_LEN]>)>,
     next: usize,
-    /// Frames to send, one after another, each behind its offload header; and their ends.
+    /// Messages to send, one after another, each behind its offload header.
     outgoing: Vec<u8>,
-    ends: Vec<usize>,
+    messages: Vec<Message>,
+    /// What the last message may still be joined with.
+    last: Option<Joined>,
     scratch: Vec<u8>,
     tagged: Vec<u8>,
     link_is_up: bool,
@@ -124,7 +137,8 @@ impl PacketPort {
             waiting: Vec::with_capacity(BATCH),
             next: 0,
             outgoing: Vec::new(),
-            ends: Vec::with_capacity(BATCH),
+            messages: Vec::with_capacity(BATCH),
+            last: None,
             scratch: Vec::new(),
             tagged: Vec::new(),
             link_is_up: true,
@@ -169,6 +183,13 @@ impl PacketPort {
             self.waiting.push((len, tag_of(&header.msg_hdr)));
         }
         Ok(())
+    }
+
+    /// The last message is complete.
+    fn seal(&mut self) {
+        if let Some(last) = self.last.take() {
+            last.seal(&mut self.outgoing);
+        }
     }
 
     /// What the system says when there is nothing to be had now is no failure.
@@ -271,16 +292,33 @@ impl Port for PacketPort {
     }
 
     fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
-        if self.ends.len() == BATCH {
+        if let Some(last) = &mut self.last
+            && last.join(&mut self.outgoing, frame)
+            && let Some(message) = self.messages.last_mut()
+        {
+            message.end = self.outgoing.len();
+            message.frames += 1;
+            message.bytes += frame.len() as u64;
+            return Ok(());
+        }
+        if self.messages.len() == BATCH {
             self.flush()?;
         }
+        self.seal();
+        let begin = self.outgoing.len();
         self.outgoing.extend_from_slice(&[0; OFFLOAD_HEADER_LEN]);
         self.outgoing.extend_from_slice(frame);
-        self.ends.push(self.outgoing.len());
+        self.last = Joined::first(&self.outgoing, begin);
+        self.messages.push(Message {
+            end: self.outgoing.len(),
+            frames: 1,
+            bytes: frame.len() as u64,
+        });
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), LiveError> {
+        self.seal();
         let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -289,7 +327,7 @@ impl Port for PacketPort {
         let mut headers: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         let mut begin = 0;
         let base = self.outgoing.as_mut_ptr();
-        for (number, &end) in self.ends.iter().enumerate() {
+        for (number, &Message { end, .. }) in self.messages.iter().enumerate() {
             // The ends rise and the last is the buffer's length.
             parts[number].iov_base = base.wrapping_add(begin).cast();
             parts[number].iov_len = end - begin;
@@ -298,30 +336,30 @@ impl Port for PacketPort {
             begin = end;
         }
         let mut done = 0;
-        while done < self.ends.len() {
-            let left = &mut headers[done..self.ends.len()];
+        while done < self.messages.len() {
+            let left = &mut headers[done..self.messages.len()];
             // SAFETY: the headers point to `parts`, and those into `outgoing`, which is not
             // changed before the loop is over.
             match unsafe { system::send_messages(self.socket.as_fd(), left) } {
                 Ok(sent) => {
-                    for part in &parts[done..done + sent] {
-                        let bytes = part.iov_len - OFFLOAD_HEADER_LEN;
-                        self.counters.went_out(bytes as u64);
+                    for message in &self.messages[done..done + sent] {
+                        self.counters.sent += message.frames;
+                        self.counters.sent_bytes += message.bytes;
                     }
                     done += sent;
                 }
                 Err(cause) if cause.raw_os_error() == Some(libc::EINTR) => {}
                 Err(cause) => {
-                    // This frame does not go: no room, too long for the interface, link down.
+                    // This message does not go: no room, too long for the interface, link down.
                     if !matches!(cause.raw_os_error(), Some(libc::EMSGSIZE | libc::EINVAL)) {
                         self.excuse(cause)?;
                     }
-                    self.counters.refused += 1;
+                    self.counters.refused += self.messages[done].frames;
                     done += 1;
                 }
             }
         }
-        self.ends.clear();
+        self.messages.clear();
         self.outgoing.clear();
         Ok(())
     }
