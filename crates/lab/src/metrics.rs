@@ -45,6 +45,13 @@ pub struct Metrics {
     /// Share of GETs that found their key; only of a key-value store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub get_hit_rate: Option<f64>,
+    /// Share of the target core's cycles, idle ones excluded, that goes into buffer allocation,
+    /// stalls included; only where one core is the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_alloc_share: Option<f64>,
+    /// The same of the other cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_alloc_share: Option<f64>,
     /// LLC misses of all agents per delivered packet, in lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llc_misses_per_packet: Option<f64>,

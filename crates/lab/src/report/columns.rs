@@ -80,7 +80,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 31] = [
+pub const METRICS: [Metric; 33] = [
     metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("offered_gbps", "offered", GBPS, None, |m| Some(m.offered_gbps)),
     metric("throughput_mpps", "throughput", MPPS, Some("sent"), |m| Some(m.throughput_mpps)),
@@ -98,6 +98,8 @@ pub const METRICS: [Metric; 31] = [
     metric("io_write_hit_rate", "NIC write hits", Unit::Share, None, |m| m.io_write_hit_rate),
     metric("app_hit_rate", "app LLC hits", Unit::Share, None, |m| m.app_hit_rate),
     metric("get_hit_rate", "GET hits", Unit::Share, Some("GET hits"), |m| m.get_hit_rate),
+    metric("target_alloc_share", "allocation, target core", Unit::Share, None, |m| m.target_alloc_share),
+    metric("other_alloc_share", "allocation, other cores", Unit::Share, None, |m| m.other_alloc_share),
     metric("llc_misses_per_packet", "LLC misses/packet", LINES, None, |m| m.llc_misses_per_packet),
     metric("memory_gb_per_s", "memory", GB_PER_S, Some("memory"), |m| m.memory_gb_per_s),
     metric("pcie_out_utilisation", "PCIe out", Unit::Share, None, |m| m.pcie_out_utilisation),

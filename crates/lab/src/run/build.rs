@@ -46,6 +46,10 @@ pub struct Built {
     pub pool: Pool,
     /// The machine with the settings' changes.
     pub hardware: Hardware,
+    /// Cores that each NIC's frames are spread over.
+    pub queues: usize,
+    /// Whether the first core of each NIC is a target, with load of its own.
+    pub has_target: bool,
 }
 
 /// The machine with what the settings change.
@@ -186,6 +190,8 @@ pub fn build(
         world,
         pool: parts.pool,
         hardware,
+        queues: settings.cores / settings.nics,
+        has_target: settings.target_share > 0.0 || settings.target_accesses > 0,
     })
 }
 

@@ -5,8 +5,8 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use nicforge_nic::{DropCounters, NicCounters};
-use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
+use nicforge_platform::{FlatCpu, Part};
 use nicforge_units::{Lines, Time};
 use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
 
@@ -223,7 +223,12 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         of(after) - of(before)
     };
     let busy = |bytes: u64| bytes as f64 * 8.0 / seconds / link;
-    let cycles = Cores::between(built, before, after);
+    let cycles = Cores::between(built, before, after, |_| true);
+    let target = |core: usize| built.has_target && core.is_multiple_of(built.queues);
+    let targets = Cores::between(built, before, after, target);
+    let others = Cores::between(built, before, after, |core| {
+        built.has_target && !target(core)
+    });
     let dram = Lines(after.dram_lines - before.dram_lines).bytes();
     Metrics {
         throughput_gbps: per_second(bytes_out * 8, 1e9),
@@ -255,36 +260,47 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         nic_receive_us: share(sum(|nic| nic.receive_ps), sum(|nic| nic.delivered))
             .map(|ps| ps / 1e6),
         cycles_per_packet: cycles.per_packet(frames_out),
+        target_alloc_share: targets.alloc_share(),
+        other_alloc_share: others.alloc_share(),
         idle_fraction: cycles.idle_share(seconds),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
         no_drop_gbps: None,
     }
 }
 
-/// Where the time of all cores went in the window, in cycles.
+/// Where the time of some cores went in the window, in cycles, by part.
 struct Cores {
-    work: [f64; 4],
-    stall: f64,
+    work: [f64; Part::ALL.len()],
+    stall: [f64; Part::ALL.len()],
     idle_seconds: f64,
     cores: usize,
 }
 
 impl Cores {
-    fn between(built: &Built, before: &Snapshot, after: &Snapshot) -> Cores {
+    fn between(
+        built: &Built,
+        before: &Snapshot,
+        after: &Snapshot,
+        counts: impl Fn(usize) -> bool,
+    ) -> Cores {
         let clock = built.hardware.core.frequency;
         let cycles = |ps: u64| clock.cycles_in(Time::from_ps(ps));
         let mut cores = Cores {
-            work: [0.0; 4],
-            stall: 0.0,
+            work: [0.0; Part::ALL.len()],
+            stall: [0.0; Part::ALL.len()],
             idle_seconds: 0.0,
-            cores: after.cores.len(),
+            cores: 0,
         };
-        for (before, after) in before.cores.iter().zip(&after.cores) {
+        let each = before.cores.iter().zip(&after.cores).enumerate();
+        for (_, (before, after)) in each.filter(|&(core, _)| counts(core)) {
             let spent = after.since(before);
+            cores.cores += 1;
             for (sum, ps) in cores.work.iter_mut().zip(spent.work_ps) {
                 *sum += cycles(ps);
             }
-            cores.stall += cycles(spent.stall_ps);
+            for (sum, ps) in cores.stall.iter_mut().zip(spent.stall_ps) {
+                *sum += cycles(ps);
+            }
             cores.idle_seconds += Time::from_ps(spent.idle_ps).as_seconds();
         }
         cores
@@ -297,7 +313,7 @@ impl Cores {
         let each = |cycles: f64| cycles / frames as f64;
         // In the order of `Part::ALL`.
         let [driver, app, sync, alloc] = self.work.map(each);
-        let stall = each(self.stall);
+        let stall = each(self.stall.iter().sum());
         Some(CyclesPerPacket {
             total: driver + app + sync + alloc + stall,
             driver,
@@ -306,6 +322,13 @@ impl Cores {
             alloc,
             stall,
         })
+    }
+
+    /// Share of what was not idle that went into taking and giving buffers, stalls included.
+    fn alloc_share(&self) -> Option<f64> {
+        let busy: f64 = self.work.iter().chain(&self.stall).sum();
+        let alloc = Part::Alloc as usize;
+        (busy > 0.0).then(|| (self.work[alloc] + self.stall[alloc]) / busy)
     }
 
     fn idle_share(&self, seconds: f64) -> Option<f64> {

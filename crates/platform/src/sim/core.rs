@@ -30,8 +30,8 @@ pub struct MmioWrite {
 pub struct CoreCycles {
     /// Work by [`Part`], stalls excluded.
     pub work_ps: [u64; Part::ALL.len()],
-    /// Waiting for memory.
-    pub stall_ps: u64,
+    /// Waiting for memory, by [`Part`].
+    pub stall_ps: [u64; Part::ALL.len()],
     /// Empty polls.
     pub idle_ps: u64,
 }
@@ -39,13 +39,12 @@ pub struct CoreCycles {
 impl CoreCycles {
     /// What was spent since `earlier`.
     pub fn since(&self, earlier: &CoreCycles) -> CoreCycles {
-        let mut work_ps = self.work_ps;
-        for (now, before) in work_ps.iter_mut().zip(earlier.work_ps) {
-            *now -= before;
-        }
+        let since = |now: [u64; Part::ALL.len()], before: [u64; Part::ALL.len()]| {
+            std::array::from_fn(|part| now[part] - before[part])
+        };
         CoreCycles {
-            work_ps,
-            stall_ps: self.stall_ps - earlier.stall_ps,
+            work_ps: since(self.work_ps, earlier.work_ps),
+            stall_ps: since(self.stall_ps, earlier.stall_ps),
             idle_ps: self.idle_ps - earlier.idle_ps,
         }
     }
@@ -126,8 +125,9 @@ impl SimCore {
     /// What the core spent since `earlier` as the polls found nothing: `ps` of work become idle.
     pub fn count_as_idle(&mut self, before: &CoreCycles) {
         let now = &self.spent;
-        let work: u64 = now.work_ps.iter().sum::<u64>() - before.work_ps.iter().sum::<u64>();
-        let idle = work + now.stall_ps - before.stall_ps;
+        let busy =
+            |spent: &CoreCycles| -> u64 { spent.work_ps.iter().chain(&spent.stall_ps).sum() };
+        let idle = busy(now) - busy(before);
         self.spent = CoreCycles {
             idle_ps: before.idle_ps + idle,
             ..before.clone()
@@ -161,7 +161,7 @@ impl<'a> SimCpu<'a> {
     #[inline]
     fn stall(&mut self, time: Time) {
         self.core.cursor += time;
-        self.core.spent.stall_ps += time.as_ps();
+        self.core.spent.stall_ps[self.core.part as usize] += time.as_ps();
     }
 
     /// Accesses one line; the core waits for `share_q16` of its latency.
