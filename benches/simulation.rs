@@ -19,6 +19,9 @@ use nicforge_lab::settings::{Names, Settings};
 /// Runs of each measurement; the fastest counts, for it was disturbed least.
 const ROUNDS: usize = 3;
 
+/// What the other interfaces are compared with.
+const BASE: &str = "priv_ring";
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.iter().position(|word| word == "measure") {
@@ -26,6 +29,7 @@ fn main() {
         None => {
             main_job();
             cores();
+            interfaces();
             jobs();
         }
     }
@@ -36,8 +40,8 @@ fn root() -> PathBuf {
 }
 
 /// The main job (`scenarios/nat-200g.toml`, its variant `priv_ring`) on `cores` cores of a
-/// machine that has them, each with its share of the load, eight to a NIC.
-fn main_job_on(cores: usize, window_ms: f64) -> (Machine, Settings) {
+/// machine that has them, each with its share of the load, eight to a NIC, on `interface`.
+fn main_job_on(cores: usize, window_ms: f64, interface: &str) -> (Machine, Settings) {
     let interfaces = nicforge_interfaces::registry::names();
     let names = Names {
         interfaces: &interfaces,
@@ -56,15 +60,16 @@ fn main_job_on(cores: usize, window_ms: f64) -> (Machine, Settings) {
         nics,
         offered_gbps: 12.5 * cores as f64,
         window_ms,
+        interface: interface.into(),
         ..points[0].settings.clone()
     };
     (machine, settings)
 }
 
-/// One run in this process: `cores window_ms`. Prints what [`Measured::parse`] reads.
+/// One run in this process: `cores window_ms interface`. Prints what [`Measured::parse`] reads.
 fn measure(arguments: &[String]) {
     let (cores, window_ms) = (number(&arguments[0]) as usize, number(&arguments[1]));
-    let (machine, settings) = main_job_on(cores, window_ms);
+    let (machine, settings) = main_job_on(cores, window_ms, &arguments[2]);
     let warmed_up = settings.warmup_ms / (settings.warmup_ms + window_ms);
     let started = Instant::now();
     let begun = cpu_seconds();
@@ -137,10 +142,19 @@ impl Measured {
 
     /// The fastest run of a few, on `cores` cores with a window of `window_ms`.
     fn of(cores: usize, window_ms: f64) -> Measured {
+        Measured::with(cores, window_ms, BASE)
+    }
+
+    fn with(cores: usize, window_ms: f64, interface: &str) -> Measured {
         let this = std::env::current_exe().expect("the benchmark's own path");
         let round = |_| {
             let mut command = Command::new(&this);
-            command.args(["measure", &cores.to_string(), &window_ms.to_string()]);
+            command.args([
+                "measure",
+                &cores.to_string(),
+                &window_ms.to_string(),
+                interface,
+            ]);
             let output = command.output().expect("the benchmark starts itself");
             assert!(output.status.success(), "{output:?}");
             Measured::parse(&String::from_utf8_lossy(&output.stdout))
@@ -199,6 +213,19 @@ fn cores() {
         row(&what, format!("{each:.3}"), "close for all three");
         let what = format!("{cores} cores: ns per simulated packet");
         row(&what, format!("{:.0}", measured.ns_per_packet()), "");
+    }
+    println!();
+}
+
+/// Every interface that needs no core beside the workers, against private rings.
+fn interfaces() {
+    println!("interfaces: the main job, ns per simulated packet, and of that with private rings");
+    let names = nicforge_interfaces::registry::names();
+    let base = Measured::with(16, 10.0, BASE).ns_per_packet();
+    for name in names.into_iter().filter(|&name| name != "emulated") {
+        let ns = Measured::with(16, 10.0, name).ns_per_packet();
+        let value = format!("{ns:.0} = {:.2} x", ns / base);
+        row(name, value, "at most 1.3 x");
     }
     println!();
 }
