@@ -118,7 +118,7 @@ pub struct LiveOptions {
     /// End after this many seconds [default: the file's, or at SIGINT or SIGTERM]
     #[arg(long, value_name = "SECONDS", value_parser = duration)]
     pub duration: Option<f64>,
-    /// Override a key of the file's [settings]; may be repeated
+    /// Override a key of the file's `settings`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Folder for report.json, points.csv and report.html [default: the run's name under out/]

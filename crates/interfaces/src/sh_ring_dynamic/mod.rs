@@ -8,8 +8,8 @@
 //!     └─ steering register ◄── Control: throughput, memory, times between polls        the other
 //! ```
 //!
-//! Both sets are those of the interfaces [`priv_ring`](crate::priv_ring) and
-//! [`sh_ring`](crate::sh_ring).
+//! Both sets are those of the interfaces [`priv_ring`] and
+//! [`sh_ring`].
 
 mod control;
 mod driver;
