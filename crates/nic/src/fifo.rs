@@ -10,6 +10,8 @@ pub struct MacFifo {
     size: Bytes,
     held: Bytes,
     frames: VecDeque<(Time, Bytes)>,
+    /// How many of them are gone at a known time: the first ones, for frames leave in order.
+    timed: usize,
 }
 
 impl MacFifo {
@@ -19,6 +21,7 @@ impl MacFifo {
             size,
             held: Bytes(0),
             frames: VecDeque::new(),
+            timed: 0,
         }
     }
 
@@ -30,22 +33,25 @@ impl MacFifo {
         {
             self.held = self.held - bytes;
             self.frames.pop_front();
+            self.timed -= 1;
         }
         self.held + len <= self.size
     }
 
-    /// A frame of `len` bytes came in and is gone at `drained`.
+    /// A frame of `len` bytes came in and is gone at `drained`: `Time::NEVER` when that is not
+    /// known yet, and then for all that come behind it until [`drain_next`](Self::drain_next).
     #[inline]
     pub fn hold(&mut self, len: Bytes, drained: Time) {
         self.held += len;
+        self.timed += usize::from(drained < Time::NEVER);
         self.frames.push_back((drained, len));
     }
 
     /// The first of the frames held until [`Time::NEVER`] will be gone at `drained`.
     pub fn drain_next(&mut self, drained: Time) {
-        let next = self.frames.partition_point(|&(time, _)| time < Time::NEVER);
-        if let Some((time, _)) = self.frames.get_mut(next) {
+        if let Some((time, _)) = self.frames.get_mut(self.timed) {
             *time = drained;
+            self.timed += 1;
         }
     }
 
