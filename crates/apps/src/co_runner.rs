@@ -13,7 +13,7 @@ const GRAPH: Bytes = Bytes(256 << 20);
 const GRAPH_VISITS: u64 = 4;
 
 /// A co-runner on one core.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum CoRunner {
     /// `a[i] = b[i] + s × c[i]` over three arrays, as STREAM triad does.
     Stream {
@@ -45,6 +45,17 @@ impl CoRunner {
         CoRunner::Graph {
             vertices: space.data(GRAPH.0, 4096),
             state: seed | 1,
+        }
+    }
+
+    /// The same program, a graph kernel with a walk of its own.
+    pub fn seeded(&self, seed: u64) -> CoRunner {
+        match self.clone() {
+            CoRunner::Graph { vertices, .. } => CoRunner::Graph {
+                vertices,
+                state: seed | 1,
+            },
+            stream => stream,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Which key of a machine file is which field of [`Hardware`]: one line each.
 
 use nicforge_platform::sim::{
-    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig,
+    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
 };
 use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
 
@@ -24,6 +24,22 @@ pub(super) fn read(from: &mut Reader<'_>) -> Hardware {
             "ways that DMA writes may allocate into",
         ),
         dram: dram(from),
+        other_socket: OtherSocket {
+            cores: from.count(
+                "other_socket",
+                "cores",
+                "cores",
+                0,
+                256,
+                "cores of another socket that use this one's memory",
+            ),
+            latency: ns(
+                from,
+                "other_socket",
+                "latency_ns",
+                "what the link between the sockets adds to a memory access",
+            ),
+        },
         nics: from.count(
             "machine",
             "nics",

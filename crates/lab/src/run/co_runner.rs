@@ -28,24 +28,34 @@ impl CoRunnerActor {
     }
 }
 
-/// The co-runners that the settings ask for, on cores after all others.
+/// The co-runners that the settings ask for, on cores after all others or on the other socket.
 pub fn co_runners(
     settings: &Settings,
     hardware: &Hardware,
     space: &mut AddressSpace,
     seed: u64,
 ) -> Vec<CoRunnerActor> {
-    let first = settings.cores + settings.emulator_cores();
+    let elsewhere = settings.co_runners_elsewhere();
+    // Nobody sees which lines the other socket's cores use, so they may be the same ones.
+    let shared_stream = (elsewhere && settings.stream_cores > 0).then(|| CoRunner::stream(space));
+    let shared_graph = (elsewhere && settings.graph_cores > 0).then(|| CoRunner::graph(space, 0));
     let streams = (0..settings.stream_cores).map(|_| None);
-    let graphs = (0..settings.graph_cores).map(|number| Some(seed + number as u64));
-    let programs = streams.chain(graphs).enumerate();
-    programs
-        .map(|(number, graph)| {
-            let program = match graph {
-                Some(seed) => CoRunner::graph(space, seed),
-                None => CoRunner::stream(space),
-            };
-            CoRunnerActor::new(core_of(hardware, first + number), program)
-        })
-        .collect()
+    let graphs = (0..settings.graph_cores).map(|number| Some(seed + 2 * number as u64));
+    let programs: Vec<Option<u64>> = streams.chain(graphs).collect();
+    let first = settings.cores + settings.emulator_cores();
+    let actor = |(number, graph): (usize, Option<u64>)| {
+        let program = match (graph, &shared_graph, &shared_stream) {
+            (Some(seed), Some(graph), _) => graph.seeded(seed),
+            (None, _, Some(stream)) => stream.clone(),
+            (Some(seed), ..) => CoRunner::graph(space, seed),
+            (None, ..) => CoRunner::stream(space),
+        };
+        let core = core_of(hardware, first + number);
+        let core = match elsewhere {
+            true => core.behind_link(hardware.other_socket.latency),
+            false => core,
+        };
+        CoRunnerActor::new(core, program)
+    };
+    programs.into_iter().enumerate().map(actor).collect()
 }

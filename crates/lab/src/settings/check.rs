@@ -26,6 +26,7 @@ impl Settings {
     /// Whether the settings go together, and fit the machine.
     pub fn check(&self, machine: &Machine) -> Result<(), Finding> {
         self.check_cores(machine)?;
+        self.check_other_socket(machine)?;
         self.check_ways(machine)?;
         self.check_app(machine)?;
         self.check_times()?;
@@ -117,9 +118,34 @@ impl Settings {
         }
     }
 
-    /// Cores of all kinds.
+    /// Cores of all kinds on the socket of the NICs.
     pub fn all_cores(&self) -> usize {
-        self.cores + self.emulator_cores() + self.stream_cores + self.graph_cores
+        let here = self.cores + self.emulator_cores();
+        match self.co_runners_elsewhere() {
+            true => here,
+            false => here + self.stream_cores + self.graph_cores,
+        }
+    }
+
+    /// Whether co-runners are on the other socket.
+    pub fn co_runners_elsewhere(&self) -> bool {
+        self.co_runner_socket == "other"
+    }
+
+    fn check_other_socket(&self, machine: &Machine) -> Result<(), Finding> {
+        let there = machine.hardware.other_socket.cores;
+        let runners = self.stream_cores + self.graph_cores;
+        let fits = !self.co_runners_elsewhere() || runners <= there;
+        let keys = &["stream_cores", "graph_cores", "co_runner_socket"];
+        ensure(fits, keys, || {
+            (
+                format!(
+                    "{runners} co-runners wanted on the other socket, {} has {there} cores there",
+                    machine.name
+                ),
+                format!("stream_cores + graph_cores is at most {there}"),
+            )
+        })
     }
 
     fn check_ways(&self, machine: &Machine) -> Result<(), Finding> {

@@ -222,6 +222,10 @@ settings! {
     /// Co-runners that run a random-access graph kernel, each on a core of its own.
     graph_cores: usize = 0, "cores", Whole(0, 256);
 
+    /// Where co-runners run: on cores of the same socket, with the workers' LLC, or on the other
+    /// socket, from where they use the same memory but none of its caches.
+    co_runner_socket: String = "same".into(), "", Choice(&["same", "other"]);
+
     /// What is measured: one window, or a search for the highest rate without loss (RFC 2544).
     measure: String = "window".into(), "", Choice(&["window", "no_drop_rate"]);
     /// Cores begin to poll this long after traffic begins, so that they meet full rings, as

@@ -18,12 +18,24 @@ pub struct Hardware {
     pub io_ways: usize,
     /// Main memory.
     pub dram: DramConfig,
+    /// Cores of another socket, which use this one's memory.
+    pub other_socket: OtherSocket,
     /// How many NICs it has, each on a link of its own.
     pub nics: usize,
     /// The link between each NIC and the host.
     pub pcie: LinkConfig,
     /// Each NIC.
     pub nic: NicConfig,
+}
+
+/// Another socket, as far as this one notices it: its cores' misses come over a link of their own
+/// and take this socket's memory bandwidth, and nothing of its caches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtherSocket {
+    /// How many cores it has; 0 when there is no such socket.
+    pub cores: usize,
+    /// What the link between the sockets adds to a memory access.
+    pub latency: Time,
 }
 
 /// A core.

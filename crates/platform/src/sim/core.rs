@@ -66,6 +66,8 @@ pub struct SimCore {
     near: [u64; NEAR_LINES],
     burst: u64,
     mmio: Vec<MmioWrite>,
+    /// Of a core of another socket: what its link adds to each access.
+    link: Option<Time>,
 }
 
 impl SimCore {
@@ -84,7 +86,17 @@ impl SimCore {
             near: [u64::MAX; NEAR_LINES],
             burst: 0,
             mmio: Vec::new(),
+            link: None,
             config: config.clone(),
+        }
+    }
+
+    /// The same core on another socket, behind a link of this latency. It is taken to miss all
+    /// caches of its own socket with every line that a burst touches for the first time.
+    pub fn behind_link(self, latency: Time) -> SimCore {
+        SimCore {
+            link: Some(latency),
+            ..self
         }
     }
 
@@ -175,6 +187,12 @@ impl<'a> SimCpu<'a> {
             return;
         }
         *near = entry | u64::from(write);
+        if let Some(link) = self.core.link {
+            let memory = self.host.hierarchy.remote_access(write, self.core.cursor);
+            let latency = (link + memory).as_ps();
+            self.stall(Time::from_ps((latency * share_q16) >> 16));
+            return;
+        }
         let app = self.core.part == Part::App;
         let served =
             self.host

@@ -109,6 +109,16 @@ impl Hierarchy {
         self.llc.lines[line as usize].set_holder(holder);
     }
 
+    /// A core of another socket reads or writes one line that its own caches do not have. What it
+    /// writes comes back to memory some time.
+    pub fn remote_access(&mut self, write: bool, now: Time) -> Time {
+        let latency = self.dram.read(now, 1);
+        if write {
+            self.dram.write(now, 1);
+        }
+        latency
+    }
+
     /// Brings a line into an L2 that lacks it; returns the latency.
     fn fetch_into_l2(&mut self, core: usize, line: u64, write: bool, app: bool, now: Time) -> Time {
         let holder = self.holder(line);

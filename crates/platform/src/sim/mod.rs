@@ -26,7 +26,9 @@ mod memory;
 mod schedule;
 
 pub use cache::WAYS_MAX;
-pub use config::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig};
+pub use config::{
+    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
+};
 pub use core::{CoreCycles, MmioWrite, SimCore, SimCpu};
 pub use counters::MemoryCounters;
 pub use dma::{DmaCounters, DmaPort, SimDma};
@@ -68,6 +70,10 @@ pub fn test_hardware() -> Hardware {
             peak: ByteRate::from_gb_per_second(64.0),
             idle_latency: Time::from_ns(80),
             queueing: 5.0,
+        },
+        other_socket: OtherSocket {
+            cores: 2,
+            latency: Time::from_ns(70),
         },
         nics: 1,
         pcie: LinkConfig {

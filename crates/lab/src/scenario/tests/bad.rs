@@ -137,6 +137,11 @@ fn more_than_the_machine_has() {
     );
     refused("[settings]\nstream_cores = 1\n", "5:16", &["is at most 16"]);
     refused(
+        "[settings]\nco_runner_socket = \"other\"\nstream_cores = 17\n",
+        "6:16",
+        &["17 co-runners", "is at most 16"],
+    );
+    refused(
         "[settings]\ninterface = \"emulated\"\n",
         "5:13",
         &["2 that play NICs", "is at most 14"],

@@ -112,3 +112,13 @@ fn counts_of_a_known_pattern() {
     assert_eq!(h.counters.app_hits, 0);
     assert_eq!(h.counters.llc_misses(), 8);
 }
+
+#[test]
+fn another_sockets_core_uses_memory_and_no_cache() {
+    let mut h = small();
+    h.device_write(7, 1, Time::ZERO);
+    let latency = h.remote_access(true, Time::ZERO);
+    assert_eq!(latency, test_hardware().dram.idle_latency);
+    assert_eq!(h.dram_lines(), 2, "read, and written back");
+    assert_eq!(h.counters.llc_misses(), 1, "only the device's");
+}
