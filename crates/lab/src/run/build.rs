@@ -130,22 +130,7 @@ pub fn build(
 ) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
     let mut parts = parts(machine, settings, &hardware, seed)?;
-    let memory = HostBytes::zeroed(parts.space.end());
-    memory.use_large_pages();
-    let mut cpu = FlatCpu::over(memory);
-    parts.pool.start(&mut cpu);
-    for core in &mut parts.cores {
-        core.app.start(&mut cpu);
-    }
-    if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
-        preload(settings, seed, &mut parts.cores, &mut cpu)?;
-    }
-    if settings.app == "kvs" {
-        preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
-    }
-    for core in &mut parts.cores {
-        core.start(&mut cpu);
-    }
+    let cpu = fill(&mut parts, settings, seed)?;
     let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
     let memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
     let mut host = Host::with_memory(&hardware, &parts.space, memory);
@@ -193,6 +178,27 @@ pub fn build(
         queues: settings.cores / settings.nics,
         has_target: settings.target_share > 0.0 || settings.target_accesses > 0,
     })
+}
+
+/// The memory as it is at time 0, with tables and rings filled, and what was written to registers.
+fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, RunError> {
+    let memory = HostBytes::zeroed(parts.space.end());
+    memory.use_large_pages();
+    let mut cpu = FlatCpu::over(memory);
+    parts.pool.start(&mut cpu);
+    for core in &mut parts.cores {
+        core.app.start(&mut cpu);
+    }
+    if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
+        preload(settings, seed, &mut parts.cores, &mut cpu)?;
+    }
+    if settings.app == "kvs" {
+        preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
+    }
+    for core in &mut parts.cores {
+        core.start(&mut cpu);
+    }
+    Ok(cpu)
 }
 
 fn parts(
