@@ -176,8 +176,14 @@ pub fn build(
         pool: parts.pool,
         hardware,
         queues: settings.cores / settings.nics,
-        has_target: settings.target_share > 0.0 || settings.target_accesses > 0,
+        has_target: has_target(settings),
     })
+}
+
+/// Whether one core per NIC is a target before the run ends.
+fn has_target(settings: &Settings) -> bool {
+    let begins = settings.target_begins_ms < settings.warmup_ms + settings.window_ms;
+    begins && (settings.target_share > 0.0 || settings.target_accesses > 0)
 }
 
 /// The memory as it is at time 0, with tables and rings filled, and what was written to registers.
