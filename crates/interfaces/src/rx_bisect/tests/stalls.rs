@@ -47,6 +47,61 @@ fn a_core_that_stops_stops_nobody() {
     others_go_on::<Sim>(3, [8, 64]);
 }
 
+/// "Overloaded cores can only hog packet buffers, leading to more buffers being allocated" (paper,
+/// section 4.3): by one core with time to spare, up to the size of the others' reception rings.
+/// From then on each packet that one takes out lets one in.
+fn overload_fills_reception_rings_and_no_more<G: Ground>(queues: usize, entries: [usize; 2]) {
+    for (choice, consumption) in CHOICES
+        .into_iter()
+        .zip([BATCHED, Consumption::Parallel, BATCHED])
+    {
+        let topology = Topology::per_core(queues, entries[0], entries[1]);
+        let mut bench: Bench<G> = bench(&topology, choice, consumption);
+        // Buffers that hold packets, and all empty ones.
+        let overloaded = queues - 1;
+        let bound = (overloaded * entries[1] + queues * entries[0]) as u64;
+        let mut most = 0;
+        for round in 0..20 * entries[1] {
+            for flow in 0..overloaded as u32 {
+                for _ in 0..4 {
+                    let _ = bench.send(flow, 60);
+                }
+            }
+            bench.pass(Time::from_us(10));
+            bench.poll(overloaded, 32);
+            // Too slow, all of them: one packet in the time in which four come.
+            bench.poll(round % overloaded, 1);
+            bench.release_all();
+            most = most.max(bench.in_rings());
+        }
+        assert!(
+            most <= bound,
+            "{entries:?}: {most} buffers, {bound} at most"
+        );
+        let full = (overloaded * entries[1]) as u64;
+        assert!(
+            most >= full,
+            "{entries:?}: {most} buffers hold {full} packets"
+        );
+        // Whoever is not overloaded receives whatever comes.
+        for _ in 0..100 {
+            assert_eq!(bench.send(overloaded as u32, 60), Ok(()), "{entries:?}");
+            bench.pass(Time::from_us(10));
+            bench.poll(overloaded, 32);
+            bench.release_all();
+            bench.pass(Time::from_us(10));
+        }
+        bench.audit();
+    }
+}
+
+#[test]
+fn what_overloaded_cores_hog_is_bounded_by_their_reception_rings() {
+    overload_fills_reception_rings_and_no_more::<Flat>(2, [4, 32]);
+    overload_fills_reception_rings_and_no_more::<Flat>(4, [8, 64]);
+    overload_fills_reception_rings_and_no_more::<Sim>(3, [8, 32]);
+}
+
 /// Random traffic and stalls, until every ring has wrapped and passed position 2^32.
 fn at_random(topology: &Topology, consumption: Consumption, buffers: usize, seed: u64) {
     let entries = [topology.ax[0].entries, topology.bx[0].entries];
