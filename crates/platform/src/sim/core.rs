@@ -5,7 +5,7 @@
 
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 
-use super::{CoreConfig, Host};
+use super::{CoreConfig, Devices, Host};
 use crate::{Addr, Cpu, Part, Pod, Register};
 
 /// Lines that one burst may touch for free after the first time: half an L1 of 32 KiB.
@@ -156,12 +156,32 @@ impl SimCore {
 pub struct SimCpu<'a> {
     host: &'a mut Host,
     core: &'a mut SimCore,
+    /// What answers register reads, if anything does.
+    devices: Option<&'a mut dyn Devices>,
 }
 
 impl<'a> SimCpu<'a> {
     /// A step of `core` that begins at its own time.
     pub fn new(host: &'a mut Host, core: &'a mut SimCore) -> SimCpu<'a> {
-        SimCpu { host, core }
+        SimCpu {
+            host,
+            core,
+            devices: None,
+        }
+    }
+
+    /// As [`new`](Self::new), where `devices` answer register reads. A read is preceded by the
+    /// register writes that the core posted before.
+    pub fn with_devices(
+        host: &'a mut Host,
+        core: &'a mut SimCore,
+        devices: &'a mut dyn Devices,
+    ) -> SimCpu<'a> {
+        SimCpu {
+            host,
+            core,
+            devices: Some(devices),
+        }
     }
 
     #[inline]
@@ -331,9 +351,22 @@ impl Cpu for SimCpu<'_> {
         }
     }
 
-    fn mmio_read(&mut self, _register: Register) -> u64 {
-        self.stall(self.core.mmio_read);
-        0
+    fn mmio_read(&mut self, register: Register) -> u64 {
+        let Some(devices) = self.devices.as_deref_mut() else {
+            self.stall(self.core.mmio_read);
+            return 0;
+        };
+        let there = Time::from_ps(self.core.mmio_read.as_ps() / 2);
+        let mut arrives = self.core.cursor + there;
+        // A read does not overtake writes.
+        for write in self.core.mmio.drain(..) {
+            arrives = arrives.max(write.arrives);
+            devices.write(self.host, &write);
+        }
+        let (value, given) = devices.read(self.host, register, arrives);
+        let back = given.max(arrives) + (self.core.mmio_read - there);
+        self.stall(back - self.core.cursor);
+        value
     }
 
     fn mmio_write(&mut self, register: Register, value: u64) {

@@ -15,6 +15,7 @@ mod cache;
 mod config;
 mod core;
 mod counters;
+mod devices;
 mod dma;
 mod dram;
 mod hierarchy;
@@ -31,6 +32,7 @@ pub use config::{
 };
 pub use core::{CoreCycles, MmioWrite, SimCore, SimCpu};
 pub use counters::MemoryCounters;
+pub use devices::Devices;
 pub use dma::{DmaCounters, DmaPort, SimDma};
 pub use hierarchy::{Hierarchy, Served};
 pub use host::Host;

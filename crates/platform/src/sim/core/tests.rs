@@ -84,3 +84,44 @@ fn register_writes_arrive_later() {
     let writes: Vec<_> = cores[0].take_mmio().collect();
     assert_eq!(writes[0].arrives, Time::from_ns(300));
 }
+
+/// One register, which gives what was written to it last, and no sooner than at `busy_until`.
+struct OneRegister {
+    writes: Vec<MmioWrite>,
+    busy_until: Time,
+}
+
+impl Devices for OneRegister {
+    fn write(&mut self, _host: &mut Host, write: &MmioWrite) {
+        self.writes.push(*write);
+    }
+
+    fn read(&mut self, _host: &mut Host, _register: Register, at: Time) -> (u64, Time) {
+        let last = self.writes.iter().rfind(|write| write.arrives <= at);
+        (last.map_or(0, |write| write.value), at.max(self.busy_until))
+    }
+}
+
+#[test]
+fn a_register_read_is_a_round_trip_behind_the_writes_before_it() {
+    let (mut host, mut cores, _, _) = bench();
+    let register = Register {
+        device: 0,
+        index: 3,
+    };
+    let mut device = OneRegister {
+        writes: Vec::new(),
+        busy_until: Time::ZERO,
+    };
+    let mut cpu = SimCpu::with_devices(&mut host, &mut cores[0], &mut device);
+    cpu.mmio_write(register, 9);
+    assert_eq!(cpu.mmio_read(register), 9);
+    assert_eq!(cpu.now(), Time::from_ns(900));
+    assert_eq!(cores[0].take_mmio().count(), 0);
+
+    device.busy_until = Time::from_us(5);
+    let mut cpu = SimCpu::with_devices(&mut host, &mut cores[0], &mut device);
+    cpu.mmio_read(register);
+    assert_eq!(cpu.now(), Time::from_ns(5_450));
+    assert_eq!(cores[0].spent().stall_ps.iter().sum::<u64>(), 5_450_000);
+}
