@@ -18,6 +18,7 @@ use super::config::{LiveConfig, Neighbour, PortConfig, PortKind};
 use super::device::{Device, Manners};
 use super::neighbour::{self, Own};
 use super::worker::{Worker, WorkerParts};
+use crate::packet_loop::PacketLoop;
 use crate::run::{POOL_CACHE, RunError, bisect, receive_buffers};
 use crate::settings::Settings;
 
@@ -73,7 +74,7 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
     pool.start(&mut cpu(0));
     for (number, worker) in workers.iter_mut().enumerate() {
-        worker.app.start(&mut cpu(number));
+        worker.software.app.start(&mut cpu(number));
     }
     let workers = workers.into_iter().enumerate();
     let workers = workers.map(|(number, parts)| Worker::new(cpu(number), parts));
@@ -202,13 +203,12 @@ fn lay_out(config: &LiveConfig, app: &AppConfig, own: &[Own]) -> Result<Layout, 
             let (ring, costs) = (tx_rings[device][number], DriverCosts::default());
             TransmitDriver::new(&mut space, ring, doorbell, costs)
         });
+        let transmit = transmit.collect();
+        let cache = PoolCache::new(&mut space, pool, POOL_CACHE, Cycles(0));
+        let app = AnyApp::build(app, number, count, &mut space, &shared)?;
         workers.push(WorkerParts {
-            drivers,
-            transmit: transmit.collect(),
-            pool: PoolCache::new(&mut space, pool, POOL_CACHE, Cycles(0)),
-            app: AnyApp::build(app, number, count, &mut space, &shared)?,
+            software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
             own: own.to_vec(),
-            burst: settings.burst,
             idle: config.idle,
         });
     }

@@ -31,6 +31,7 @@ use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::world::World;
 use super::{RunError, RunIo};
 use crate::machine::Machine;
+use crate::packet_loop::PacketLoop;
 use crate::settings::Settings;
 
 /// Buffers that each core's level of the pool keeps (DPDK's testpmd: 250, rounded).
@@ -193,7 +194,7 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     let mut cpu = FlatCpu::over(memory);
     parts.pool.start(&mut cpu);
     for core in &mut parts.cores {
-        core.app.start(&mut cpu);
+        core.software.app.start(&mut cpu);
     }
     if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
         preload(settings, seed, &mut parts.cores, &mut cpu)?;
@@ -247,15 +248,8 @@ fn parts(
             _ => &config,
         };
         let app = AnyApp::build(config, number, settings.cores, &mut space, &shared)?;
-        let core = core_of(hardware, number);
-        cores.push(CoreActor::new(
-            core,
-            driver,
-            transmit,
-            cache,
-            app,
-            settings.burst,
-        ));
+        let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.burst);
+        cores.push(CoreActor::new(core_of(hardware, number), software));
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed);
     let memory_end = Addr(space.end());
@@ -389,7 +383,7 @@ fn preload(
             let queue = usize::from(queue_of(&tuple, &rss, &steering));
             let from = SocketAddrV4::new(tuple.source, tuple.source_port);
             let to = SocketAddrV4::new(tuple.destination, tuple.destination_port);
-            let app = &mut cores[port * queues + queue].app;
+            let app = &mut cores[port * queues + queue].software.app;
             // A flow that finds no room is not known when its first packet comes, which then
             // meets the same drop and is counted there.
             let _ = app.learn(cpu, from, to, ip_protocol::UDP);

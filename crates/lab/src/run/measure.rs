@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
+use nicforge_apps::AnyApp;
 use nicforge_nic::{DropCounters, NicCounters};
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_platform::{FlatCpu, Part};
@@ -56,14 +57,15 @@ impl Snapshot {
         }
         let mut transmit = (0, 0);
         for core in &world.cores {
-            for &(cause, count) in core.drops.causes() {
+            for &(cause, count) in core.software.drops.causes() {
                 drops.add(cause, count);
             }
-            let (used, of) = core.transmit_occupancy();
+            let (used, of) = core.software.transmit_occupancy();
             transmit = (transmit.0 + used, transmit.1 + of);
         }
         let counted = |name: &str| {
-            let counters = world.cores.iter().flat_map(|core| core.app.counters());
+            let apps = world.cores.iter().map(|core| &core.software.app);
+            let counters = apps.flat_map(AnyApp::counters);
             let named = counters.filter(|&(counter, _)| counter == name);
             named.map(|(_, count)| count).sum()
         };

@@ -72,7 +72,7 @@ pub fn preload_pairs(
             pairs.value(index, 0, &mut value);
             let partition = partition_of(key_hash(&key), queues as u16);
             let owner = &mut cores[port * queues + usize::from(partition)];
-            owner.app.store_pair(cpu, &key, &value);
+            owner.software.app.store_pair(cpu, &key, &value);
         }
     }
     Ok(())

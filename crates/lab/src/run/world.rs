@@ -16,6 +16,7 @@ use super::nic_actor::NicActor;
 use super::probe::Probe;
 use super::sink::Sink;
 use super::source::SourceActor;
+use crate::packet_loop::PacketLoop;
 use crate::timeline::TimelineEntry;
 
 /// Without a frame moving for this long while frames are inside, a run is stuck.
@@ -294,7 +295,7 @@ impl World {
             .nics
             .iter()
             .map(|actor| actor.nic.drops.total() + actor.nic.transmit.counters().bad_descriptors);
-        let in_cores = self.cores.iter().map(|core| core.drops.total());
+        let in_cores = self.cores.iter().map(|core| core.software.drops.total());
         in_nics.sum::<u64>() + in_cores.sum::<u64>() + self.lost_in_emulation()
     }
 
@@ -306,12 +307,14 @@ impl World {
     /// Frames that are somewhere between the wires, place by place.
     pub fn inside(&self) -> u64 {
         let delivered: u64 = self.nics.iter().map(|a| a.nic.counters.delivered).sum();
-        let taken: u64 = self.cores.iter().map(CoreActor::taken).sum();
-        let in_hand: u64 = self.cores.iter().map(|c| c.in_hand() + c.kept()).sum();
-        let pushed: u64 = self.cores.iter().map(CoreActor::pushed).sum();
+        let software = || self.cores.iter().map(|core| &core.software);
+        let taken: u64 = software().map(PacketLoop::taken).sum();
+        let in_hand: u64 = self.cores.iter().map(CoreActor::in_hand).sum();
+        let kept: u64 = software().map(PacketLoop::kept).sum();
+        let pushed: u64 = software().map(PacketLoop::pushed).sum();
         let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
         let held: u64 = self.nics.iter().map(|a| a.nic.held()).sum();
-        held + (delivered - taken - self.lost_in_emulation()) + in_hand + (pushed - served)
+        held + (delivered - taken - self.lost_in_emulation()) + in_hand + kept + (pushed - served)
     }
 
     /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.

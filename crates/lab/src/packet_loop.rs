@@ -1,0 +1,183 @@
+//! What the software on a core does, on either ground: poll its queues, one packet at a time to
+//! completion, flush.
+
+use nicforge_apps::AnyApp;
+use nicforge_interfaces::AnyDriver;
+use nicforge_nic::transmit::TransmitDriver;
+use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
+use nicforge_platform::{Cpu, Part};
+
+/// An application over receive queues, with a transmit queue on each port.
+pub struct PacketLoop {
+    drivers: Vec<AnyDriver>,
+    transmit: Vec<TransmitDriver>,
+    pool: PoolCache,
+    /// The application, with its own counters.
+    pub app: AnyApp,
+    burst: usize,
+    batch: Vec<Packet>,
+    outgoing: Vec<(PortId, Packet)>,
+    /// Packets that software dropped, by cause.
+    pub drops: DropCounters,
+    kept: u64,
+}
+
+impl PacketLoop {
+    /// Software that takes up to `burst` packets by one receive call.
+    pub fn new(
+        drivers: Vec<AnyDriver>,
+        transmit: Vec<TransmitDriver>,
+        pool: PoolCache,
+        app: AnyApp,
+        burst: usize,
+    ) -> PacketLoop {
+        PacketLoop {
+            drivers,
+            transmit,
+            pool,
+            app,
+            burst,
+            batch: Vec::with_capacity(burst),
+            outgoing: Vec::with_capacity(burst),
+            drops: DropCounters::default(),
+            kept: 0,
+        }
+    }
+
+    /// Brings the queues up, before the run.
+    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        for driver in &mut self.drivers {
+            driver.start(cpu, &mut self.pool);
+        }
+    }
+
+    /// How many receive queues there are.
+    pub fn queues(&self) -> usize {
+        self.drivers.len()
+    }
+
+    /// Takes what receive queue `queue` has, up to a burst; returns how many packets are to be
+    /// handled now.
+    #[inline]
+    pub fn poll<C: Cpu>(&mut self, cpu: &mut C, queue: usize) -> usize {
+        self.batch.clear();
+        cpu.enter(Part::Driver);
+        self.drivers[queue].rx_burst(cpu, &mut self.pool, &mut self.batch, self.burst);
+        self.batch.len()
+    }
+
+    /// Handles packet `index` of those polled. `first` may decide about it before the application.
+    #[inline]
+    pub fn packet<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        index: usize,
+        first: impl FnOnce(&mut C, &Packet) -> Option<Verdict>,
+    ) {
+        let mut packet = self.batch[index];
+        cpu.enter(Part::App);
+        let verdict = match first(cpu, &packet) {
+            Some(verdict) => verdict,
+            None => self.app.packet(cpu, &mut packet),
+        };
+        cpu.enter(Part::Driver);
+        match verdict {
+            Verdict::Transmit(port) if usize::from(port.0) < self.transmit.len() => {
+                self.outgoing.push((port, packet));
+            }
+            Verdict::Transmit(_) => self.drop(cpu, &packet, "no_such_port"),
+            Verdict::Drop(cause) => self.drop(cpu, &packet, cause),
+            Verdict::Keep => self.kept += 1,
+        }
+    }
+
+    fn drop<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, cause: &'static str) {
+        self.drops.count(cause);
+        self.pool.give(cpu, packet.mbuf);
+    }
+
+    /// Gives what is to be sent to the NICs.
+    #[inline]
+    pub fn flush<C: Cpu>(&mut self, cpu: &mut C) {
+        cpu.enter(Part::Driver);
+        for (number, transmit) in self.transmit.iter_mut().enumerate() {
+            let port = PortId(number as u8);
+            let Some(last) = self.outgoing.iter().rposition(|(to, _)| *to == port) else {
+                continue;
+            };
+            transmit.reclaim(cpu, &mut self.pool);
+            for (index, (to, packet)) in self.outgoing.iter().enumerate() {
+                if *to == port && transmit.push(cpu, packet, index == last).is_err() {
+                    self.drops.count("tx_ring_full");
+                    self.pool.give(cpu, packet.mbuf);
+                }
+            }
+            transmit.ring_doorbell(cpu);
+        }
+        self.outgoing.clear();
+        self.batch.clear();
+    }
+
+    /// Takes back the buffers of what was sent.
+    #[inline]
+    pub fn reclaim<C: Cpu>(&mut self, cpu: &mut C) {
+        for transmit in &mut self.transmit {
+            if transmit.in_use() > 0 {
+                transmit.reclaim(cpu, &mut self.pool);
+            }
+        }
+    }
+
+    /// Whether frames may wait because there is no buffer for others.
+    pub fn is_starved(&self) -> bool {
+        self.pool.is_empty()
+    }
+
+    /// Buffers in the receive and in the transmit rings.
+    pub fn buffers_in_rings(&self) -> (i64, u64) {
+        let in_receive = self.drivers.iter().map(DriverHalf::buffers_held).sum();
+        let in_transmit = self.transmit.iter().map(TransmitDriver::in_use).sum();
+        (in_receive, in_transmit)
+    }
+
+    /// Packets taken from receive queues so far.
+    pub fn taken(&self) -> u64 {
+        self.drivers.iter().map(DriverHalf::taken).sum()
+    }
+
+    /// Packets handed to transmit rings so far.
+    pub fn pushed(&self) -> u64 {
+        self.transmit.iter().map(TransmitDriver::pushed).sum()
+    }
+
+    /// Packets to be sent with the next flush.
+    pub fn to_flush(&self) -> usize {
+        self.outgoing.len()
+    }
+
+    /// Packets that the application keeps.
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// This core's level of the pool.
+    pub fn pool(&self) -> &PoolCache {
+        &self.pool
+    }
+
+    /// Buffers that this software answers for, when `in_hand` packets are polled and not handled
+    /// or flushed yet. Only the sum over all cores counts, see [`DriverHalf::buffers_held`].
+    pub fn buffers(&self, in_hand: u64) -> i64 {
+        let (in_receive, in_transmit) = self.buffers_in_rings();
+        let outside = self.pool.len() as u64 + in_transmit + in_hand + self.kept;
+        in_receive + outside as i64
+    }
+
+    /// Transmit occupancy: entries in use summed over pushes, entries there are likewise.
+    pub fn transmit_occupancy(&self) -> (u64, u64) {
+        self.transmit.iter().fold((0, 0), |(used, of), transmit| {
+            let (sum, pushes, entries) = transmit.occupancy();
+            (used + sum, of + pushes * entries)
+        })
+    }
+}
