@@ -7,6 +7,7 @@
 
 pub mod emulated;
 pub mod in_place;
+pub mod kernel;
 pub mod plan;
 pub mod priv_ring;
 pub mod registry;

@@ -25,11 +25,25 @@ pub enum Part {
     Sync,
     /// Packet-buffer allocation and freeing.
     Alloc,
+    /// Of a kernel: taking an interrupt, and finding out what it is for.
+    Interrupt,
+    /// Of a kernel: IP, TCP, sockets, system calls.
+    Stack,
+    /// Of a kernel: copying between its buffers and those of a process.
+    Copy,
 }
 
 impl Part {
     /// All parts, in the order of their number.
-    pub const ALL: [Part; 4] = [Part::Driver, Part::App, Part::Sync, Part::Alloc];
+    pub const ALL: [Part; 7] = [
+        Part::Driver,
+        Part::App,
+        Part::Sync,
+        Part::Alloc,
+        Part::Interrupt,
+        Part::Stack,
+        Part::Copy,
+    ];
 }
 
 /// The contract of software on a core: memory, device registers and work.

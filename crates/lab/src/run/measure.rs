@@ -313,8 +313,8 @@ impl Cores {
             return None;
         }
         let each = |cycles: f64| cycles / frames as f64;
-        // In the order of `Part::ALL`.
-        let [driver, app, sync, alloc] = self.work.map(each);
+        // In the order of `Part::ALL`; the kernel's parts are not of this world.
+        let [driver, app, sync, alloc, ..] = self.work.map(each);
         let stall = each(self.stall.iter().sum());
         Some(CyclesPerPacket {
             total: driver + app + sync + alloc + stall,

@@ -1,0 +1,174 @@
+//! The two halves, and the packets that pass between driver and stack.
+
+use nicforge_nic::{DriverCosts, DropCause, PoolCache, RxFlags, Segment, TxOffload};
+use nicforge_platform::{Addr, Cpu, Dma, Owner};
+use nicforge_units::{BitRate, Bytes, Time};
+
+use super::Port;
+
+/// What a NIC and its driver are built from. The numbers come from a machine file.
+#[derive(Clone, Debug)]
+pub struct KernelPlan {
+    /// The NIC's device number in register addresses.
+    pub device: u8,
+    /// The core that runs its driver.
+    pub owner: Owner,
+    /// Descriptors of each direction, where the interface has descriptors.
+    pub rx_entries: usize,
+    /// The same for transmit.
+    pub tx_entries: usize,
+    /// The port's rate.
+    pub rate: BitRate,
+    /// Preamble, delimiter, FCS and gap of a frame.
+    pub wire_overhead: Bytes,
+    /// Receive FIFO; frames that find it full are dropped.
+    pub rx_fifo: Bytes,
+    /// Transmit FIFO.
+    pub tx_fifo: Bytes,
+    /// An interrupt is raised so long after the first event that asks for one; later events do
+    /// not put it off (integrated_nic, section 3.3).
+    pub interrupt_delay: Time,
+    /// What the driver's instructions cost.
+    pub costs: DriverCosts,
+}
+
+/// The NIC's half. Its time is the cursor of the `dma` that it is called with; calls of one NIC
+/// come in the order of their times, or nearly so: a core's step may be ahead of the wire by a
+/// packet's work.
+pub trait KernelNic {
+    /// A frame came in from the wire, last bit at the cursor. The cause by which it is dropped
+    /// is counted by the caller.
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause>;
+
+    /// A core's write of register `index` arrives. What means nothing is counted and ignored.
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64);
+
+    /// A core's read of register `index` arrives. Returns the value and when the NIC gives it:
+    /// later than the cursor for a register that blocks.
+    fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time);
+
+    /// When it has work of its own to do next: [`advance`](Self::advance) is then called.
+    fn due(&self) -> Time;
+
+    /// Does what is due by the cursor of `dma`.
+    fn advance<D: Dma>(&mut self, dma: &mut D);
+
+    /// Where its frames leave.
+    fn port(&mut self) -> &mut Port;
+
+    /// Frames that it holds: in FIFOs and on their way to host memory or to the port.
+    fn frames_inside(&self) -> u64;
+
+    /// What else it counted, by name: errors of its driver, above all.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Payload that is still in the NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferred {
+    /// The driver's name for the packet, such as the number of a virtual NIC.
+    pub handle: u32,
+    /// Bytes that are left.
+    pub len: u32,
+}
+
+/// A received packet as the driver hands it to the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// Its buffer (metadata, as in [`nicforge_nic::data_of`]), which the stack gives back.
+    pub mbuf: Addr,
+    /// The frame in host memory: all of it, or its beginning with all headers.
+    pub head: Segment,
+    /// The rest, when it is still in the NIC. The stack copies or drops all of it.
+    pub deferred: Option<Deferred>,
+    /// What the NIC verified.
+    pub flags: RxFlags,
+}
+
+/// A frame that the stack gives to the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// The buffer that holds its headers; the driver gives it back to the pool when the frame
+    /// has been read.
+    pub mbuf: Addr,
+    /// Its bytes in host memory: headers, then payload in up to two pieces, of which the last
+    /// may be empty. Payload stays untouched until the peer has acknowledged it.
+    pub pieces: [Segment; 3],
+    /// What the NIC computes.
+    pub offload: TxOffload,
+}
+
+impl Sending {
+    /// Bytes of the frame.
+    pub fn len(&self) -> u32 {
+        self.pieces.iter().map(|piece| piece.len).sum()
+    }
+
+    /// Whether the frame has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The NIC has no room for a frame; the stack keeps it and tries again after the next poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransmitBusy;
+
+/// The driver's half, in the kernel of one core. Buffers for received frames come from `pool`,
+/// and what was transmitted goes back there.
+pub trait KernelDriver {
+    /// Brings the NIC up.
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache);
+
+    /// The NIC interrupted: asks it why. Returns whether [`poll`](Self::poll) is to be called,
+    /// until when the NIC is kept from interrupting again.
+    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool;
+
+    /// Frees what was transmitted, appends up to `budget` received packets to `received`, and
+    /// gives the NIC new buffers. Returns whether there may be more; when not, the NIC may
+    /// interrupt again.
+    fn poll<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        received: &mut Vec<Received>,
+        budget: usize,
+    ) -> bool;
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// When there is no room; then the frame is the stack's still, and a later
+    /// [`poll`](Self::poll) follows from an interrupt.
+    fn transmit<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        frame: &Sending,
+    ) -> Result<(), TransmitBusy>;
+
+    /// Copies the next `len` bytes of a deferred payload to `to`, and returns when they are there.
+    /// `deferred.len` goes down by what was copied.
+    fn copy_deferred<C: Cpu>(
+        &mut self,
+        _cpu: &mut C,
+        _deferred: &mut Deferred,
+        _to: Addr,
+        _len: u32,
+    ) {
+    }
+
+    /// Gives up what is left of a deferred payload.
+    fn drop_deferred<C: Cpu>(&mut self, _cpu: &mut C, _deferred: Deferred) {}
+
+    /// Whether the NIC is so full that deferred payload should be copied to kernel buffers now,
+    /// whether or not somebody has asked to read it.
+    fn is_pressed(&self) -> bool {
+        false
+    }
+
+    /// Buffers of the pool that the driver holds: given to the NIC, or not yet transmitted.
+    fn buffers_held(&self) -> u64;
+}
