@@ -74,10 +74,12 @@ pub struct RunOptions {
 pub struct ListOptions {
     /// What to list; everything but settings when left out
     pub what: Option<Listed>,
+    /// With `registers`: of this device only
+    pub device: Option<String>,
     /// With `machines`: every number with unit and source
     #[arg(long)]
     pub verbose: bool,
-    /// With `settings` or `machines`: as docs/settings.md or docs/machines.md has it
+    /// With `settings`, `machines` or `registers`: as the page of that name in docs/ has it
     #[arg(long)]
     pub markdown: bool,
 }
@@ -89,6 +91,7 @@ pub enum Listed {
     Machines,
     Scenarios,
     Settings,
+    Registers,
 }
 
 #[derive(Args)]
@@ -179,7 +182,8 @@ const LIST_EXAMPLES: &str = "\
 Examples:
   nicforge list
   nicforge list settings
-  nicforge list machines --verbose";
+  nicforge list machines --verbose
+  nicforge list registers sinic";
 
 const LIVE_EXAMPLES: &str = "\
 Examples:

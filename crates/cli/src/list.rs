@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
 use nicforge_lab::settings::{self, KEYS};
@@ -18,10 +19,19 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
             "--verbose goes with `nicforge list machines`".to_string(),
         ));
     }
-    if options.markdown && !matches!(options.what, Some(Listed::Settings | Listed::Machines)) {
+    if options.markdown
+        && !matches!(
+            options.what,
+            Some(Listed::Settings | Listed::Machines | Listed::Registers)
+        )
+    {
         return Err(CliError::Usage(
-            "--markdown goes with `nicforge list settings` and `nicforge list machines`"
-                .to_string(),
+            "--markdown goes with `nicforge list` settings, machines and registers".to_string(),
+        ));
+    }
+    if options.device.is_some() && options.what != Some(Listed::Registers) {
+        return Err(CliError::Usage(
+            "only `nicforge list registers` takes the name of a device".to_string(),
         ));
     }
     let text = match options.what {
@@ -32,6 +42,7 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
         Some(Listed::Scenarios) => scenarios(),
         Some(Listed::Settings) if options.markdown => settings::markdown(&registry::names()),
         Some(Listed::Settings) => all_settings(),
+        Some(Listed::Registers) => register_maps(options.device.as_deref(), options.markdown)?,
         None => everything(),
     };
     print(&text)
@@ -41,6 +52,7 @@ fn everything() -> String {
     format!(
         "Interfaces\n{}\nApplications\n{}\nMachines\n{}\nScenarios\n{}\n\
          Settings of scenarios: nicforge list settings\n\
+         Register maps: nicforge list registers\n\
          next: nicforge run scenarios/nat-200g.toml\n",
         names(registry::names().interfaces),
         names(registry::names().apps),
@@ -145,6 +157,40 @@ fn or_none(text: String, folder: &str) -> String {
         false => text,
     }
 }
+
+/// The register maps, or that of `device`.
+fn register_maps(device: Option<&str>, markdown: bool) -> Result<String, CliError> {
+    let maps: Vec<&RegisterMap> = match device {
+        None => REGISTER_MAPS.iter().collect(),
+        Some(name) => vec![RegisterMap::find(name).ok_or_else(|| {
+            let known: Vec<&str> = REGISTER_MAPS.iter().map(|map| map.name).collect();
+            CliError::Usage(format!(
+                "no register map of {name:?}: there are {}",
+                known.join(", ")
+            ))
+        })?],
+    };
+    let chapters: Vec<String> = maps
+        .iter()
+        .map(|map| match markdown {
+            true => map.markdown(),
+            false => map.text(),
+        })
+        .collect();
+    let head = match (markdown, device) {
+        (true, None) => REGISTERS_HEAD,
+        _ => "",
+    };
+    Ok(format!("{head}{}", chapters.join("\n")))
+}
+
+const REGISTERS_HEAD: &str = "\
+# Registers
+
+The devices that are driven by registers, from the tables that the devices themselves use. This page
+is written by `nicforge list registers --markdown`.
+
+";
 
 fn all_settings() -> String {
     let mut rows = vec![

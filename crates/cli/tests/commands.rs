@@ -72,13 +72,26 @@ fn lists_name_what_there_is() {
 
 #[test]
 fn generated_pages_are_up_to_date() {
-    for what in ["settings", "machines"] {
+    for what in ["settings", "machines", "registers"] {
         let printed = stdout(&nicforge(&folder(), &["list", what, "--markdown"]));
         let page = format!("{}/../../docs/{what}.md", env!("CARGO_MANIFEST_DIR"));
         let written = std::fs::read_to_string(page).unwrap();
         let how = format!("run: nicforge list {what} --markdown > docs/{what}.md");
         assert_eq!(written, printed, "{how}");
     }
+}
+
+#[test]
+fn the_registers_of_one_device_can_be_listed() {
+    let map = stdout(&nicforge(&folder(), &["list", "registers", "sinic"]));
+    assert!(
+        map.contains("RxMaxCopy") && !map.contains("v_sinic"),
+        "{map}"
+    );
+    let output = nicforge(&folder(), &["list", "registers", "no_such_device"]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = nicforge(&folder(), &["list", "apps", "sinic"]);
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

@@ -3,19 +3,23 @@
 //! `layout.rs` says what lies in memory, who writes it and who reads it; `nic.rs` is the NIC's
 //! half over [`nicforge_platform::Dma`]; `driver.rs` the driver's over
 //! [`nicforge_platform::Cpu`]; [`registry`] has one line per interface.
-//! Every interface in the registry runs through the shared tests of suite/.
+//! Every interface in the registry runs through the shared tests of suite/. [`sinic`] and [`v_sinic`]
+//! are whole devices instead, driven by registers; ARCHITECTURE.md says why.
 
 pub mod emulated;
 pub mod in_place;
 pub mod kernel;
 pub mod plan;
 pub mod priv_ring;
+pub mod register_map;
 pub mod registry;
 pub mod rx_bisect;
 pub mod sh_ring;
 pub mod sh_ring_dynamic;
+pub mod sinic;
 #[cfg(test)]
 mod suite;
+pub mod v_sinic;
 
 pub use plan::{InterfaceError, Plan};
 pub use registry::{AnyDriver, AnyNic};
