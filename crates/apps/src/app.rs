@@ -9,7 +9,7 @@ use nicforge_units::Cycles;
 use crate::counter::{Counter, CounterEntry, CounterKey};
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
-use crate::l3fwd::L3Fwd;
+use crate::l3fwd::{L3Fwd, Router};
 use crate::lb::Lb;
 use crate::nat::Nat;
 use crate::synthetic::Synthetic;
@@ -56,10 +56,7 @@ impl AnyApp {
         let kind = match config.name.as_str() {
             "l2fwd" => Kind::L2Fwd(L2Fwd { ports }),
             "l3fwd" => Kind::L3Fwd(L3Fwd {
-                ports,
-                egress: config.egress,
-                routing: shared.routing.clone(),
-                fills: core == 0,
+                router: Router::new(config, core, shared),
             }),
             "nat" => Kind::Nat(Box::new(Nat::build(config, core, cores, space)?)),
             "lb" => Kind::Lb(Box::new(Lb::build(config, core, cores, space)?)),
@@ -178,9 +175,7 @@ fn synthetic(
         });
     }
     Ok(Synthetic {
-        ports: config.ports.clone(),
-        egress: config.egress,
-        routing: shared.routing.clone(),
+        router: Router::new(config, core, shared),
         array,
         words,
         reads: config.reads,
@@ -189,6 +184,5 @@ fn synthetic(
         seed: mix(config.seed ^ (core as u64) << 32),
         packets: 0,
         digest: 0,
-        fills: core == 0,
     })
 }

@@ -7,27 +7,23 @@
 use nicforge_nic::{Packet, PortId, Verdict};
 use nicforge_platform::Cpu;
 use nicforge_wire::IpAddresses;
+use nicforge_wire::headers::MacAddress;
 
 use crate::headers::{self, Headers};
 use crate::rewrite;
 use crate::shared::Routing;
-use crate::{Egress, PortMap};
+use crate::{AppConfig, Egress, PortMap, SharedTables};
 
-/// The router; its tables are shared by all cores.
+/// The router.
 #[derive(Clone, Debug)]
 pub struct L3Fwd {
-    pub(crate) ports: PortMap,
-    pub(crate) egress: Egress,
-    pub(crate) routing: Routing,
-    pub(crate) fills: bool,
+    pub(crate) router: Router,
 }
 
 impl L3Fwd {
     /// Core 0 writes the routes.
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
-        if self.fills {
-            self.routing.fill(cpu);
-        }
+        self.router.start(cpu);
     }
 
     /// Routes one packet.
@@ -39,40 +35,67 @@ impl L3Fwd {
         if headers.summary.is_ip() && headers.hops <= 1 {
             return Verdict::Drop("ttl_expired");
         }
-        let out = match route(&self.routing, cpu, &headers) {
-            Ok(hop) => out_port(&self.ports, self.egress, packet, hop),
+        let (out, macs) = match self.router.way(cpu, packet, &headers) {
+            Ok(way) => way,
             Err(cause) => return Verdict::Drop(cause),
-        };
-        let Some(port) = self.ports.get(out) else {
-            return Verdict::Drop(crate::NO_SUCH_PORT);
         };
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
-        rewrite::set_macs(frame, port.mac, port.next_hop);
+        rewrite::set_macs(frame, macs[0], macs[1]);
         Verdict::Transmit(out)
     }
 }
 
-/// Looks the destination up; an error is the name of a drop.
-#[inline]
-pub(crate) fn route<C: Cpu>(
-    routing: &Routing,
-    cpu: &mut C,
-    headers: &Headers,
-) -> Result<u8, &'static str> {
-    let hop = match headers.summary.addresses {
-        IpAddresses::V4 { destination, .. } => routing.find4(cpu, destination.to_bits()),
-        IpAddresses::V6 { destination, .. } => routing.find6(cpu, destination.to_bits()),
-        IpAddresses::None => return Err("not_ip"),
-    };
-    hop.ok_or("no_route")
+/// Finds a packet's way out; the tables are shared by all cores.
+#[derive(Clone, Debug)]
+pub struct Router {
+    ports: PortMap,
+    egress: Egress,
+    routing: Routing,
+    fills: bool,
 }
 
-/// Where a routed packet leaves.
-#[inline]
-pub(crate) fn out_port(ports: &PortMap, egress: Egress, packet: &Packet, hop: u8) -> PortId {
-    match egress {
-        Egress::Route => PortId(hop),
-        Egress::Peer => ports.get(packet.port).map_or(packet.port, |port| port.peer),
+impl Router {
+    /// That of core `core`, over the routes of `shared`.
+    pub(crate) fn new(config: &AppConfig, core: usize, shared: &SharedTables) -> Router {
+        Router {
+            ports: config.ports.clone(),
+            egress: config.egress,
+            routing: shared.routing.clone(),
+            fills: core == 0,
+        }
+    }
+
+    /// Core 0 writes the routes.
+    pub(crate) fn start<C: Cpu>(&self, cpu: &mut C) {
+        if self.fills {
+            self.routing.fill(cpu);
+        }
+    }
+
+    /// Looks the destination up: where the packet leaves, and the Ethernet addresses of source and
+    /// destination that it then gets. An error is the name of a drop.
+    #[inline]
+    pub(crate) fn way<C: Cpu>(
+        &self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+    ) -> Result<(PortId, [MacAddress; 2]), &'static str> {
+        let hop = match headers.summary.addresses {
+            IpAddresses::V4 { destination, .. } => self.routing.find4(cpu, destination.to_bits()),
+            IpAddresses::V6 { destination, .. } => self.routing.find6(cpu, destination.to_bits()),
+            IpAddresses::None => return Err("not_ip"),
+        };
+        let hop = hop.ok_or("no_route")?;
+        let out = match self.egress {
+            Egress::Route => PortId(hop),
+            Egress::Peer => self
+                .ports
+                .get(packet.port)
+                .map_or(packet.port, |port| port.peer),
+        };
+        let port = self.ports.get(out).ok_or(crate::NO_SUCH_PORT)?;
+        Ok((out, [port.mac, port.next_hop]))
     }
 }

@@ -8,19 +8,16 @@ use nicforge_nic::{Packet, Segment, Verdict};
 use nicforge_platform::{Addr, Cpu};
 use nicforge_units::{Bytes, Time};
 
+use crate::Payload;
 use crate::headers::{self, Headers};
-use crate::l3fwd::{out_port, route};
+use crate::l3fwd::Router;
 use crate::rewrite;
-use crate::shared::Routing;
 use crate::tables::{Random, mix};
-use crate::{Egress, Payload, PortMap};
 
 /// The synthetic function on one core.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
-    pub(crate) ports: PortMap,
-    pub(crate) egress: Egress,
-    pub(crate) routing: Routing,
+    pub(crate) router: Router,
     pub(crate) array: Addr,
     pub(crate) words: u64,
     pub(crate) reads: u32,
@@ -30,7 +27,6 @@ pub struct Synthetic {
     pub(crate) packets: u64,
     /// Depends on everything read, so that no read can be left out.
     pub(crate) digest: u64,
-    pub(crate) fills: bool,
 }
 
 impl Synthetic {
@@ -41,9 +37,7 @@ impl Synthetic {
 
     /// Core 0 writes the routes.
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
-        if self.fills {
-            self.routing.fill(cpu);
-        }
+        self.router.start(cpu);
     }
 
     /// Handles one packet.
@@ -60,15 +54,12 @@ impl Synthetic {
             Ok(headers) => headers,
             Err(error) => return Verdict::Drop(error.name()),
         };
-        let out = match route(&self.routing, cpu, &headers) {
-            Ok(hop) => out_port(&self.ports, self.egress, packet, hop),
+        let (out, macs) = match self.router.way(cpu, packet, &headers) {
+            Ok(way) => way,
             Err(cause) => return Verdict::Drop(cause),
         };
-        let Some(port) = self.ports.get(out) else {
-            return Verdict::Drop(crate::NO_SUCH_PORT);
-        };
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::set_macs(frame, port.mac, port.next_hop);
+        rewrite::set_macs(frame, macs[0], macs[1]);
         self.touch_payload(cpu, packet, &headers);
         Verdict::Transmit(out)
     }
