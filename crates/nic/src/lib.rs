@@ -12,6 +12,7 @@
 mod completion;
 mod counters;
 mod device;
+mod exchange;
 mod fifo;
 mod halves;
 mod mbuf;
@@ -27,6 +28,7 @@ pub use completion::{
 };
 pub use counters::DropCounters;
 pub use device::{Nic, NicCounters, NicSpec, registers};
+pub use exchange::exchange;
 pub use fifo::MacFifo;
 pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Waiting};
 pub use mbuf::{HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, data_of, mbuf_room};

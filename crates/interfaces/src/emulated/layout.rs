@@ -7,10 +7,9 @@
 //! Registers: those of the wrapped interface are words in the device's memory that the emulating
 //! core reads. `FIRST_PER_QUEUE × queues + r` is the doorbell of physical ring `r`.
 
-use nicforge_nic::mbuf_room;
 use nicforge_platform::{Addr, Cpu, Register};
 
-use crate::priv_ring::layout::{Ring, RxDescriptor};
+use crate::priv_ring::layout::Ring;
 
 /// Registers per queue that are the wrapped interface's: none has more.
 pub const FIRST_PER_QUEUE: u32 = 2;
@@ -29,13 +28,7 @@ pub struct Physical {
 impl Physical {
     /// Puts the empty buffer `mbuf` at `position`.
     pub fn post<C: Cpu>(&self, cpu: &mut C, position: u64, mbuf: Addr) {
-        let index = self.ring.index(position);
-        let descriptor = RxDescriptor {
-            mbuf,
-            room: mbuf_room(),
-            reserved: 0,
-        };
-        cpu.store(self.ring.descriptor(index), descriptor);
+        let index = self.ring.post(cpu, position, mbuf);
         cpu.store(self.note(index), mbuf.0);
     }
 

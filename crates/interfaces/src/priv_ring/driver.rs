@@ -1,21 +1,18 @@
 //! The driver's half.
 
-use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, mbuf_room};
+use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, exchange};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
-use super::layout::{Ring, RxDescriptor};
+use super::layout::Ring;
+use super::supply::Supply;
 
 /// One core's receive queue.
 #[derive(Debug)]
 pub struct Driver {
-    ring: Ring,
+    supply: Supply,
     completions: CompletionReader,
-    doorbell: Register,
     /// The buffer in each entry: software's own copy, 8 bytes each.
     buffers: Addr,
-    /// Descriptors written so far, and what the NIC was told.
-    tail: u64,
-    rung: u64,
     /// Entries consumed, and of those the ones with a packet.
     consumed: u64,
     taken: u64,
@@ -32,12 +29,9 @@ impl Driver {
         costs: DriverCosts,
     ) -> Driver {
         Driver {
-            ring,
+            supply: Supply::new(ring, doorbell),
             completions,
-            doorbell,
             buffers: space.data(ring.entries * 8, 64),
-            tail: ring.first,
-            rung: ring.first,
             consumed: ring.first,
             taken: 0,
             costs,
@@ -48,35 +42,22 @@ impl Driver {
     pub fn completions(&self) -> &CompletionReader {
         &self.completions
     }
+}
 
-    /// Puts an empty buffer into the entry at the tail.
-    fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
-        let index = self.ring.index(self.tail);
-        let descriptor = RxDescriptor {
-            mbuf,
-            room: mbuf_room(),
-            reserved: 0,
-        };
-        cpu.store(self.ring.descriptor(index), descriptor);
-        cpu.store(self.buffers + index * 8, mbuf.0);
-        self.tail += 1;
-    }
-
-    fn ring_doorbell<C: Cpu>(&mut self, cpu: &mut C) {
-        if self.rung != self.tail {
-            self.rung = self.tail;
-            cpu.mmio_write(self.doorbell, self.tail);
-        }
-    }
+/// Puts an empty buffer at the tail, and notes which.
+#[inline]
+fn post<C: Cpu>(cpu: &mut C, supply: &mut Supply, buffers: Addr, mbuf: Addr) {
+    let index = supply.post(cpu, mbuf);
+    cpu.store(buffers + index * 8, mbuf.0);
 }
 
 impl DriverHalf for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-        for _ in 0..self.ring.entries {
+        for _ in 0..self.supply.ring.entries {
             let Some(mbuf) = pool.take(cpu) else { break };
-            self.post(cpu, mbuf);
+            post(cpu, &mut self.supply, self.buffers, mbuf);
         }
-        self.ring_doorbell(cpu);
+        self.supply.ring_doorbell(cpu);
     }
 
     fn rx_burst<C: Cpu>(
@@ -87,30 +68,22 @@ impl DriverHalf for Driver {
         max: usize,
     ) {
         let part = cpu.enter(Part::Driver);
-        for _ in 0..max {
-            let Some(completion) = self.completions.peek(cpu) else {
-                break;
-            };
-            // Without a buffer to put in its place the frame stays in the ring, so that a ring
-            // entry is never without a buffer.
-            let Some(fresh) = pool.take(cpu) else { break };
-            self.completions.advance();
-            self.consumed += 1;
-            cpu.work(self.costs.rx_packet);
-            let slot = self.buffers + u64::from(completion.entry) * 8;
-            let received = completion.buffer(cpu, slot);
-            self.post(cpu, fresh);
-            if completion.len == 0 {
-                pool.give(cpu, received);
-            } else {
-                self.taken += 1;
-                packets.push(completion.packet(cpu, received));
-            }
-        }
-        if self.rung != self.tail {
-            cpu.work(self.costs.burst);
-        }
-        self.ring_doorbell(cpu);
+        let (supply, buffers) = (&mut self.supply, self.buffers);
+        let consumed = &mut self.consumed;
+        self.taken += exchange(
+            cpu,
+            pool,
+            &mut self.completions,
+            (packets, max),
+            &self.costs,
+            |cpu, completion, fresh| {
+                *consumed += 1;
+                let received = completion.buffer(cpu, buffers + u64::from(completion.entry) * 8);
+                post(cpu, supply, buffers, fresh);
+                received
+            },
+        );
+        self.supply.ring_doorbell(cpu);
         cpu.enter(part);
     }
 
@@ -119,6 +92,6 @@ impl DriverHalf for Driver {
     }
 
     fn buffers_held(&self) -> i64 {
-        (self.tail - self.consumed) as i64
+        (self.supply.tail() - self.consumed) as i64
     }
 }

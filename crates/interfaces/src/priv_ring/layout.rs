@@ -12,8 +12,9 @@
 
 use std::marker::PhantomData;
 
+use nicforge_nic::mbuf_room;
 use nicforge_platform::bytemuck::{Pod, Zeroable};
-use nicforge_platform::{Addr, AddressSpace};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 
 /// An empty buffer for the NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -65,5 +66,19 @@ impl<T> Ring<T> {
     /// Where entry `index` lies.
     pub fn descriptor(&self, index: u64) -> Addr {
         self.base + index * size_of::<T>() as u64
+    }
+}
+
+impl Ring {
+    /// Puts the empty buffer `mbuf` at `position`; returns the entry.
+    pub fn post<C: Cpu>(&self, cpu: &mut C, position: u64, mbuf: Addr) -> u64 {
+        let index = self.index(position);
+        let descriptor = RxDescriptor {
+            mbuf,
+            room: mbuf_room(),
+            reserved: 0,
+        };
+        cpu.store(self.descriptor(index), descriptor);
+        index
     }
 }

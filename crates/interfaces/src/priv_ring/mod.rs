@@ -11,6 +11,7 @@ mod driver;
 pub(crate) mod fetch;
 pub(crate) mod layout;
 pub(crate) mod nic;
+pub(crate) mod supply;
 #[cfg(test)]
 mod tests;
 

@@ -1,20 +1,17 @@
 //! The driver's half (paper, listing 1).
 
-use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, mbuf_room};
-use nicforge_platform::{Addr, Cpu, Part, Register};
+use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache};
+use nicforge_platform::{Cpu, Part, Register};
 
 use super::layout::RETURNED;
-use crate::priv_ring::layout::{Ring, RxDescriptor};
+use crate::priv_ring::layout::Ring;
+use crate::priv_ring::supply::Supply;
 
 /// An allocation ring that this core keeps filled.
 #[derive(Clone, Debug)]
 pub struct Ax {
     number: u16,
-    ring: Ring,
-    doorbell: Register,
-    /// Descriptors written so far, and what the NIC was told.
-    tail: u64,
-    rung: u64,
+    supply: Supply,
     /// Descriptors of which the NIC said that they are used up.
     consumed: u64,
 }
@@ -24,28 +21,15 @@ impl Ax {
     pub fn new(number: u16, ring: Ring, doorbell: Register) -> Ax {
         Ax {
             number,
-            ring,
-            doorbell,
-            tail: ring.first,
-            rung: ring.first,
+            supply: Supply::new(ring, doorbell),
             consumed: ring.first,
         }
     }
 
-    /// Entries without a buffer.
+    /// Entries that the NIC may still have.
     #[inline]
-    fn free(&self) -> u64 {
-        self.ring.entries - (self.tail - self.consumed)
-    }
-
-    fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
-        let descriptor = RxDescriptor {
-            mbuf,
-            room: mbuf_room(),
-            reserved: 0,
-        };
-        cpu.store(self.ring.descriptor(self.ring.index(self.tail)), descriptor);
-        self.tail += 1;
+    fn filled(&self) -> u64 {
+        self.supply.tail() - self.consumed
     }
 }
 
@@ -94,10 +78,10 @@ impl Driver {
     /// Fills what has no buffer, as far as the pool goes.
     fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         for ax in &mut self.ax {
-            while ax.free() > 0
+            while ax.filled() < ax.supply.ring.entries
                 && let Some(mbuf) = pool.take(cpu)
             {
-                ax.post(cpu, mbuf);
+                ax.supply.post(cpu, mbuf);
                 self.posted += 1;
             }
         }
@@ -112,7 +96,7 @@ impl Driver {
     fn replace<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, number: u16) -> bool {
         let own = self.ax.iter_mut().find(|ax| ax.number == number);
         // A notice of what was never given comes from a NIC whose registers somebody else wrote.
-        let Some(ax) = own.filter(|ax| ax.consumed < ax.tail) else {
+        let Some(ax) = own.filter(|ax| ax.filled() > 0) else {
             return true;
         };
         let fresh = pool.take(cpu);
@@ -121,16 +105,15 @@ impl Driver {
         }
         ax.consumed += 1;
         if let Some(mbuf) = fresh {
-            ax.post(cpu, mbuf);
+            ax.supply.post(cpu, mbuf);
             self.posted += 1;
         }
         true
     }
 
     fn ring_doorbells<C: Cpu>(&mut self, cpu: &mut C) {
-        for ax in self.ax.iter_mut().filter(|ax| ax.rung != ax.tail) {
-            ax.rung = ax.tail;
-            cpu.mmio_write(ax.doorbell, ax.tail);
+        for ax in &mut self.ax {
+            ax.supply.ring_doorbell(cpu);
         }
         if self.rung != self.position {
             self.rung = self.position;

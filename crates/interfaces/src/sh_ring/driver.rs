@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache};
+use nicforge_nic::{CompletionReader, DriverCosts, DriverHalf, Packet, PoolCache, exchange};
 use nicforge_platform::{Addr, Cpu, Part, Register};
 
 use super::layout::{Order, Ring, SLOTS_MAX};
@@ -78,17 +78,6 @@ impl Driver {
             self.bare.start += 1;
         }
     }
-
-    /// Puts a new buffer in the place of the one that was taken out of `entry`. The NIC gets the
-    /// descriptor back when all its buffers are new.
-    fn replace<C: Cpu>(&mut self, cpu: &mut C, entry: u64, fresh: Addr) {
-        let slot = entry % self.ring.slots;
-        self.refill[slot as usize] = fresh;
-        if slot + 1 == self.ring.slots {
-            let index = entry / self.ring.slots;
-            self.repost.add(cpu, &self.ring, index, self.refill);
-        }
-    }
 }
 
 impl DriverHalf for Driver {
@@ -105,30 +94,25 @@ impl DriverHalf for Driver {
     ) {
         let part = cpu.enter(Part::Driver);
         self.fill(cpu, pool);
-        let mut found = false;
-        for _ in 0..max {
-            let Some(completion) = self.completions.peek(cpu) else {
-                break;
-            };
-            // Without a buffer to put in its place the frame stays in the ring, so that a ring
-            // entry is never without a buffer.
-            let Some(fresh) = pool.take(cpu) else { break };
-            self.completions.advance();
-            found = true;
-            cpu.work(self.costs.rx_packet);
-            let entry = u64::from(completion.entry);
-            let received = completion.buffer(cpu, self.ring.buffer(entry));
-            self.replace(cpu, entry, fresh);
-            if completion.len == 0 {
-                pool.give(cpu, received);
-            } else {
-                self.taken += 1;
-                packets.push(completion.packet(cpu, received));
-            }
-        }
-        if found {
-            cpu.work(self.costs.burst);
-        }
+        let (ring, refill, repost) = (&self.ring, &mut self.refill, &mut self.repost);
+        self.taken += exchange(
+            cpu,
+            pool,
+            &mut self.completions,
+            (packets, max),
+            &self.costs,
+            |cpu, completion, fresh| {
+                let entry = u64::from(completion.entry);
+                let received = completion.buffer(cpu, ring.buffer(entry));
+                // The NIC gets the descriptor back when all its buffers are new.
+                let slot = entry % ring.slots;
+                refill[slot as usize] = fresh;
+                if slot + 1 == ring.slots {
+                    repost.add(cpu, ring, entry / ring.slots, *refill);
+                }
+                received
+            },
+        );
         self.repost.publish(cpu, &self.ring, self.doorbell);
         cpu.enter(part);
     }

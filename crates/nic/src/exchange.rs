@@ -1,0 +1,42 @@
+//! How a driver takes packets out of a ring of buffers: each one against an empty buffer.
+
+use nicforge_platform::{Addr, Cpu};
+
+use crate::{Completion, CompletionReader, DriverCosts, Packet, PoolCache};
+
+/// Appends up to `max` packets that `completions` tells of to `packets`; returns how many. `put`
+/// lays an empty buffer into the entry of a completion, and returns the one that was there.
+///
+/// Without an empty buffer a packet stays where it is, so that a ring entry is never without one.
+/// An entry that holds no packet gives its buffer back to the pool.
+#[inline]
+pub fn exchange<C: Cpu>(
+    cpu: &mut C,
+    pool: &mut PoolCache,
+    completions: &mut CompletionReader,
+    (packets, max): (&mut Vec<Packet>, usize),
+    costs: &DriverCosts,
+    mut put: impl FnMut(&mut C, &Completion, Addr) -> Addr,
+) -> u64 {
+    let before = packets.len();
+    let mut found = false;
+    for _ in 0..max {
+        let Some(completion) = completions.peek(cpu) else {
+            break;
+        };
+        let Some(fresh) = pool.take(cpu) else { break };
+        completions.advance();
+        found = true;
+        cpu.work(costs.rx_packet);
+        let received = put(cpu, &completion, fresh);
+        if completion.len == 0 {
+            pool.give(cpu, received);
+        } else {
+            packets.push(completion.packet(cpu, received));
+        }
+    }
+    if found {
+        cpu.work(costs.burst);
+    }
+    (packets.len() - before) as u64
+}
