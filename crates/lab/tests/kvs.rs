@@ -104,6 +104,20 @@ fn hits_are_as_many_as_were_preloaded() {
 }
 
 #[test]
+fn what_is_deleted_is_not_found() {
+    // Every request finds what the ones before left: a PUT's share of the keys that were touched.
+    let settings = Settings {
+        kvs_keys: 100,
+        kvs_put_share: 0.2,
+        kvs_delete_share: 0.6,
+        window_ms: 0.2,
+        ..store()
+    };
+    let hits = run(&settings).get_hit_rate.unwrap();
+    assert!((0.15..0.45).contains(&hits), "{hits}");
+}
+
+#[test]
 fn a_log_that_is_too_small_forgets() {
     let settings = Settings {
         kvs_value_bytes: 1500,
@@ -140,6 +154,8 @@ fn settings_that_do_not_go_together_are_refused() {
     };
     let more_than_there_are = refused(|s| s.kvs_preload_keys = Some(s.kvs_keys + 1));
     assert_eq!(more_than_there_are, "kvs_preload_keys");
+    let more_than_all = refused(|s| (s.kvs_put_share, s.kvs_delete_share) = (0.6, 0.5));
+    assert_eq!(more_than_all, "kvs_delete_share");
     let too_long = refused(|s| (s.kvs_key_bytes, s.kvs_value_bytes) = (4096, 8192));
     assert_eq!(too_long, "kvs_value_bytes");
 }

@@ -27,6 +27,7 @@ fn config(key_bytes: u16, value_bytes: u16) -> RequestConfig {
         pairs: PairSpace::new(1, 100, key_bytes, value_bytes).unwrap(),
         key_choice: FlowChoice::Uniform,
         put_share: 0.5,
+        delete_share: 0.1,
         queues: 6,
         server: "10.0.0.1".parse().unwrap(),
         source: MacAddress([2, 0, 0, 0, 0, 1]),
@@ -81,9 +82,8 @@ fn every_request_is_whole_and_for_a_known_pair() {
             let mut expected = Vec::new();
             if view.operation() == Some(KvsOperation::Put) {
                 pairs.value(known[key], sequence, &mut expected);
-            } else {
-                assert_eq!(view.operation(), Some(KvsOperation::Get));
             }
+            assert!(view.operation().is_some());
             assert_eq!(value, expected);
             assert_eq!(usize::from(view.value_len()), expected.len());
         }
@@ -108,18 +108,20 @@ fn requests_reach_the_queue_of_their_partition() {
 #[test]
 fn mix_and_skew_are_as_asked_for() {
     let mut config = config(8, 8);
-    config.put_share = 0.95;
+    (config.put_share, config.delete_share) = (0.8, 0.15);
     config.key_choice = FlowChoice::Zipf { s: 1.0 };
     let first = config.pairs.word(0);
     let mut source = source(config);
-    let (mut puts, mut firsts) = (0, 0);
+    let (mut puts, mut deletes, mut firsts) = (0, 0, 0);
     for _ in 0..20_000 {
         let bytes = source.next().unwrap().bytes;
         let view = KvsView::new(&bytes[42..]).unwrap();
         puts += u32::from(view.operation() == Some(KvsOperation::Put));
+        deletes += u32::from(view.operation() == Some(KvsOperation::Delete));
         firsts += u32::from(bytes[42 + KVS_HEADER_LEN..][..8] == first.to_be_bytes());
     }
-    assert!((18_800..19_200).contains(&puts), "{puts}");
+    assert!((15_800..16_200).contains(&puts), "{puts}");
+    assert!((2_800..3_200).contains(&deletes), "{deletes}");
     // The first of 100 ranks: 1 / (1 + 1/2 + ... + 1/100) = 0.1928.
     assert!((3_600..4_100).contains(&firsts), "{firsts}");
 }
@@ -144,6 +146,8 @@ fn what_cannot_be_sent_is_refused() {
         Requests::new(config).unwrap_err().to_string()
     };
     assert!(refused(|c| c.put_share = 1.5).contains("share"));
+    assert!(refused(|c| c.delete_share = -0.1).contains("-0.1"));
+    assert!(refused(|c| c.delete_share = 0.6).contains("1.1"));
     assert!(refused(|c| c.queues = 129).contains("queues"));
     assert!(refused(|c| c.pairs = PairSpace::new(1, 1, 128, 9200).unwrap()).contains("9394"));
     assert!(refused(|c| c.key_choice = FlowChoice::Zipf { s: 11.0 }).contains("Zipf"));

@@ -19,7 +19,7 @@ use super::device::{Device, Manners};
 use super::neighbour::{self, Own};
 use super::worker::{Worker, WorkerParts};
 use crate::packet_loop::PacketLoop;
-use crate::run::{POOL_CACHE, RunError, bisect, receive_buffers};
+use crate::run::{RunError, bisect, receive_buffers};
 use crate::settings::Settings;
 
 /// What limits a NIC here is the machine, so the model's own limits are beyond reach.
@@ -176,7 +176,7 @@ fn lay_out(config: &LiveConfig, app: &AppConfig, own: &[Own]) -> Result<Layout, 
     let (ports, count) = (config.ports.len(), settings.cores);
     let mut space = AddressSpace::default();
     let per_port = receive_buffers(settings) + settings.tx_entries;
-    let per_worker = ports * per_port + 2 * POOL_CACHE + 2 * settings.burst;
+    let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
     let pool = Pool::new(&mut space, count * per_worker);
     let mut tx_rings = Vec::new();
     let mut halves = Vec::new();
@@ -204,7 +204,7 @@ fn lay_out(config: &LiveConfig, app: &AppConfig, own: &[Own]) -> Result<Layout, 
             TransmitDriver::new(&mut space, ring, doorbell, costs)
         });
         let transmit = transmit.collect();
-        let cache = PoolCache::new(&mut space, pool, POOL_CACHE, Cycles(0));
+        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
         let app = AnyApp::build(app, number, count, &mut space, &shared)?;
         workers.push(WorkerParts {
             software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),

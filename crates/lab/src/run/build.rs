@@ -7,14 +7,13 @@ use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{
     AnyApp, AppConfig, Egress, Payload, PortMap, SharedTables, generate_routes, read_routes,
 };
-use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
-use nicforge_interfaces::sh_ring_dynamic::{Control, Heuristic};
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
+use nicforge_interfaces::AnyNic;
+use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
-use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Owner, Register};
-use nicforge_units::{BitRate, Bytes, Cycles, Frequency, Time};
+use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
+use nicforge_units::{Bytes, Cycles, Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
@@ -22,6 +21,7 @@ use super::co_runner::{CoRunnerActor, co_runners};
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::emulator_actor::EmulatorActor;
+use super::interface::{heuristic, interface, receive_buffers};
 use super::nic_actor::NicActor;
 use super::probe::Probe;
 use super::requests::preload_pairs;
@@ -33,11 +33,6 @@ use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::packet_loop::PacketLoop;
 use crate::settings::Settings;
-
-/// Buffers that each core's level of the pool keeps (DPDK's testpmd: 250, rounded).
-pub(crate) const POOL_CACHE: usize = 256;
-/// Bits of a GiB.
-const GIBIBYTE_BITS: f64 = 8.0 * (1u64 << 30) as f64;
 
 /// A world that is ready to run, and what is needed to judge it afterwards.
 pub struct Built {
@@ -216,8 +211,10 @@ fn parts(
 ) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
     let config = app_config(machine, settings, seed)?;
-    let per_core =
-        receive_buffers(settings) + settings.tx_entries + 2 * POOL_CACHE + 2 * settings.burst;
+    let per_core = receive_buffers(settings)
+        + settings.tx_entries
+        + 2 * settings.pool_cache
+        + 2 * settings.burst;
     let pool = Pool::new(&mut space, settings.cores * per_core);
     let costs = DriverCosts {
         rx_packet: hardware.core.rx_packet,
@@ -242,7 +239,7 @@ fn parts(
             TransmitDriver::new(&mut space, tx_rings[device][number], doorbell, costs)
         });
         let transmit = transmit.collect();
-        let cache = PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool);
+        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, hardware.core.pool);
         let config = match number % queues {
             0 => &of_target,
             _ => &config,
@@ -265,90 +262,6 @@ fn parts(
         pool,
         space,
     })
-}
-
-/// Buffers that receive rings may hold for each core. With rxBisect full Bx rings of cores that
-/// stall must leave buffers for the others (rxBisect paper, section 4.3).
-pub(crate) fn receive_buffers(settings: &Settings) -> usize {
-    match settings.interface.as_str() {
-        "rx_bisect" => settings.ax_entries + settings.bx_entries,
-        // The emulated rings and the physical ones, which are as large, or up to twice as large
-        // where they are rounded up to a power of two.
-        "emulated" => {
-            let emulated = Settings {
-                interface: settings.emulates.clone(),
-                ..settings.clone()
-            };
-            receive_buffers(&emulated) + settings.rx_entries.max(2 * settings.ax_entries)
-        }
-        // Two sets of rings.
-        "sh_ring_dynamic" => 2 * settings.rx_entries,
-        _ => settings.rx_entries,
-    }
-}
-
-/// The interface's halves: one for each NIC, and a driver for each queue of all NICs.
-fn interface(
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-    pool: Pool,
-    costs: DriverCosts,
-    space: &mut AddressSpace,
-) -> Result<(Vec<AnyNic>, Vec<AnyDriver>), RunError> {
-    let queues = settings.cores / settings.nics;
-    let mut drivers = Vec::new();
-    let mut halves = Vec::new();
-    for device in 0..settings.nics {
-        let plan = Plan {
-            device: device as u8,
-            owners: (0..queues)
-                .map(|queue| Owner((device * queues + queue) as u16))
-                .collect(),
-            rx_entries: settings.rx_entries,
-            sharing: settings.sharing,
-            pool,
-            descriptor_read: hardware.nic.descriptor_read,
-            first_position: 0,
-            costs,
-            bisect: bisect(settings, seed),
-            emulates: settings.emulates.clone(),
-            emulator: Owner((settings.cores + device) as u16),
-        };
-        let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
-        halves.push(half);
-        drivers.extend(of_queues);
-    }
-    Ok((halves, drivers))
-}
-
-/// What dynamic shRing's control core is told.
-fn heuristic(settings: &Settings) -> Heuristic {
-    Heuristic {
-        step: Time::from_seconds(settings.dynamic_step_ms / 1e3),
-        window: settings.dynamic_window,
-        throughput: BitRate::from_gbps(settings.dynamic_gbps),
-        memory: BitRate::from_gbps(settings.dynamic_memory_gib_per_s * GIBIBYTE_BITS / 1e9),
-        gap_ratio: settings.dynamic_gap_ratio,
-        on_share: settings.dynamic_on_share,
-        off_share: settings.dynamic_off_share,
-    }
-}
-
-/// What rxBisect is told; other interfaces do not ask.
-pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
-    Options {
-        ax_entries: settings.ax_entries,
-        bx_entries: settings.bx_entries,
-        choice: AxChoice::named(&settings.ax_choice).unwrap_or_default(),
-        consumption: match settings.consumption.as_str() {
-            "batched" => {
-                Consumption::Batched(Time::from_seconds(settings.consumption_timeout_us / 1e6))
-            }
-            _ => Consumption::Parallel,
-        },
-        seed,
-    }
 }
 
 pub(super) fn core_of(hardware: &Hardware, number: usize) -> SimCore {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use nicforge_platform::Cpu;
-use nicforge_platform::sim::{Host, SimCore, SimCpu};
+use nicforge_platform::sim::{CoreCycles, Host, SimCore, SimCpu};
 use nicforge_units::Time;
 
 use crate::packet_loop::PacketLoop;
@@ -120,12 +120,17 @@ impl CoreActor {
     /// Receive calls until `now`: those that brought packets, and as many as fit into the time
     /// that was spent on empty ones.
     pub fn receive_calls(&self, now: Time) -> u64 {
-        // A core that sleeps is charged when it wakes.
-        let asleep = now.saturating_sub(self.core.now());
-        let idle = self.core.spent().idle_ps + asleep.as_ps();
         let config = self.core.config();
         let empty = config.frequency.time_for(config.empty_poll).as_ps();
-        self.bursts + idle / empty.max(1)
+        self.bursts + self.spent_until(now).idle_ps / empty.max(1)
+    }
+
+    /// Where its time went until `now`. A core that sleeps is charged its empty polls when it
+    /// wakes, which may be much later; until then they count here.
+    pub fn spent_until(&self, now: Time) -> CoreCycles {
+        let mut spent = self.core.spent().clone();
+        spent.idle_ps += now.saturating_sub(self.core.now()).as_ps();
+        spent
     }
 
     /// Packets between poll and flush.

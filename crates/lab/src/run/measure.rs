@@ -39,7 +39,8 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn of(world: &World) -> Snapshot {
+    /// At `now`, up to which the world has run.
+    fn of(world: &World, now: Time) -> Snapshot {
         let mut drops = DropCounters::default();
         for actor in &world.nics {
             for &(cause, count) in actor.nic.drops.causes() {
@@ -85,13 +86,35 @@ impl Snapshot {
             cores: world
                 .cores
                 .iter()
-                .map(|core| core.core.spent().clone())
+                .map(|core| core.spent_until(now))
                 .collect(),
             transmit,
             drops,
             gets: counted("gets"),
             get_hits: counted("get_hits"),
         }
+    }
+}
+
+/// What was counted when a window began.
+pub struct Window {
+    from: Time,
+    before: Snapshot,
+}
+
+impl Window {
+    /// The window begins now, at `from`.
+    pub fn begin(world: &mut World, from: Time) -> Window {
+        world.host.hierarchy.forget_touched();
+        let before = Snapshot::of(world, from);
+        Window { from, before }
+    }
+
+    /// It ends now, at `ended`.
+    pub fn end(&self, built: &Built, ended: Time) -> Metrics {
+        let after = Snapshot::of(&built.world, ended);
+        let seconds = (ended - self.from).as_seconds();
+        metrics(built, &self.before, &after, seconds)
     }
 }
 
@@ -105,27 +128,26 @@ pub fn one_window(
 ) -> Result<PointRun, RunError> {
     let mut built = build(machine, settings, seed, io)?;
     let warmup = Time::from_seconds(settings.warmup_ms / 1e3);
-    let window = Time::from_seconds(settings.window_ms / 1e3);
+    let length = Time::from_seconds(settings.window_ms / 1e3);
     let world = &mut built.world;
     let replays = settings.arrival == "replay";
     let (from, until) = match replays {
         // A capture is a whole: all of it is the window.
         true => (Time::ZERO, Time::NEVER),
-        false => (warmup, warmup + window),
+        false => (warmup, warmup + length),
     };
     world.sink.open_window(from, until);
-    run_to(world, from, until, progress)?;
-    world.host.hierarchy.forget_touched();
-    let before = Snapshot::of(world);
+    let mut tell = |now: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
+    run_to(world, from, &mut tell)?;
+    let window = Window::begin(world, from);
     let ended = match replays {
-        true => run_out(world, progress)?,
+        true => run_out(world, &mut |_, frames| tell(Time::ZERO, frames))?,
         false => {
-            run_to(world, until, until, progress)?;
+            run_to(world, until, &mut tell)?;
             until
         }
     };
-    let after = Snapshot::of(world);
-    let metrics = metrics(&built, &before, &after, (ended - from).as_seconds());
+    let metrics = window.end(&built, ended);
     let timeline = built.world.take_timeline(ended);
     finish(built, io)?;
     Ok(PointRun {
@@ -135,26 +157,24 @@ pub fn one_window(
     })
 }
 
-/// Runs until `to`, telling progress as a share of `total`.
-fn run_to(
-    world: &mut World,
-    to: Time,
-    total: Time,
-    progress: Progress<'_>,
-) -> Result<(), RunError> {
-    let step = Time::from_ps((total.as_ps() / STEPS).max(1));
-    let mut next = Time::ZERO;
+/// Told the time that a run has come to, and frames so far.
+type Tell<'a> = &'a mut dyn FnMut(Time, u64);
+
+/// Runs until `to`.
+pub fn run_to(world: &mut World, to: Time, tell: Tell<'_>) -> Result<(), RunError> {
+    let mut next = world.now();
+    let step = Time::from_ps((to.saturating_sub(next).as_ps() / STEPS).max(1));
     while next < to {
         next = (next + step).min(to);
         world.run_until(next)?;
-        progress(next.as_seconds() / total.as_seconds(), world.arrived());
+        tell(next, world.arrived());
     }
     Ok(())
 }
 
 /// Runs until nothing is due any more but co-runners, who never end. Returns when the last
 /// frame arrived or left, to a microsecond.
-fn run_out(world: &mut World, progress: Progress<'_>) -> Result<Time, RunError> {
+pub fn run_out(world: &mut World, tell: Tell<'_>) -> Result<Time, RunError> {
     let step = Time::from_us(1);
     let mut ended = step;
     while world.next_time() != Time::NEVER {
@@ -162,13 +182,13 @@ fn run_out(world: &mut World, progress: Progress<'_>) -> Result<Time, RunError> 
         let arrivals = arrivals.filter(|&time| time != Time::NEVER);
         ended = arrivals.fold(ended, Time::max);
         world.run_until(world.next_time() + step)?;
-        progress(0.0, world.arrived());
+        tell(world.now(), world.arrived());
     }
     Ok(ended.max(world.sink.last()))
 }
 
 /// Checks that nothing was lost, and writes the capture.
-fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
+pub fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
     let mut shared = FlatCpu::over(built.world.host.memory.take_bytes());
     let available = built.pool.available(&mut shared);
     built

@@ -10,6 +10,7 @@ mod co_runner;
 mod control_actor;
 mod core_actor;
 mod emulator_actor;
+mod interface;
 mod measure;
 mod nic_actor;
 mod probe;
@@ -35,7 +36,7 @@ use crate::settings::Settings;
 use crate::timeline::TimelineEntry;
 
 #[cfg(target_os = "linux")]
-pub(crate) use build::{POOL_CACHE, bisect, receive_buffers};
+pub(crate) use interface::{bisect, receive_buffers};
 pub use traffic::{line_of, traffic_source};
 
 /// What a run reads and writes beside its settings.

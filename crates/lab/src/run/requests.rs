@@ -45,6 +45,7 @@ pub fn requests_source(
             _ => FlowChoice::Uniform,
         },
         put_share: settings.kvs_put_share,
+        delete_share: settings.kvs_delete_share,
         queues,
         // A private address for each port, and MAC addresses as other traffic has them.
         server: Ipv4Addr::new(10, 0, port as u8, 1),

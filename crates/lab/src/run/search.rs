@@ -1,51 +1,119 @@
-//! The highest rate without loss, as RFC 2544 section 26.1 searches for it: trials of a whole
-//! run each, halving the interval.
+//! The highest rate without loss, by the benchmark of RFC 2544 (sections 23 and 26.1): on one
+//! server that is warm, trial after trial, halving the interval.
+//!
+//! ```text
+//!   warm-up at the highest rate ─► wait until empty ─► trial ─► wait until empty ─► trial …
+//! ```
+//!
+//! A trial offers frames at one rate for a window, begins with empty rings and warm tables, and
+//! fails if any of its frames is lost, whenever that is.
 
-use super::measure::one_window;
+use super::build::{Built, build};
+use super::measure::{Window, finish, run_out, run_to};
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
+use crate::metrics::Metrics;
 use crate::settings::Settings;
-use nicforge_units::Time;
+use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
 const RESOLUTION: f64 = 0.01;
 
-/// Searches between 0 and `offered_gbps`; the metrics are those of the best trial.
+/// Searches between 0 and `offered_gbps`; the metrics are those of the best trial's window, or of
+/// the slowest one where all failed.
 pub fn no_drop_rate(
     machine: &Machine,
     settings: &Settings,
     seed: u64,
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
-    let trials = (1.0 / RESOLUTION).log2().ceil() + 1.0;
-    let (mut low, mut high) = (0.0, settings.offered_gbps);
-    let mut best = None;
-    let mut simulated = Time::ZERO;
-    let mut rate = high;
-    let mut trial = 0.0;
-    while high - low > RESOLUTION * settings.offered_gbps {
-        let mut settings = settings.clone();
-        settings.offered_gbps = rate;
-        let mut part = |share: f64, frames: u64| progress((trial + share) / trials, frames);
-        let run = one_window(machine, &settings, seed, &RunIo::default(), &mut part)?;
-        simulated += run.simulated;
-        trial += 1.0;
-        if run.metrics.drop_fraction == 0.0 {
+    let highest = settings.offered_gbps;
+    let mut built = build(machine, settings, seed, &RunIo::default())?;
+    let parts = (1.0 / RESOLUTION).log2().ceil() + 2.0;
+    let mut part = 0.0;
+    let mut tell = |done: f64, frames: u64| progress(((part + done) / parts).min(1.0), frames);
+    warm_up(&mut built, settings, &mut tell)?;
+    let (mut low, mut high) = (0.0, highest);
+    let (mut best, mut slowest) = (None, Metrics::default());
+    let mut rate = highest;
+    while high - low > RESOLUTION * highest {
+        part += 1.0;
+        let mut tell = |done: f64, frames: u64| progress(((part + done) / parts).min(1.0), frames);
+        let trial = trial(&mut built, settings, rate, &mut tell)?;
+        if trial.lost == 0 {
             low = rate;
-            best = Some(run.metrics);
+            best = Some(trial.metrics);
             if rate == high {
                 break;
             }
         } else {
             high = rate;
+            slowest = trial.metrics;
         }
         rate = (low + high) / 2.0;
     }
-    let mut metrics = best.unwrap_or_default();
-    metrics.no_drop_gbps = Some(metrics.throughput_gbps);
+    let no_drop = best.as_ref().map_or(0.0, |metrics| metrics.offered_gbps);
+    let mut metrics = best.unwrap_or(slowest);
+    metrics.no_drop_gbps = Some(no_drop);
+    let simulated = built.world.now();
+    finish(built, &RunIo::default())?;
     Ok(PointRun {
         metrics,
         simulated,
         timeline: Vec::new(),
     })
+}
+
+/// Frames at the highest rate, until tables and caches are warm. What is lost meanwhile is put
+/// down to the cold start.
+fn warm_up(built: &mut Built, settings: &Settings, tell: Progress<'_>) -> Result<(), RunError> {
+    let until = Time::from_seconds(settings.warmup_ms / 1e3);
+    offer(built, settings, settings.offered_gbps, Time::ZERO, until);
+    let world = &mut built.world;
+    let share = |now: Time| now.as_seconds() / until.as_seconds().max(1e-12);
+    run_to(world, until, &mut |now, frames| tell(share(now), frames))?;
+    run_out(world, &mut |_, frames| tell(1.0, frames)).map(|_| ())
+}
+
+/// What one trial found.
+struct Trial {
+    metrics: Metrics,
+    /// Frames lost, also such as were still inside when the window ended.
+    lost: u64,
+}
+
+/// Offers frames at `gbps` for a window, and waits until the last one has left.
+fn trial(
+    built: &mut Built,
+    settings: &Settings,
+    gbps: f64,
+    tell: Progress<'_>,
+) -> Result<Trial, RunError> {
+    let from = built.world.now();
+    let until = match settings.arrival == "replay" {
+        // A capture is a whole: all of it is a trial.
+        true => Time::NEVER,
+        false => from + Time::from_seconds(settings.window_ms / 1e3),
+    };
+    let lost_before = built.world.dropped();
+    built.world.sink.open_window(from, until);
+    let window = Window::begin(&mut built.world, from);
+    offer(built, settings, gbps, from, until);
+    let mut metrics = None;
+    if until != Time::NEVER {
+        let share = |now: Time| (now - from).as_seconds() / (until - from).as_seconds();
+        let mut tell = |now: Time, frames| tell(share(now), frames);
+        run_to(&mut built.world, until, &mut tell)?;
+        metrics = Some(window.end(built, until));
+    }
+    let ended = run_out(&mut built.world, &mut |_, frames| tell(1.0, frames))?;
+    Ok(Trial {
+        metrics: metrics.unwrap_or_else(|| window.end(built, ended)),
+        lost: built.world.dropped() - lost_before,
+    })
+}
+
+fn offer(built: &mut Built, settings: &Settings, gbps: f64, from: Time, until: Time) {
+    let rate = BitRate::from_gbps(gbps / settings.nics as f64);
+    built.world.offer(rate, from, until);
 }

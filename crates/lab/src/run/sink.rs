@@ -61,10 +61,11 @@ impl Sink {
         }
     }
 
-    /// The window begins at `from` and lasts until `until`.
+    /// The window begins at `from` and lasts until `until`; an earlier one is forgotten.
     pub fn open_window(&mut self, from: Time, until: Time) {
-        self.from = from;
-        self.until = until;
+        (self.from, self.until) = (from, until);
+        (self.frames, self.bytes) = (0, 0);
+        self.latency.reset();
     }
 
     /// Frames and bytes in the window.

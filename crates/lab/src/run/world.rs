@@ -5,7 +5,7 @@
 
 use nicforge_nic::PortId;
 use nicforge_platform::sim::{Host, Schedule};
-use nicforge_units::Time;
+use nicforge_units::{BitRate, Time};
 
 use super::RunError;
 use super::co_runner::CoRunnerActor;
@@ -47,6 +47,8 @@ pub struct World {
     schedule: Schedule,
     /// Cores poll from then on.
     polling_starts: Time,
+    /// What was before is over.
+    now: Time,
     moved: (u64, Time),
 }
 
@@ -75,6 +77,7 @@ impl World {
             sink,
             schedule: Schedule::new(actors),
             polling_starts,
+            now: Time::ZERO,
             moved: (0, Time::ZERO),
         };
         for number in 0..world.sources.len() {
@@ -136,12 +139,26 @@ impl World {
         self.first_core() + self.cores.len()
     }
 
+    /// How far it has run.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Each port gets frames at `rate` from `from` on, until `ends`.
+    pub fn offer(&mut self, rate: BitRate, from: Time, ends: Time) {
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            source.offer(rate, from, ends);
+            self.schedule.set(number, source.next_step());
+        }
+    }
+
     /// Runs until nothing is due before `until`.
     pub fn run_until(&mut self, until: Time) -> Result<(), RunError> {
         let mut look = Time::ZERO;
         loop {
             let (actor, time) = self.schedule.earliest();
             if time >= until {
+                self.now = until;
                 return Ok(());
             }
             if time >= look {

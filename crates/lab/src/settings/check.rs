@@ -231,6 +231,14 @@ impl Settings {
                 )
             },
         )?;
+        let changes = self.kvs_put_share + self.kvs_delete_share;
+        let keys = &["kvs_delete_share", "kvs_put_share"];
+        ensure(changes <= 1.0, keys, || {
+            (
+                format!("PUTs and DELETEs are {changes} of all requests"),
+                "kvs_put_share + kvs_delete_share is at most 1".to_string(),
+            )
+        })?;
         let sizes = &["kvs_value_bytes", "kvs_key_bytes"];
         let pair = self.kvs_key_bytes + self.kvs_value_bytes;
         ensure(pair <= MOST_PAIR_BYTES, sizes, || {

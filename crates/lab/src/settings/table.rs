@@ -122,6 +122,10 @@ settings! {
     /// Transmit ring entries per queue.
     tx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
         source "nicmem paper, set-up: default ring size";
+    /// Packet buffers that each core's level of the pool keeps; one and a half times as many
+    /// make it give some to the shared level.
+    pool_cache: usize = 256, "buffers", Whole(0, 4096),
+        source "DPDK user guide, testpmd: mbuf cache of 250, rounded";
     /// LLC ways that DMA writes may allocate into (DDIO); 0 turns DDIO off.
     io_ways: usize = 2, "ways", Whole(0, 16), default "the machine's";
     /// Core clock; the machine's when unset.
@@ -202,8 +206,10 @@ settings! {
     /// Size of values.
     kvs_value_bytes: u32 = 1024, "bytes", Whole(8, 8192), when KVS,
         source "nicmem paper, set-up of the key-value store";
-    /// Share of PUTs; all other requests are GETs.
+    /// Share of PUTs.
     kvs_put_share: f64 = 0.05, "share", Number(0.0, 1.0), when KVS;
+    /// Share of DELETEs; all other requests are GETs.
+    kvs_delete_share: f64 = 0.0, "share", Number(0.0, 1.0), when KVS;
     /// Which key the next request is for; `flow_choice` says of which client it is.
     kvs_key_choice: String = "uniform".into(), "", Choice(&["uniform", "zipf"]), when KVS;
     /// Exponent s of the keys' Zipf distribution.

@@ -130,6 +130,20 @@ impl Clock {
         }
     }
 
+    /// Goes on at `rate` from `from` on, as if nothing had been sent. Ping-pong has no rate.
+    pub(super) fn begin_again(&mut self, from: Time, rate: BitRate) {
+        let as_model = match &mut self.model {
+            ArrivalModel::Constant { rate } | ArrivalModel::Poisson { rate } => rate,
+            ArrivalModel::Bursts { rate, frames } => {
+                self.burst_left = *frames;
+                rate
+            }
+            ArrivalModel::PingPong { .. } => return,
+        };
+        *as_model = rate;
+        (self.ideal, self.remainder, self.line_free) = (from, 0, from);
+    }
+
     /// A frame came back; more than were sent are not believed.
     pub(super) fn returned(&mut self, at: Time) {
         if let ArrivalModel::PingPong { in_flight } = self.model
@@ -211,6 +225,23 @@ mod tests {
         clock.returned(Time::from_us(4));
         assert_eq!(times(&mut clock, 60, 2), [3_000_000, 3_006_720]);
         assert_eq!(clock.next_time(), Time::NEVER);
+    }
+
+    #[test]
+    fn another_rate_begins_when_it_is_told_to() {
+        let rate = BitRate::from_gbps(10.0);
+        let from = Time::from_us(50);
+        for model in [
+            ArrivalModel::Constant { rate },
+            ArrivalModel::Bursts { rate, frames: 2 },
+        ] {
+            let mut clock = clock(model);
+            times(&mut clock, 1000, 3);
+            clock.begin_again(from, BitRate::from_gbps(20.0));
+            let seen = times(&mut clock, 1000, 3);
+            // Two frames of 1000 bytes take 800 ns at 20 Gbit/s.
+            assert_eq!((seen[0], seen[2]), (50_000_000, 50_800_000), "{model:?}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod synthetic;
 mod template;
 mod zipf;
 
-use nicforge_units::Time;
+use nicforge_units::{BitRate, Time};
 use thiserror::Error;
 
 pub use arrival::ArrivalModel;
@@ -135,6 +135,16 @@ impl TrafficSource {
             TrafficSource::Synthetic(source) => source.next(),
             TrafficSource::Requests(source) => source.next(),
             TrafficSource::Replay(source) => source.next(),
+        }
+    }
+
+    /// Goes on with frames from `from` on, at `rate` of frame bytes on average; a capture is played
+    /// from its beginning. A ping-pong source has no rate and does not change.
+    pub fn begin_again(&mut self, from: Time, rate: BitRate) {
+        match self {
+            TrafficSource::Synthetic(source) => source.begin_again(from, rate),
+            TrafficSource::Requests(source) => source.begin_again(from, rate),
+            TrafficSource::Replay(source) => source.begin_again(from, rate),
         }
     }
 

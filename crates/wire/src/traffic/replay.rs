@@ -47,6 +47,7 @@ pub struct Replay {
     frames: Vec<Frame>,
     counts: ReplayCounts,
     line: Line,
+    loops: u32,
     loops_left: u32,
     /// Length of one loop.
     period: Time,
@@ -102,6 +103,7 @@ impl Replay {
             frames,
             counts,
             line,
+            loops,
             loops_left: loops,
             period,
             loop_start: Time::ZERO,
@@ -118,6 +120,13 @@ impl Replay {
     /// Frames of one loop.
     pub fn frames(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Plays the capture from its beginning, as often as at first; gaps scaled.
+    pub(super) fn begin_again(&mut self, from: Time, rate: BitRate) {
+        self.period = set_times(&mut self.frames, ReplayTiming::Scaled(rate));
+        (self.loop_start, self.line_free) = (from, from);
+        (self.loops_left, self.next) = (self.loops, 0);
     }
 
     pub(super) fn next_time(&self) -> Time {

@@ -1,4 +1,4 @@
-//! Requests of many clients to a key-value store: GETs and PUTs, one per frame.
+//! Requests of many clients to a key-value store: GETs, PUTs and DELETEs, one per frame.
 //!
 //! A client computes the hash of the key, and from it the partition; by its source port it makes
 //! the NIC bring the request to that partition's queue. Open loop or closed loop: see
@@ -6,7 +6,7 @@
 
 use std::net::Ipv4Addr;
 
-use nicforge_units::Time;
+use nicforge_units::{BitRate, Time};
 use rand_pcg::Pcg64;
 
 use super::arrival::{ArrivalModel, Clock};
@@ -46,8 +46,10 @@ pub struct RequestConfig {
     pub pairs: PairSpace,
     /// Which key each request is for.
     pub key_choice: FlowChoice,
-    /// Share of PUTs, 0 to 1; the rest are GETs.
+    /// Share of PUTs, 0 to 1.
     pub put_share: f64,
+    /// Share of DELETEs, 0 to 1 less that of PUTs; the rest are GETs.
+    pub delete_share: f64,
     /// Queues of the NIC; each has a partition of the keys.
     pub queues: u16,
     /// The store's address.
@@ -67,12 +69,15 @@ pub struct Requests {
     pairs: PairSpace,
     key_picker: FlowPicker,
     put_share: f64,
-    put_random: Pcg64,
+    /// Of PUTs and DELETEs together.
+    change_share: f64,
+    operation_random: Pcg64,
     steered: SteeredPorts,
     queues: u16,
     server: Ipv4Addr,
     get: Template,
     put: Template,
+    delete: Template,
     key: Vec<u8>,
     sequence: u64,
 }
@@ -80,8 +85,11 @@ pub struct Requests {
 impl Requests {
     /// A source, or what is wrong with its configuration.
     pub fn new(config: RequestConfig) -> Result<Requests, TrafficError> {
-        if !(0.0..=1.0).contains(&config.put_share) {
-            return Err(TrafficError::Share(config.put_share));
+        let change_share = config.put_share + config.delete_share;
+        for share in [config.put_share, config.delete_share, change_share] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(TrafficError::Share(share));
+            }
         }
         // Keys are drawn as flows are: both are numbers below a count.
         let keys = FlowSpace::new(0, config.pairs.count())?;
@@ -95,12 +103,14 @@ impl Requests {
             pairs: config.pairs,
             key_picker: pick(&keys, config.key_choice, 2)?,
             put_share: config.put_share,
-            put_random: generator(config.seed, 3),
+            change_share,
+            operation_random: generator(config.seed, 3),
             steered: SteeredPorts::new(config.queues)?,
             queues: config.queues,
             server: config.server,
             get: template(&config, KvsOperation::Get)?,
             put: template(&config, KvsOperation::Put)?,
+            delete: template(&config, KvsOperation::Delete)?,
             key: Vec::new(),
             sequence: 0,
         })
@@ -131,10 +141,14 @@ impl Requests {
             (value, word),
             (value + 8, self.sequence),
         ];
-        let (template, words) = match unit(&mut self.put_random) < self.put_share {
-            true if self.pairs.values_have_versions() => (&mut self.put, &words[..]),
-            true => (&mut self.put, &words[..4]),
-            false => (&mut self.get, &words[..3]),
+        let drawn = unit(&mut self.operation_random);
+        let (template, words) = if drawn < self.put_share {
+            let versions = usize::from(self.pairs.values_have_versions());
+            (&mut self.put, &words[..4 + versions])
+        } else if drawn < self.change_share {
+            (&mut self.delete, &words[..3])
+        } else {
+            (&mut self.get, &words[..3])
         };
         self.clock.send(template.len());
         self.sequence += 1;
@@ -145,6 +159,10 @@ impl Requests {
             head: bytes.len(),
             flow: Some(client),
         })
+    }
+
+    pub(super) fn begin_again(&mut self, from: Time, rate: BitRate) {
+        self.clock.begin_again(from, rate);
     }
 
     pub(super) fn returned(&mut self, at: Time) {

@@ -1,6 +1,6 @@
 //! Made-up traffic: complete, valid Ethernet, IPv4 and UDP frames.
 
-use nicforge_units::Time;
+use nicforge_units::{BitRate, Time};
 use rand_pcg::Pcg64;
 
 use super::arrival::{ArrivalModel, Clock};
@@ -129,6 +129,10 @@ impl Synthetic {
             head,
             flow: Some(picked.flow),
         })
+    }
+
+    pub(super) fn begin_again(&mut self, from: Time, rate: BitRate) {
+        self.clock.begin_again(from, rate);
     }
 
     pub(super) fn returned(&mut self, at: Time) {

@@ -1,0 +1,99 @@
+//! From settings to the halves of an interface, and what they are told.
+
+use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
+use nicforge_interfaces::sh_ring_dynamic::Heuristic;
+use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
+use nicforge_nic::{DriverCosts, Pool};
+use nicforge_platform::sim::Hardware;
+use nicforge_platform::{AddressSpace, Owner};
+use nicforge_units::{BitRate, Time};
+
+use super::RunError;
+use crate::settings::Settings;
+
+/// Bits of a GiB.
+const GIBIBYTE_BITS: f64 = 8.0 * (1u64 << 30) as f64;
+
+/// Buffers that receive rings may hold for each core. With rxBisect full Bx rings of cores that
+/// stall must leave buffers for the others (rxBisect paper, section 4.3).
+pub(crate) fn receive_buffers(settings: &Settings) -> usize {
+    match settings.interface.as_str() {
+        "rx_bisect" => settings.ax_entries + settings.bx_entries,
+        // The emulated rings and the physical ones, which are as large, or up to twice as large
+        // where they are rounded up to a power of two.
+        "emulated" => {
+            let emulated = Settings {
+                interface: settings.emulates.clone(),
+                ..settings.clone()
+            };
+            receive_buffers(&emulated) + settings.rx_entries.max(2 * settings.ax_entries)
+        }
+        // Two sets of rings.
+        "sh_ring_dynamic" => 2 * settings.rx_entries,
+        _ => settings.rx_entries,
+    }
+}
+
+/// The interface's halves: one for each NIC, and a driver for each queue of all NICs.
+pub fn interface(
+    settings: &Settings,
+    hardware: &Hardware,
+    seed: u64,
+    pool: Pool,
+    costs: DriverCosts,
+    space: &mut AddressSpace,
+) -> Result<(Vec<AnyNic>, Vec<AnyDriver>), RunError> {
+    let queues = settings.cores / settings.nics;
+    let mut drivers = Vec::new();
+    let mut halves = Vec::new();
+    for device in 0..settings.nics {
+        let plan = Plan {
+            device: device as u8,
+            owners: (0..queues)
+                .map(|queue| Owner((device * queues + queue) as u16))
+                .collect(),
+            rx_entries: settings.rx_entries,
+            sharing: settings.sharing,
+            pool,
+            descriptor_read: hardware.nic.descriptor_read,
+            first_position: 0,
+            costs,
+            bisect: bisect(settings, seed),
+            emulates: settings.emulates.clone(),
+            emulator: Owner((settings.cores + device) as u16),
+        };
+        let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
+        halves.push(half);
+        drivers.extend(of_queues);
+    }
+    Ok((halves, drivers))
+}
+
+/// What dynamic shRing's control core is told.
+pub fn heuristic(settings: &Settings) -> Heuristic {
+    Heuristic {
+        step: Time::from_seconds(settings.dynamic_step_ms / 1e3),
+        window: settings.dynamic_window,
+        throughput: BitRate::from_gbps(settings.dynamic_gbps),
+        memory: BitRate::from_gbps(settings.dynamic_memory_gib_per_s * GIBIBYTE_BITS / 1e9),
+        gap_ratio: settings.dynamic_gap_ratio,
+        on_share: settings.dynamic_on_share,
+        off_share: settings.dynamic_off_share,
+    }
+}
+
+/// What rxBisect is told; other interfaces do not ask.
+pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
+    Options {
+        ax_entries: settings.ax_entries,
+        bx_entries: settings.bx_entries,
+        choice: AxChoice::named(&settings.ax_choice).unwrap_or_default(),
+        consumption: match settings.consumption.as_str() {
+            "batched" => {
+                Consumption::Batched(Time::from_seconds(settings.consumption_timeout_us / 1e6))
+            }
+            _ => Consumption::Parallel,
+        },
+        seed,
+    }
+}

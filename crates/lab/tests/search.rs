@@ -1,0 +1,130 @@
+//! The search for the highest rate without loss.
+
+mod common {
+    pub mod machine;
+}
+
+use common::machine::{machine, small};
+use nicforge_lab::metrics::Metrics;
+use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::settings::Settings;
+
+fn run(settings: &Settings) -> Metrics {
+    let point = run_point(machine(), settings, 1, &RunIo::default(), &mut |_, _| {});
+    point.expect("settings that go together").metrics
+}
+
+/// A search of one NIC's no-drop rate.
+fn search() -> Settings {
+    Settings {
+        measure: "no_drop_rate".to_owned(),
+        offered_gbps: 100.0,
+        nics: 1,
+        rx_entries: 128,
+        window_ms: 0.2,
+        ..small()
+    }
+}
+
+#[test]
+fn the_no_drop_rate_drops_nothing() {
+    for (packet_bytes, cores) in [(1500, 2), (64, 1)] {
+        let settings = Settings {
+            packet_bytes,
+            cores,
+            ..search()
+        };
+        let metrics = run(&settings);
+        assert_eq!(metrics.drop_fraction, 0.0);
+        let best = metrics.no_drop_gbps.unwrap();
+        assert!(best > 0.0 && best < 100.0, "{packet_bytes} B: {best}");
+        // What was offered, not what left, which is another number in a short window.
+        assert_eq!(best, metrics.offered_gbps);
+        // A little more, and it drops: the search ends within 1 % of the offered rate.
+        let window = |rate: f64| Settings {
+            measure: "window".to_owned(),
+            offered_gbps: rate,
+            warmup_ms: 0.4,
+            ..settings.clone()
+        };
+        assert!(run(&window(best + 2.0)).drop_fraction > 0.0);
+    }
+}
+
+/// Losses count whenever they come: here while the last frames of a trial leave, after its window.
+#[test]
+fn a_trial_fails_by_what_is_lost_after_its_window() {
+    let settings = Settings {
+        // All of a trial is in the ring before the core has begun with it.
+        app: "synthetic".to_owned(),
+        reads: 2_000,
+        cores: 1,
+        rx_entries: 1024,
+        tx_entries: 8,
+        burst: 32,
+        window_ms: 0.02,
+        ..search()
+    };
+    let metrics = run(&settings);
+    let window = Settings {
+        measure: "window".to_owned(),
+        warmup_ms: 0.0,
+        ..settings
+    };
+    let highest = run(&window);
+    assert_eq!(
+        highest.drop_fraction, 0.0,
+        "the window itself loses nothing: {highest:?}"
+    );
+    assert!(
+        metrics.no_drop_gbps.unwrap() < highest.offered_gbps,
+        "{metrics:?}"
+    );
+}
+
+#[test]
+fn a_cold_start_is_no_part_of_the_no_drop_rate() {
+    let settings = Settings {
+        app: "l3fwd".to_owned(),
+        packet_bytes: 64,
+        cores: 1,
+        rx_entries: 64,
+        routes: 16_000,
+        flows: 2_000,
+        ..search()
+    };
+    // The same from the second search on, whatever it took to get warm.
+    let rates = [0.3, 0.6].map(|warmup_ms| {
+        let settings = Settings {
+            warmup_ms,
+            ..settings.clone()
+        };
+        run(&settings).no_drop_gbps.unwrap()
+    });
+    assert!((rates[0] - rates[1]).abs() <= 1.0, "{rates:?}");
+    // From the very beginning on, tables are cold, and the same rate is lost.
+    let cold = Settings {
+        measure: "window".to_owned(),
+        offered_gbps: rates[0],
+        warmup_ms: 0.0,
+        ..settings
+    };
+    assert!(run(&cold).drop_fraction > 0.0);
+}
+
+#[test]
+fn a_rate_that_nobody_carries_is_zero() {
+    let settings = Settings {
+        app: "synthetic".to_owned(),
+        reads: 10_000,
+        cores: 1,
+        rx_entries: 8,
+        ..search()
+    };
+    let metrics = run(&settings);
+    assert_eq!(metrics.no_drop_gbps, Some(0.0));
+    assert!(
+        metrics.drop_fraction > 0.0,
+        "of the slowest trial: {metrics:?}"
+    );
+}
