@@ -62,6 +62,7 @@ fn measure(name: &str, flows: u32) {
     let headers: Vec<_> = (0..flows).map(header).collect();
     let packet = Packet {
         mbuf: Addr(64),
+        tail: Addr(0),
         head: Segment {
             at: buffer,
             len: FRAME_BYTES,

@@ -20,6 +20,7 @@ pub struct PacketLoop {
     /// Packets that software dropped, by cause.
     pub drops: DropCounters,
     kept: u64,
+    kept_buffers: u64,
 }
 
 impl PacketLoop {
@@ -41,6 +42,7 @@ impl PacketLoop {
             outgoing: Vec::with_capacity(burst),
             drops: DropCounters::default(),
             kept: 0,
+            kept_buffers: 0,
         }
     }
 
@@ -87,13 +89,16 @@ impl PacketLoop {
             }
             Verdict::Transmit(_) => self.drop(cpu, &packet, "no_such_port"),
             Verdict::Drop(cause) => self.drop(cpu, &packet, cause),
-            Verdict::Keep => self.kept += 1,
+            Verdict::Keep => {
+                self.kept += 1;
+                self.kept_buffers += packet.buffers();
+            }
         }
     }
 
     fn drop<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, cause: &'static str) {
         self.drops.count(cause);
-        self.pool.give(cpu, packet.mbuf);
+        self.pool.free(cpu, packet);
     }
 
     /// Gives what is to be sent to the NICs.
@@ -109,7 +114,7 @@ impl PacketLoop {
             for (index, (to, packet)) in self.outgoing.iter().enumerate() {
                 if *to == port && transmit.push(cpu, packet, index == last).is_err() {
                     self.drops.count("tx_ring_full");
-                    self.pool.give(cpu, packet.mbuf);
+                    self.pool.free(cpu, packet);
                 }
             }
             transmit.ring_doorbell(cpu);
@@ -136,7 +141,7 @@ impl PacketLoop {
     /// Buffers in the receive and in the transmit rings.
     pub fn buffers_in_rings(&self) -> (i64, u64) {
         let in_receive = self.drivers.iter().map(DriverHalf::buffers_held).sum();
-        let in_transmit = self.transmit.iter().map(TransmitDriver::in_use).sum();
+        let in_transmit = self.transmit.iter().map(TransmitDriver::buffers_held).sum();
         (in_receive, in_transmit)
     }
 
@@ -165,11 +170,14 @@ impl PacketLoop {
         &self.pool
     }
 
-    /// Buffers that this software answers for, when `in_hand` packets are polled and not handled
-    /// or flushed yet. Only the sum over all cores counts, see [`DriverHalf::buffers_held`].
-    pub fn buffers(&self, in_hand: u64) -> i64 {
+    /// Buffers that this software answers for, when the last `waiting` packets polled are not
+    /// handled yet. Only the sum over all cores counts, see [`DriverHalf::buffers_held`].
+    pub fn buffers(&self, waiting: usize) -> i64 {
         let (in_receive, in_transmit) = self.buffers_in_rings();
-        let outside = self.pool.len() as u64 + in_transmit + in_hand + self.kept;
+        let polled = self.batch.iter().rev().take(waiting);
+        let outgoing = self.outgoing.iter().map(|(_, packet)| packet);
+        let in_hand: u64 = polled.chain(outgoing).map(Packet::buffers).sum();
+        let outside = self.pool.len() as u64 + in_transmit + in_hand + self.kept_buffers;
         in_receive + outside as i64
     }
 

@@ -61,6 +61,7 @@ impl Completion {
         cpu.store(mbuf + METADATA_BYTES / 2, self.stamp.as_ps());
         Packet {
             mbuf,
+            tail: Addr(0),
             head: Segment {
                 at: data_of(mbuf),
                 len: self.len,

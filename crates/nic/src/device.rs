@@ -10,7 +10,7 @@ use nicforge_wire::parse_headers;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
 use crate::transmit::{Egress, TransmitEngine, TxRing};
-use crate::{Arriving, DropCounters, MacFifo, PortId, ReceiveHalf, RxFlags, Steering};
+use crate::{Arriving, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, RxFlags, Steering};
 
 #[cfg(test)]
 mod tests;
@@ -153,6 +153,13 @@ impl<R: ReceiveHalf> Nic<R> {
             counters: NicCounters::default(),
             spec: spec.clone(),
         }
+    }
+
+    /// The same with memory that it gives to software: transmit descriptors may name it, as `keys`
+    /// has it.
+    pub fn with_nicmem(mut self, keys: KeyTable) -> Nic<R> {
+        self.transmit.set_keys(keys);
+        self
     }
 
     /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.

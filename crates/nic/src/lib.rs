@@ -5,8 +5,8 @@
 //!  wire ◄─ internal buffer ◄─ TransmitEngine (transmit/) ◄════════════════════════ host
 //! ```
 //!
-//! Beside the device stand the parts that drivers share: packet buffers (mbuf.rs, pool.rs),
-//! completion rings (completion.rs) and transmit rings (transmit/). An interface composes them
+//! Beside the device stand the parts that drivers share: packet buffers (mbuf.rs, pool.rs), also on
+//! memory of the NIC (nicmem/), completion rings (completion.rs) and transmit rings (transmit/). An interface composes them
 //! and adds its own receive contract.
 
 mod completion;
@@ -18,6 +18,7 @@ mod halves;
 mod mbuf;
 #[cfg(test)]
 mod mock;
+mod nicmem;
 mod packet;
 mod pool;
 mod steering;
@@ -31,7 +32,11 @@ pub use device::{Nic, NicCounters, NicSpec, registers};
 pub use exchange::exchange;
 pub use fifo::MacFifo;
 pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Waiting};
-pub use mbuf::{HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, data_of, mbuf_room};
+pub use mbuf::{
+    HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, NEXT_OFFSET, PAYLOAD_BYTES, data_of,
+    mbuf_room,
+};
+pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};
 pub use packet::{Packet, PortId, RxFlags, Segment, TxOffload, Verdict};
 pub use pool::{Pool, PoolCache};
 pub use steering::{PortRule, Steering};

@@ -6,10 +6,14 @@ use nicforge_platform::Addr;
 
 /// Metadata in front of each buffer: two cache lines.
 pub const METADATA_BYTES: u64 = 128;
+/// Where the metadata says which buffer is chained to this one: in its second line, as DPDK has it.
+pub const NEXT_OFFSET: u64 = 72;
 /// Room for headers in front of a received frame.
 pub const HEADROOM_BYTES: u64 = 128;
 /// Room for the frame.
 pub const DATA_BYTES: u64 = 2048;
+/// Room that a buffer on nicmem has there.
+pub const PAYLOAD_BYTES: u64 = DATA_BYTES;
 /// The mempool's own header of each object.
 pub const OBJECT_HEADER_BYTES: u64 = 64;
 /// From one buffer to the next: an odd number of lines, so that buffers spread over all sets.

@@ -62,6 +62,8 @@ pub struct TxOffload {
 pub struct Packet {
     /// The buffer's metadata (two cache lines), which also names the buffer.
     pub mbuf: Addr,
+    /// The metadata of a second buffer, in which `rest` lies; address 0 where there is none.
+    pub tail: Addr,
     /// The frame, or its first part.
     pub head: Segment,
     /// The rest of the frame; `len` 0 when `head` holds all of it.
@@ -82,6 +84,11 @@ impl Packet {
     /// Bytes of the whole frame.
     pub fn len(&self) -> u32 {
         self.head.len + self.rest.len
+    }
+
+    /// How many buffers it takes.
+    pub fn buffers(&self) -> u64 {
+        1 + u64::from(self.tail != Addr(0))
     }
 
     /// Where bytes `from` to `until` of the frame lie, in its two parts; clipped to its end.

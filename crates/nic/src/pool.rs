@@ -3,11 +3,16 @@
 //! A core takes from and gives to its own stack, last in first out, so that it reuses warm
 //! buffers. An empty stack is filled from the shared ring; one that grew beyond 1.5 × its size
 //! is drained to its size (rxBisect, section 4.2; DPDK's mempool). Any core may free any buffer.
+//!
+//! A pool may lie on memory of a NIC: metadata and room for headers are host memory as ever, and
+//! beside them each buffer has room for payload in nicmem. A core that has such a pool has a
+//! second stack for it, and a buffer finds its way to its own pool by its address.
 
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
-use crate::mbuf::{MBUF_STRIDE_BYTES, OBJECT_HEADER_BYTES};
+use crate::mbuf::{MBUF_STRIDE_BYTES, OBJECT_HEADER_BYTES, PAYLOAD_BYTES};
+use crate::{Allocation, Packet};
 
 /// Words in front of the shared ring, each in a line of its own.
 const LOCK: u64 = 0;
@@ -21,6 +26,8 @@ pub struct Pool {
     buffers: Addr,
     count: u64,
     shared: Addr,
+    /// Where its payload lies, if that is memory of a NIC.
+    payload: Option<Allocation>,
 }
 
 impl Pool {
@@ -31,7 +38,29 @@ impl Pool {
             buffers: space.data(count * MBUF_STRIDE_BYTES, 4096),
             count,
             shared: space.data(ENTRIES + count * 8, 64),
+            payload: None,
         }
+    }
+
+    /// As many buffers as `payload`, memory of a NIC, has room for.
+    pub fn over_nicmem(space: &mut AddressSpace, payload: Allocation) -> Pool {
+        Pool {
+            payload: Some(payload),
+            ..Pool::new(space, (payload.len / PAYLOAD_BYTES) as usize)
+        }
+    }
+
+    /// The memory of a NIC that it lies on, if it does.
+    pub fn nicmem(&self) -> Option<Allocation> {
+        self.payload
+    }
+
+    /// Where the payload of buffer `mbuf`, one of a pool on nicmem, lies. `None` for other buffers.
+    #[inline]
+    pub fn payload_of(&self, mbuf: Addr) -> Option<Addr> {
+        let number = self.number_of(mbuf)?;
+        self.payload
+            .map(|payload| payload.at + number * PAYLOAD_BYTES)
     }
 
     /// How many buffers there are.
@@ -79,6 +108,8 @@ pub struct PoolCache {
     size: usize,
     /// Instructions of one take or give that hits the stack.
     work: Cycles,
+    /// The same for buffers on nicmem, if this core has any.
+    nicmem: Option<Box<PoolCache>>,
 }
 
 impl PoolCache {
@@ -90,7 +121,21 @@ impl PoolCache {
             len: 0,
             size,
             work,
+            nicmem: None,
         }
+    }
+
+    /// The same core with buffers on nicmem besides.
+    pub fn with_nicmem(self, nicmem: PoolCache) -> PoolCache {
+        PoolCache {
+            nicmem: Some(Box::new(nicmem)),
+            ..self
+        }
+    }
+
+    /// This core's level of the pool on nicmem, if there is one.
+    pub fn nicmem(&mut self) -> Option<&mut PoolCache> {
+        self.nicmem.as_deref_mut()
     }
 
     fn limit(size: usize) -> usize {
@@ -102,12 +147,12 @@ impl PoolCache {
         self.pool
     }
 
-    /// Buffers in this core's stack.
+    /// Buffers in this core's stacks, those on nicmem among them.
     pub fn len(&self) -> usize {
-        self.len
+        self.len + self.nicmem.as_ref().map_or(0, |nicmem| nicmem.len())
     }
 
-    /// Whether this core's stack is empty.
+    /// Whether this core's stack of buffers in host memory is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -128,9 +173,23 @@ impl PoolCache {
         taken
     }
 
+    /// Gives all buffers of a packet back.
+    #[inline]
+    pub fn free<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet) {
+        self.give(cpu, packet.mbuf);
+        if packet.tail != Addr(0) {
+            self.give(cpu, packet.tail);
+        }
+    }
+
     /// Gives a buffer back; it may come from another core's stack.
     #[inline]
     pub fn give<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
+        if let Some(nicmem) = &mut self.nicmem
+            && nicmem.pool.number_of(mbuf).is_some()
+        {
+            return nicmem.give(cpu, mbuf);
+        }
         let part = cpu.enter(Part::Alloc);
         cpu.work(self.work);
         cpu.store(self.stack + self.len as u64 * 8, mbuf.0);
@@ -176,6 +235,7 @@ impl PoolCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Application, Nicmem};
     use nicforge_platform::FlatCpu;
     use std::collections::BTreeSet;
 
@@ -219,6 +279,37 @@ mod tests {
         let a = caches[0].take(&mut cpu).unwrap();
         caches[0].give(&mut cpu, a);
         assert_eq!(caches[0].take(&mut cpu), Some(a));
+    }
+
+    #[test]
+    fn a_buffer_on_nicmem_goes_back_to_its_own_pool() {
+        let mut space = AddressSpace::default();
+        let mut nicmem = Nicmem::new(&mut space, 0, 10 * PAYLOAD_BYTES + 5);
+        let memory = nicmem
+            .alloc_nicmem(Application(0), 10 * PAYLOAD_BYTES)
+            .unwrap();
+        let (host, near) = (
+            Pool::new(&mut space, 4),
+            Pool::over_nicmem(&mut space, memory),
+        );
+        assert_eq!((host.count(), near.count()), (4, 10));
+        let near_cache = PoolCache::new(&mut space, near, 2, Cycles(1));
+        let mut cache = PoolCache::new(&mut space, host, 2, Cycles(1)).with_nicmem(near_cache);
+        let mut cpu = FlatCpu::new(space.end());
+        host.start(&mut cpu);
+        near.start(&mut cpu);
+        let ours = cache.take(&mut cpu).unwrap();
+        let theirs = cache.nicmem().unwrap().take(&mut cpu).unwrap();
+        assert_eq!(host.payload_of(ours), None);
+        let payload = near.payload_of(theirs).unwrap();
+        assert!(memory.holds(payload) && memory.holds(payload + (PAYLOAD_BYTES - 1)));
+        let before = cache.len();
+        for mbuf in [theirs, ours] {
+            cache.give(&mut cpu, mbuf);
+        }
+        assert_eq!(cache.len(), before + 2);
+        assert_eq!(cache.nicmem().unwrap().take(&mut cpu), Some(theirs));
+        assert_eq!(cache.take(&mut cpu), Some(ours));
     }
 
     #[test]

@@ -58,6 +58,26 @@ pub struct AddressSpace {
     control_end: u64,
     data_end: u64,
     owners: Vec<(Addr, u64, Owner)>,
+    nicmem: Vec<NicmemRange>,
+}
+
+/// Memory of a NIC that software may use, as a range of the address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NicmemRange {
+    /// Where it begins.
+    pub at: Addr,
+    /// Bytes.
+    pub len: u64,
+    /// Whose memory it is.
+    pub device: u8,
+}
+
+impl NicmemRange {
+    /// Whether `line` is one of its lines.
+    #[inline]
+    pub fn holds_line(&self, line: u64) -> bool {
+        line >= self.at.line() && line < (self.at + self.len).line()
+    }
 }
 
 impl Default for AddressSpace {
@@ -67,6 +87,7 @@ impl Default for AddressSpace {
             control_end: CACHE_LINE_BYTES,
             data_end: CONTROL_BYTES,
             owners: Vec::new(),
+            nicmem: Vec::new(),
         }
     }
 }
@@ -89,6 +110,20 @@ impl AddressSpace {
         self.control_end = at + len;
         self.owners.push((Addr(at), len, owner));
         Ok(Addr(at))
+    }
+
+    /// `len` bytes (whole lines) of memory of NIC `device`. Reserve it for all NICs before
+    /// anything else, so that one comparison tells it from host memory.
+    pub fn nicmem(&mut self, device: u8, len: u64) -> Addr {
+        let at = self.data(len.next_multiple_of(CACHE_LINE_BYTES), 4096);
+        self.data_end = self.data_end.next_multiple_of(4096);
+        self.nicmem.push(NicmemRange { at, len, device });
+        at
+    }
+
+    /// Every NIC's memory.
+    pub fn nicmem_ranges(&self) -> &[NicmemRange] {
+        &self.nicmem
     }
 
     /// Bytes from address 0 to the end of what was handed out.
@@ -120,6 +155,22 @@ mod tests {
         assert!(b.0 >= a.0 + 100 && b.0 % 4096 == 0);
         let c = space.control(64, Owner(3)).unwrap();
         assert!(c.0 > 0 && c.0 + 64 <= CONTROL_BYTES);
+    }
+
+    #[test]
+    fn memory_of_nics_has_pages_of_its_own() {
+        let mut space = AddressSpace::default();
+        let first = space.nicmem(0, 100 << 10);
+        let second = space.nicmem(1, 64);
+        let data = space.data(64, 64);
+        assert_eq!((first.0 % 4096, second.0 % 4096, data.0 % 4096), (0, 0, 0));
+        let [of_0, of_1] = space.nicmem_ranges() else {
+            panic!("two ranges")
+        };
+        assert_eq!((of_0.device, of_1.device), (0, 1));
+        let last = (first + ((100 << 10) - 64)).line();
+        assert!(of_0.holds_line(last) && !of_0.holds_line(last + 1));
+        assert!(of_1.holds_line(second.line()) && !of_1.holds_line(data.line()));
     }
 
     #[test]

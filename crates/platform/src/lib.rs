@@ -22,7 +22,7 @@ mod flat;
 pub mod live;
 pub mod sim;
 
-pub use address::{Addr, AddressSpace, CONTROL_BYTES, Owner, SpaceError};
+pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, SpaceError};
 pub use bytemuck::{self, Pod};
 pub use bytes::HostBytes;
 pub use cpu::{Cpu, Part, Register};

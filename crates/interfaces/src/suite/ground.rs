@@ -75,7 +75,7 @@ impl Ground for Sim {
         let core = |n| SimCore::new(n, &hardware.core, link.mmio_write, link.mmio_read);
         Sim {
             host: Host::new(&hardware, space),
-            port: DmaPort::new(link),
+            port: DmaPort::new(link, 0),
             cores: (0..cores).map(core).collect(),
             now: Time::ZERO,
         }

@@ -317,9 +317,9 @@ impl Device {
         let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
             let mut drops = nic.drops.clone();
             let port = port.counters();
-            let bad = nic.transmit.counters().bad_descriptors;
-            let more = [("bad_tx_descriptor", bad), ("port_refused", port.refused)];
-            let more = more.iter().chain(&port.unreadable);
+            let refused = nic.transmit.counters().refused.causes().iter();
+            let more = [("port_refused", port.refused)];
+            let more = more.iter().chain(refused).chain(&port.unreadable);
             for &(cause, count) in more.filter(|(_, count)| *count > 0) {
                 drops.add(cause, count);
             }

@@ -130,7 +130,13 @@ fn core(from: &mut Reader<'_>) -> CoreConfig {
             "pool_cycles",
             "taking a buffer from the per-core cache, or giving it back",
         ),
+        write_combining_buffers: write_combining_buffers(from),
     }
+}
+
+fn write_combining_buffers(from: &mut Reader<'_>) -> usize {
+    let doc = "lines of a device's memory that gather writes before they go over the link";
+    from.count("core", "write_combining_buffers", "buffers", 1, 256, doc)
 }
 
 fn cache(from: &mut Reader<'_>, s: &'static str) -> CacheConfig {
@@ -286,6 +292,23 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             s,
             "descriptor_read_bytes",
             "descriptors fetched by one read",
+        ),
+        nicmem: Bytes(
+            from.count(
+                s,
+                "nicmem_kib",
+                "KiB",
+                0,
+                1 << 24,
+                "memory of the NIC that software may use",
+            ) as u64
+                * 1024,
+        ),
+        nicmem_access: ns(
+            from,
+            s,
+            "nicmem_access_ns",
+            "the NIC's own access to that memory",
         ),
     }
 }

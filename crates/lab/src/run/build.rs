@@ -253,7 +253,7 @@ fn parts(
     let nics = halves.into_iter().enumerate().map(|(device, half)| {
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
-        (nic, DmaPort::new(&hardware.pcie))
+        (nic, DmaPort::new(&hardware.pcie, device))
     });
     Ok(Parts {
         nics: nics.collect(),

@@ -133,19 +133,23 @@ impl CoreActor {
         spent
     }
 
-    /// Packets between poll and flush.
-    pub fn in_hand(&self) -> u64 {
-        let waiting = match self.next {
+    /// Packets of the last poll that are not handled yet.
+    fn waiting(&self) -> usize {
+        match self.next {
             Next::Packet(index) => self.polled - index,
             Next::Poll | Next::Flush => 0,
-        };
-        (waiting + self.software.to_flush()) as u64
+        }
+    }
+
+    /// Packets between poll and flush.
+    pub fn in_hand(&self) -> u64 {
+        (self.waiting() + self.software.to_flush()) as u64
     }
 
     /// Buffers that this core answers for: in its rings, its stack and its hands. Only the sum
     /// over all cores counts.
     pub fn buffers(&self) -> i64 {
-        self.software.buffers(self.in_hand())
+        self.software.buffers(self.waiting())
     }
 
     /// What it waits for, for a run that is stuck.

@@ -46,9 +46,8 @@ impl Snapshot {
             for &(cause, count) in actor.nic.drops.causes() {
                 drops.add(cause, count);
             }
-            let bad = actor.nic.transmit.counters().bad_descriptors;
-            if bad > 0 {
-                drops.add("bad_tx_descriptor", bad);
+            for &(cause, count) in actor.nic.transmit.counters().refused.causes() {
+                drops.add(cause, count);
             }
         }
         for emulator in &world.emulators {
@@ -79,7 +78,7 @@ impl Snapshot {
             dma: world
                 .nics
                 .iter()
-                .map(|actor| actor.port.counters())
+                .map(|actor| actor.port.counters(&world.host))
                 .collect(),
             memory: world.host.hierarchy.counters.clone(),
             dram_lines: world.host.hierarchy.dram_lines(),

@@ -311,7 +311,7 @@ impl World {
         let in_nics = self
             .nics
             .iter()
-            .map(|actor| actor.nic.drops.total() + actor.nic.transmit.counters().bad_descriptors);
+            .map(|actor| actor.nic.drops.total() + actor.nic.transmit.counters().refused.total());
         let in_cores = self.cores.iter().map(|core| core.software.drops.total());
         in_nics.sum::<u64>() + in_cores.sum::<u64>() + self.lost_in_emulation()
     }

@@ -2,8 +2,8 @@
 
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
-use super::layout::{TxDescriptor, TxRing};
-use crate::{DriverCosts, Packet, PoolCache};
+use super::layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
+use crate::{Allocation, DriverCosts, Key, NEXT_OFFSET, Packet, PoolCache, Segment};
 
 /// The ring has no room for this packet; the caller decides its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,14 @@ pub struct TransmitDriver {
     /// Entries in use, summed over all packets, and packets: for the mean.
     used_sum: u64,
     samples: u64,
+    /// Buffers in the ring: of a chained packet both.
+    held: u64,
+    /// The NIC's memory that packets may lie in.
+    memories: Vec<Allocation>,
 }
+
+/// In the note of an entry's buffer: another one is chained to it.
+const CHAINED: u64 = 1;
 
 impl TransmitDriver {
     /// The driver of `ring`, whose doorbell is `doorbell`.
@@ -44,7 +51,21 @@ impl TransmitDriver {
             costs,
             used_sum: 0,
             samples: 0,
+            held: 0,
+            memories: Vec::new(),
         }
+    }
+
+    /// Packets may lie in `memory` from now on: the driver looks up the key of every segment
+    /// (nicmem, section 2.3).
+    pub fn register_memory(&mut self, memory: Allocation) {
+        self.memories.push(memory);
+    }
+
+    fn key_of(&self, segment: Segment) -> Key {
+        let holds = |memory: &&Allocation| memory.holds(segment.at);
+        let memory = self.memories.iter().find(holds);
+        memory.map_or(Key::HOST, |memory| memory.key)
     }
 
     /// Puts a packet into the ring. `report` asks the NIC to tell when it is done with it; the
@@ -65,15 +86,36 @@ impl TransmitDriver {
         }
         let part = cpu.enter(Part::Driver);
         cpu.work(self.costs.tx_packet);
+        let inline = self.ring.inlines && packet.head.len <= INLINE_BYTES;
         let descriptor = TxDescriptor {
             head: packet.head,
             rest: packet.rest,
             stamp: packet.stamp,
             report: report || used + 1 == self.ring.entries,
             offload: packet.offload,
+            head_key: match inline {
+                true => Key::HOST,
+                false => self.key_of(packet.head),
+            },
+            rest_key: self.key_of(packet.rest),
+            inline,
         };
-        cpu.store(self.ring.descriptor(self.next), descriptor.encode());
-        cpu.store(self.buffer_slot(self.next), packet.mbuf.0);
+        let at = self.ring.descriptor(self.next);
+        if inline {
+            let mut line = [0u64; (INLINE_BYTES / 8) as usize];
+            let len = packet.head.len as usize;
+            let bytes = cpu.bytes(packet.head.at, len);
+            bytemuck::bytes_of_mut(&mut line)[..len].copy_from_slice(bytes);
+            cpu.store(at + TX_DESCRIPTOR_BYTES, line);
+        }
+        cpu.store(at, descriptor.encode());
+        let chained = packet.tail != Addr(0);
+        if chained {
+            cpu.store(packet.mbuf + NEXT_OFFSET, packet.tail.0);
+        }
+        let note = packet.mbuf.0 | (u64::from(chained) * CHAINED);
+        cpu.store(self.buffer_slot(self.next), note);
+        self.held += packet.buffers();
         self.next += 1;
         cpu.enter(part);
         Ok(())
@@ -94,8 +136,15 @@ impl TransmitDriver {
         // A device that counts what was never sent is broken; do not free what is in use.
         let done = done.min(self.next).max(self.reclaimed);
         while self.reclaimed < done {
-            let mbuf: u64 = cpu.load(self.buffer_slot(self.reclaimed));
-            pool.give(cpu, Addr(mbuf));
+            let note: u64 = cpu.load(self.buffer_slot(self.reclaimed));
+            let mbuf = Addr(note & !CHAINED);
+            if note & CHAINED != 0 {
+                let tail: u64 = cpu.load(mbuf + NEXT_OFFSET);
+                pool.give(cpu, Addr(tail));
+                self.held -= 1;
+            }
+            pool.give(cpu, mbuf);
+            self.held -= 1;
             self.reclaimed += 1;
         }
         cpu.enter(part);
@@ -106,7 +155,12 @@ impl TransmitDriver {
         self.next - self.ring.first
     }
 
-    /// Entries that hold a buffer.
+    /// Buffers that its entries hold.
+    pub fn buffers_held(&self) -> u64 {
+        self.held
+    }
+
+    /// Entries that hold a packet.
     pub fn in_use(&self) -> u64 {
         self.next - self.reclaimed
     }

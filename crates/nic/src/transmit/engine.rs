@@ -11,13 +11,14 @@ use std::collections::VecDeque;
 
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
-use nicforge_wire::{checksum, parse_frame};
 
-use super::layout::{TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
-use crate::{NicSpec, PortId, TxOffload};
+use super::gather::{Inlined, gather};
+use super::guard::Guard;
+use super::layout::{TxDescriptor, TxRing};
+use crate::{DropCounters, KeyTable, NicSpec, PortId};
 
-/// Descriptors fetched by one read, at most.
-const BATCH_MAX: usize = 16;
+/// Words of descriptors fetched by one read, at most: 16 descriptors of a line.
+const WORDS_MAX: usize = 16 * 8;
 
 /// A frame that leaves the machine.
 #[derive(Debug)]
@@ -47,24 +48,30 @@ pub struct TransmitCounters {
     pub bytes: u64,
     /// How often a ring filled the internal buffer and was not served for a while.
     pub deschedules: u64,
-    /// Descriptors that named no memory or too much of it; skipped.
-    pub bad_descriptors: u64,
+    /// Descriptors that were skipped because of what they name, by cause.
+    pub refused: DropCounters,
 }
 
 #[derive(Debug)]
 struct Queue {
     ring: TxRing,
+    /// Descriptors fetched by one read.
+    batch: usize,
     /// Told by the doorbell.
     tail: u64,
     /// Next descriptor to fetch.
     fetched: u64,
     /// Fetched and waiting, with the time at which they are here.
     waiting: VecDeque<(Time, TxDescriptor)>,
+    /// Their second lines, in a ring that inlines headers.
+    inlined: VecDeque<Inlined>,
     served: u64,
     not_before: Time,
     last_read: Time,
     /// When all its reads so far are back: nothing is reported earlier.
     read_until: Time,
+    /// Whether frames of its lie in the NIC's own memory, so that they are done only when sent.
+    sends_late: bool,
 }
 
 /// The transmit side of one NIC.
@@ -77,8 +84,7 @@ pub struct TransmitEngine {
     buffer_size: Bytes,
     resume_room: Bytes,
     deschedule_reads: f64,
-    batch: usize,
-    memory_end: Addr,
+    guard: Guard,
     queues: Vec<Queue>,
     /// Queues with descriptors that are not served yet, by number.
     busy: Vec<usize>,
@@ -89,8 +95,10 @@ pub struct TransmitEngine {
     /// A ring found the buffer full; nobody is served until there is `resume_room`.
     full: bool,
     wire_free: Time,
-    /// Ring positions to report, and when.
+    /// Ring positions to report, and when: once they are read into the internal buffer, and once
+    /// they are sent, where that is not before.
     reports: VecDeque<(Time, usize, u64)>,
+    late_reports: VecDeque<(Time, usize, u64)>,
     frame: Vec<u8>,
     counters: TransmitCounters,
 }
@@ -98,15 +106,22 @@ pub struct TransmitEngine {
 impl TransmitEngine {
     /// An engine that serves `rings`. Descriptors may name host memory below `memory_end`.
     pub fn new(spec: &NicSpec, rings: &[TxRing], memory_end: Addr) -> TransmitEngine {
+        let batch = |ring: &TxRing| {
+            let most = WORDS_MAX * 8 / ring.stride() as usize;
+            ((spec.descriptor_read.0 / ring.stride()) as usize).clamp(1, most)
+        };
         let queue = |&ring: &TxRing| Queue {
+            batch: batch(&ring),
             ring,
             tail: ring.first,
             fetched: ring.first,
             waiting: VecDeque::new(),
+            inlined: VecDeque::new(),
             served: ring.first,
             not_before: Time::ZERO,
             last_read: Time::ZERO,
             read_until: Time::ZERO,
+            sends_late: false,
         };
         TransmitEngine {
             port: spec.port,
@@ -116,8 +131,7 @@ impl TransmitEngine {
             buffer_size: spec.tx_buffer,
             resume_room: spec.tx_resume_room.min(spec.tx_buffer),
             deschedule_reads: spec.tx_deschedule_reads,
-            batch: ((spec.descriptor_read.0 / TX_DESCRIPTOR_BYTES) as usize).clamp(1, BATCH_MAX),
-            memory_end,
+            guard: Guard::new(memory_end, KeyTable::default()),
             queues: rings.iter().map(queue).collect(),
             busy: Vec::new(),
             turn: 0,
@@ -126,9 +140,15 @@ impl TransmitEngine {
             full: false,
             wire_free: Time::ZERO,
             reports: VecDeque::new(),
+            late_reports: VecDeque::new(),
             frame: Vec::new(),
             counters: TransmitCounters::default(),
         }
+    }
+
+    /// Descriptors may name memory of the NIC from now on, as `keys` has it.
+    pub fn set_keys(&mut self, keys: KeyTable) {
+        self.guard = self.guard.with_keys(keys);
     }
 
     /// Queue `number`'s doorbell: descriptors before `tail` are valid, and the first of them are
@@ -137,7 +157,7 @@ impl TransmitEngine {
         match self.queues.get_mut(number) {
             Some(queue) if tail >= queue.tail && tail - queue.served <= queue.ring.entries => {
                 queue.tail = tail;
-                queue.fetch(dma, self.batch);
+                queue.fetch(dma);
                 if queue.served != tail
                     && let Err(place) = self.busy.binary_search(&number)
                 {
@@ -158,7 +178,13 @@ impl TransmitEngine {
                 self.serve(queue, dma, egress);
                 now
             }
-            Err(next) => next.min(self.reports.front().map_or(Time::NEVER, |report| report.0)),
+            Err(next) => {
+                let first = |reports: &VecDeque<(Time, usize, u64)>| {
+                    reports.front().map_or(Time::NEVER, |report| report.0)
+                };
+                let (soon, late) = (first(&self.reports), first(&self.late_reports));
+                next.min(soon).min(late)
+            }
         }
     }
 
@@ -184,12 +210,14 @@ impl TransmitEngine {
     }
 
     fn report<D: Dma>(&mut self, dma: &mut D, now: Time) {
-        while let Some(&(due, queue, position)) = self.reports.front()
-            && due <= now
-        {
-            self.reports.pop_front();
-            let done = self.queues[queue].ring.done;
-            dma.publish(done, &position.to_ne_bytes());
+        for reports in [&mut self.reports, &mut self.late_reports] {
+            while let Some(&(due, queue, position)) = reports.front()
+                && due <= now
+            {
+                reports.pop_front();
+                let done = self.queues[queue].ring.done;
+                dma.publish(done, &position.to_ne_bytes());
+            }
         }
     }
 
@@ -222,10 +250,11 @@ impl TransmitEngine {
             }
             self.turn = (number + 1) % queues;
             // What names no memory is skipped when its turn comes and needs no room.
-            if !names_memory(&descriptor, self.memory_end) {
+            let application = queue.ring.application;
+            if self.guard.check(application, &descriptor).is_err() {
                 return Ok(number);
             }
-            let len = Bytes(descriptor.len());
+            let len = Bytes(descriptor.gathered());
             if self.taken == Bytes(0) || self.taken + len <= self.buffer_size {
                 return Ok(number);
             }
@@ -273,33 +302,41 @@ impl TransmitEngine {
         let Some((_, descriptor)) = queue.waiting.pop_front() else {
             return;
         };
-        queue.fetch(dma, self.batch);
+        let inlined = queue.inlined.pop_front();
+        queue.fetch(dma);
         queue.served += 1;
         let position = queue.served;
         if queue.served == queue.tail {
             self.busy.retain(|&other| other != number);
         }
-        if !names_memory(&descriptor, self.memory_end) {
-            self.counters.bad_descriptors += 1;
+        if let Err(cause) = self.guard.check(queue.ring.application, &descriptor) {
+            self.counters.refused.count(cause.0);
             self.reports
                 .push_back((now.max(queue.read_until), number, position));
             return;
         }
-        let (bytes, here) = gather(&descriptor, dma, &mut self.frame);
+        let (bytes, here) = gather(&descriptor, inlined.as_ref(), dma, &mut self.frame);
         queue.last_read = here - now;
-        queue.read_until = queue.read_until.max(here);
-        let read_until = queue.read_until;
         let len = Bytes(descriptor.len());
         let start = self.wire_free.max(here + self.pipeline);
         let last_bit = start + self.rate.time_for(len);
         // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
         self.wire_free = start + self.rate.time_for(len + self.overhead);
-        self.taken += len;
-        self.taken_until.push_back((last_bit, len));
+        // What lies in the NIC's own memory is taken from there as it is sent.
+        let gathered = Bytes(descriptor.gathered());
+        queue.sends_late |= gathered != len;
+        let done = if gathered == len { here } else { last_bit };
+        queue.read_until = queue.read_until.max(done);
+        self.taken += gathered;
+        self.taken_until.push_back((last_bit, gathered));
         self.counters.frames += 1;
         self.counters.bytes += len.0;
         if descriptor.report {
-            self.reports.push_back((read_until, number, position));
+            let report = (queue.read_until, number, position);
+            match queue.sends_late {
+                true => self.late_reports.push_back(report),
+                false => self.reports.push_back(report),
+            }
         }
         egress.depart(Departure {
             port: self.port,
@@ -310,68 +347,28 @@ impl TransmitEngine {
     }
 }
 
-/// The frame that a descriptor names, ready for the wire, and when all of it is here.
-fn gather<'a, D: Dma>(
-    descriptor: &TxDescriptor,
-    dma: &'a mut D,
-    frame: &'a mut Vec<u8>,
-) -> (&'a [u8], Time) {
-    let (head, rest) = (descriptor.head, descriptor.rest);
-    if rest.len == 0 && descriptor.offload == TxOffload::default() {
-        return dma.view_ahead(head.at, head.len as usize, frame);
-    }
-    frame.resize(descriptor.len() as usize, 0);
-    let (first, second) = frame.split_at_mut(head.len as usize);
-    let mut here = dma.read_ahead(head.at, first);
-    if rest.len > 0 {
-        here = here.max(dma.read_ahead(rest.at, second));
-    }
-    fill_checksums(frame, descriptor.offload);
-    (frame, here)
-}
-
 impl Queue {
     /// Keeps up to two batches of descriptors at hand, one read ahead of the other.
-    fn fetch<D: Dma>(&mut self, dma: &mut D, batch: usize) {
-        while self.fetched < self.tail && self.waiting.len() <= batch {
+    fn fetch<D: Dma>(&mut self, dma: &mut D) {
+        while self.fetched < self.tail && self.waiting.len() <= self.batch {
             let to_wrap = self.ring.entries - (self.fetched & (self.ring.entries - 1));
-            let count = (self.tail - self.fetched).min(batch as u64).min(to_wrap);
-            let mut words = [0u64; 8 * BATCH_MAX];
-            let words = &mut words[..8 * count as usize];
+            let count = (self.tail - self.fetched)
+                .min(self.batch as u64)
+                .min(to_wrap);
+            let each = self.ring.stride() as usize / 8;
+            let mut words = [0u64; WORDS_MAX];
+            let words = &mut words[..each * count as usize];
             let from = self.ring.descriptor(self.fetched);
-            debug_assert_eq!(words.len() as u64 * 8, count * TX_DESCRIPTOR_BYTES);
             let here = dma.read_ahead(from, bytemuck::cast_slice_mut(words));
-            for descriptor in words.chunks_exact(8) {
-                self.waiting
-                    .push_back((here, TxDescriptor::decode(descriptor)));
+            for descriptor in words.chunks_exact(each) {
+                let mut decoded = TxDescriptor::decode(descriptor);
+                decoded.inline &= self.ring.inlines;
+                self.waiting.push_back((here, decoded));
+                if let Some(Ok(line)) = descriptor.get(8..).map(Inlined::try_from) {
+                    self.inlined.push_back(line);
+                }
             }
             self.fetched += count;
         }
-    }
-}
-
-/// Whether all of a descriptor's bytes are host memory, and few enough for a frame.
-fn names_memory(descriptor: &TxDescriptor, memory_end: Addr) -> bool {
-    const FRAME_MAX: u64 = 16 << 10;
-    let inside = |at: Addr, len: u32| {
-        at.0 > 0
-            && at
-                .0
-                .checked_add(u64::from(len))
-                .is_some_and(|end| end <= memory_end.0)
-    };
-    descriptor.head.len > 0
-        && descriptor.len() <= FRAME_MAX
-        && inside(descriptor.head.at, descriptor.head.len)
-        && (descriptor.rest.len == 0 || inside(descriptor.rest.at, descriptor.rest.len))
-}
-
-fn fill_checksums(frame: &mut [u8], offload: TxOffload) {
-    if offload == TxOffload::default() {
-        return;
-    }
-    // What the parser cannot read has no checksum to fill; it goes out as it is.
-    if let Ok(summary) = parse_frame(frame) {
-        checksum::fill(frame, &summary, offload.l3_checksum, offload.l4_checksum);
     }
 }

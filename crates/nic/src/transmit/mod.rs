@@ -2,10 +2,13 @@
 
 mod driver;
 mod engine;
+mod gather;
+mod guard;
 mod layout;
 #[cfg(test)]
 mod tests;
 
 pub use driver::{TransmitDriver, TxFull};
 pub use engine::{Departure, Egress, TransmitCounters, TransmitEngine};
-pub use layout::{TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
+pub use guard::BAD_TX_DESCRIPTOR;
+pub use layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};

@@ -61,6 +61,8 @@ pub struct CoreConfig {
     pub burst: Cycles,
     /// Extra work of taking a buffer from, or giving one to, the per-core cache of the pool.
     pub pool: Cycles,
+    /// Lines of a device's memory that gather writes before they go over the link.
+    pub write_combining_buffers: usize,
 }
 
 /// A set-associative cache.
@@ -137,4 +139,8 @@ pub struct NicConfig {
     pub tx_pipeline: Time,
     /// Bytes of descriptors fetched by one read.
     pub descriptor_read: Bytes,
+    /// Memory that it gives to software (nicmem, section 2.2.1); 0: none.
+    pub nicmem: Bytes,
+    /// How long its own access to that memory takes.
+    pub nicmem_access: Time,
 }

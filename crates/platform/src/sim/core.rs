@@ -5,6 +5,9 @@
 
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 
+pub use cycles::CoreCycles;
+
+use super::nicmem::WriteCombining;
 use super::{CoreConfig, Devices, Host};
 use crate::{Addr, Cpu, Part, Pod, Register};
 
@@ -25,31 +28,6 @@ pub struct MmioWrite {
     pub value: u64,
 }
 
-/// Where a core's time went, in picoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CoreCycles {
-    /// Work by [`Part`], stalls excluded.
-    pub work_ps: [u64; Part::ALL.len()],
-    /// Waiting for memory, by [`Part`].
-    pub stall_ps: [u64; Part::ALL.len()],
-    /// Empty polls.
-    pub idle_ps: u64,
-}
-
-impl CoreCycles {
-    /// What was spent since `earlier`.
-    pub fn since(&self, earlier: &CoreCycles) -> CoreCycles {
-        let since = |now: [u64; Part::ALL.len()], before: [u64; Part::ALL.len()]| {
-            std::array::from_fn(|part| now[part] - before[part])
-        };
-        CoreCycles {
-            work_ps: since(self.work_ps, earlier.work_ps),
-            stall_ps: since(self.stall_ps, earlier.stall_ps),
-            idle_ps: self.idle_ps - earlier.idle_ps,
-        }
-    }
-}
-
 /// The state of one core between its steps.
 pub struct SimCore {
     number: usize,
@@ -68,6 +46,8 @@ pub struct SimCore {
     mmio: Vec<MmioWrite>,
     /// Of a core of another socket: what its link adds to each access.
     link: Option<Time>,
+    /// Stores to memory of devices that have not left yet.
+    combining: WriteCombining,
 }
 
 impl SimCore {
@@ -87,6 +67,7 @@ impl SimCore {
             burst: 0,
             mmio: Vec::new(),
             link: None,
+            combining: WriteCombining::new(config.write_combining_buffers),
             config: config.clone(),
         }
     }
@@ -199,6 +180,12 @@ impl<'a> SimCpu<'a> {
     /// Accesses one line; the core waits for `share_q16` of its latency.
     #[inline]
     fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
+        if self.host.nicmem.holds(line) {
+            return match write {
+                true => self.store_to_device(line, (0, CACHE_LINE_BYTES)),
+                false => self.load_from_device(line),
+            };
+        }
         let slot = line as usize % NEAR_LINES;
         let entry = line << 1 | self.core.burst;
         let near = &mut self.core.near[slot];
@@ -249,6 +236,9 @@ impl<'a> SimCpu<'a> {
         if len == 0 {
             return;
         }
+        if write && self.host.nicmem.holds(at.line()) {
+            return self.store_run_to_device(at, len as u64);
+        }
         let last = (at + (len as u64 - 1)).line();
         self.touch(at.line(), write, 1 << 16);
         for line in at.line() + 1..=last {
@@ -282,8 +272,12 @@ impl Cpu for SimCpu<'_> {
     #[inline]
     fn store<T: Pod>(&mut self, at: Addr, value: T) {
         let len = size_of::<T>();
-        for line in at.line()..=(at + (len as u64 - 1)).line() {
-            self.touch(line, true, self.core.independent_q16);
+        if self.host.nicmem.holds(at.line()) {
+            self.store_run_to_device(at, len as u64);
+        } else {
+            for line in at.line()..=(at + (len as u64 - 1)).line() {
+                self.touch(line, true, self.core.independent_q16);
+            }
         }
         self.host
             .memory
@@ -344,7 +338,8 @@ impl Cpu for SimCpu<'_> {
 
     #[inline]
     fn prefetch(&mut self, at: Addr, len: usize) {
-        if len > 0 {
+        // What no cache holds cannot be fetched ahead.
+        if len > 0 && !self.host.nicmem.holds(at.line()) {
             for line in at.line()..=(at + (len as u64 - 1)).line() {
                 self.touch(line, false, self.core.independent_q16);
             }
@@ -370,8 +365,11 @@ impl Cpu for SimCpu<'_> {
     }
 
     fn mmio_write(&mut self, register: Register, value: u64) {
+        // Posted writes stay in order: what was stored to the device is there before.
+        let (now, links) = (self.core.cursor, &mut self.host.links);
+        let sent = self.core.combining.flush(now, links);
         self.core.mmio.push(MmioWrite {
-            arrives: self.core.cursor + self.core.mmio_write,
+            arrives: sent + self.core.mmio_write,
             register,
             value,
         });
@@ -392,5 +390,7 @@ impl Cpu for SimCpu<'_> {
     }
 }
 
+mod cycles;
+mod device_memory;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
-use super::link::Direction;
 use super::{Host, LinkConfig};
 use crate::{Addr, Dma, Vector};
 
@@ -23,6 +22,8 @@ pub struct DmaCounters {
     pub out_bytes: u64,
     /// Bytes received from the host, headers included.
     pub in_bytes: u64,
+    /// Bytes read from and written to the device's own memory.
+    pub nicmem_bytes: u64,
     /// Interrupts raised.
     pub interrupts: u64,
 }
@@ -30,8 +31,7 @@ pub struct DmaCounters {
 /// One device's link and what is in flight on it.
 pub struct DmaPort {
     config: LinkConfig,
-    out: Direction,
-    inward: Direction,
+    device: usize,
     /// Completion times of read requests in flight; at most `tags`.
     in_flight: VecDeque<Time>,
     /// A publish is never visible before an earlier one.
@@ -40,11 +40,10 @@ pub struct DmaPort {
 }
 
 impl DmaPort {
-    /// An idle link as `config` describes it.
-    pub fn new(config: &LinkConfig) -> DmaPort {
+    /// The way of device `device` to its host, over a link as `config` describes it.
+    pub fn new(config: &LinkConfig, device: usize) -> DmaPort {
         DmaPort {
-            out: Direction::new(config),
-            inward: Direction::new(config),
+            device,
             in_flight: VecDeque::with_capacity(config.tags),
             last_visible: Time::ZERO,
             counters: DmaCounters::default(),
@@ -52,11 +51,12 @@ impl DmaPort {
         }
     }
 
-    /// What was counted so far.
-    pub fn counters(&self) -> DmaCounters {
+    /// What was counted so far, on this side and on the link to `host`.
+    pub fn counters(&self, host: &Host) -> DmaCounters {
+        let link = &host.links[self.device];
         DmaCounters {
-            out_bytes: self.out.bytes(),
-            in_bytes: self.inward.bytes(),
+            out_bytes: link.out.bytes(),
+            in_bytes: link.inward.bytes(),
             ..self.counters.clone()
         }
     }
@@ -79,8 +79,17 @@ impl<'a> SimDma<'a> {
         }
     }
 
+    /// Times an access of `len` bytes of the device's own memory, which no bus is needed for.
+    fn time_nicmem(&mut self, len: u64) -> Time {
+        self.port.counters.nicmem_bytes += len;
+        self.cursor + self.host.nicmem.access()
+    }
+
     /// Times a read of `len` bytes from the cursor on; returns when its last byte is here.
     fn time_read(&mut self, from: Addr, len: u64) -> Time {
+        if self.host.nicmem.holds(from.line()) {
+            return self.time_nicmem(len);
+        }
         let mut done = self.cursor;
         let mut at = from.0;
         let end = from.0 + len;
@@ -91,15 +100,22 @@ impl<'a> SimDma<'a> {
             let until = (at + request_max).min((at / 4096 + 1) * 4096).min(end);
             let issued = self.tag_free();
             // The data that will come back is acknowledged on this side of the link.
-            let packets = self.port.inward.packets(Bytes(until - at));
+            let packets = self.host.links[self.port.device]
+                .inward
+                .packets(Bytes(until - at));
             let acknowledged = self.port.config.dllp * packets;
-            let sent = self.port.out.send_with(issued, Bytes(0), acknowledged);
+            let sent =
+                self.host.links[self.port.device]
+                    .out
+                    .send_with(issued, Bytes(0), acknowledged);
             let first = at / CACHE_LINE_BYTES;
             let lines = (until - 1) / CACHE_LINE_BYTES - first + 1;
             let at_memory = sent + half_way;
             let latency = self.host.hierarchy.device_read(first, lines, at_memory);
             let back = at_memory + latency + half_way;
-            done = self.port.inward.send(back, Bytes(until - at));
+            done = self.host.links[self.port.device]
+                .inward
+                .send(back, Bytes(until - at));
             self.port.in_flight.push_back(done);
             self.port.counters.reads += 1;
             self.port.counters.read_time_ps += (done - issued).as_ps();
@@ -125,14 +141,20 @@ impl<'a> SimDma<'a> {
     /// Times a posted write; returns when memory has it. The cursor moves on to when the link
     /// has taken it.
     fn time_write(&mut self, to: Addr, len: u64) -> Time {
-        self.cursor = self.port.out.send(self.cursor, Bytes(len));
+        if self.host.nicmem.holds(to.line()) {
+            return self.time_nicmem(len);
+        }
+        let out = &mut self.host.links[self.port.device].out;
+        self.cursor = out.send(self.cursor, Bytes(len));
         let first = to.line();
         let lines = (to + (len - 1)).line() - first + 1;
         let at_memory = self.cursor + self.port.config.write_latency;
         let wait = self.host.hierarchy.device_write(first, lines, at_memory);
         let slack = self.port.config.posted_slack;
         if wait > slack {
-            self.port.out.hold_until(self.cursor + wait - slack);
+            self.host.links[self.port.device]
+                .out
+                .hold_until(self.cursor + wait - slack);
         }
         at_memory + wait
     }
@@ -192,7 +214,8 @@ impl Dma for SimDma<'_> {
     }
 
     fn interrupt(&mut self, _vector: Vector) {
-        self.cursor = self.port.out.send(self.cursor, Bytes(4));
+        let out = &mut self.host.links[self.port.device].out;
+        self.cursor = out.send(self.cursor, Bytes(4));
         self.port.counters.interrupts += 1;
     }
 
@@ -208,27 +231,47 @@ impl Dma for SimDma<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::test_hardware;
+    use crate::sim::{MemoryCounters, test_hardware};
     use crate::{AddressSpace, Owner};
 
     struct Bench {
         host: Host,
         port: DmaPort,
+        nicmem: Addr,
         data: Addr,
         ring: Addr,
     }
 
     fn bench() -> Bench {
         let mut space = AddressSpace::default();
+        let nicmem = space.nicmem(0, 1 << 20);
         let data = space.data(1 << 20, 64);
         let ring = space.control(4096, Owner(0)).unwrap();
         let hardware = test_hardware();
         Bench {
             host: Host::new(&hardware, &space),
-            port: DmaPort::new(&hardware.pcie),
+            port: DmaPort::new(&hardware.pcie, 0),
+            nicmem,
             data,
             ring,
         }
+    }
+
+    #[test]
+    fn the_devices_own_memory_needs_no_bus_and_no_memory_of_the_host() {
+        let mut b = bench();
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        dma.write(b.nicmem, &[7; 1500]);
+        let mut back = [0u8; 1500];
+        let here = dma.read_ahead(b.nicmem, &mut back);
+        assert_eq!(dma.now(), Time::ZERO);
+        assert_eq!(here, test_hardware().nic.nicmem_access);
+        assert_eq!(back, [7; 1500]);
+        let counters = b.port.counters(&b.host);
+        assert_eq!((counters.out_bytes, counters.in_bytes), (0, 0));
+        assert_eq!((counters.reads, counters.nicmem_bytes), (0, 3000));
+        assert_eq!(b.host.hierarchy.counters, MemoryCounters::default());
+        assert_eq!(b.host.hierarchy.dram_lines(), 0);
     }
 
     #[test]

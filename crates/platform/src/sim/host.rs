@@ -1,5 +1,7 @@
 //! The host that cores and devices share: its bytes and its memory system.
 
+use super::link::Link;
+use super::nicmem::NicmemMap;
 use super::{Hardware, Hierarchy, SimMemory};
 use crate::AddressSpace;
 
@@ -9,6 +11,10 @@ pub struct Host {
     pub memory: SimMemory,
     /// The caches and DRAM.
     pub hierarchy: Hierarchy,
+    /// The link to each device.
+    pub(super) links: Vec<Link>,
+    /// Which addresses are memory of a device.
+    pub(super) nicmem: NicmemMap,
 }
 
 impl Host {
@@ -22,6 +28,10 @@ impl Host {
         Host {
             memory,
             hierarchy: Hierarchy::new(hardware, space.end()),
+            links: (0..hardware.nics)
+                .map(|_| Link::new(&hardware.pcie))
+                .collect(),
+            nicmem: NicmemMap::new(space, hardware.nic.nicmem_access),
         }
     }
 }

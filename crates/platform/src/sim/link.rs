@@ -7,6 +7,24 @@ use nicforge_units::{Bytes, Time};
 
 use super::LinkConfig;
 
+/// A link between a host and a device, which the device's DMA and the cores' accesses share.
+pub struct Link {
+    /// Device to host: posted writes, read requests, what cores read of the device.
+    pub out: Direction,
+    /// Host to device: what the device reads, cores' writes and read requests.
+    pub inward: Direction,
+}
+
+impl Link {
+    /// An idle link as `config` describes it.
+    pub fn new(config: &LinkConfig) -> Link {
+        Link {
+            out: Direction::new(config),
+            inward: Direction::new(config),
+        }
+    }
+}
+
 /// One direction of a link.
 pub struct Direction {
     ps_per_byte_q16: u64,

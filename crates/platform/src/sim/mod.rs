@@ -3,6 +3,7 @@
 //! ```text
 //!   SimCpu (core.rs) ─┐                    ┌─ SimDma (dma.rs) over two link directions (link.rs)
 //!                     ├─ Host (host.rs) ───┤
+//!   nicmem.rs: memory of a NIC, reached without the bus by the NIC and over it by cores
 //!   hierarchy.rs: cache.rs (L2s), llc.rs, lines.rs (who has which), dram.rs;  memory.rs: bytes
 //!   schedule.rs: who is next
 //! ```
@@ -24,6 +25,7 @@ mod lines;
 mod link;
 mod llc;
 mod memory;
+mod nicmem;
 mod schedule;
 
 pub use cache::WAYS_MAX;
@@ -55,6 +57,7 @@ pub fn test_hardware() -> Hardware {
             tx_packet: Cycles(50),
             burst: Cycles(100),
             pool: Cycles(10),
+            write_combining_buffers: 4,
         },
         l2: CacheConfig {
             size: Bytes(1 << 20),
@@ -101,6 +104,8 @@ pub fn test_hardware() -> Hardware {
             rx_pipeline: Time::from_ns(100),
             tx_pipeline: Time::from_ns(100),
             descriptor_read: Bytes(512),
+            nicmem: Bytes(1 << 20),
+            nicmem_access: Time::from_ns(20),
         },
     }
 }

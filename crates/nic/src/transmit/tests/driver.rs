@@ -57,6 +57,7 @@ impl Bench {
             .expect("256 are enough");
         Packet {
             mbuf,
+            tail: Addr(0),
             head: Segment {
                 at: data_of(mbuf),
                 len: 100,
@@ -101,7 +102,7 @@ impl Bench {
     /// Every buffer is in the pool or in the ring.
     fn check(&mut self) {
         let shared = self.pool.available(&mut self.host.memory);
-        let inside = shared + self.cache.len() as u64 + self.driver.in_use();
+        let inside = shared + self.cache.len() as u64 + self.driver.buffers_held();
         assert_eq!(inside, self.pool.count() as u64);
     }
 

@@ -83,7 +83,7 @@ fn descriptors_that_name_no_memory_are_counted_and_come_back() {
     bench.doorbells();
     bench.run();
     let counters = bench.engine.counters();
-    assert_eq!(counters.bad_descriptors, bad.len() as u64);
+    assert_eq!(counters.refused.total(), bad.len() as u64);
     assert_eq!(
         counters.frames,
         bad.len() as u64,
@@ -184,7 +184,7 @@ fn whatever_is_written_every_descriptor_is_served_once_and_nothing_panics() {
         let counters = bench.engine.counters();
         assert_eq!(bench.engine.served(), doorbells, "seed {seed}");
         assert_eq!(
-            counters.frames + counters.bad_descriptors,
+            counters.frames + counters.refused.total(),
             doorbells,
             "seed {seed}"
         );

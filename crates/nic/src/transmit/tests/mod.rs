@@ -5,3 +5,4 @@ mod deschedule;
 mod driver;
 mod engine;
 mod hostile;
+mod nicmem;

@@ -125,3 +125,70 @@ fn a_register_read_is_a_round_trip_behind_the_writes_before_it() {
     assert_eq!(cpu.now(), Time::from_ns(5_450));
     assert_eq!(cores[0].spent().stall_ps.iter().sum::<u64>(), 5_450_000);
 }
+
+/// A core, and memory of its NIC.
+fn with_nicmem() -> (Host, SimCore, Addr) {
+    let mut space = AddressSpace::default();
+    let nicmem = space.nicmem(0, 1 << 20);
+    let hardware = test_hardware();
+    let core = SimCore::new(0, &hardware.core, Time::from_ns(300), Time::from_ns(900));
+    (Host::new(&hardware, &space), core, nicmem)
+}
+
+#[test]
+fn reads_of_a_nics_memory_are_round_trips_one_after_the_other() {
+    let (mut host, mut core, nicmem) = with_nicmem();
+    let mut cpu = SimCpu::new(&mut host, &mut core);
+    // A header there; 900 ns; a header and 64 bytes back; 64 ps a byte.
+    let one = Time::from_ps(24 * 64) + Time::from_ns(900) + Time::from_ps(88 * 64);
+    cpu.load::<u64>(nicmem);
+    assert_eq!(cpu.now(), one);
+    // The same line again: nothing keeps it.
+    cpu.load::<u64>(nicmem);
+    cpu.prefetch(nicmem + 64, 64);
+    cpu.bytes(nicmem + 64, 128);
+    assert_eq!(cpu.now(), Time::from_ps(4 * one.as_ps()));
+    assert_eq!(host.hierarchy.dram_lines(), 0);
+}
+
+#[test]
+fn writes_to_a_nics_memory_gather_into_lines() {
+    let (mut host, mut core, nicmem) = with_nicmem();
+    let mut cpu = SimCpu::new(&mut host, &mut core);
+    for word in 0..8 {
+        cpu.store(nicmem + word * 8, word);
+    }
+    assert_eq!(cpu.now(), Time::ZERO, "nobody waits");
+    assert_eq!(cpu.bytes_mut(nicmem, 64)[8], 1);
+    // Two lines, each with one header.
+    assert_eq!(host.links[0].inward.bytes(), 2 * (24 + 64));
+}
+
+#[test]
+fn a_partly_written_line_leaves_before_a_doorbell() {
+    let (mut host, mut core, nicmem) = with_nicmem();
+    let mut cpu = SimCpu::new(&mut host, &mut core);
+    cpu.store(nicmem, 1u64);
+    cpu.store(nicmem + 32, 1u64);
+    assert_eq!(cpu.host.links[0].inward.bytes(), 0);
+    let register = Register {
+        device: 0,
+        index: 0,
+    };
+    cpu.mmio_write(register, 1);
+    // Two runs of 8 bytes, each with a header; then the doorbell.
+    let sent = Time::from_ps(2 * (24 + 8) * 64);
+    assert_eq!(host.links[0].inward.bytes(), 2 * (24 + 8));
+    let arrives: Vec<_> = core.take_mmio().map(|write| write.arrives).collect();
+    assert_eq!(arrives, [sent + Time::from_ns(300)]);
+}
+
+#[test]
+fn long_writes_go_at_the_pace_of_the_link() {
+    let (mut host, mut core, nicmem) = with_nicmem();
+    let mut cpu = SimCpu::new(&mut host, &mut core);
+    cpu.bytes_mut(nicmem, 64 << 10);
+    // All but what the four buffers hold has left.
+    let lines = 1024 - 4;
+    assert_eq!(cpu.now(), Time::from_ps(lines * 88 * 64));
+}
