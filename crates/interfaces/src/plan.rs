@@ -69,6 +69,9 @@ pub enum InterfaceError {
     /// There is no core for it.
     #[error("no core is there to play the NIC, as in live runs: use the emulated interface itself")]
     NoEmulator,
+    /// Options of SINIC that cannot be had.
+    #[error(transparent)]
+    Sinic(#[from] crate::sinic::OptionsError),
     /// No room for the rings.
     #[error(transparent)]
     Space(#[from] SpaceError),

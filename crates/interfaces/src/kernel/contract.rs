@@ -30,12 +30,18 @@ pub struct KernelPlan {
     pub interrupt_delay: Time,
     /// What the driver's instructions cost.
     pub costs: DriverCosts,
+    /// What SINIC and V-SINIC have besides.
+    pub sinic: crate::sinic::Options,
 }
 
 /// The NIC's half. Its time is the cursor of the `dma` that it is called with; calls of one NIC
 /// come in the order of their times, or nearly so: a core's step may be ahead of the wire by a
 /// packet's work.
 pub trait KernelNic {
+    /// Host memory ends there: said once, when all of it is handed out. A NIC that takes addresses
+    /// by register refuses those beyond.
+    fn set_memory_end(&mut self, _end: Addr) {}
+
     /// A frame came in from the wire, last bit at the cursor. The cause by which it is dropped
     /// is counted by the caller.
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause>;

@@ -1,7 +1,19 @@
 //! V-SINIC: a SINIC with a register set per virtual NIC (integrated NIC, sections 7.1 and A.2).
 
+mod driver;
+#[cfg(test)]
+mod tests;
+
+use nicforge_platform::AddressSpace;
+
+pub use crate::sinic::Nic;
+pub use driver::Driver;
+
+use crate::InterfaceError;
+use crate::kernel::KernelPlan;
 use crate::register_map::RegisterMap;
-use crate::sinic::registers::{ROWS, SET_BYTES};
+use crate::sinic::registers::{ROWS, SET_BYTES, VNICS_MAX, config};
+use crate::sinic::{Options, OptionsError, nic_of};
 
 /// V-SINIC's map.
 pub const MAP: RegisterMap = RegisterMap {
@@ -11,3 +23,46 @@ pub const MAP: RegisterMap = RegisterMap {
     rows: ROWS,
     stride: Some(SET_BYTES),
 };
+
+/// Builds both halves, of a device that tells its driver to copy packets whole.
+///
+/// # Errors
+/// When the options cannot be had together.
+pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver), InterfaceError> {
+    build_with(plan, space, plan.sinic.advice & !config::ZERO_COPY.mask())
+}
+
+fn build_with(
+    plan: &KernelPlan,
+    space: &mut AddressSpace,
+    advice: u64,
+) -> Result<(Nic, Driver), InterfaceError> {
+    let vnics = plan.sinic.vnics.unwrap_or(0);
+    if !(1..=VNICS_MAX).contains(&vnics) {
+        return Err(OptionsError::Vnics(vnics).into());
+    }
+    let options = Options {
+        advice,
+        ..plan.sinic.clone()
+    };
+    let nic = nic_of(plan, &options)?;
+    Ok((nic, Driver::new(plan, vnics as u16, space)))
+}
+
+/// The same device, which tells its driver to receive without a copy in the kernel.
+pub mod zero_copy {
+    use super::{AddressSpace, InterfaceError, KernelPlan, build_with, config};
+
+    pub use super::{Driver, Nic};
+
+    /// Builds both halves.
+    ///
+    /// # Errors
+    /// When the options cannot be had together.
+    pub fn build(
+        plan: &KernelPlan,
+        space: &mut AddressSpace,
+    ) -> Result<(Nic, Driver), InterfaceError> {
+        build_with(plan, space, plan.sinic.advice | config::ZERO_COPY.mask())
+    }
+}

@@ -1,0 +1,222 @@
+//! SINIC's driver (integrated NIC, sections 6.2.1 and 6.2.2).
+//!
+//! One buffer is always posted, so that the copy of a packet overlaps with what the stack does
+//! with the one before.
+
+use nicforge_nic::{DriverCosts, PoolCache, Segment, data_of, mbuf_room};
+use nicforge_platform::{Addr, Cpu};
+
+use super::registers::{Tag, interrupt, rx_done};
+use super::window::{Transmitter, Window, describe, flags};
+use crate::kernel::{KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+
+/// The driver.
+#[derive(Debug)]
+pub struct Driver {
+    window: Window,
+    costs: DriverCosts,
+    transmit: Transmitter,
+    /// Where the next packet goes.
+    posted: Option<Addr>,
+    /// Bytes of a packet that one copy brings at most.
+    copy: u32,
+    per_poll: usize,
+    /// The device has more packets: what was posted is being filled.
+    more: bool,
+    polls: bool,
+    oversized: u64,
+}
+
+/// What interrupts a driver: received packets, and room for frames where the stack waits for it.
+pub(crate) fn wanted(received: u64, transmit: &Transmitter) -> u64 {
+    match transmit.waits() {
+        true => received | interrupt::TX_DMA.mask(),
+        false => received,
+    }
+}
+
+impl Driver {
+    pub(super) fn new(plan: &KernelPlan) -> Driver {
+        let window = Window {
+            device: plan.device,
+        };
+        Driver {
+            window,
+            costs: plan.costs,
+            transmit: Transmitter::new(window, 0),
+            posted: None,
+            copy: 0,
+            per_poll: 1,
+            more: false,
+            polls: false,
+            oversized: 0,
+        }
+    }
+
+    /// Packets that were longer than a buffer, and dropped.
+    pub fn oversized(&self) -> u64 {
+        self.oversized
+    }
+
+    fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
+        self.window.begin_receive(cpu, 0, data_of(mbuf), self.copy);
+        self.posted = Some(mbuf);
+    }
+
+    fn unmask<C: Cpu>(&mut self, cpu: &mut C) {
+        let mask = wanted(interrupt::RX_DMA.mask(), &self.transmit);
+        self.window.write(cpu, Tag::IntrMask, 0, mask);
+        self.polls = false;
+    }
+
+    /// RxDone, once the copy is complete.
+    fn done<C: Cpu>(&mut self, cpu: &mut C) -> Option<u64> {
+        let done = match self.more {
+            true => self.window.read(cpu, Tag::RxWait, 0),
+            false => {
+                // What completes from here on is an event again.
+                let status = interrupt::RX_DMA.mask();
+                self.window.write(cpu, Tag::IntrStatus, 0, status);
+                self.window.read(cpu, Tag::RxDone, 0)
+            }
+        };
+        rx_done::COMPLETE.is_set(done).then_some(done)
+    }
+
+    /// Copies the rest of a packet behind what is in its buffer. Returns its length, or `None`
+    /// where it does not fit or the device is stuck.
+    fn rest<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr, mut done: u64) -> Option<u32> {
+        let mut len = self.copy;
+        let mut fits = true;
+        while rx_done::MORE.is_set(done) {
+            let left = rx_done::COPY_LEN.get(done) as u32;
+            // What does not fit is copied over itself, to get it out of the FIFO.
+            fits &= len + left <= mbuf_room();
+            let at = if fits { len } else { 0 };
+            let part = left.min(self.copy);
+            self.window
+                .begin_receive(cpu, 0, data_of(mbuf) + u64::from(at), part);
+            done = self.window.finish_receive(cpu, 0).ok()?;
+            len += part;
+        }
+        fits.then_some(len)
+    }
+
+    fn take<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        received: &mut Vec<Received>,
+    ) -> Taken {
+        let Some(fresh) = pool.take(cpu) else {
+            return Taken::NoBuffer;
+        };
+        let Some(mbuf) = self.posted else {
+            self.post(cpu, fresh);
+            return Taken::Packet;
+        };
+        let Some(done) = self.done(cpu) else {
+            pool.give(cpu, fresh);
+            return Taken::Nothing;
+        };
+        let len = match rx_done::MORE.is_set(done) {
+            true => self.rest(cpu, mbuf, done),
+            false => Some(rx_done::COPY_LEN.get(done) as u32),
+        };
+        self.more = rx_done::PACKETS.get(done) > 0;
+        self.post(cpu, fresh);
+        cpu.work(self.costs.rx_packet);
+        let Some(len) = len else {
+            self.oversized += 1;
+            pool.give(cpu, mbuf);
+            return Taken::Packet;
+        };
+        describe(cpu, mbuf, done);
+        received.push(Received {
+            mbuf,
+            head: Segment {
+                at: data_of(mbuf),
+                len,
+            },
+            deferred: None,
+            flags: flags(done),
+        });
+        Taken::Packet
+    }
+}
+
+/// What a look at the device brought.
+enum Taken {
+    /// A packet, or at least a change.
+    Packet,
+    /// Nothing: no packet is complete.
+    Nothing,
+    /// No look was taken: there is no buffer to post in place of another.
+    NoBuffer,
+}
+
+impl KernelDriver for Driver {
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.transmit.start(cpu);
+        self.copy = (self.window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
+        self.per_poll = self.window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
+        self.window.enable(cpu);
+        if let Some(mbuf) = pool.take(cpu) {
+            self.post(cpu, mbuf);
+        }
+        self.unmask(cpu);
+    }
+
+    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
+        let status = self.window.read(cpu, Tag::IntrStatus, 0);
+        let mine = status & wanted(interrupt::RX_DMA.mask(), &self.transmit) != 0;
+        if mine {
+            self.window.write(cpu, Tag::IntrMask, 0, 0);
+            self.polls = true;
+        }
+        mine
+    }
+
+    fn poll<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        received: &mut Vec<Received>,
+        budget: usize,
+    ) -> bool {
+        self.transmit.reclaim(cpu, pool, false);
+        for _ in 0..budget.min(self.per_poll) {
+            match self.take(cpu, pool, received) {
+                Taken::Packet => {}
+                // Buffers come back from the stack, and no interrupt says so.
+                Taken::NoBuffer => return true,
+                Taken::Nothing if self.more => return true,
+                Taken::Nothing => {
+                    cpu.work(self.costs.burst);
+                    self.unmask(cpu);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn transmit<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        frame: &Sending,
+    ) -> Result<(), TransmitBusy> {
+        let sent = self.transmit.transmit(cpu, pool, frame);
+        match sent {
+            Ok(()) => cpu.work(self.costs.tx_packet),
+            Err(TransmitBusy) if self.polls => {}
+            Err(TransmitBusy) => self.unmask(cpu),
+        }
+        sent
+    }
+
+    fn buffers_held(&self) -> u64 {
+        u64::from(self.posted.is_some()) + self.transmit.buffers_held()
+    }
+}

@@ -1,0 +1,306 @@
+//! Random driver programs: whatever they do in whatever order, no packet is lost, doubled or
+//! changed, and nothing hangs.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::*;
+use crate::sinic::registers::command;
+
+/// Room that each virtual NIC has in memory, for receiving and for sending.
+const ROOM: u64 = 2048;
+const RECEIVE_AT: u64 = 4096;
+const SEND_AT: u64 = RECEIVE_AT + 256 * ROOM;
+
+/// One thing that a driver, or the wire, does.
+#[derive(Clone, Debug)]
+enum Step {
+    Arrive(usize),
+    /// A virtual NIC asks for so many bytes of its packet, or of the next.
+    Post(u16, u64),
+    /// It looks whether its copy is done, by RxDone or RxWait.
+    Look(u16, bool),
+    /// It begins a packet of these parts, or sends the next part.
+    Send(u16, Vec<u64>, bool),
+    Pass(u64),
+    ReadStatus,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let len = prop_oneof![1usize..200, 1400usize..1515];
+    let copy = prop_oneof![Just(64u64), Just(1514), 1u64..1514];
+    let parts = prop::collection::vec(1u64..500, 1..4);
+    prop_oneof![
+        4 => len.prop_map(Step::Arrive),
+        4 => (any::<u16>(), copy).prop_map(|(vnic, len)| Step::Post(vnic, len)),
+        4 => (any::<u16>(), any::<bool>()).prop_map(|(vnic, wait)| Step::Look(vnic, wait)),
+        4 => (any::<u16>(), parts, any::<bool>())
+            .prop_map(|(vnic, parts, wait)| Step::Send(vnic, parts, wait)),
+        2 => (0u64..3000).prop_map(Step::Pass),
+        1 => Just(Step::ReadStatus),
+    ]
+}
+
+/// What a driver knows of one virtual NIC.
+#[derive(Clone, Debug, Default)]
+struct Vnic {
+    /// A receive copy of so many bytes is on.
+    asked: Option<u64>,
+    /// Bytes of its packet so far, and how many are to come, if it has one.
+    packet: Vec<u8>,
+    left: Option<u64>,
+    /// The packet that it sends, and the parts that are still to be written.
+    sends: Vec<u8>,
+    parts: VecDeque<u64>,
+    sent: u64,
+}
+
+struct Program {
+    bench: Bench,
+    vnics: Vec<Vnic>,
+    /// Frames that came into the FIFO, by number.
+    inside: BTreeMap<u32, Vec<u8>>,
+    arrived: u32,
+    /// The number of the last packet received, where there is but one register set.
+    last: Option<u32>,
+    /// Packets given to the device, by virtual NIC, oldest first.
+    sending: Vec<VecDeque<Vec<u8>>>,
+    numbers: u32,
+}
+
+impl Program {
+    fn new(vnics: Option<usize>) -> Program {
+        let options = Options { vnics, ..sinic() };
+        let mut bench = Bench::on(&options);
+        bench.write(Tag::IntrMask, 0, 0x1ff);
+        Program {
+            bench,
+            vnics: vec![Vnic::default(); options.sets()],
+            inside: BTreeMap::new(),
+            arrived: 0,
+            last: None,
+            sending: vec![VecDeque::new(); options.sets()],
+            numbers: 0,
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let of = |vnic: u16| vnic % self.vnics.len() as u16;
+        match step {
+            Step::Arrive(len) => self.arrive(*len),
+            Step::Post(vnic, len) => self.post(of(*vnic), *len),
+            Step::Look(vnic, wait) => self.look(of(*vnic), *wait),
+            Step::Send(vnic, parts, wait) => self.send(of(*vnic), parts, *wait),
+            Step::Pass(ns) => self.bench.pass(Time::from_ns(*ns)),
+            Step::ReadStatus => {
+                self.bench.read(Tag::IntrStatus, 0);
+            }
+        }
+    }
+
+    fn arrive(&mut self, len: usize) {
+        let frame = frame(self.arrived, len.max(4));
+        match self.bench.arrive(&frame) {
+            Ok(()) => {
+                self.inside.insert(self.arrived, frame);
+            }
+            Err(cause) => assert_eq!(cause, crate::sinic::RX_FIFO_FULL),
+        }
+        self.arrived += 1;
+    }
+
+    fn post(&mut self, vnic: u16, len: u64) {
+        let state = &mut self.vnics[usize::from(vnic)];
+        if state.asked.is_some() {
+            return;
+        }
+        state.asked = Some(len);
+        let at = RECEIVE_AT + u64::from(vnic) * ROOM;
+        self.bench.write(Tag::RxData, vnic, post_receive(at, len));
+    }
+
+    fn look(&mut self, vnic: u16, wait: bool) {
+        let tag = if wait { Tag::RxWait } else { Tag::RxDone };
+        let done = self.bench.read(tag, vnic);
+        let state = &mut self.vnics[usize::from(vnic)];
+        let Some(asked) = state.asked else {
+            return;
+        };
+        if !is_complete(done) {
+            assert!(rx_done::BUSY.is_set(done), "posted, and not done");
+            return;
+        }
+        state.asked = None;
+        let says = rx_done::COPY_LEN.get(done);
+        let more = rx_done::MORE.is_set(done);
+        let copied = if more { asked } else { says };
+        if let Some(left) = state.left {
+            assert_eq!(left, copied + if more { says } else { 0 });
+        }
+        state.left = more.then_some(says);
+        let at = RECEIVE_AT + u64::from(vnic) * ROOM;
+        let bytes = &self.bench.memory.bytes[at as usize..][..copied as usize];
+        state.packet.extend_from_slice(bytes);
+        if !more {
+            let packet = std::mem::take(&mut state.packet);
+            self.received(&packet);
+        }
+    }
+
+    fn received(&mut self, packet: &[u8]) {
+        let number = u32::from_be_bytes(packet[..4].try_into().unwrap());
+        let expected = self.inside.remove(&number);
+        assert_eq!(
+            expected.as_deref(),
+            Some(packet),
+            "lost, doubled or changed"
+        );
+        if self.vnics.len() == 1 {
+            assert!(self.last < Some(number), "in the order of arrival");
+        }
+        self.last = Some(number);
+    }
+
+    fn send(&mut self, vnic: u16, parts: &[u64], wait: bool) {
+        let tag = if wait { Tag::TxWait } else { Tag::TxDone };
+        let busy = crate::sinic::registers::tx_done::BUSY.is_set(self.bench.read(tag, vnic));
+        if busy {
+            return;
+        }
+        let at = SEND_AT + u64::from(vnic) * ROOM;
+        let state = &mut self.vnics[usize::from(vnic)];
+        if state.parts.is_empty() {
+            let len: u64 = parts.iter().sum();
+            state.sends = frame(self.numbers, len.max(4) as usize);
+            state.parts = parts.iter().copied().collect();
+            // The name at the beginning needs four bytes.
+            state.parts[0] += state.sends.len() as u64 - len;
+            state.sent = 0;
+            self.numbers += 1;
+            let place = &mut self.bench.memory.bytes[at as usize..];
+            place[..state.sends.len()].copy_from_slice(&state.sends);
+        }
+        if let Some(part) = state.parts.pop_front() {
+            let more = !state.parts.is_empty();
+            let from = at + state.sent;
+            state.sent += part;
+            if !more {
+                self.sending[usize::from(vnic)].push_back(state.sends.clone());
+            }
+            let value = post_transmit(from, part, more);
+            self.bench.write(Tag::TxData, vnic, value);
+        }
+    }
+
+    /// Finishes what is begun; then nothing is left inside.
+    fn finish(mut self) {
+        let mut rounds = 0;
+        while self.bench.nic.frames_inside() > 0
+            || self.vnics.iter().any(|vnic| !vnic.parts.is_empty())
+        {
+            for vnic in 0..self.vnics.len() as u16 {
+                let begun = self.vnics[usize::from(vnic)].left.is_some();
+                if begun || rx_done::PACKETS.get(self.bench.read(Tag::RxDone, vnic)) > 0 {
+                    self.post(vnic, 1514);
+                }
+                self.look(vnic, true);
+                if !self.vnics[usize::from(vnic)].parts.is_empty() {
+                    self.send(vnic, &[], true);
+                }
+            }
+            self.bench.pass(Time::from_us(20));
+            rounds += 1;
+            assert!(rounds < 1000, "the program never ends");
+        }
+        for vnic in 0..self.vnics.len() as u16 {
+            self.look(vnic, false);
+        }
+        assert!(
+            self.inside.is_empty(),
+            "{:?} never came out",
+            self.inside.keys()
+        );
+        for packet in self.bench.sent() {
+            let from = self
+                .sending
+                .iter_mut()
+                .find(|queue| queue.front() == Some(&packet));
+            assert!(from.is_some(), "made up, doubled or out of order");
+            from.unwrap().pop_front();
+        }
+        assert!(self.sending.iter().all(VecDeque::is_empty), "never sent");
+        assert_eq!(self.bench.misuses(), []);
+    }
+}
+
+fn vnics() -> impl Strategy<Value = Option<usize>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(1)),
+        Just(Some(256)),
+        (2usize..9).prop_map(Some),
+        (1usize..257).prop_map(Some),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        // A failure is the same on every machine.
+        rng_seed: RngSeed::Fixed(6),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn programs_lose_double_and_change_nothing(
+        vnics in vnics(),
+        steps in prop::collection::vec(step(), 0..300),
+    ) {
+        let mut program = Program::new(vnics);
+        for step in &steps {
+            program.step(step);
+        }
+        program.finish();
+    }
+
+    #[test]
+    fn no_register_access_harms_the_device(
+        vnics in vnics(),
+        accesses in prop::collection::vec(
+            (any::<bool>(), 0u32..0x1_0200, prop_oneof![Just(4u32), Just(8), 0u32..20],
+             prop_oneof![any::<u64>(), 0u64..64, (0u64..(1 << 21)).prop_map(|at| 100 << 40 | at)]),
+            0..200,
+        ),
+    ) {
+        let mut bench = Bench::on(&Options { vnics, ..sinic() });
+        for (number, &(write, offset, bytes, value)) in accesses.iter().enumerate() {
+            // Half of them at registers.
+            let offset = if offset % 2 == 0 { offset & !3 } else { offset };
+            match write {
+                true => bench.write_at(offset, bytes, value),
+                false => {
+                    bench.read_at(offset, bytes);
+                }
+            }
+            if number % 3 == 0 {
+                let _ = bench.arrive(&frame(number as u32, 100));
+            }
+            bench.pass(Time::from_ns(value % 1000));
+        }
+        // Whatever was done, a reset brings a working device back.
+        bench.write(Tag::Command, 0, command::RESET.mask());
+        bench.pass(Time::from_ms(1));
+        bench.sent();
+        let options = Options { vnics, ..sinic() };
+        bench.write(Tag::Config, 0, options.config() | 7);
+        bench.arrive(&frame(7, 100)).unwrap();
+        bench.write(Tag::RxData, 0, post_receive(RECEIVE_AT, 1514));
+        prop_assert!(is_complete(bench.read(Tag::RxWait, 0)));
+        prop_assert_eq!(bench.bytes(RECEIVE_AT, 100), frame(7, 100));
+        bench.write(Tag::TxData, 0, post_transmit(RECEIVE_AT, 100, false));
+        bench.pass(Time::from_us(1));
+        prop_assert_eq!(bench.sent(), vec![frame(7, 100)]);
+    }
+}

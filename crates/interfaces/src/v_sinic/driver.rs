@@ -1,0 +1,302 @@
+//! V-SINIC's driver (integrated NIC, sections 7.1 and 7.2).
+//!
+//! ```text
+//!   posted: 3 ─ 4 ─ 5 ─ …   in the order in which packets will be bound to them
+//!   taken from the front ─► whole packets: posted again with a new buffer
+//!                        ─► zero copy: the header goes to the stack, the payload stays; the
+//!                           virtual NIC is posted again once somebody has copied it
+//! ```
+
+use std::collections::VecDeque;
+
+use nicforge_nic::{DriverCosts, PoolCache, Segment, data_of, mbuf_room};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
+
+use crate::kernel::{Deferred, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::sinic::registers::{Tag, config, interrupt, rx_done};
+use crate::sinic::{Transmitter, Window, describe, flags, wanted};
+
+/// The driver.
+#[derive(Debug)]
+pub struct Driver {
+    window: Window,
+    costs: DriverCosts,
+    transmit: Transmitter,
+    /// Posted virtual NICs and their buffers, in the order of posting.
+    posted: VecDeque<(u16, Addr, u32)>,
+    /// Those that have no buffer.
+    idle: Vec<u16>,
+    /// Buffers for those whose payload is with the stack.
+    spare: Vec<Addr>,
+    vnics: usize,
+    /// Bytes of a packet that one copy brings at most.
+    copy: u32,
+    /// Bytes of a packet that are copied first with zero copy: all headers.
+    header: u32,
+    zero_copy: bool,
+    /// The FIFO rose above its watermark and was not empty since.
+    high: bool,
+    per_poll: usize,
+    polls: bool,
+    /// Where payload goes that nobody wants.
+    waste: Addr,
+    oversized: u64,
+}
+
+impl Driver {
+    pub(super) fn new(plan: &KernelPlan, vnics: u16, space: &mut AddressSpace) -> Driver {
+        let window = Window {
+            device: plan.device,
+        };
+        Driver {
+            window,
+            costs: plan.costs,
+            // With several cores each has its own; this one has the first.
+            transmit: Transmitter::new(window, 0),
+            posted: VecDeque::new(),
+            // Taken from the end.
+            idle: (0..vnics).rev().collect(),
+            spare: Vec::new(),
+            vnics: vnics.into(),
+            copy: 0,
+            header: plan.sinic.header_copy.0 as u32,
+            zero_copy: false,
+            high: false,
+            per_poll: 1,
+            polls: false,
+            waste: space.data(plan.sinic.rx_max_copy.0, 64),
+            oversized: 0,
+        }
+    }
+
+    /// Packets that were longer than a buffer, and dropped.
+    pub fn oversized(&self) -> u64 {
+        self.oversized
+    }
+
+    fn conditions(&self) -> u64 {
+        match self.zero_copy {
+            true => interrupt::RX_DMA.mask() | interrupt::RX_HIGH.mask(),
+            false => interrupt::RX_DMA.mask(),
+        }
+    }
+
+    fn unmask<C: Cpu>(&mut self, cpu: &mut C) {
+        let mask = wanted(self.conditions(), &self.transmit);
+        self.window.write(cpu, Tag::IntrMask, 0, mask);
+        self.polls = false;
+    }
+
+    fn note(&mut self, status: u64) {
+        if interrupt::RX_HIGH.is_set(status) {
+            self.high = true;
+        } else if interrupt::RX_EMPTY.is_set(status) {
+            self.high = false;
+        }
+    }
+
+    fn post<C: Cpu>(&mut self, cpu: &mut C, vnic: u16, mbuf: Addr) {
+        let len = match self.zero_copy && !self.high {
+            true => self.header.min(self.copy),
+            false => self.copy,
+        };
+        self.window.begin_receive(cpu, vnic, data_of(mbuf), len);
+        self.posted.push_back((vnic, mbuf, len));
+    }
+
+    /// Posts virtual NICs that have no buffer.
+    fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        while let Some(&vnic) = self.idle.last()
+            && let Some(mbuf) = pool.take(cpu)
+        {
+            self.idle.pop();
+            self.post(cpu, vnic, mbuf);
+        }
+    }
+
+    /// Copies the next `len` bytes of `vnic`'s packet to `to`.
+    fn copy<C: Cpu>(&mut self, cpu: &mut C, vnic: u16, to: Addr, len: u32) {
+        let mut copied = 0;
+        while copied < len {
+            let part = (len - copied).min(self.copy);
+            let to = to + u64::from(copied);
+            self.window.begin_receive(cpu, vnic, to, part);
+            // A device that is stuck has lost the packet; the stack's checksums tell.
+            if self.window.finish_receive(cpu, vnic).is_err() {
+                return;
+            }
+            copied += part;
+        }
+    }
+
+    /// Gets the next `len` bytes of `vnic`'s packet out of the FIFO.
+    fn discard<C: Cpu>(&mut self, cpu: &mut C, vnic: u16, len: u32) {
+        let mut left = len;
+        while left > 0 {
+            let part = left.min(self.copy);
+            self.copy(cpu, vnic, self.waste, part);
+            left -= part;
+        }
+    }
+
+    /// `vnic`'s packet is out of the FIFO.
+    fn is_free<C: Cpu>(&mut self, cpu: &mut C, vnic: u16) {
+        match self.spare.pop() {
+            Some(mbuf) => self.post(cpu, vnic, mbuf),
+            None => self.idle.push(vnic),
+        }
+    }
+
+    /// The oldest posted packet, if it is there.
+    fn take<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        received: &mut Vec<Received>,
+    ) -> bool {
+        let Some(&(vnic, mbuf, asked)) = self.posted.front() else {
+            return false;
+        };
+        let done = self.window.read(cpu, Tag::RxDone, vnic);
+        if !rx_done::COMPLETE.is_set(done) {
+            return false;
+        }
+        self.posted.pop_front();
+        cpu.work(self.costs.rx_packet);
+        describe(cpu, mbuf, done);
+        let says = rx_done::COPY_LEN.get(done) as u32;
+        let (mut len, mut left) = match rx_done::MORE.is_set(done) {
+            true => (asked, says),
+            false => (says, 0),
+        };
+        // What takes this one's place.
+        let fresh = pool.take(cpu);
+        self.spare.extend(fresh);
+        let leave = self.zero_copy && !self.is_pressed();
+        if left > 0 && !leave {
+            if len + left > mbuf_room() {
+                self.oversized += 1;
+                self.discard(cpu, vnic, left);
+                pool.give(cpu, mbuf);
+                self.is_free(cpu, vnic);
+                return true;
+            }
+            self.copy(cpu, vnic, data_of(mbuf) + u64::from(len), left);
+            len += left;
+            left = 0;
+        }
+        if left == 0 {
+            self.is_free(cpu, vnic);
+        }
+        received.push(Received {
+            mbuf,
+            head: Segment {
+                at: data_of(mbuf),
+                len,
+            },
+            deferred: (left > 0).then_some(Deferred {
+                handle: vnic.into(),
+                len: left,
+            }),
+            flags: flags(done),
+        });
+        true
+    }
+}
+
+impl KernelDriver for Driver {
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.transmit.start(cpu);
+        self.copy = (self.window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
+        self.per_poll = self.window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
+        let config = self.window.enable(cpu);
+        self.zero_copy = config::ZERO_COPY.is_set(config);
+        self.refill(cpu, pool);
+        self.unmask(cpu);
+    }
+
+    fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
+        let status = self.window.read(cpu, Tag::IntrStatus, 0);
+        self.note(status);
+        let mine = status & wanted(self.conditions(), &self.transmit) != 0;
+        if mine {
+            self.window.write(cpu, Tag::IntrMask, 0, 0);
+            self.polls = true;
+        }
+        mine
+    }
+
+    fn poll<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        received: &mut Vec<Received>,
+        budget: usize,
+    ) -> bool {
+        self.transmit.reclaim(cpu, pool, false);
+        self.refill(cpu, pool);
+        // What completes from here on is an event again. With zero copy the driver looks how full
+        // the FIFO is, too.
+        if self.zero_copy {
+            let status = self.window.read(cpu, Tag::IntrStatus, 0);
+            self.note(status);
+        } else {
+            let status = interrupt::RX_DMA.mask();
+            self.window.write(cpu, Tag::IntrStatus, 0, status);
+        }
+        for _ in 0..budget.min(self.per_poll) {
+            if !self.take(cpu, pool, received) {
+                // Nobody says when there are buffers again.
+                if self.posted.is_empty() && !self.idle.is_empty() {
+                    return true;
+                }
+                cpu.work(self.costs.burst);
+                self.unmask(cpu);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn transmit<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        frame: &Sending,
+    ) -> Result<(), TransmitBusy> {
+        let sent = self.transmit.transmit(cpu, pool, frame);
+        match sent {
+            Ok(()) => cpu.work(self.costs.tx_packet),
+            Err(TransmitBusy) if self.polls => {}
+            Err(TransmitBusy) => self.unmask(cpu),
+        }
+        sent
+    }
+
+    fn copy_deferred<C: Cpu>(&mut self, cpu: &mut C, deferred: &mut Deferred, to: Addr, len: u32) {
+        let vnic = deferred.handle as u16;
+        let len = len.min(deferred.len);
+        self.copy(cpu, vnic, to, len);
+        deferred.len -= len;
+        if deferred.len == 0 && len > 0 {
+            self.is_free(cpu, vnic);
+        }
+    }
+
+    fn drop_deferred<C: Cpu>(&mut self, cpu: &mut C, deferred: Deferred) {
+        let vnic = deferred.handle as u16;
+        self.discard(cpu, vnic, deferred.len);
+        if deferred.len > 0 {
+            self.is_free(cpu, vnic);
+        }
+    }
+
+    /// The FIFO is above its watermark, or hardly a virtual NIC is left for further packets.
+    fn is_pressed(&self) -> bool {
+        self.zero_copy && (self.high || self.posted.len() * 2 < self.vnics)
+    }
+
+    fn buffers_held(&self) -> u64 {
+        (self.posted.len() + self.spare.len()) as u64 + self.transmit.buffers_held()
+    }
+}

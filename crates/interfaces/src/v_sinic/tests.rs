@@ -1,0 +1,113 @@
+//! The driver against the device; the device's own tests are SINIC's.
+
+use nicforge_platform::AddressSpace;
+use nicforge_units::Time;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::{Driver, build, zero_copy};
+use crate::sinic::tests::system::{Step, System, plan, run, step};
+use crate::sinic::tests::{frame, v_sinic};
+
+#[test]
+fn with_zero_copy_payload_stays_in_the_nic_until_it_is_asked_for() {
+    let mut system: System<Driver> = System::new(&v_sinic(8), zero_copy::build);
+    for number in 0..3 {
+        assert!(system.arrive(&frame(number, 1000)));
+    }
+    system.pass(Time::from_us(100));
+    let lengths: Vec<_> = system
+        .hands
+        .iter()
+        .map(|packet| {
+            (
+                packet.head.len,
+                packet.deferred.map(|deferred| deferred.len),
+            )
+        })
+        .collect();
+    assert_eq!(lengths, [(64, Some(936)); 3]);
+    // In any order, in several pieces.
+    assert_eq!(system.take(1, 3), frame(1, 1000));
+    system.drop(0);
+    assert_eq!(system.take(0, 1), frame(2, 1000));
+    system.check_quiet();
+}
+
+#[test]
+fn without_zero_copy_packets_come_whole() {
+    let mut system: System<Driver> = System::new(&v_sinic(8), build);
+    for number in 0..20 {
+        assert!(system.arrive(&frame(number, 1000)));
+    }
+    system.pass(Time::from_us(200));
+    assert_eq!(system.hands.len(), 20);
+    for number in 0..20 {
+        assert!(system.hands[0].deferred.is_none());
+        assert_eq!(system.take(0, 1), frame(number, 1000));
+    }
+    system.check_quiet();
+}
+
+#[test]
+fn the_driver_backs_off_while_the_fifo_is_full_and_then_leaves_payload_again() {
+    let mut system: System<Driver> = System::new(&v_sinic(64), zero_copy::build);
+    // The watermark is at 8 KiB: the sixth rises above it.
+    for number in 0..12 {
+        assert!(system.arrive(&frame(number, 1500)));
+        system.pass(Time::from_us(30));
+    }
+    let deferred = |system: &System<Driver>, index: usize| system.hands[index].deferred.is_some();
+    assert!(deferred(&system, 0));
+    assert!(!deferred(&system, 11), "backed off");
+    for number in 0..12 {
+        assert_eq!(system.take(0, 1), frame(number, 1500));
+    }
+    // What was posted whole meanwhile is used up first; by then it is empty.
+    for number in 12..140 {
+        assert!(system.arrive(&frame(number, 1500)));
+        system.pass(Time::from_us(30));
+        let again = deferred(&system, 0);
+        assert_eq!(system.take(0, 1), frame(number, 1500));
+        if again {
+            system.check_quiet();
+            return;
+        }
+    }
+    panic!("it never leaves payload in the NIC again");
+}
+
+#[test]
+fn a_device_without_virtual_nics_is_refused() {
+    for vnics in [0, 257] {
+        let mut space = AddressSpace::default();
+        let refused = build(&plan(&v_sinic(vnics)), &mut space);
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("1 to 256"), "{error}");
+    }
+}
+
+fn vnics() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(1usize), Just(2), Just(256), 1usize..20, 1usize..257]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        // A failure is the same on every machine.
+        rng_seed: RngSeed::Fixed(71),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_packet_is_lost_between_wire_and_stack(
+        vnics in vnics(),
+        zero in any::<bool>(),
+        steps in prop::collection::vec(step(), 0..150),
+    ) {
+        let steps: Vec<Step> = steps;
+        let build = if zero { zero_copy::build } else { build };
+        run::<Driver>(&v_sinic(vnics), build, &steps);
+    }
+}
