@@ -110,7 +110,7 @@ impl<D: KernelDriver> System<D> {
         let mut system = System {
             device: Device {
                 nic,
-                port: DmaPort::new(link),
+                port: DmaPort::new(link, 0),
                 writes: VecDeque::new(),
             },
             host: Host::new(&hardware, &space),
@@ -149,7 +149,7 @@ impl<D: KernelDriver> System<D> {
 
     /// One thing happens, by `until`; returns whether anything did.
     fn happen(&mut self, until: Time) -> bool {
-        let interrupts = self.device.port.counters().interrupts;
+        let interrupts = self.device.port.counters(&self.host).interrupts;
         if self.seen_interrupts < interrupts {
             self.seen_interrupts = interrupts;
             self.polls |= self.on_core(|cpu, driver, _| driver.interrupt(cpu));
