@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::{Driver, build, zero_copy};
-use crate::sinic::tests::system::{Step, System, plan, run, step};
+use crate::sinic::tests::system::{Step, System, plan, run, starve, step};
 use crate::sinic::tests::{frame, v_sinic};
 
 #[test]
@@ -75,6 +75,14 @@ fn the_driver_backs_off_while_the_fifo_is_full_and_then_leaves_payload_again() {
         }
     }
     panic!("it never leaves payload in the NIC again");
+}
+
+#[test]
+fn without_buffers_frames_wait_in_the_fifo() {
+    for vnics in [1, 2, 16] {
+        starve::<Driver>(&v_sinic(vnics), build);
+        starve::<Driver>(&v_sinic(vnics), zero_copy::build);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::system::{Step, System, run, step};
+use super::system::{Step, System, run, starve, step};
 use super::*;
 use crate::sinic::{Driver, build};
 
@@ -66,6 +66,11 @@ proptest! {
     ) {
         run::<Driver>(&sinic(), build, &steps);
     }
+}
+
+#[test]
+fn without_buffers_frames_wait_in_the_fifo() {
+    starve::<Driver>(&sinic(), build);
 }
 
 #[test]

@@ -59,6 +59,7 @@ pub struct System<D> {
     pub driver: D,
     cache: PoolCache,
     pool: Pool,
+    buffers: usize,
     now: Time,
     polls: bool,
     seen_interrupts: u64,
@@ -90,9 +91,14 @@ pub fn plan(options: &Options) -> KernelPlan {
 impl<D: KernelDriver> System<D> {
     /// A system that is up.
     pub fn new(options: &Options, build: Build<D>) -> System<D> {
+        System::with_buffers(options, build, BUFFERS)
+    }
+
+    /// A system that is up, with so many packet buffers.
+    pub fn with_buffers(options: &Options, build: Build<D>, buffers: usize) -> System<D> {
         let mut space = AddressSpace::default();
-        let pool = Pool::new(&mut space, BUFFERS);
-        let cache = PoolCache::new(&mut space, pool, 16, Cycles(1));
+        let pool = Pool::new(&mut space, buffers);
+        let cache = PoolCache::new(&mut space, pool, 4, Cycles(1));
         let user = space.data(4096, 64);
         let (mut nic, driver) = build(&plan(options), &mut space).unwrap();
         nic.set_memory_end(Addr(space.end()));
@@ -118,6 +124,7 @@ impl<D: KernelDriver> System<D> {
             driver,
             cache,
             pool,
+            buffers,
             now: Time::ZERO,
             polls: false,
             seen_interrupts: 0,
@@ -275,8 +282,25 @@ impl<D: KernelDriver> System<D> {
         let pool = self.pool;
         let shared = self.on_core(|cpu, _, _| pool.available(cpu));
         let held = shared + self.cache.len() as u64 + self.driver.buffers_held();
-        assert_eq!(held, BUFFERS as u64, "buffers lost or made");
+        assert_eq!(held, self.buffers as u64, "buffers lost or made");
     }
+}
+
+/// Frames that come while the stack holds all buffers wait in the FIFO until it gives some back.
+pub fn starve<D: KernelDriver>(options: &Options, build: Build<D>) {
+    let mut system = System::with_buffers(options, build, 8);
+    for number in 0..20 {
+        assert!(system.arrive(&frame(number, 1000)));
+        system.pass(Time::from_us(20));
+    }
+    let mut next = 0;
+    while next < 20 {
+        assert!(!system.hands.is_empty(), "{next}: stuck without buffers");
+        assert_eq!(system.take(0, 1), frame(next, 1000));
+        next += 1;
+        system.pass(Time::from_us(50));
+    }
+    system.check_quiet();
 }
 
 /// One thing that happens.
