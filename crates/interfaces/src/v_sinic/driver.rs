@@ -34,8 +34,13 @@ pub struct Driver {
     /// Bytes of a packet that are copied first with zero copy: all headers.
     header: u32,
     zero_copy: bool,
-    /// The FIFO rose above its watermark and was not empty since.
-    high: bool,
+    /// Bytes in the FIFO of packets whose payload is with the stack: of each virtual NIC, and all.
+    held_by: Vec<u32>,
+    held: u64,
+    /// Packets in the FIFO that no virtual NIC has yet, as RxDone said last.
+    unclaimed: u64,
+    /// The FIFO's high watermark.
+    mark: u64,
     per_poll: usize,
     polls: bool,
     /// Where payload goes that nobody wants.
@@ -61,7 +66,10 @@ impl Driver {
             copy: 0,
             header: plan.sinic.header_copy.0 as u32,
             zero_copy: false,
-            high: false,
+            held_by: vec![0; vnics.into()],
+            held: 0,
+            unclaimed: 0,
+            mark: 0,
             per_poll: 1,
             polls: false,
             waste: space.data(plan.sinic.rx_max_copy.0, 64),
@@ -87,16 +95,14 @@ impl Driver {
         self.polls = false;
     }
 
-    fn note(&mut self, status: u64) {
-        if interrupt::RX_HIGH.is_set(status) {
-            self.high = true;
-        } else if interrupt::RX_EMPTY.is_set(status) {
-            self.high = false;
-        }
+    /// Whether the FIFO is above its watermark, as far as the driver knows: RxHigh speaks only once,
+    /// so it counts what it left there, and what waits behind.
+    fn fills(&self) -> bool {
+        self.held + self.unclaimed * u64::from(self.copy) > self.mark
     }
 
     fn post<C: Cpu>(&mut self, cpu: &mut C, vnic: u16, mbuf: Addr) {
-        let len = match self.zero_copy && !self.high {
+        let len = match self.zero_copy && !self.fills() {
             true => self.header.min(self.copy),
             false => self.copy,
         };
@@ -141,6 +147,7 @@ impl Driver {
 
     /// `vnic`'s packet is out of the FIFO.
     fn is_free<C: Cpu>(&mut self, cpu: &mut C, vnic: u16) {
+        self.held -= u64::from(std::mem::take(&mut self.held_by[usize::from(vnic)]));
         match self.spare.pop() {
             Some(mbuf) => self.post(cpu, vnic, mbuf),
             None => self.idle.push(vnic),
@@ -158,6 +165,7 @@ impl Driver {
             return false;
         };
         let done = self.window.read(cpu, Tag::RxDone, vnic);
+        self.unclaimed = rx_done::PACKETS.get(done);
         if !rx_done::COMPLETE.is_set(done) {
             return false;
         }
@@ -187,6 +195,9 @@ impl Driver {
         }
         if left == 0 {
             self.is_free(cpu, vnic);
+        } else {
+            self.held_by[usize::from(vnic)] = len + left;
+            self.held += u64::from(len + left);
         }
         received.push(Received {
             mbuf,
@@ -208,6 +219,7 @@ impl KernelDriver for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.transmit.start(cpu);
         self.copy = (self.window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
+        self.mark = self.window.read(cpu, Tag::RxFifoMark, 0);
         self.per_poll = self.window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
         let config = self.window.enable(cpu);
         self.zero_copy = config::ZERO_COPY.is_set(config);
@@ -217,7 +229,6 @@ impl KernelDriver for Driver {
 
     fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
         let status = self.window.read(cpu, Tag::IntrStatus, 0);
-        self.note(status);
         let mine = status & wanted(self.conditions(), &self.transmit) != 0;
         if mine {
             self.window.write(cpu, Tag::IntrMask, 0, 0);
@@ -235,15 +246,9 @@ impl KernelDriver for Driver {
     ) -> bool {
         self.transmit.reclaim(cpu, pool, false);
         self.refill(cpu, pool);
-        // What completes from here on is an event again. With zero copy the driver looks how full
-        // the FIFO is, too.
-        if self.zero_copy {
-            let status = self.window.read(cpu, Tag::IntrStatus, 0);
-            self.note(status);
-        } else {
-            let status = interrupt::RX_DMA.mask();
-            self.window.write(cpu, Tag::IntrStatus, 0, status);
-        }
+        // What completes from here on is an event again.
+        let status = self.conditions();
+        self.window.write(cpu, Tag::IntrStatus, 0, status);
         for _ in 0..budget.min(self.per_poll) {
             if !self.take(cpu, pool, received) {
                 // Nobody says when there are buffers again.
@@ -293,7 +298,7 @@ impl KernelDriver for Driver {
 
     /// The FIFO is above its watermark, or hardly a virtual NIC is left for further packets.
     fn is_pressed(&self) -> bool {
-        self.zero_copy && (self.high || self.posted.len() * 2 < self.vnics)
+        self.zero_copy && (self.fills() || self.posted.len() * 2 < self.vnics)
     }
 
     fn buffers_held(&self) -> u64 {
