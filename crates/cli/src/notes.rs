@@ -11,7 +11,11 @@ use nicforge_wire::traffic::{FRAME_BYTES_MAX, ReplayCounts};
 
 /// What speaks against the sizes of a point's rings.
 pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
-    if settings.interface != "rx_bisect" {
+    let interface = match settings.interface.as_str() {
+        "emulated" => &settings.emulates,
+        _ => &settings.interface,
+    };
+    if interface != "rx_bisect" {
         return Vec::new();
     }
     let llc = &machine.hardware.llc;
