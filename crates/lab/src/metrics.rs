@@ -80,6 +80,18 @@ pub struct Metrics {
     /// Distinct bytes touched by DMA in the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_working_set_bytes: Option<u64>,
+    /// Payload that processes of the system looked at read and wrote, Gbit/s; only of whole systems.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_gbps: Option<f64>,
+    /// Look-ups of the core that no cache could serve, for each 1024 bytes of that payload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misses_per_kb: Option<f64>,
+    /// Interrupts taken, thousands a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupts_khz: Option<f64>,
+    /// Where the time of a kernel's core goes, as shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_time: Option<CpuTime>,
     /// Highest rate without loss (RFC 2544), Gbit/s of frame bytes; only in that mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_drop_gbps: Option<f64>,
@@ -101,6 +113,23 @@ pub struct Latency {
     /// The distribution: pairs of (percentile, microseconds), rising; for the plot.
     #[serde(skip)]
     pub curve: Vec<(f64, f64)>,
+}
+
+/// Shares of a core's time, waiting for memory and registers included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Taking interrupts and finding out what they are for.
+    pub interrupt: f64,
+    /// The driver.
+    pub driver: f64,
+    /// IP, TCP, sockets, system calls, packet buffers.
+    pub stack: f64,
+    /// Copying between the kernel and processes.
+    pub copy: f64,
+    /// Processes.
+    pub user: f64,
+    /// Nothing to do.
+    pub idle: f64,
 }
 
 /// Core cycles per delivered packet.

@@ -191,7 +191,7 @@ impl<R: ReceiveHalf> Nic<R> {
             head,
             stamp,
             rss_hash,
-            flags: verified(checksum::verify(&frame[..head], &summary)),
+            flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
             port: self.spec.port,
             queue: self.steering.queue_of(frame, &summary, rss_hash),
         };
@@ -297,19 +297,4 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn port(&self) -> PortId {
         self.spec.port
     }
-}
-
-fn verified(verdict: checksum::ChecksumVerdict) -> RxFlags {
-    let mut flags = RxFlags::default();
-    for (verdict, good) in [
-        (verdict.l3, RxFlags::L3_GOOD),
-        (verdict.l4, RxFlags::L4_GOOD),
-    ] {
-        match verdict {
-            Some(true) => flags = flags.with(good),
-            Some(false) => flags = flags.with(RxFlags::CHECKSUM_BAD),
-            None => {}
-        }
-    }
-    flags
 }

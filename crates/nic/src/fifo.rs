@@ -55,6 +55,21 @@ impl MacFifo {
         }
     }
 
+    /// From when on a frame of `len` bytes fits, if no other comes before; `Time::NEVER` when that
+    /// is not known yet.
+    pub fn room_at(&self, len: Bytes) -> Time {
+        let mut held = self.held;
+        let mut at = Time::ZERO;
+        for &(drained, bytes) in &self.frames {
+            if held + len <= self.size {
+                break;
+            }
+            held = held - bytes;
+            at = drained;
+        }
+        at
+    }
+
     /// Frames still inside at `now`.
     pub fn frames_inside(&self, now: Time) -> usize {
         self.frames
@@ -77,7 +92,9 @@ mod tests {
         }
         assert!(!fifo.accepts(Time::from_ns(499), Bytes(60)));
         assert_eq!(fifo.frames_inside(Time::from_ns(499)), 2);
+        assert_eq!(fifo.room_at(Bytes(60)), Time::from_ns(500));
         assert!(fifo.accepts(Time::from_ns(500), Bytes(1500)));
+        assert_eq!(fifo.room_at(Bytes(60)), Time::ZERO);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use nicforge_platform::Addr;
 use nicforge_units::Time;
+use nicforge_wire::checksum::ChecksumVerdict;
 
 /// A physical port of the machine, counted from 0 over all NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +32,22 @@ impl RxFlags {
     /// Not about the frame: it lies in the buffer that the completion names, and not in that of
     /// the ring's entry ([`Completion::hand_over`](crate::Completion::hand_over)).
     pub const HANDED_OVER: RxFlags = RxFlags(1 << 6);
+
+    /// What a verification found.
+    pub fn of(verdict: ChecksumVerdict) -> RxFlags {
+        let mut flags = RxFlags::default();
+        for (verdict, good) in [
+            (verdict.l3, RxFlags::L3_GOOD),
+            (verdict.l4, RxFlags::L4_GOOD),
+        ] {
+            match verdict {
+                Some(true) => flags = flags.with(good),
+                Some(false) => flags = flags.with(RxFlags::CHECKSUM_BAD),
+                None => {}
+            }
+        }
+        flags
+    }
 
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: RxFlags) -> bool {

@@ -9,12 +9,15 @@
 //!
 //! These interfaces differ from those of [`crate::registry`] in that software reads registers,
 //! is interrupted instead of polling for ever, and may leave a packet's payload in the NIC. One
-//! folder each, a line each in the registry.
+//! folder each, a line each in [`registry`](mod@registry).
 
 mod contract;
+pub mod conventional;
 mod port;
+pub mod registry;
 
 pub use contract::{
     Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
 };
 pub use port::Port;
+pub use registry::{AnyKernelDriver, AnyKernelNic};

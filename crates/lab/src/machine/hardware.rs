@@ -313,22 +313,47 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
     }
 }
 
-fn cycles(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Cycles {
+pub(super) fn cycles(
+    from: &mut Reader<'_>,
+    s: &'static str,
+    key: &'static str,
+    doc: &'static str,
+) -> Cycles {
     Cycles(from.count(s, key, "cycles", 0, 1_000_000, doc) as u64)
 }
 
-fn ns(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Time {
+pub(super) fn ns(
+    from: &mut Reader<'_>,
+    s: &'static str,
+    key: &'static str,
+    doc: &'static str,
+) -> Time {
     Time::from_seconds(from.number(s, key, "ns", 0.001, 1e9, doc) * 1e-9)
 }
 
-fn gbps(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> BitRate {
+pub(super) fn gbps(
+    from: &mut Reader<'_>,
+    s: &'static str,
+    key: &'static str,
+    doc: &'static str,
+) -> BitRate {
     BitRate::from_gbps(from.number(s, key, "Gbit/s", 0.001, 100_000.0, doc))
 }
 
-fn bytes(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Bytes {
+pub(super) fn bytes(
+    from: &mut Reader<'_>,
+    s: &'static str,
+    key: &'static str,
+    doc: &'static str,
+) -> Bytes {
     Bytes(from.count(s, key, "bytes", 1, 1 << 20, doc) as u64)
 }
 
-fn kib(from: &mut Reader<'_>, s: &'static str, key: &'static str, doc: &'static str) -> Bytes {
+pub(super) fn kib(
+    from: &mut Reader<'_>,
+    s: &'static str,
+    key: &'static str,
+    doc: &'static str,
+) -> Bytes {
     Bytes(from.count(s, key, "KiB", 1, 1 << 30, doc) as u64 * 1024)
 }

@@ -14,6 +14,7 @@
 //! default: a machine file says all of them, and nothing else.
 
 mod hardware;
+mod integrated;
 mod reader;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,11 @@ use std::path::{Path, PathBuf};
 use nicforge_platform::sim::Hardware;
 
 use crate::config::{ConfigError, Place, parse_tree, read_text};
+pub(crate) use integrated::per_cycle;
+pub use integrated::{
+    ALL_LINES, Bridges, ClockedCache, Integrated, LinkNumbers, MemoryNumbers, NicNumbers,
+    Placement, Wire,
+};
 use reader::Reader;
 
 /// A machine, with the source of each of its numbers.
@@ -35,6 +41,9 @@ pub struct Machine {
     pub title: String,
     /// What the model runs on.
     pub hardware: Hardware,
+    /// Where its NIC may sit, if it is a machine with several such places; `hardware` then has it
+    /// in the first one.
+    pub integrated: Option<Integrated>,
     /// Work of each application per packet, in cycles, beyond its memory accesses.
     pub work_cycles: BTreeMap<String, u64>,
     /// Every number as it stands in the file, in the order of the model.
@@ -70,7 +79,9 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
     let root = parse_tree(text, file)?;
     let mut reader = Reader::new(root.table("a machine file")?, Place::file(file));
     let title = reader.title();
-    let hardware = hardware::read(&mut reader);
+    let integrated = reader.has("kernel").then(|| integrated::read(&mut reader));
+    let plain = integrated.as_ref().and_then(Integrated::plain);
+    let hardware = plain.unwrap_or_else(|| hardware::read(&mut reader));
     let work_cycles = reader.apps();
     let machine = Machine {
         name: file
@@ -81,6 +92,7 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
         file: file.to_path_buf(),
         title,
         hardware,
+        integrated,
         work_cycles,
         rows: reader.finish()?,
     };

@@ -10,6 +10,9 @@ use super::Row;
 /// Largest number of cycles per packet that an application may be said to take.
 const MOST_WORK_CYCLES: usize = 10_000_000;
 
+/// Sections that hold tables with names of their own.
+const NESTED: [&str; 2] = ["apps", "placements"];
+
 /// Reads one machine file; keeps the problems it meets until [`Reader::finish`].
 pub(super) struct Reader<'a> {
     root: &'a [Field],
@@ -96,19 +99,25 @@ impl<'a> Reader<'a> {
         value as usize
     }
 
+    /// Whether there is such a section.
+    pub(super) fn has(&self, section: &str) -> bool {
+        find(self.root, section).is_some()
+    }
+
+    /// Names of the tables in a section that holds such.
+    pub(super) fn names(&self, section: &str) -> Vec<String> {
+        let tables = self.section(section).iter();
+        tables.map(|table| table.key.clone()).collect()
+    }
+
     /// `[apps.<name>] work_cycles` of every application that the file names.
     pub(super) fn apps(&mut self) -> BTreeMap<String, u64> {
-        let names: Vec<&str> = self
-            .section("apps")
-            .iter()
-            .map(|app| app.key.as_str())
-            .collect();
         let mut cycles = BTreeMap::new();
-        for name in names {
+        for name in self.names("apps") {
             let doc = "work per packet beyond the memory accesses";
             let section = format!("apps.{name}");
             let work = self.count(&section, "work_cycles", "cycles", 0, MOST_WORK_CYCLES, doc);
-            cycles.insert(name.to_string(), work as u64);
+            cycles.insert(name, work as u64);
         }
         cycles
     }
@@ -134,7 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     fn unknown_key(&self) -> Option<ConfigError> {
-        let mut sections: Vec<&str> = vec!["apps"];
+        let mut sections: Vec<&str> = NESTED.to_vec();
         for (section, _) in &self.asked {
             if !section.contains('.') && !sections.contains(&section.as_str()) {
                 sections.push(section);
@@ -150,11 +159,14 @@ impl<'a> Reader<'a> {
                 ));
             }
             let found = match field.key.as_str() {
-                "apps" => field.value.table("[apps]").err().or_else(|| {
-                    let apps = self.section("apps");
-                    apps.iter()
-                        .find_map(|app| self.unknown_in(&format!("apps.{}", app.key), &app.value))
-                }),
+                outer if NESTED.contains(&outer) => {
+                    let tables = field.value.table(&format!("[{outer}]"));
+                    tables.err().or_else(|| {
+                        self.section(outer).iter().find_map(|inner| {
+                            self.unknown_in(&format!("{outer}.{}", inner.key), &inner.value)
+                        })
+                    })
+                }
                 section => self.unknown_in(section, &field.value),
             };
             if found.is_some() {

@@ -1,6 +1,6 @@
 //! Every metric once: its key, its words, its unit and how to get it from a point.
 
-use crate::metrics::{CyclesPerPacket, Latency, Metrics};
+use crate::metrics::{CpuTime, CyclesPerPacket, Latency, Metrics};
 
 /// How values of a metric are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,10 @@ fn cycles(metrics: &Metrics, get: fn(&CyclesPerPacket) -> f64) -> Option<f64> {
     metrics.cycles_per_packet.as_ref().map(get)
 }
 
+fn cpu_time(metrics: &Metrics, get: fn(&CpuTime) -> f64) -> Option<f64> {
+    metrics.cpu_time.as_ref().map(get)
+}
+
 const GBPS: Unit = Unit::Plain("Gbit/s");
 const MPPS: Unit = Unit::Plain("Mpps");
 const MICROS: Unit = Unit::Plain("µs");
@@ -80,8 +84,17 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 33] = [
+pub const METRICS: [Metric; 42] = [
     metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
+    metric("bandwidth_gbps", "bandwidth", GBPS, Some("payload"), |m| m.bandwidth_gbps),
+    metric("misses_per_kb", "misses/KB", LINES, Some("misses/KB"), |m| m.misses_per_kb),
+    metric("interrupts_khz", "interrupts", Unit::Plain("kHz"), None, |m| m.interrupts_khz),
+    metric("cpu_time.interrupt", "interrupt", Unit::Share, Some("interrupt"), |m| cpu_time(m, |c| c.interrupt)),
+    metric("cpu_time.driver", "driver time", Unit::Share, Some("driver"), |m| cpu_time(m, |c| c.driver)),
+    metric("cpu_time.stack", "stack", Unit::Share, Some("stack"), |m| cpu_time(m, |c| c.stack)),
+    metric("cpu_time.copy", "copy", Unit::Share, Some("copy"), |m| cpu_time(m, |c| c.copy)),
+    metric("cpu_time.user", "user", Unit::Share, Some("user"), |m| cpu_time(m, |c| c.user)),
+    metric("cpu_time.idle", "idle time", Unit::Share, Some("idle"), |m| cpu_time(m, |c| c.idle)),
     metric("offered_gbps", "offered", GBPS, None, |m| Some(m.offered_gbps)),
     metric("throughput_mpps", "throughput", MPPS, Some("sent"), |m| Some(m.throughput_mpps)),
     metric("offered_mpps", "offered", MPPS, None, |m| Some(m.offered_mpps)),
@@ -134,9 +147,11 @@ pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'
         .collect()
 }
 
-/// What points are ranked by: the no-drop rate where that was sought, else throughput; Gbit/s.
+/// What points are ranked by: the no-drop rate where that was sought, payload where systems talk
+/// TCP, else throughput; Gbit/s.
 pub fn rate(metrics: &Metrics) -> f64 {
-    metrics.no_drop_gbps.unwrap_or(metrics.throughput_gbps)
+    let sought = metrics.no_drop_gbps.or(metrics.bandwidth_gbps);
+    sought.unwrap_or(metrics.throughput_gbps)
 }
 
 /// The metric of a key that is in the table above.

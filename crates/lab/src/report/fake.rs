@@ -69,7 +69,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         }),
         idle_fraction: Some((1.0 - sent / capacity).max(0.0)),
         io_working_set_bytes: Some((mib * MIB) as u64),
-        no_drop_gbps: None,
+        ..Metrics::default()
     };
     let param = |(key, value): &(&str, Value)| (key.to_string(), value.clone());
     PointResult {

@@ -24,7 +24,7 @@ pub struct Figure {
 }
 
 /// A plot of several metrics of one unit, or one.
-const PLAIN: [(&str, &[&str], &str); 6] = [
+const PLAIN: [(&str, &[&str], &str); 8] = [
     (
         "No-drop rate",
         &["no_drop_gbps"],
@@ -34,6 +34,16 @@ const PLAIN: [(&str, &[&str], &str); 6] = [
         "Throughput",
         &["throughput_gbps"],
         "Frame bytes sent back out, without preamble and gap.",
+    ),
+    (
+        "Bandwidth",
+        &["bandwidth_gbps"],
+        "Payload that processes read and wrote.",
+    ),
+    (
+        "Cache misses",
+        &["misses_per_kb"],
+        "The core's look-ups that went to memory, for each 1024 bytes of payload.",
     ),
     (
         "Cache hits",
@@ -92,6 +102,7 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
             figures.extend(timeline::figure(&shape)?);
             figures.extend(latency::figure(report, &shape)?);
             figures.extend(parts::figure(report, &shape, &parts::cycles())?);
+            figures.extend(parts::figure(report, &shape, &parts::cpu_time())?);
         }
     }
     figures.extend(parts::figure(report, &shape, &parts::drops(report))?);

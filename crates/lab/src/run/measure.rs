@@ -285,7 +285,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         other_alloc_share: others.alloc_share(),
         idle_fraction: cycles.idle_share(seconds),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
-        no_drop_gbps: None,
+        ..Metrics::default()
     }
 }
 

@@ -135,6 +135,22 @@ pub enum RunError {
         /// Who was asked for.
         address: std::net::Ipv4Addr,
     },
+    /// The machine has no places for NICs.
+    #[error(
+        "machine {machine} has no place {placement}: use one with [placements], such as m5-10gbe"
+    )]
+    NoPlacement {
+        /// The machine.
+        machine: String,
+        /// The place.
+        placement: String,
+    },
+    /// A process got other bytes than its peer sent: a defect of the model.
+    #[error("{bytes} bytes came to a process that its peer did not send")]
+    WrongBytes {
+        /// How many.
+        bytes: u64,
+    },
     /// Nothing moves although frames are inside.
     #[error("stuck at {at}: {inside} frames inside and nothing moves\n{}", actors.join("\n"))]
     Stuck {
@@ -155,6 +171,9 @@ pub fn run_point(
     io: &RunIo,
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
+    if settings.is_of_whole_systems() {
+        return crate::systems::run_point(machine, settings, seed, progress);
+    }
     match settings.measure.as_str() {
         "no_drop_rate" => search::no_drop_rate(machine, settings, seed, progress),
         _ => measure::one_window(machine, settings, seed, io, progress),

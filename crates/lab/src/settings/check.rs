@@ -1,5 +1,6 @@
 //! Checks that need more than one key, or the machine.
 
+use nicforge_interfaces::{kernel, registry};
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
 use crate::machine::Machine;
@@ -25,12 +26,56 @@ pub struct Finding {
 impl Settings {
     /// Whether the settings go together, and fit the machine.
     pub fn check(&self, machine: &Machine) -> Result<(), Finding> {
+        self.check_interface()?;
+        if self.is_of_whole_systems() {
+            return self.check_systems(machine);
+        }
         self.check_cores(machine)?;
         self.check_other_socket(machine)?;
         self.check_ways(machine)?;
         self.check_app(machine)?;
         self.check_times()?;
         self.check_traffic()
+    }
+
+    /// Whether whole systems run, and not one server at which frames are sent.
+    pub fn is_of_whole_systems(&self) -> bool {
+        self.workload != "frames"
+    }
+
+    fn check_interface(&self) -> Result<(), Finding> {
+        let known = match self.is_of_whole_systems() {
+            true => kernel::registry::names(),
+            false => registry::names(),
+        };
+        let fits = known.contains(&self.interface.as_str());
+        ensure(fits, &["interface", "workload"], || {
+            (
+                format!(
+                    "workload \"{}\" has no interface \"{}\"",
+                    self.workload, self.interface
+                ),
+                format!("use one of {}", known.join(", ")),
+            )
+        })
+    }
+
+    fn check_systems(&self, machine: &Machine) -> Result<(), Finding> {
+        let placements = machine.integrated.as_ref().map(|machine| {
+            let names = machine.placements.iter().map(|(name, _)| name.as_str());
+            names.collect::<Vec<_>>()
+        });
+        let placements = placements.unwrap_or_default();
+        let known = placements.contains(&self.placement.as_str());
+        ensure(known, &["placement", "workload"], || {
+            (
+                format!("{} has no place {}", machine.name, self.placement),
+                match placements.is_empty() {
+                    true => "use a machine with [placements], such as m5-10gbe".to_string(),
+                    false => format!("it has {}", placements.join(", ")),
+                },
+            )
+        })
     }
 
     fn check_times(&self) -> Result<(), Finding> {

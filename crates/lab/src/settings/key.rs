@@ -3,6 +3,10 @@
 use crate::config::{Node, nearest};
 
 use super::Settings;
+use super::table::WHOLE_SYSTEMS;
+
+/// Keys that both worlds have: that of one server, and that of whole systems.
+const COMMON: [&str; 5] = ["workload", "interface", "cpu_ghz", "warmup_ms", "window_ms"];
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,13 +128,21 @@ impl Key {
 
     /// Whether something else takes the key's place in a point with these settings.
     pub fn is_replaced(&self, settings: &Settings) -> bool {
-        self.unused_when.iter().any(|when| holds(when, settings))
+        let elsewhere = !self.is_of_whole_systems() && !COMMON.contains(&self.name);
+        elsewhere && holds(&WHOLE_SYSTEMS, settings)
+            || self.unused_when.iter().any(|when| holds(when, settings))
+    }
+
+    fn is_of_whole_systems(&self) -> bool {
+        let workload = |when: &Condition| when.0 == WHOLE_SYSTEMS.0;
+        self.used_when.iter().any(workload)
     }
 
     /// The keys that decide whether this one matters.
     pub fn depends_on(&self) -> impl Iterator<Item = &'static str> {
         let conditions = self.used_when.iter().chain(self.unused_when);
-        conditions.map(|(name, _)| *name)
+        let workload = std::iter::once(WHOLE_SYSTEMS.0);
+        conditions.map(|(name, _)| *name).chain(workload)
     }
 
     /// `node` as a value of this key.

@@ -42,6 +42,9 @@ macro_rules! settings {
     };
 }
 
+/// Places that machines give their NICs.
+const PLACEMENTS: [&str; 7] = ["STE", "HTE", "HTD", "OCM", "OCS", "OCSP", "OCC"];
+
 const SHARED_RINGS: Condition = (
     "interface",
     &[
@@ -64,7 +67,29 @@ const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
 const KVS: Condition = ("app", &["kvs"]);
 const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
 
+/// Workloads of whole systems that talk TCP to each other; all other keys are of the one server
+/// that frames are sent to.
+pub(super) const WHOLE_SYSTEMS: Condition = (
+    "workload",
+    &[
+        "tcp_receive",
+        "tcp_transmit",
+        "web_server",
+        "iscsi_initiator",
+        "nat_gateway",
+    ],
+);
+
 settings! {
+    /// What runs: frames sent at one server, or whole systems with kernels and TCP on a link.
+    workload: String = "frames".into(), "", Choice(&[
+        "frames",
+        "tcp_receive",
+        "tcp_transmit",
+        "web_server",
+        "iscsi_initiator",
+        "nat_gateway",
+    ]);
     /// The NIC-host interface, by registry name.
     interface: String = "priv_ring".into(), "", Interface;
     /// What interface `emulated` emulates, by a core for each NIC beside `cores`.
@@ -130,6 +155,30 @@ settings! {
     io_ways: usize = 2, "ways", Whole(0, 16), default "the machine's";
     /// Core clock; the machine's when unset.
     cpu_ghz: Option<f64> = None, "GHz", Number(0.1, 20.0), default "the machine's";
+    /// Where the NIC sits.
+    placement: String = "STE".into(), "", Choice(&PLACEMENTS), when WHOLE_SYSTEMS,
+        source "integrated NIC dissertation, section 5.1";
+    /// Size of the second-level cache; the machine's when unset.
+    cache_mib: Option<usize> = None, "MiB", PowerOfTwo(1, 1024), when WHOLE_SYSTEMS,
+        default "the machine's";
+    /// TCP connections, which a process uses in turn.
+    streams: usize = 1, "connections", Whole(1, 256), when WHOLE_SYSTEMS;
+    /// Bytes that a process reads or writes by one system call, at most.
+    call_kib: usize = 16, "KiB", Whole(1, 1024), when WHOLE_SYSTEMS,
+        source "netperf: default size of sends on Linux";
+    /// Bytes of a socket's receive buffer, and of its send buffer.
+    socket_kib: usize = 256, "KiB", Whole(4, 16384), when WHOLE_SYSTEMS;
+    /// Delay of the link, beside the time that a frame's bits take.
+    link_delay_us: f64 = 0.0, "µs", Number(0.0, 1e6), when WHOLE_SYSTEMS,
+        source "integrated NIC dissertation, section 3.2";
+    /// Share of frames that the link loses, in each direction.
+    link_loss: f64 = 0.0, "share", Number(0.0, 0.9), when WHOLE_SYSTEMS;
+    /// Share of frames that come twice.
+    link_duplicates: f64 = 0.0, "share", Number(0.0, 1.0), when WHOLE_SYSTEMS;
+    /// Share of frames that others overtake.
+    link_reordered: f64 = 0.0, "share", Number(0.0, 1.0), when WHOLE_SYSTEMS;
+    /// How much later those come.
+    link_reordered_by_us: f64 = 20.0, "µs", Number(0.0, 1e6), when WHOLE_SYSTEMS;
     /// Packets per receive call.
     burst: usize = 32, "packets", Whole(1, 32);
 

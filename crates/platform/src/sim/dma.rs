@@ -36,6 +36,8 @@ pub struct DmaPort {
     in_flight: VecDeque<Time>,
     /// A publish is never visible before an earlier one.
     last_visible: Time,
+    /// Interrupts that nobody has taken yet.
+    interrupts: Vec<(Vector, Time)>,
     counters: DmaCounters,
 }
 
@@ -46,9 +48,16 @@ impl DmaPort {
             device,
             in_flight: VecDeque::with_capacity(config.tags),
             last_visible: Time::ZERO,
+            interrupts: Vec::new(),
             counters: DmaCounters::default(),
             config: config.clone(),
         }
+    }
+
+    /// Interrupts since the last call, and when each reaches the host: behind all that was written
+    /// before it.
+    pub fn take_interrupts(&mut self) -> std::vec::Drain<'_, (Vector, Time)> {
+        self.interrupts.drain(..)
     }
 
     /// What was counted so far, on this side and on the link to `host`.
@@ -213,10 +222,13 @@ impl Dma for SimDma<'_> {
         }
     }
 
-    fn interrupt(&mut self, _vector: Vector) {
+    fn interrupt(&mut self, vector: Vector) {
         let out = &mut self.host.links[self.port.device].out;
         self.cursor = out.send(self.cursor, Bytes(4));
         self.port.counters.interrupts += 1;
+        let arrives = self.cursor + self.port.config.write_latency;
+        let visible = self.port.last_visible.max(arrives);
+        self.port.interrupts.push((vector, visible));
     }
 
     fn wait_until(&mut self, time: Time) {

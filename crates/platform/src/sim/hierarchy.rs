@@ -45,6 +45,8 @@ pub struct Hierarchy {
     l2_hit: Time,
     llc_hit: Time,
     io_ways: usize,
+    /// Of each device write so many lines may go to the LLC; the others go to memory.
+    lines_to_cache: u64,
     /// What happened so far.
     pub counters: MemoryCounters,
 }
@@ -68,8 +70,16 @@ impl Hierarchy {
             l2_hit: hardware.l2.hit,
             llc_hit: hardware.llc.hit,
             io_ways: hardware.io_ways,
+            lines_to_cache: u64::MAX,
             counters: MemoryCounters::default(),
         }
+    }
+
+    /// Of each device write only the first `lines` lines go to the LLC from now on, and the others
+    /// to memory: a header that is wanted soon, and payload that is not (integrated_nic,
+    /// section 5.1).
+    pub fn split_device_writes(&mut self, lines: u64) {
+        self.lines_to_cache = lines;
     }
 
     /// A core reads or writes one line. `app` says whom to count the LLC look-up for.
@@ -215,6 +225,16 @@ impl Hierarchy {
         if self.io_ways == 0 {
             return self.write_around(first, count, now);
         }
+        if count > self.lines_to_cache {
+            let beyond = first + self.lines_to_cache;
+            let around = self.write_around(beyond, count - self.lines_to_cache, now);
+            return around.max(self.write_to_llc(first, self.lines_to_cache, now));
+        }
+        self.write_to_llc(first, count, now)
+    }
+
+    #[inline]
+    fn write_to_llc(&mut self, first: u64, count: u64, now: Time) -> Time {
         let run = self.llc.write_run(first, count);
         self.counters.device_write_hits += count - run.allocated;
         self.counters.fresh_lost += run.fresh_lost;

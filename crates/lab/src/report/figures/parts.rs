@@ -2,7 +2,7 @@
 
 use super::{Figure, columns, heading};
 use crate::metrics::Metrics;
-use crate::report::columns::{by_key, drop_causes};
+use crate::report::columns::{Metric, by_key, drop_causes};
 use crate::report::number::number;
 use crate::report::plots::{Bars, Group};
 use crate::report::shape::Shape;
@@ -14,6 +14,14 @@ const PARTS: [&str; 5] = [
     "cycles_per_packet.sync",
     "cycles_per_packet.alloc",
     "cycles_per_packet.stall",
+];
+
+const CPU_TIME: [&str; 5] = [
+    "cpu_time.interrupt",
+    "cpu_time.driver",
+    "cpu_time.stack",
+    "cpu_time.copy",
+    "cpu_time.user",
 ];
 
 /// The parts of a point, in the order of their names, if it was measured.
@@ -39,6 +47,23 @@ pub fn cycles<'a>() -> Parts<'a> {
             .map(|metric| metric.label.to_string())
             .collect(),
         of: Box::new(move |point| metrics.iter().map(|metric| (metric.get)(point)).collect()),
+    }
+}
+
+pub fn cpu_time<'a>() -> Parts<'a> {
+    let metrics = CPU_TIME.map(by_key);
+    Parts {
+        title: "Where the core's time goes",
+        note: "Shares of the window, waiting for memory and device registers included; what is missing to 100 % is idle.",
+        unit: "share of time (%)",
+        names: metrics
+            .iter()
+            .map(|metric| metric.label.to_string())
+            .collect(),
+        of: Box::new(move |point| {
+            let shown = |metric: &&Metric| Some(metric.unit.shown((metric.get)(point)?));
+            metrics.iter().map(shown).collect()
+        }),
     }
 }
 

@@ -1,0 +1,47 @@
+//! The conventional NIC of integrated_nic (sections 2.3, 3.2, 3.3 and 6.1.1): lists of
+//! descriptors in host memory, scatter-gather DMA, interrupts held back by a timer, status by
+//! register reads.
+//!
+//! ```text
+//!   driver ── descriptors ─► list in host memory ── read by lines ──► NIC
+//!   driver ── tail (posted register write) ─────────────────────────► NIC
+//!   driver ◄─ descriptor written back ◄── data ◄── FIFO ◄──────────── NIC
+//!   driver ◄─ interrupt, 10 us after the first event ◄─────────────── NIC
+//!   driver ── status (register read) ───────────────────────────────► NIC
+//! ```
+//!
+//! The paper does not say how far DMA transfers overlap. Here the NIC fetches a line of
+//! descriptors at a time ahead of need, writes are posted, and the data of one frame is requested
+//! while that of the frame before is on its way.
+
+mod driver;
+mod layout;
+mod nic;
+
+use nicforge_platform::{Addr, AddressSpace, Owner};
+
+pub use driver::Driver;
+pub use layout::{Descriptor, Status, events, registers};
+pub use nic::Nic;
+
+use super::KernelPlan;
+use crate::priv_ring::layout::Ring;
+use crate::{InterfaceError, Plan};
+use layout::DESCRIPTOR_BYTES;
+
+/// Builds both halves.
+///
+/// # Errors
+/// When the lists have no valid size or find no room.
+pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver), InterfaceError> {
+    Plan::check_ring("rx_entries", plan.rx_entries)?;
+    Plan::check_ring("tx_entries", plan.tx_entries)?;
+    // The NIC writes descriptors back, so the lists lie where it may publish. Nobody sleeps on
+    // them: interrupts wake.
+    let mut ring = |entries: usize| -> Result<Ring<Descriptor>, InterfaceError> {
+        let base: Addr = space.control(entries as u64 * DESCRIPTOR_BYTES, Owner::NOBODY)?;
+        Ok(Ring::at(base, entries as u64, 0))
+    };
+    let (rx, tx) = (ring(plan.rx_entries)?, ring(plan.tx_entries)?);
+    Ok((Nic::new(plan, rx, tx), Driver::new(plan, rx, tx)))
+}

@@ -1,0 +1,302 @@
+//! The NIC's half: two engines that walk the lists, and the interrupt timer.
+
+use std::collections::VecDeque;
+
+use nicforge_nic::{DropCause, MacFifo, RxFlags};
+use nicforge_platform::{Addr, Dma, Vector, bytemuck};
+use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
+use nicforge_wire::{checksum, parse_frame};
+
+use super::layout::{Descriptor, Status, events, registers};
+use crate::kernel::{KernelNic, KernelPlan, Port};
+use crate::priv_ring::fetch::Fetcher;
+use crate::priv_ring::layout::Ring;
+
+/// Pieces of one frame, at most; a longer chain is an error of the driver.
+const PIECES_MAX: usize = 16;
+
+/// The NIC.
+#[derive(Debug)]
+pub struct Nic {
+    port: Port,
+    rx_list: Ring<Descriptor>,
+    rx: Fetcher<Descriptor>,
+    rx_fifo: MacFifo,
+    /// Frames in the FIFO, oldest first.
+    held: VecDeque<Vec<u8>>,
+    /// When the receive engine can take the next frame.
+    rx_free: Time,
+    tx_list: Ring<Descriptor>,
+    tx: Fetcher<Descriptor>,
+    tx_fifo: MacFifo,
+    tx_free: Time,
+    /// Frames whose data is on its way here, and when they can be written back.
+    gathering: VecDeque<(Time, Gathered)>,
+    /// The frame whose pieces are being fetched.
+    pieces: Vec<Descriptor>,
+    interrupts: Interrupts,
+    /// Register accesses and descriptors that mean nothing.
+    errors: u64,
+}
+
+/// A frame that was read from host memory.
+#[derive(Debug)]
+struct Gathered {
+    /// The entry of its last descriptor.
+    last: u64,
+    descriptor: Descriptor,
+}
+
+/// Status, mask, and the timer of section 3.3.
+#[derive(Debug)]
+struct Interrupts {
+    status: u64,
+    mask: u64,
+    delay: Time,
+    /// When an interrupt is due that the mask lets through.
+    at: Time,
+}
+
+impl Interrupts {
+    fn event(&mut self, now: Time, event: u64) {
+        self.status |= event;
+        if self.at == Time::NEVER {
+            self.at = now + self.delay;
+        }
+    }
+
+    fn clear(&mut self, bits: u64) {
+        self.status &= !bits;
+        if self.status == 0 {
+            self.at = Time::NEVER;
+        }
+    }
+
+    fn due(&self) -> Time {
+        match self.status & self.mask {
+            0 => Time::NEVER,
+            _ => self.at,
+        }
+    }
+}
+
+impl Nic {
+    pub(super) fn new(plan: &KernelPlan, rx: Ring<Descriptor>, tx: Ring<Descriptor>) -> Nic {
+        let line = Bytes(CACHE_LINE_BYTES);
+        Nic {
+            port: Port::new(plan.rate, plan.wire_overhead),
+            rx_list: rx,
+            rx: Fetcher::new(rx, line),
+            rx_fifo: MacFifo::new(plan.rx_fifo),
+            held: VecDeque::new(),
+            rx_free: Time::ZERO,
+            tx_list: tx,
+            tx: Fetcher::new(tx, line),
+            tx_fifo: MacFifo::new(plan.tx_fifo),
+            tx_free: Time::ZERO,
+            gathering: VecDeque::new(),
+            pieces: Vec::new(),
+            interrupts: Interrupts {
+                status: 0,
+                mask: 0,
+                delay: plan.interrupt_delay,
+                at: Time::NEVER,
+            },
+            errors: 0,
+        }
+    }
+
+    /// The oldest frame of the FIFO goes to the next buffer of the list.
+    fn deliver<D: Dma>(&mut self, dma: &mut D) {
+        let Some((here, descriptor)) = self.rx.peek(dma) else {
+            return;
+        };
+        let Some(frame) = self.held.pop_front() else {
+            return;
+        };
+        dma.wait_until(here);
+        let entry = u64::from(self.rx.pop());
+        let len = (frame.len() as u32).min(descriptor.status.bytes());
+        dma.write(Addr(descriptor.at), &frame[..len as usize]);
+        let back = Descriptor {
+            at: descriptor.at,
+            status: Status::done(len, verified(&frame)),
+        };
+        dma.publish(self.rx_list.descriptor(entry), bytemuck::bytes_of(&back));
+        self.rx_free = dma.now();
+        self.rx_fifo.drain_next(dma.now());
+        self.interrupts.event(dma.now(), events::RECEIVED);
+        self.port.recycle(frame);
+    }
+
+    /// Requests the data of the next frame of the transmit list.
+    fn gather<D: Dma>(&mut self, dma: &mut D) {
+        // A piece at a time until the frame is whole: the driver gives whole frames.
+        loop {
+            let Some((here, descriptor)) = self.tx.peek(dma) else {
+                return;
+            };
+            dma.wait_until(here);
+            let entry = u64::from(self.tx.pop());
+            self.pieces.push(descriptor);
+            if !descriptor.status.has_more() || self.pieces.len() == PIECES_MAX {
+                self.send(dma, entry, descriptor);
+                return;
+            }
+        }
+    }
+
+    fn send<D: Dma>(&mut self, dma: &mut D, last: u64, descriptor: Descriptor) {
+        let mut frame = self.port.buffer();
+        let mut here = dma.now();
+        for piece in self.pieces.drain(..) {
+            let from = frame.len();
+            frame.resize(from + piece.status.bytes() as usize, 0);
+            here = here.max(dma.read_ahead(Addr(piece.at), &mut frame[from..]));
+        }
+        self.tx_free = dma.now();
+        let offload = descriptor.status.offload();
+        match parse_frame(&frame) {
+            Ok(summary) => {
+                checksum::fill(
+                    &mut frame,
+                    &summary,
+                    offload.l3_checksum,
+                    offload.l4_checksum,
+                );
+            }
+            Err(_) => self.errors += 1,
+        }
+        let len = Bytes(frame.len() as u64);
+        let out = self.port.send(here, frame);
+        self.tx_fifo.hold(len, out);
+        self.gathering
+            .push_back((here, Gathered { last, descriptor }));
+    }
+
+    /// Writes the last descriptor of a frame back: software may reuse all of them.
+    fn write_back<D: Dma>(&mut self, dma: &mut D, done: &Gathered) {
+        let back = Descriptor {
+            at: done.descriptor.at,
+            status: Status::done(done.descriptor.status.bytes(), RxFlags::default()),
+        };
+        dma.publish(
+            self.tx_list.descriptor(done.last),
+            bytemuck::bytes_of(&back),
+        );
+        self.interrupts.event(dma.now(), events::TRANSMITTED);
+    }
+
+    fn written_back_due(&self) -> Time {
+        let first = self.gathering.front();
+        first.map_or(Time::NEVER, |&(here, _)| here)
+    }
+
+    fn receive_due(&self) -> Time {
+        match self.held.is_empty() || self.rx.available() == 0 {
+            true => Time::NEVER,
+            false => self.rx_free,
+        }
+    }
+
+    fn transmit_due(&self) -> Time {
+        match self.tx.available() {
+            0 => Time::NEVER,
+            _ => self.tx_free.max(self.tx_fifo.room_at(ROOM)),
+        }
+    }
+}
+
+/// Room in the transmit FIFO before the next frame is requested: the largest frame.
+const ROOM: Bytes = Bytes(1536);
+
+/// What the NIC finds out about a frame.
+fn verified(frame: &[u8]) -> RxFlags {
+    parse_frame(frame).map_or(RxFlags::default(), |summary| {
+        RxFlags::of(checksum::verify(frame, &summary))
+    })
+}
+
+impl KernelNic for Nic {
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause> {
+        let len = Bytes(frame.len() as u64);
+        if !self.rx_fifo.accepts(dma.now(), len) {
+            return Err(DropCause("fifo_full"));
+        }
+        self.rx_fifo.hold(len, Time::NEVER);
+        let mut bytes = self.port.buffer();
+        bytes.extend_from_slice(frame);
+        self.held.push_back(bytes);
+        Ok(())
+    }
+
+    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
+        let known = match index {
+            registers::STATUS => {
+                self.interrupts.clear(value);
+                true
+            }
+            registers::MASK => {
+                self.interrupts.mask = value & events::ALL;
+                true
+            }
+            registers::RX_TAIL => self.rx.doorbell(dma, value),
+            registers::TX_TAIL => self.tx.doorbell(dma, value),
+            _ => false,
+        };
+        self.errors += u64::from(!known);
+    }
+
+    fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
+        let value = match index {
+            registers::STATUS => {
+                let status = self.interrupts.status;
+                self.interrupts.clear(status);
+                status
+            }
+            registers::MASK => self.interrupts.mask,
+            _ => {
+                self.errors += 1;
+                0
+            }
+        };
+        (value, dma.now())
+    }
+
+    fn due(&self) -> Time {
+        self.receive_due()
+            .min(self.transmit_due())
+            .min(self.written_back_due())
+            .min(self.interrupts.due())
+    }
+
+    fn advance<D: Dma>(&mut self, dma: &mut D) {
+        // One thing at a time: each moves the cursor, and the engines do not wait for each other.
+        let now = dma.now();
+        if self.written_back_due() <= now {
+            if let Some((_, done)) = self.gathering.pop_front() {
+                self.write_back(dma, &done);
+            }
+        } else if self.receive_due() <= now {
+            self.deliver(dma);
+        } else if self.transmit_due() <= now {
+            self.tx_fifo.accepts(now, ROOM);
+            self.gather(dma);
+        } else if self.interrupts.due() <= now {
+            self.interrupts.at = Time::NEVER;
+            dma.interrupt(Vector(0));
+        }
+    }
+
+    fn port(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
+    fn frames_inside(&self) -> u64 {
+        self.held.len() as u64
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("bad_register_or_descriptor", self.errors)]
+    }
+}

@@ -1,0 +1,180 @@
+//! One point: warm-up, window, and what was counted between its two ends.
+
+use std::collections::BTreeMap;
+
+use nicforge_interfaces::kernel::KernelNic;
+use nicforge_nic::DropCounters;
+use nicforge_platform::Part;
+use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
+use nicforge_units::{CACHE_LINE_BYTES, Time};
+
+use super::build::build;
+use super::stack::KernelCounters;
+use super::system::System;
+use super::world::World;
+use crate::machine::Machine;
+use crate::metrics::{CpuTime, Metrics};
+use crate::run::{PointRun, Progress, RunError};
+use crate::settings::Settings;
+
+/// How often progress is told.
+const STEPS: u64 = 20;
+/// Payload that a miss is counted for.
+const KB: f64 = 1024.0;
+
+/// Runs one point.
+///
+/// # Errors
+/// When it cannot be built, or gets stuck, or bytes or buffers do not add up.
+pub(crate) fn run_point(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    progress: Progress<'_>,
+) -> Result<PointRun, RunError> {
+    let mut world = build(machine, settings, seed)?;
+    let warm = Time::from_seconds(settings.warmup_ms * 1e-3);
+    let ends = warm + Time::from_seconds(settings.window_ms * 1e-3);
+    let mut run = |world: &mut World, from: Time, until: Time| {
+        for step in 1..=STEPS {
+            let part = (until - from).as_ps() / STEPS * step;
+            let to = if step == STEPS {
+                until
+            } else {
+                from + Time::from_ps(part)
+            };
+            world.run_until(to)?;
+            let share = to.as_seconds() / ends.as_seconds();
+            progress(share, packets(world));
+        }
+        Ok::<_, RunError>(())
+    };
+    run(&mut world, Time::ZERO, warm)?;
+    let before = Snapshot::of(&mut world.systems[0]);
+    run(&mut world, warm, ends)?;
+    let after = Snapshot::of(&mut world.systems[0]);
+    check(&mut world)?;
+    Ok(PointRun {
+        metrics: metrics(&before, &after, (ends - warm).as_seconds()),
+        simulated: ends,
+        timeline: Vec::new(),
+    })
+}
+
+/// Packets that stacks handled so far.
+fn packets(world: &World) -> u64 {
+    let counters = world.systems.iter().map(|system| system.kernel.counters);
+    counters.map(|count| count.packets_in).sum()
+}
+
+/// What must hold at the end of each run.
+fn check(world: &mut World) -> Result<(), RunError> {
+    for system in &mut world.systems {
+        let bytes = system.kernel.counters.wrong_bytes;
+        if bytes > 0 {
+            return Err(RunError::WrongBytes { bytes });
+        }
+        system.check_buffers()?;
+    }
+    Ok(())
+}
+
+/// Everything that is counted, at one time.
+struct Snapshot {
+    kernel: KernelCounters,
+    core: CoreCycles,
+    memory: MemoryCounters,
+    dram_lines: u64,
+    dma: DmaCounters,
+    /// Frames and bytes that came in, and that left.
+    arrived: (u64, u64),
+    sent: (u64, u64),
+    drops: DropCounters,
+}
+
+impl Snapshot {
+    fn of(system: &mut System) -> Snapshot {
+        let (mut dma, mut drops) = (DmaCounters::default(), system.kernel.drops.clone());
+        let (mut arrived, mut sent) = ((0, 0), (0, 0));
+        let add = |sum: &mut (u64, u64), more: (u64, u64)| {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        };
+        for slot in &mut system.nics {
+            let counters = slot.dma.counters(&system.host);
+            dma.reads += counters.reads;
+            dma.read_time_ps += counters.read_time_ps;
+            for &(cause, count) in slot.drops.causes() {
+                drops.add(cause, count);
+            }
+            for (name, count) in slot.nic.counters() {
+                drops.add(name, count);
+            }
+            add(&mut arrived, slot.arrived);
+            add(&mut sent, slot.nic.port().counts());
+        }
+        Snapshot {
+            kernel: system.kernel.counters,
+            core: system.core.spent().clone(),
+            memory: system.host.hierarchy.counters.clone(),
+            dram_lines: system.host.hierarchy.dram_lines(),
+            dma,
+            arrived,
+            sent,
+            drops,
+        }
+    }
+}
+
+fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
+    let since = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64;
+    let payload = since(|at| at.kernel.read_bytes + at.kernel.written_bytes);
+    let memory = after.memory.since(&before.memory);
+    let misses =
+        memory.app_look_ups - memory.app_hits + memory.driver_look_ups - memory.driver_hits;
+    let drops = after.drops.since(&before.drops);
+    let arrived = since(|at| at.arrived.0);
+    let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
+    Metrics {
+        throughput_gbps: since(|at| at.sent.1) * 8e-9 / seconds,
+        offered_gbps: since(|at| at.arrived.1) * 8e-9 / seconds,
+        throughput_mpps: since(|at| at.sent.0) * 1e-6 / seconds,
+        offered_mpps: arrived * 1e-6 / seconds,
+        drop_fraction: share(drops.total() as f64, arrived).unwrap_or(0.0),
+        drops: drops
+            .causes()
+            .iter()
+            .map(|&(cause, count)| (cause.to_string(), count))
+            .collect::<BTreeMap<_, _>>(),
+        ddio_hit_rate: None,
+        io_read_hit_rate: share(
+            memory.device_read_hits as f64,
+            memory.device_read_lines as f64,
+        ),
+        memory_gb_per_s: Some(since(|at| at.dram_lines) * CACHE_LINE_BYTES as f64 * 1e-9 / seconds),
+        pcie_read_us: share(
+            since(|at| at.dma.read_time_ps) * 1e-6,
+            since(|at| at.dma.reads),
+        ),
+        bandwidth_gbps: Some(payload * 8e-9 / seconds),
+        misses_per_kb: share(misses as f64 * KB, payload),
+        interrupts_khz: Some(since(|at| at.kernel.interrupts) * 1e-3 / seconds),
+        cpu_time: Some(cpu_time(&after.core.since(&before.core))),
+        ..Metrics::default()
+    }
+}
+
+/// Shares of what a core spent, which is the whole window but for a step at each end.
+fn cpu_time(spent: &CoreCycles) -> CpuTime {
+    let of = |part: Part| spent.work_ps[part as usize] + spent.stall_ps[part as usize];
+    let all: u64 = Part::ALL.into_iter().map(of).sum::<u64>() + spent.idle_ps;
+    let share = |ps: u64| ps as f64 / all.max(1) as f64;
+    CpuTime {
+        interrupt: share(of(Part::Interrupt)),
+        driver: share(of(Part::Driver)),
+        // Buffers of packets belong to the stack, and so does a lock, if there were one.
+        stack: share(of(Part::Stack) + of(Part::Alloc) + of(Part::Sync)),
+        copy: share(of(Part::Copy)),
+        user: share(of(Part::App)),
+        idle: share(spent.idle_ps),
+    }
+}

@@ -1,0 +1,23 @@
+//! Whole systems that talk TCP to each other: cores, caches, memory, NICs, kernels and processes
+//! on one schedule (integrated_nic).
+//!
+//! ```text
+//!   attachment.rs: placement ─► caches, links       build.rs: machine + settings ─► World
+//!   system.rs: core + caches + nic_slot.rs + stack/ + process/      wire.rs: links
+//!   world.rs: earliest actor first                  measure.rs: counters ─► Metrics
+//! ```
+//!
+//! It is a world of its own beside [`crate::run`], which is one server at which frames are sent;
+//! both are made of the same caches, memory, links and cores.
+
+pub mod attachment;
+mod build;
+mod measure;
+mod nic_slot;
+mod process;
+pub mod stack;
+mod system;
+mod wire;
+mod world;
+
+pub(crate) use measure::run_point;

@@ -1,0 +1,74 @@
+//! Streams as fast as they go, over one or several connections in turn (netperf's TCP stream and
+//! maerts; integrated_nic, section 4.2.1).
+
+use nicforge_platform::Addr;
+use nicforge_units::Cycles;
+
+use super::{Call, Outcome};
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// This process writes.
+    Out,
+    /// This process reads.
+    In,
+}
+
+/// One process that writes or reads in turn.
+#[derive(Debug)]
+pub struct Stream {
+    direction: Direction,
+    connections: usize,
+    current: usize,
+    buffer: Addr,
+    /// Bytes of one call.
+    len: u64,
+    /// Its own work for each call.
+    work: Cycles,
+}
+
+impl Stream {
+    /// Over `connections` connections, with calls of `len` bytes at `buffer`.
+    pub fn new(
+        direction: Direction,
+        connections: usize,
+        buffer: Addr,
+        len: u64,
+        work: Cycles,
+    ) -> Stream {
+        Stream {
+            direction,
+            connections,
+            current: 0,
+            buffer,
+            len,
+            work,
+        }
+    }
+
+    /// The next call.
+    pub fn next(&mut self, last: Outcome) -> Call {
+        match last {
+            Outcome::Sent(_) | Outcome::Received(_) => {
+                self.current = (self.current + 1) % self.connections;
+                return Call::Compute(self.work);
+            }
+            _ => {}
+        }
+        let (connection, len) = (self.current, self.len);
+        match self.direction {
+            Direction::Out => Call::Send {
+                connection,
+                from: self.buffer,
+                len,
+            },
+            Direction::In => Call::Receive {
+                connection,
+                to: self.buffer,
+                len,
+                all: false,
+            },
+        }
+    }
+}

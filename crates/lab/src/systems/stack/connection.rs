@@ -1,0 +1,86 @@
+//! A connection: TCP's engine, the bytes of both directions, the socket's place in memory.
+
+use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_units::{CACHE_LINE_BYTES, Time};
+
+use super::engine::{Endpoint, Engine};
+use super::receive_queue::ReceiveQueue;
+use super::send_buffer::SendBuffer;
+
+/// Lines of a socket's state that each packet of it reads and changes: `struct tcp_sock` has more,
+/// of which the fast path uses about so many.
+const CONTROL_LINES: u64 = 4;
+
+/// What a connection is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionPlan {
+    /// This end.
+    pub local: Endpoint,
+    /// The other end.
+    pub remote: Endpoint,
+    /// Whether this end opens it.
+    pub opens: bool,
+    /// Whether small segments wait for acknowledgements (RFC 896).
+    pub nagle: bool,
+    /// Bytes of each of its buffers.
+    pub buffer_bytes: u64,
+    /// Largest IP packet.
+    pub mtu: usize,
+    /// For its first sequence number.
+    pub seed: u64,
+    /// The NIC that it goes through.
+    pub nic: usize,
+}
+
+/// One connection.
+pub struct Connection {
+    /// What it is made from.
+    pub plan: ConnectionPlan,
+    /// TCP.
+    pub engine: Engine,
+    /// What came in.
+    pub receive: ReceiveQueue,
+    /// What goes out.
+    pub send: SendBuffer,
+    /// Its state in memory.
+    control: Addr,
+    /// When TCP has something to send, if it is let.
+    pub due: Time,
+}
+
+impl Connection {
+    /// As `plan` says: listening, or with its first segment due.
+    pub fn new(plan: &ConnectionPlan, space: &mut AddressSpace) -> Connection {
+        let mut engine = Engine::new(
+            plan.local,
+            plan.mtu,
+            plan.buffer_bytes as usize,
+            plan.nagle,
+            plan.seed,
+        );
+        match plan.opens {
+            true => engine.connect(plan.local, plan.remote),
+            false => engine.listen(plan.local.port),
+        }
+        Connection {
+            engine,
+            receive: ReceiveQueue::default(),
+            send: SendBuffer::new(space, plan.buffer_bytes),
+            control: space.data(CONTROL_LINES * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
+            due: match plan.opens {
+                true => Time::ZERO,
+                false => Time::NEVER,
+            },
+            plan: *plan,
+        }
+    }
+
+    /// A packet of this connection reads and changes its state.
+    pub fn touch<C: Cpu>(&self, cpu: &mut C) {
+        for line in 0..CONTROL_LINES {
+            let at = self.control + line * CACHE_LINE_BYTES;
+            let count: u64 = cpu.load(at);
+            cpu.store(at, count.wrapping_add(1));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A received packet: IP, TCP, the socket it belongs to.
+
+use nicforge_interfaces::kernel::{KernelDriver, Received};
+use nicforge_nic::{RxFlags, Segment};
+use nicforge_platform::Cpu;
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, ip_protocol};
+
+use super::engine::HEADERS_MAX;
+use super::receive_queue::Payload;
+use super::{Kernel, Waiting};
+
+/// Ethernet, IPv4 and TCP without options.
+const PLAIN_HEADERS: usize = ETHERNET_HEADER_LEN + 40;
+
+/// What the stack reads of a packet's headers.
+struct Segmented {
+    /// IPv4 and TCP headers.
+    headers: [u8; HEADERS_MAX],
+    headers_len: usize,
+    local_port: u16,
+    sequence: u32,
+    flags: TcpFlags,
+    payload: u32,
+}
+
+impl Kernel {
+    /// Takes a packet from NIC `nic` in.
+    pub(super) fn input<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &Received) {
+        self.counters.packets_in += 1;
+        let cause = match self.accept(cpu, nic, packet) {
+            Ok(()) => return,
+            Err(cause) => cause,
+        };
+        self.drops.count(cause);
+        self.give_up(cpu, nic, packet);
+    }
+
+    /// Frees a packet that nobody wants.
+    fn give_up<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &Received) {
+        if let Some(deferred) = packet.deferred {
+            self.drivers[nic].drop_deferred(cpu, deferred);
+        }
+        self.pool.give(cpu, packet.mbuf);
+    }
+
+    /// Gives a packet to its connection, or says why it has none.
+    fn accept<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        nic: usize,
+        packet: &Received,
+    ) -> Result<(), &'static str> {
+        if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
+            return Err("bad_checksum");
+        }
+        let segment = parse(cpu, packet)?;
+        cpu.work(match segment.payload {
+            0 => self.costs.rx_ack,
+            _ => self.costs.rx_data,
+        });
+        let number = self
+            .connections
+            .iter()
+            .position(|connection| connection.plan.local.port == segment.local_port)
+            .ok_or("no_socket")?;
+        let connection = &mut self.connections[number];
+        connection.touch(cpu);
+        if segment.flags.contains(TcpFlags::SYN) {
+            connection.receive.begin(segment.sequence.wrapping_add(1));
+        }
+        let now = cpu.now();
+        let headers = &segment.headers[..segment.headers_len];
+        connection
+            .engine
+            .receive(now, headers, segment.payload as usize);
+        let not_needed = match segment.payload {
+            0 => Some(Payload::new(packet.mbuf, packet.head, packet.deferred)),
+            len => {
+                let skip = (ETHERNET_HEADER_LEN + segment.headers_len) as u32;
+                let here = Segment {
+                    at: packet.head.at + u64::from(skip),
+                    len: (packet.head.len - skip).min(len),
+                };
+                let payload = Payload::new(packet.mbuf, here, packet.deferred);
+                let window = connection.plan.buffer_bytes;
+                connection.receive.add(segment.sequence, payload, window)
+            }
+        };
+        if let Some(payload) = not_needed {
+            if let Some(deferred) = payload.deferred {
+                self.drivers[nic].drop_deferred(cpu, deferred);
+            }
+            self.pool.give(cpu, payload.mbuf);
+        }
+        self.flush(cpu, number);
+        self.wake(cpu, number);
+        Ok(())
+    }
+
+    /// Wakes the process if it waits for what connection `number` now has.
+    pub(super) fn wake<C: Cpu>(&mut self, cpu: &mut C, number: usize) {
+        let engine = &self.connections[number].engine;
+        let ready = match self.waiting {
+            Waiting::Readable(waited) => waited == number && engine.readable() > 0,
+            Waiting::AnyReadable => engine.readable() > 0,
+            // A third of the buffer, as Linux has it (sk_stream_min_wspace).
+            Waiting::Writable(waited) => {
+                waited == number
+                    && engine.writable() as u64 * 3 >= self.connections[number].plan.buffer_bytes
+            }
+            Waiting::No | Waiting::Ever => false,
+        };
+        if ready {
+            self.waiting = Waiting::No;
+            cpu.work(self.costs.wake);
+        }
+    }
+}
+
+/// Reads the headers, a line or two of the packet.
+fn parse<C: Cpu>(cpu: &mut C, packet: &Received) -> Result<Segmented, &'static str> {
+    const MALFORMED: &str = "malformed";
+    let have = packet.head.len as usize;
+    let first = cpu.bytes(packet.head.at, have.min(PLAIN_HEADERS));
+    let ip = Ipv4View::new(first.get(ETHERNET_HEADER_LEN..).ok_or(MALFORMED)?)
+        .map_err(|_| "not_ipv4")?;
+    if ip.protocol() != ip_protocol::TCP || ip.is_fragment() {
+        return Err("not_tcp");
+    }
+    let (ip_len, total) = (ip.header_len(), usize::from(ip.total_len()));
+    let tcp_at = ETHERNET_HEADER_LEN + ip_len;
+    let data_offset = first.get(tcp_at + 12).ok_or(MALFORMED)?;
+    let headers_len = ip_len + usize::from(data_offset >> 4) * 4;
+    let in_nic = packet.deferred.map_or(0, |deferred| deferred.len) as usize;
+    let frame = ETHERNET_HEADER_LEN + headers_len;
+    if headers_len > HEADERS_MAX || frame > have || ETHERNET_HEADER_LEN + total > have + in_nic {
+        return Err(MALFORMED);
+    }
+    let all = &cpu.bytes(packet.head.at, frame)[ETHERNET_HEADER_LEN..];
+    let mut headers = [0; HEADERS_MAX];
+    headers[..headers_len].copy_from_slice(all);
+    let tcp = TcpView::new(&all[ip_len..]).map_err(|_| MALFORMED)?;
+    Ok(Segmented {
+        headers,
+        headers_len,
+        local_port: tcp.destination_port(),
+        sequence: tcp.sequence(),
+        flags: tcp.flags(),
+        payload: total.checked_sub(headers_len).ok_or(MALFORMED)? as u32,
+    })
+}

@@ -1,0 +1,149 @@
+//! Segments on their way out: headers in a buffer of the kernel, payload where the socket has it.
+
+use nicforge_interfaces::kernel::{KernelDriver, Sending};
+use nicforge_nic::{Segment, TxOffload, data_of};
+use nicforge_platform::{Cpu, Part};
+use nicforge_units::Time;
+use nicforge_wire::headers::{
+    ETHERNET_HEADER_LEN, EthernetView, Ipv4View, MacAddress, TcpFlags, TcpView, ethertype,
+};
+
+use super::Kernel;
+use super::engine::{Emitted, Endpoint, HEADERS_MAX};
+
+/// Segments that TCP may send in one go; more follow in a step of their own.
+const BURST: usize = 4;
+/// A step of TCP's clock.
+const CLOCK_STEP: Time = Time::from_us(1);
+
+impl Kernel {
+    /// Sends what is due on connection `number`, as far as there is room.
+    pub(super) fn flush<C: Cpu>(&mut self, cpu: &mut C, number: usize) {
+        let nic = self.connections[number].plan.nic;
+        let engine = &mut self.connections[number].engine;
+        let room = match self.queues[nic].is_empty() {
+            true => BURST,
+            false => 0,
+        };
+        engine.send_due(cpu.now(), room);
+        let before = self.counters.packets_out;
+        while let Some(segment) = self.connections[number].engine.next() {
+            self.send(cpu, number, &segment);
+        }
+        let now = cpu.now();
+        let sent = self.counters.packets_out > before;
+        let connection = &mut self.connections[number];
+        connection.due = match connection.engine.due(now) {
+            // The queue must drain first; then it is looked at again.
+            due if due <= now && room == 0 => Time::NEVER,
+            // TCP's clock is coarser than ours: in the same microsecond nothing is due yet.
+            due if due <= now && !sent => now + CLOCK_STEP,
+            due => due,
+        };
+    }
+
+    fn send<C: Cpu>(&mut self, cpu: &mut C, number: usize, segment: &Emitted) {
+        cpu.enter(Part::Stack);
+        cpu.work(match segment.payload {
+            0 => self.costs.tx_ack,
+            _ => self.costs.tx_data,
+        });
+        let connection = &mut self.connections[number];
+        connection.touch(cpu);
+        // Without a buffer the segment is lost, and TCP will send it again.
+        let Some(mbuf) = self.pool.take(cpu) else {
+            self.drops.count("no_buffer_to_send");
+            return;
+        };
+        let plan = &connection.plan;
+        let headers_len = ETHERNET_HEADER_LEN + segment.headers().len();
+        let mut headers = [0; ETHERNET_HEADER_LEN + HEADERS_MAX];
+        write_ethernet(&mut headers, plan.local, plan.remote);
+        headers[ETHERNET_HEADER_LEN..headers_len].copy_from_slice(segment.headers());
+        let at = data_of(mbuf);
+        cpu.bytes_mut(at, headers_len)
+            .copy_from_slice(&headers[..headers_len]);
+        let (sequence, flags) = sequence_of(segment.headers());
+        if flags.contains(TcpFlags::SYN) {
+            connection.send.begin(sequence.wrapping_add(1));
+        }
+        let [first, second] = match segment.payload {
+            0 => [Segment::default(); 2],
+            len => connection.send.pieces(sequence, len),
+        };
+        let headers = Segment {
+            at,
+            len: headers_len as u32,
+        };
+        let sending = Sending {
+            mbuf,
+            pieces: [headers, first, second],
+            offload: TxOffload {
+                l3_checksum: true,
+                l4_checksum: true,
+            },
+        };
+        let nic = plan.nic;
+        self.counters.packets_out += 1;
+        self.transmit(cpu, nic, sending);
+    }
+
+    /// Gives a frame to the driver, or keeps it until there is room.
+    pub(super) fn transmit<C: Cpu>(&mut self, cpu: &mut C, nic: usize, sending: Sending) {
+        let before = cpu.enter(Part::Driver);
+        let waits = !self.queues[nic].is_empty();
+        if waits
+            || self.drivers[nic]
+                .transmit(cpu, &mut self.pool, &sending)
+                .is_err()
+        {
+            self.queues[nic].push_back(sending);
+        }
+        cpu.enter(before);
+    }
+
+    /// Tries frames again that the driver had no room for; then connections may go on.
+    pub(super) fn drain_queue<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
+        if self.queues[nic].is_empty() {
+            return;
+        }
+        while let Some(sending) = self.queues[nic].front() {
+            if self.drivers[nic]
+                .transmit(cpu, &mut self.pool, sending)
+                .is_err()
+            {
+                return;
+            }
+            self.queues[nic].pop_front();
+        }
+        let now = cpu.now();
+        for connection in &mut self.connections {
+            if connection.plan.nic == nic {
+                connection.due = connection.engine.due(now);
+            }
+        }
+    }
+}
+
+/// The hardware address of a host: no address resolution is modelled.
+fn hardware_address(end: Endpoint) -> MacAddress {
+    let [a, b, c, d] = end.address.octets();
+    MacAddress([2, 0, a, b, c, d])
+}
+
+fn write_ethernet(frame: &mut [u8], from: Endpoint, to: Endpoint) {
+    // The frame is long enough for the header.
+    if let Ok(mut view) = EthernetView::new(frame) {
+        view.set_destination(hardware_address(to));
+        view.set_source(hardware_address(from));
+        view.set_ethertype(ethertype::IPV4);
+    }
+}
+
+/// Sequence number and flags of what TCP wants sent.
+fn sequence_of(headers: &[u8]) -> (u32, TcpFlags) {
+    let ip_len = Ipv4View::new(headers).map_or(0, |ip| ip.header_len());
+    TcpView::new(&headers[ip_len..]).map_or((0, TcpFlags::default()), |tcp| {
+        (tcp.sequence(), tcp.flags())
+    })
+}
