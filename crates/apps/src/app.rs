@@ -89,6 +89,13 @@ impl AnyApp {
         }
     }
 
+    /// As [`start`](Self::start), where shared tables are filled already.
+    pub fn start_own<C: Cpu>(&mut self, cpu: &mut C) {
+        if let Kind::Lb(app) = &mut self.kind {
+            app.start(cpu);
+        }
+    }
+
     /// Handles one packet to completion: the frame is rewritten in place.
     #[inline]
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {

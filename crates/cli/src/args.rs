@@ -28,6 +28,10 @@ pub enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = LIVE_EXAMPLES)]
     Live(LiveOptions),
+    /// Run an application in a process of its own, as a worker of a live run
+    #[cfg(target_os = "linux")]
+    #[command(after_help = ATTACH_EXAMPLES)]
+    Attach(AttachOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
@@ -130,10 +134,25 @@ pub struct LiveOptions {
     /// Serve Prometheus metrics on this loopback address, such as 127.0.0.1:9477
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<std::net::SocketAddr>,
+    /// Workers are processes that attach through this Unix socket, instead of threads
+    #[arg(long, value_name = "SOCKET")]
+    pub attach: Option<PathBuf>,
     /// Print report.json to standard output instead of the tables
     #[arg(long)]
     pub json: bool,
     /// Print nothing but errors (and, with --json, the report)
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct AttachOptions {
+    /// The socket of the live run (its --attach)
+    pub socket: PathBuf,
+    /// Which worker to be, from 0 [default: the first that is not there]
+    #[arg(long, value_name = "N")]
+    pub worker: Option<usize>,
+    /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
 }
@@ -192,6 +211,12 @@ Examples:
   nicforge live examples/nat-netns.toml --metrics 127.0.0.1:9477
 
 Packet sockets and TAP devices need root, or CAP_NET_ADMIN and CAP_NET_RAW.";
+
+const ATTACH_EXAMPLES: &str = "\
+Examples:
+  nicforge live examples/nat-netns.toml --attach /run/nicforge.sock
+  nicforge attach /run/nicforge.sock
+  nicforge attach /run/nicforge.sock --worker 1";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

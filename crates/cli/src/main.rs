@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         Command::Check(options) => check::check(options),
         #[cfg(target_os = "linux")]
         Command::Live(options) => live::live(options),
+        #[cfg(target_os = "linux")]
+        Command::Attach(options) => live::attach(options),
         Command::Capture(options) => capture::capture(options),
     };
     match result {

@@ -1,5 +1,7 @@
 //! All interfaces, one line each; everything else follows from it.
 
+use std::ops::Range;
+
 use nicforge_nic::{Arriving, DriverHalf, DropCause, Packet, PoolCache, ReceiveHalf, Waiting};
 use nicforge_platform::{AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
@@ -72,6 +74,22 @@ macro_rules! interfaces {
 
             fn advance<D: Dma>(&mut self, dma: &mut D) {
                 match self { $(AnyNic::$variant(half) => half.advance(dma),)* }
+            }
+
+            fn together(&self, queue: u16) -> Range<u16> {
+                match self { $(AnyNic::$variant(half) => half.together(queue),)* }
+            }
+
+            fn begin_anew<D: Dma>(
+                &mut self,
+                dma: &mut D,
+                queues: Range<u16>,
+            ) -> Option<Vec<u32>> {
+                match self { $(AnyNic::$variant(half) => half.begin_anew(dma, queues),)* }
+            }
+
+            fn blamed(&self, queue: u16) -> Option<u16> {
+                match self { $(AnyNic::$variant(half) => half.blamed(queue),)* }
             }
         }
 

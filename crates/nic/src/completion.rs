@@ -133,6 +133,7 @@ struct Cursor {
     base: Addr,
     entries: u64,
     position: u64,
+    first: u64,
 }
 
 impl Cursor {
@@ -176,11 +177,22 @@ pub fn completion_ring(
         base: space.control(entries * COMPLETION_BYTES, owner)?,
         entries,
         position: first,
+        first,
     };
     Ok((CompletionWriter { cursor }, CompletionReader { cursor }))
 }
 
 impl CompletionWriter {
+    /// Begins again: all entries are zero, and the next to be written is the first. Software that
+    /// read them has stopped.
+    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+        for entry in 0..self.cursor.entries {
+            let at = self.cursor.base + entry * COMPLETION_BYTES;
+            dma.write(at, &[0; COMPLETION_BYTES as usize]);
+        }
+        self.cursor.position = self.cursor.first;
+    }
+
     /// Publishes the next entry. The caller knows that software has read what stood there.
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
         let words = completion.encode(self.cursor.done());
@@ -313,6 +325,7 @@ mod tests {
             base: Addr(64),
             entries: 4,
             position: 0,
+            first: 0,
         };
         let bits: Vec<u64> = (0..12)
             .map(|position| {

@@ -10,10 +10,15 @@ use nicforge_wire::parse_headers;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
 use crate::transmit::{Egress, TransmitEngine, TxRing};
-use crate::{Arriving, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, RxFlags, Steering};
+use crate::{
+    Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, RxFlags, Steering,
+};
 
+mod queues;
 #[cfg(test)]
 mod tests;
+
+use queues::QueueState;
 
 /// The register map of a NIC.
 pub mod registers {
@@ -123,6 +128,7 @@ pub struct Nic<R> {
     pub steering: Steering,
     /// The interface.
     pub receive: R,
+    queues: Vec<QueueState>,
     /// The transmit side.
     pub transmit: TransmitEngine,
     /// When the receive path is done with the frame before.
@@ -144,6 +150,7 @@ impl<R: ReceiveHalf> Nic<R> {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
             steering: Steering::new(receive.queues(), receive.sets().len() as u16),
+            queues: vec![QueueState::default(); usize::from(receive.queues())],
             receive,
             transmit: TransmitEngine::new(spec, tx_rings, memory_end),
             receive_free: Time::ZERO,
@@ -195,6 +202,10 @@ impl<R: ReceiveHalf> Nic<R> {
             port: self.spec.port,
             queue: self.steering.queue_of(frame, &summary, rss_hash),
         };
+        if self.queues[usize::from(arriving.queue)].closed {
+            self.drops.count("queue_closed");
+            return;
+        }
         let waiting = self.receive.waiting(arriving.queue);
         self.counters.waiting_sum += waiting.entries;
         self.counters.entries_sum += waiting.of;
@@ -223,10 +234,16 @@ impl<R: ReceiveHalf> Nic<R> {
         match self.receive.receive(dma, arriving) {
             Ok(()) => {
                 self.counters.delivered += 1;
+                self.queues[usize::from(arriving.queue)].delivered += 1;
                 let came = parsed - self.spec.rx_pipeline;
                 self.counters.receive_ps += (dma.now() - came).as_ps();
             }
-            Err(cause) => self.drops.count(cause.0),
+            Err(cause) => {
+                self.drops.count(cause.0);
+                if cause == DropCause::BAD_DESCRIPTOR {
+                    self.blame(arriving.queue);
+                }
+            }
         }
         self.receive_free = dma.now();
     }

@@ -1,5 +1,7 @@
 //! The two halves of a NIC-host interface.
 
+use std::ops::Range;
+
 use nicforge_platform::{Addr, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
 
@@ -82,6 +84,25 @@ pub trait ReceiveHalf {
 
     /// Does what is due at the cursor of `dma`.
     fn advance<D: Dma>(&mut self, _dma: &mut D) {}
+
+    /// The queues that can only begin anew together with `queue`, as they share a ring with it.
+    fn together(&self, queue: u16) -> Range<u16> {
+        queue..queue + 1
+    }
+
+    /// Forgets all that the queues `queues` hold, which are all of their rings: nothing of it is
+    /// delivered any more, what their software reads is zero as in the beginning, and positions
+    /// count from the beginning again. Whoever worked on these rings has stopped. Returns the
+    /// registers that belong to them, or `None` where an interface cannot do that.
+    fn begin_anew<D: Dma>(&mut self, _dma: &mut D, _queues: Range<u16>) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// Whose descriptor it was that made the last frame for `queue` a
+    /// [`BAD_DESCRIPTOR`](DropCause::BAD_DESCRIPTOR); `None` where nobody can tell.
+    fn blamed(&self, queue: u16) -> Option<u16> {
+        Some(queue)
+    }
 }
 
 /// What the driver's own instructions cost, beyond its memory accesses.

@@ -15,6 +15,7 @@ mod device;
 mod exchange;
 mod fifo;
 mod halves;
+mod ledger;
 mod mbuf;
 #[cfg(test)]
 mod mock;
@@ -32,6 +33,7 @@ pub use device::{Nic, NicCounters, NicSpec, registers};
 pub use exchange::exchange;
 pub use fifo::MacFifo;
 pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Waiting};
+pub use ledger::{LEDGER_ENTRY_BYTES, Ledger};
 pub use mbuf::{
     HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, NEXT_OFFSET, PAYLOAD_BYTES, data_of,
     mbuf_room,

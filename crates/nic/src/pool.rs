@@ -11,6 +11,7 @@
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
+use crate::ledger::Ledger;
 use crate::mbuf::{MBUF_STRIDE_BYTES, OBJECT_HEADER_BYTES, PAYLOAD_BYTES};
 use crate::{Allocation, Packet};
 
@@ -89,9 +90,25 @@ impl Pool {
         (offset.is_multiple_of(MBUF_STRIDE_BYTES) && number < self.count).then_some(number)
     }
 
+    /// The shared ring holds the buffers `numbers` and no others, whatever stood there.
+    pub(crate) fn refill<C: Cpu>(&self, cpu: &mut C, numbers: &[u64]) {
+        for (place, &number) in (0..).zip(numbers) {
+            cpu.store(self.entry(place), self.buffer(number).0);
+        }
+        cpu.store(self.shared + TAKEN, 0u64);
+        cpu.store(self.shared + GIVEN, numbers.len() as u64);
+    }
+
+    /// The lock of the shared ring.
+    pub fn lock(&self) -> Addr {
+        self.shared + LOCK
+    }
+
     /// Buffers in the shared ring.
     pub fn available<C: Cpu>(&self, cpu: &mut C) -> u64 {
-        cpu.load::<u64>(self.shared + GIVEN) - cpu.load::<u64>(self.shared + TAKEN)
+        let given: u64 = cpu.load(self.shared + GIVEN);
+        // What stands there may be nonsense that somebody wrote.
+        given.wrapping_sub(cpu.load(self.shared + TAKEN))
     }
 
     fn entry(&self, position: u64) -> Addr {
@@ -106,6 +123,8 @@ pub struct PoolCache {
     stack: Addr,
     len: usize,
     size: usize,
+    /// Where it is written down that this core has a buffer, and its mark; where cores may die.
+    ledger: Option<(Ledger, u16)>,
     /// Instructions of one take or give that hits the stack.
     work: Cycles,
     /// The same for buffers on nicmem, if this core has any.
@@ -120,6 +139,7 @@ impl PoolCache {
             stack: space.data((PoolCache::limit(size) as u64 + 1) * 8, 64),
             len: 0,
             size,
+            ledger: None,
             work,
             nicmem: None,
         }
@@ -129,6 +149,15 @@ impl PoolCache {
     pub fn with_nicmem(self, nicmem: PoolCache) -> PoolCache {
         PoolCache {
             nicmem: Some(Box::new(nicmem)),
+            ..self
+        }
+    }
+
+    /// The same, which writes down in `ledger` what it takes from the shared level as worker
+    /// `worker`, and what it gives back there.
+    pub fn with_ledger(self, ledger: Ledger, worker: usize) -> PoolCache {
+        PoolCache {
+            ledger: Some((ledger, Ledger::mark(worker))),
             ..self
         }
     }
@@ -210,6 +239,9 @@ impl PoolCache {
         for i in 0..count {
             let mbuf: u64 = cpu.load(self.pool.entry(taken + i));
             cpu.store(self.stack + i * 8, mbuf);
+            if let Some((ledger, mark)) = self.ledger {
+                ledger.write(cpu, mbuf, mark);
+            }
         }
         cpu.store(shared + TAKEN, taken + count);
         cpu.unlock(shared + LOCK);
@@ -225,6 +257,9 @@ impl PoolCache {
         for i in 0..count {
             let mbuf: u64 = cpu.load(self.stack + (self.size as u64 + i) * 8);
             cpu.store(self.pool.entry(given + i), mbuf);
+            if let Some((ledger, _)) = self.ledger {
+                ledger.write(cpu, mbuf, 0);
+            }
         }
         cpu.store(shared + GIVEN, given + count);
         cpu.unlock(shared + LOCK);

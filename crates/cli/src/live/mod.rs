@@ -14,7 +14,7 @@ use nicforge_lab::scenario::parse_override;
 use nicforge_lab::settings::KEYS;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::args::LiveOptions;
+use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
 use crate::output::print;
 use crate::registry::names;
@@ -25,6 +25,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     for text in &options.set {
         config.set(parse_override(text, &names())?)?;
     }
+    config.attach = options.attach.clone().or(config.attach);
     config.duration_s = options.duration.or(config.duration_s);
     let folder = match &options.out {
         Some(folder) => folder.clone(),
@@ -35,13 +36,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         return Err(CliError::Usage(wrong));
     }
     let metrics = options.metrics.map(prometheus::serve).transpose()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).map_err(|cause| CliError::Write {
-            what: "the signal handlers".into(),
-            cause,
-        })?;
-    }
+    let stop = stopped_by_signals()?;
     let shows = !options.json && !options.quiet;
     if shows {
         print(&table::opening(&config))?;
@@ -55,10 +50,12 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         if shows && failed.is_none() {
             failed = print(&table::line(&before, now)).err();
         }
+        show_events(&before, now);
         before = now.clone();
     };
     let began = Instant::now();
     let run = run_live(&config, &stop, &mut watch)?;
+    show_events(&before, &run.snapshot);
     let report = report(&config, &run, began.elapsed().as_secs_f64());
     let files = write_all(&report, &folder)?;
     if let Some(error) = failed {
@@ -72,6 +69,45 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     }
     let totals = table::totals(&run.snapshot);
     print(&format!("{totals}\n{}\n{}", table(&report), wrote(&files)))
+}
+
+/// Set by SIGINT and SIGTERM.
+fn stopped_by_signals() -> Result<Arc<AtomicBool>, CliError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone()).map_err(|cause| CliError::Write {
+            what: "the signal handlers".into(),
+            cause,
+        })?;
+    }
+    Ok(stop)
+}
+
+/// Works for a live run until it ends, or somebody says so.
+pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
+    let stop = stopped_by_signals()?;
+    let mut failed = None;
+    let mut told = |worker: usize| {
+        if !options.quiet {
+            failed = print(&format!("worker {worker}\n")).err();
+        }
+    };
+    let socket = &options.socket;
+    let ended = nicforge_lab::live::attach(socket, options.worker, &names(), &stop, &mut told)?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    match options.quiet {
+        true => Ok(()),
+        false => print(&table::worker(ended.worker, &ended.counts)),
+    }
+}
+
+/// Whoever reads only the report should still learn of a worker that died.
+fn show_events(before: &Snapshot, now: &Snapshot) {
+    for event in now.events.iter().skip(before.events.len()) {
+        eprintln!("{event}");
+    }
 }
 
 fn wrote(files: &[impl AsRef<Path>]) -> String {

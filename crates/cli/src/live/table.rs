@@ -1,6 +1,6 @@
 //! What a live run shows while it goes on, and at its end.
 
-use nicforge_lab::live::{LiveConfig, Snapshot};
+use nicforge_lab::live::{LiveConfig, Snapshot, WorkerCounts};
 
 use crate::output::columns;
 
@@ -74,22 +74,32 @@ pub fn totals(end: &Snapshot) -> String {
         ]);
     }
     let mut text = columns(&rows);
-    rows = vec![
-        ["worker", "in", "out", "drops", "application"]
-            .map(str::to_string)
-            .to_vec(),
-    ];
+    rows = vec![worker_heading()];
     for (number, worker) in end.workers.iter().enumerate() {
-        rows.push(vec![
-            number.to_string(),
-            worker.taken.to_string(),
-            worker.pushed.to_string(),
-            causes(worker.drops.causes()),
-            causes(&worker.app),
-        ]);
+        rows.push(worker_row(number, worker));
     }
     text.push_str(&columns(&rows));
     text
+}
+
+fn worker_heading() -> Vec<String> {
+    let heading = ["worker", "in", "out", "drops", "application"];
+    heading.map(str::to_string).to_vec()
+}
+
+fn worker_row(number: usize, counts: &WorkerCounts) -> Vec<String> {
+    vec![
+        number.to_string(),
+        counts.taken.to_string(),
+        counts.pushed.to_string(),
+        causes(counts.drops.causes()),
+        causes(&counts.app),
+    ]
+}
+
+/// What one worker counted.
+pub fn worker(number: usize, counts: &WorkerCounts) -> String {
+    columns(&[worker_heading(), worker_row(number, counts)])
 }
 
 fn causes(counts: &[(&'static str, u64)]) -> String {

@@ -1,10 +1,12 @@
 //! The NIC's half.
 
+use std::ops::Range;
+
 use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting, data_of, mbuf_room};
 use nicforge_platform::{Dma, bytemuck};
 use nicforge_units::Bytes;
 
-use super::layout::{Descriptor, completion};
+use super::layout::{Descriptor, ENTRY_BYTES, completion};
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
 
@@ -77,5 +79,16 @@ impl ReceiveHalf for NicHalf {
             entries: buffers.used_up(),
             of: buffers.entries(),
         }
+    }
+
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+        for queue in queues.clone() {
+            let Queue { ring, buffers } = &mut self.queues[usize::from(queue)];
+            buffers.begin_anew();
+            for index in 0..ring.entries {
+                dma.write(ring.descriptor(index), &[0; ENTRY_BYTES as usize]);
+            }
+        }
+        Some(queues.map(u32::from).collect())
     }
 }

@@ -40,6 +40,13 @@ impl<T: Pod> Fetcher<T> {
         }
     }
 
+    /// Begins again with an empty ring.
+    pub fn begin_anew(&mut self) {
+        let first = self.ring.first;
+        (self.tail, self.head, self.fetched) = (first, first, first);
+        self.at_hand.clear();
+    }
+
     /// Reads the next batch when one or less is at hand.
     pub fn prefetch<D: Dma>(&mut self, dma: &mut D) {
         if self.at_hand.len() > self.batch || self.fetched == self.tail {

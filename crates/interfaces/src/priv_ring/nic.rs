@@ -1,5 +1,7 @@
 //! The NIC's half.
 
+use std::ops::Range;
+
 use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, mbuf_room};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
@@ -49,6 +51,12 @@ impl Queue {
         self.buffers.doorbell(dma, tail)
     }
 
+    /// Begins again with empty rings.
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+        self.buffers.begin_anew();
+        self.completions.begin_anew(dma);
+    }
+
     /// How full it is.
     pub fn waiting(&self) -> Waiting {
         Waiting {
@@ -88,5 +96,12 @@ impl ReceiveHalf for NicHalf {
 
     fn waiting(&self, queue: u16) -> Waiting {
         self.queues[usize::from(queue)].waiting()
+    }
+
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+        for queue in queues.clone() {
+            self.queues[usize::from(queue)].begin_anew(dma);
+        }
+        Some(queues.map(u32::from).collect())
     }
 }

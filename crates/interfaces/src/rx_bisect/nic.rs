@@ -1,5 +1,7 @@
 //! The NIC's half.
 
+use std::ops::Range;
+
 use nicforge_nic::{
     Arriving, Completion, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, data_of,
     mbuf_room,
@@ -31,6 +33,7 @@ pub struct Bx {
     /// consumed, as its doorbell tells.
     promised: u64,
     consumed: u64,
+    first: u64,
     /// The associated Ax rings that are linked to this ring, and those that are not.
     own: Vec<u16>,
     others: Vec<u16>,
@@ -55,6 +58,7 @@ impl Bx {
             entries: ring.entries as u64,
             promised: first,
             consumed: first,
+            first,
             own,
             others,
             held_back: Vec::new(),
@@ -76,6 +80,13 @@ impl Bx {
         }
         self.held_back.push(entry);
         self.write_held_back(dma);
+    }
+
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+        self.completions.begin_anew(dma);
+        (self.promised, self.consumed) = (self.first, self.first);
+        self.held_back.clear();
+        self.due = Time::NEVER;
     }
 
     fn write_held_back<D: Dma>(&mut self, dma: &mut D) {
@@ -103,6 +114,8 @@ pub struct NicHalf {
     consumption: Consumption,
     /// Notices held back for one Bx ring, at most.
     held_back_max: usize,
+    /// The Bx ring linked to the Ax ring that last named no buffer.
+    blamed: usize,
     /// No Bx ring has to be written earlier.
     due: Time,
 }
@@ -126,6 +139,7 @@ impl NicHalf {
             pool,
             consumption: options.consumption,
             held_back_max: ((batch.0 / nicforge_nic::COMPLETION_BYTES) as usize).max(1),
+            blamed: 0,
             due: Time::NEVER,
         }
     }
@@ -203,6 +217,7 @@ impl ReceiveHalf for NicHalf {
             entry: ax.buffers.pop(),
         };
         if !good {
+            self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
@@ -254,5 +269,26 @@ impl ReceiveHalf for NicHalf {
             bx.write_held_back(dma);
         }
         self.due = self.bx.iter().map(|bx| bx.due).fold(Time::NEVER, Time::min);
+    }
+
+    /// Buffers of others that hold packets for these queues are not given back here: who knows
+    /// which buffers a core had takes them back.
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+        let mut registers = Vec::new();
+        for (number, ax) in self.ax.iter_mut().enumerate() {
+            if queues.contains(&(ax.linked as u16)) {
+                ax.buffers.begin_anew();
+                registers.push(number as u32);
+            }
+        }
+        for queue in queues {
+            self.bx[usize::from(queue)].begin_anew(dma);
+            registers.push(self.ax.len() as u32 + u32::from(queue));
+        }
+        Some(registers)
+    }
+
+    fn blamed(&self, _queue: u16) -> Option<u16> {
+        Some(self.blamed as u16)
     }
 }

@@ -58,6 +58,15 @@ impl Feed {
         }
     }
 
+    /// Begins again with an empty ring, and what drivers share of it is zero.
+    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+        let first = self.ring.first;
+        (self.tail, self.head, self.fetched, self.next) = (first, first, first, 0);
+        self.back = Time::ZERO;
+        self.at_hand.clear();
+        self.ring.clear(dma);
+    }
+
     /// Reads the next run when one or less is at hand.
     pub fn fetch<D: Dma>(&mut self, dma: &mut D) {
         let waits = self.ring.order == Order::List && self.back > dma.now();

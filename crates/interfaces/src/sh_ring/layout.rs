@@ -25,7 +25,7 @@
 
 use nicforge_nic::mbuf_room;
 use nicforge_platform::bytemuck::{self, Pod, Zeroable};
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 
 /// Buffers of a descriptor of the batched list (shRing, figure 5.2b).
 pub const SLOTS_MAX: usize = 4;
@@ -168,6 +168,14 @@ impl Ring {
         for slot in 0..self.slots {
             let mbuf = mbufs[slot as usize];
             cpu.store(self.buffer(index * self.slots + slot), mbuf.0);
+        }
+    }
+
+    /// What drivers share is zero again, as in the beginning.
+    pub fn clear<D: Dma>(&self, dma: &mut D) {
+        dma.write(self.shared, &[0; 64]);
+        for word in 0..self.entries.div_ceil(u64::from(u64::BITS)) {
+            dma.write(self.bitmap_word(word), &[0; 8]);
         }
     }
 

@@ -1,5 +1,7 @@
 //! The NIC's half.
 
+use std::ops::Range;
+
 use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, mbuf_room};
 use nicforge_platform::Dma;
 
@@ -106,5 +108,35 @@ impl ReceiveHalf for NicHalf {
             entries: of.saturating_sub(feed.unused() * feed.ring.slots + open),
             of,
         }
+    }
+
+    fn together(&self, queue: u16) -> Range<u16> {
+        let ring = self.queues[usize::from(queue)].ring;
+        let first = self.queues.partition_point(|other| other.ring < ring);
+        let end = self.queues.partition_point(|other| other.ring <= ring);
+        first as u16..end as u16
+    }
+
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+        let mut registers = Vec::new();
+        for queue in &mut self.queues[usize::from(queues.start)..usize::from(queues.end)] {
+            queue.completions.begin_anew(dma);
+            (queue.current, queue.slot) = (None, 0);
+            if registers.last() != Some(&(queue.ring as u32)) {
+                registers.push(queue.ring as u32);
+            }
+        }
+        for &ring in &registers {
+            let ring = &mut self.rings[ring as usize];
+            ring.feed.begin_anew(dma);
+            ring.open = 0;
+        }
+        Some(registers)
+    }
+
+    /// All cores of a ring write its descriptors.
+    fn blamed(&self, queue: u16) -> Option<u16> {
+        let together = self.together(queue);
+        (together.len() == 1).then_some(queue)
     }
 }

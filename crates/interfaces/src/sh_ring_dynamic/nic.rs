@@ -1,5 +1,7 @@
 //! The NIC's half: two halves, told apart by queue and register numbers.
 
+use std::ops::Range;
+
 use nicforge_nic::{Arriving, DropCause, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 
@@ -54,6 +56,36 @@ impl ReceiveHalf for NicHalf {
         match queue.checked_sub(self.cores) {
             None => self.private.waiting(queue),
             Some(queue) => self.shared.waiting(queue),
+        }
+    }
+
+    fn together(&self, queue: u16) -> Range<u16> {
+        let cores = self.cores;
+        match queue.checked_sub(cores) {
+            None => self.private.together(queue),
+            Some(queue) => {
+                let together = self.shared.together(queue);
+                together.start + cores..together.end + cores
+            }
+        }
+    }
+
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+        let cores = self.cores;
+        match queues.start.checked_sub(cores) {
+            None => self.private.begin_anew(dma, queues),
+            Some(start) => {
+                let registers = self.shared.begin_anew(dma, start..queues.end - cores)?;
+                let own = |register| register + u32::from(cores);
+                Some(registers.into_iter().map(own).collect())
+            }
+        }
+    }
+
+    fn blamed(&self, queue: u16) -> Option<u16> {
+        match queue.checked_sub(self.cores) {
+            None => self.private.blamed(queue),
+            Some(shared) => self.shared.blamed(shared).map(|_| queue),
         }
     }
 }

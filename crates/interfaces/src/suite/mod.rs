@@ -5,6 +5,7 @@
 //! | ground.rs, live.rs | the sim ground, plain memory and the live ground, behind one trait |
 //! | setup.rs | ring sizes, cores, buffers of a bench |
 //! | bench.rs | one NIC half and its drivers; after every step frames and buffers are counted |
+//! | anew.rs | a queue whose software died works again with other software |
 //! | audit.rs | at the end every buffer of the pool comes to light once |
 //! | emulator.rs | the core that plays the NIC, where an interface wants one |
 //! | frames.rs | frames that say who they are |
@@ -16,6 +17,7 @@
 //! An interface inherits all of it by its line in the registry. What is special to one stands
 //! in its own tests.rs.
 
+mod anew;
 mod audit;
 mod bench;
 mod delivery;

@@ -1,39 +1,28 @@
 //! Assembles a live run from its configuration.
-//!
-//! Where everything lies is a function of the configuration alone, so that another process that
-//! has it finds its way in the same region.
 
-use nicforge_apps::tables::PortPartition;
-use nicforge_apps::{AnyApp, AppConfig, PortMap, SharedTables, read_routes};
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
-use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, PortRule, registers};
+use nicforge_apps::{AppConfig, PortMap, read_routes};
+use nicforge_nic::{LEDGER_ENTRY_BYTES, MBUF_STRIDE_BYTES, Pool, PortId};
 use nicforge_platform::live::ports::{CapturePort, PacketPort, Port, PortCounters, TapPort};
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Shape};
-use nicforge_platform::{Addr, AddressSpace, Owner, Register};
-use nicforge_units::{BitRate, Bytes, Cycles, Time};
+use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_units::Bytes;
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind};
-use super::device::{Device, Manners};
+use super::device::{Books, Device, Manners};
+use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Own};
 use super::worker::{Worker, WorkerParts};
-use crate::packet_loop::PacketLoop;
-use crate::run::{RunError, bisect, receive_buffers};
+use crate::run::RunError;
 use crate::settings::Settings;
-
-/// What limits a NIC here is the machine, so the model's own limits are beyond reach.
-const NO_LIMIT: Bytes = Bytes(1 << 50);
-const NO_RATE_LIMIT: BitRate = BitRate::from_bits_per_second(1_000_000_000_000_000);
-/// Descriptors are copied this many bytes at a time.
-const DESCRIPTOR_READ: Bytes = Bytes(512);
 
 /// A live run that is ready to go.
 pub struct Assembly {
     /// The device, all ports open.
     pub device: Device,
-    /// The workers, in order.
-    pub workers: Vec<Worker>,
+    /// What the workers are made of, in order.
+    pub workers: Vec<WorkerParts>,
+    /// What the layout follows from.
+    pub blueprint: Blueprint,
     /// The pool, to count its buffers.
     pub pool: Pool,
     /// The region.
@@ -42,13 +31,20 @@ pub struct Assembly {
     pub bell: Bell,
 }
 
-/// Where everything lies, and what works on it; no memory yet.
-struct Layout {
-    space: AddressSpace,
-    shape: Shape,
-    pool: Pool,
-    nics: Vec<Nic<AnyNic>>,
-    workers: Vec<WorkerParts>,
+impl Assembly {
+    /// Worker `number` of this process, made of `parts`.
+    pub fn worker(&self, number: usize, parts: WorkerParts) -> Worker {
+        let cpu = LiveCpu::new(self.control.clone(), self.bell.clone(), number);
+        Worker::new(cpu, parts)
+    }
+
+    /// All workers, as threads of this process.
+    pub fn take_workers(&mut self) -> Vec<Worker> {
+        let parts = std::mem::take(&mut self.workers).into_iter().enumerate();
+        parts
+            .map(|(number, parts)| self.worker(number, parts))
+            .collect()
+    }
 }
 
 /// Opens all ports and puts everything together.
@@ -61,14 +57,19 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
         ports.push(open(&port.kind)?);
     }
     let (map, own) = addresses(config, &mut ports)?;
-    let app = app_config(config, map)?;
+    let blueprint = Blueprint {
+        app: app_config(config, map)?,
+        config: config.clone(),
+        own,
+    };
     let Layout {
         space,
         shape,
         pool,
+        ledger,
         nics,
         mut workers,
-    } = lay_out(config, &app, &own)?;
+    } = blueprint.lay_out()?;
     let control = Control::new(&space, &shape)?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
@@ -76,9 +77,22 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
     for (number, worker) in workers.iter_mut().enumerate() {
         worker.software.app.start(&mut cpu(number));
     }
-    let workers = workers.into_iter().enumerate();
-    let workers = workers.map(|(number, parts)| Worker::new(cpu(number), parts));
-    let dma = LiveDma::new(control.clone(), &space);
+    let mut dma = LiveDma::new(control.clone(), &space);
+    let books = ledger.map(|ledger| {
+        dma.keep_book(Stock {
+            begin: pool.buffer(0),
+            stride: MBUF_STRIDE_BYTES,
+            count: pool.count() as u64,
+            ledger: ledger.at,
+        });
+        const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
+        Books {
+            pool,
+            ledger,
+            cpu: cpu(config.settings.cores),
+            workers: config.settings.cores,
+        }
+    });
     let shared = (control.clone(), bell.clone());
     let manners = Manners {
         idle: config.idle,
@@ -86,8 +100,9 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
         window: window(&config.settings),
     };
     Ok(Assembly {
-        workers: workers.collect(),
-        device: Device::new(nics, ports, dma, shared, manners),
+        device: Device::new(nics, ports, dma, shared, manners, books),
+        workers,
+        blueprint,
         pool,
         control,
         bell,
@@ -154,7 +169,8 @@ fn resolve(
     })
 }
 
-fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
+/// The application that `config` wants, between the ports `map`.
+pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
     let settings = &config.settings;
     let mut app = AppConfig::new(&settings.app, map);
     app.table_entries = settings.table_entries;
@@ -169,121 +185,4 @@ fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> 
         app.routes = read_routes(file.as_ref())?.into();
     }
     Ok(app)
-}
-
-fn lay_out(config: &LiveConfig, app: &AppConfig, own: &[Own]) -> Result<Layout, RunError> {
-    let settings = &config.settings;
-    let (ports, count) = (config.ports.len(), settings.cores);
-    let mut space = AddressSpace::default();
-    let per_port = receive_buffers(settings) + settings.tx_entries;
-    let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
-    let pool = Pool::new(&mut space, count * per_worker);
-    let mut tx_rings = Vec::new();
-    let mut halves = Vec::new();
-    // Of each worker: its driver on every port.
-    let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
-    for device in 0..ports {
-        let rings = (0..count).map(|_| TxRing::new(&mut space, settings.tx_entries));
-        tx_rings.push(rings.collect::<Result<Vec<_>, _>>()?);
-        let plan = plan(settings, device as u8, pool);
-        let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
-        halves.push(half);
-        for (worker, driver) in drivers.iter_mut().zip(of_queues) {
-            worker.push(driver);
-        }
-    }
-    let shared = SharedTables::allocate(app, &mut space);
-    let mut workers = Vec::new();
-    for (number, drivers) in drivers.into_iter().enumerate() {
-        let transmit = (0..ports).map(|device| {
-            let doorbell = Register {
-                device: device as u8,
-                index: registers::TRANSMIT + number as u32,
-            };
-            let (ring, costs) = (tx_rings[device][number], DriverCosts::default());
-            TransmitDriver::new(&mut space, ring, doorbell, costs)
-        });
-        let transmit = transmit.collect();
-        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
-        let app = AnyApp::build(app, number, count, &mut space, &shared)?;
-        workers.push(WorkerParts {
-            software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
-            own: own.to_vec(),
-            idle: config.idle,
-        });
-    }
-    let memory_end = Addr(space.end());
-    let nics = halves.into_iter().zip(&tx_rings).enumerate();
-    let rule = port_rule(app, count);
-    let nics = nics.map(|(device, (half, rings))| {
-        let mut nic = Nic::new(&spec(device), half, rings, memory_end);
-        if let Some(rule) = rule {
-            nic.steering.set_rule(rule);
-        }
-        nic
-    });
-    Ok(Layout {
-        nics: nics.collect(),
-        shape: shape(ports, count),
-        space,
-        pool,
-        workers,
-    })
-}
-
-/// Answers to a translated address find the worker that translated it.
-fn port_rule(app: &AppConfig, workers: usize) -> Option<PortRule> {
-    let ports = PortPartition::new(workers);
-    (app.name == "nat").then(|| PortRule {
-        first_address: app.external_base.to_bits(),
-        addresses: app.external_addresses.unwrap_or(1),
-        first_port: ports.first_port(),
-        share: ports.share(),
-    })
-}
-
-fn plan(settings: &Settings, device: u8, pool: Pool) -> Plan {
-    Plan {
-        device,
-        owners: (0..settings.cores).map(|core| Owner(core as u16)).collect(),
-        rx_entries: settings.rx_entries,
-        sharing: settings.sharing,
-        pool,
-        descriptor_read: DESCRIPTOR_READ,
-        first_position: 0,
-        costs: DriverCosts::default(),
-        bisect: bisect(settings, 1),
-        emulates: settings.emulates.clone(),
-        emulator: Owner::NOBODY,
-    }
-}
-
-/// No interface has more than four receive registers for each queue; of the steering registers
-/// drivers write only the one that selects a set.
-fn shape(ports: usize, workers: usize) -> Shape {
-    let queues = workers as u32;
-    Shape {
-        devices: ports,
-        workers,
-        banks: vec![
-            (registers::RECEIVE, 4 * queues + 4),
-            (registers::STEERING, 1),
-            (registers::TRANSMIT, queues),
-        ],
-    }
-}
-
-fn spec(device: usize) -> NicSpec {
-    NicSpec {
-        port: PortId(device as u8),
-        rate: NO_RATE_LIMIT,
-        wire_overhead: Bytes(0),
-        rx_fifo: NO_LIMIT,
-        rx_pipeline: Time::ZERO,
-        tx_pipeline: Time::ZERO,
-        tx_buffer: NO_LIMIT,
-        tx_resume_room: Bytes(0),
-        tx_deschedule_reads: 0.0,
-        descriptor_read: DESCRIPTOR_READ,
-    }
 }

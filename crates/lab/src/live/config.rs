@@ -11,6 +11,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use nicforge_wire::headers::MacAddress;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Place};
 use crate::scenario::Assignment;
@@ -52,6 +53,8 @@ pub struct LiveConfig {
     pub idle: Idle,
     /// What to do with frames that come in while receive rings are full.
     pub when_full: WhenFull,
+    /// Workers are processes that attach through this Unix socket; `None`: threads of this one.
+    pub attach: Option<PathBuf>,
     /// Interface, application, sizes; `cores` is the number of workers.
     pub settings: Settings,
     /// What stands in `[settings]`, in its order.
@@ -63,7 +66,7 @@ pub struct LiveConfig {
 }
 
 /// What device and workers do when there is nothing to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Idle {
     /// Poll a few times more, then sleep until woken.
     #[default]
@@ -83,7 +86,7 @@ pub enum WhenFull {
 }
 
 /// Addresses that applications need on a real network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppAddresses {
     /// `nat`: the first external address.
     pub external_address: Option<Ipv4Addr>,
@@ -151,6 +154,27 @@ impl std::fmt::Display for PortKind {
 }
 
 impl LiveConfig {
+    /// What a file begins with that says nothing.
+    pub(super) fn blank() -> LiveConfig {
+        LiveConfig {
+            name: String::new(),
+            title: String::new(),
+            duration_s: None,
+            idle: Idle::default(),
+            when_full: WhenFull::default(),
+            attach: None,
+            settings: Settings {
+                cores: 1,
+                // A table that begins empty takes no memory before it is used, but expiry sweeps it.
+                table_entries: 65_536,
+                ..Settings::default()
+            },
+            assignments: Vec::new(),
+            app: AppAddresses::default(),
+            ports: Vec::new(),
+        }
+    }
+
     /// Sets a key of `[settings]` in spite of what the file says.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! The device's thread: all NICs with their ports.
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +17,10 @@ use nicforge_platform::{Dma, Register};
 use nicforge_units::Time;
 
 use super::config::{Idle, WhenFull};
+
+mod orders;
+
+pub use orders::{Books, Done, Order, Ordered, Served};
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
@@ -83,6 +89,8 @@ impl NicCounts {
 pub struct DeviceCounts {
     /// By port.
     pub nics: Vec<NicCounts>,
+    /// By worker, where they are processes: descriptors since it began that meant nothing.
+    pub nonsense: Vec<u64>,
 }
 
 /// How a device behaves at its limits.
@@ -106,6 +114,11 @@ pub struct Device {
     manners: Manners,
     /// What workers took when it last changed, and when that was.
     taken: (u64, Time),
+    /// Frames delivered to workers that began anew since.
+    forgiven: u64,
+    orders: Receiver<Ordered>,
+    orderer: Sender<Ordered>,
+    books: Option<Books>,
     /// Whether ports have to wait because too many frames wait for software.
     held: bool,
     /// All registers with what they held when they were last looked at.
@@ -140,7 +153,9 @@ impl Device {
         dma: LiveDma,
         (control, bell): (Control, Bell),
         manners: Manners,
+        books: Option<Books>,
     ) -> Device {
+        let (orderer, orders) = channel();
         let devices = 0..nics.len() as u8;
         let registers = devices.flat_map(|device| control.registers(device).collect::<Vec<_>>());
         Device {
@@ -149,6 +164,10 @@ impl Device {
             latency: Histogram::new_with_bounds(1, 60_000_000_000, 3)
                 .expect("bounds and digits that are allowed"),
             taken: (0, Time::ZERO),
+            forgiven: 0,
+            orders,
+            orderer,
+            books,
             held: false,
             nics,
             ports,
@@ -157,6 +176,19 @@ impl Device {
             bell,
             manners,
         }
+    }
+
+    /// Where orders go; ring the bell after one.
+    pub fn orderer(&self) -> Sender<Ordered> {
+        self.orderer.clone()
+    }
+
+    /// The workers that can only begin anew together with `worker`.
+    pub fn together(&self, worker: usize) -> Range<usize> {
+        let groups = self.nics.iter().map(|nic| nic.together(worker as u16));
+        groups.fold(worker..worker + 1, |all, group| {
+            all.start.min(group.start.into())..all.end.max(group.end.into())
+        })
     }
 
     /// Works until the phase is [`Phase::Ending`] and nothing is left to do.
@@ -208,7 +240,13 @@ impl Device {
 
     /// Does what there is to do once; whether there was anything.
     fn round(&mut self, takes: bool) -> Result<bool, LiveError> {
-        let mut busy = self.read_registers();
+        let mut busy = self.follow_orders();
+        // Before the registers: what was taken before a doorbell rang has its entries back.
+        let taken = self.control.taken();
+        if taken != self.taken.0 {
+            self.taken = (taken, self.dma.now());
+        }
+        busy |= self.read_registers();
         self.held = false;
         for number in 0..self.nics.len() {
             let room = self.room(number);
@@ -217,6 +255,8 @@ impl Device {
             if takes {
                 let waits = self.manners.when_full == WhenFull::Wait && !gives_up;
                 let budget = match waits || port.is_patient() {
+                    // Frames of a file can wait until all workers are there.
+                    _ if port.is_patient() && nic.has_closed() => 0,
                     true => room.min(BUDGET),
                     false => BUDGET,
                 };
@@ -247,12 +287,10 @@ impl Device {
     /// Frames that may come in at NIC `number` before too many wait for software, or one of its
     /// queues has no entry for the next: rings that are shared may wait for one slow worker.
     fn room(&mut self, number: usize) -> usize {
-        let taken = self.control.taken();
-        if taken != self.taken.0 {
-            self.taken = (taken, self.dma.now());
-        }
+        let taken = self.taken.0;
         let delivered: u64 = self.nics.iter().map(|nic| nic.counters.delivered).sum();
         // What workers say is not to be trusted, so it may be more than there was.
+        let delivered = delivered.saturating_sub(self.forgiven);
         let inside = usize::try_from(delivered.saturating_sub(taken)).unwrap_or(usize::MAX);
         let mut room = self.manners.window.saturating_sub(inside);
         // With nothing inside, nobody will free what a partly used descriptor holds.
@@ -332,6 +370,7 @@ impl Device {
         });
         let counts = DeviceCounts {
             nics: counts.collect(),
+            nonsense: self.count_nonsense(),
         };
         // A panic elsewhere leaves the counts as they were: whole.
         *board.lock().unwrap_or_else(PoisonError::into_inner) = counts;
@@ -341,10 +380,10 @@ impl Device {
 
 /// Frames for which every queue of `nic` has an entry.
 fn free(nic: &Nic<AnyNic>) -> usize {
-    let queues = 0..nic.receive.queues();
+    let queues = (0..nic.receive.queues()).filter(|&queue| !nic.is_closed(queue));
     let free = queues.map(|queue| {
         let waiting = nic.receive.waiting(queue);
         waiting.of.saturating_sub(waiting.entries)
     });
-    free.min().unwrap_or(0) as usize
+    free.min().unwrap_or(u64::MAX) as usize
 }

@@ -8,14 +8,17 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | config.rs, parse.rs | the file of a live run, and its reader |
-//! | assemble.rs | from the file to device and workers |
+//! | layout.rs, assemble.rs | from the file to device and workers |
+//! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | neighbour.rs | ARP |
 //! | outcome.rs | what was counted, and whether it adds up |
 
 mod assemble;
+mod attach;
 mod config;
 mod device;
+mod layout;
 mod neighbour;
 mod outcome;
 mod parse;
@@ -24,13 +27,16 @@ mod tests;
 mod worker;
 
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nicforge_nic::Pool;
 use nicforge_platform::live::{Bell, Clock};
 use nicforge_units::Time;
 
+pub use attach::{Attached, attach};
 pub use config::{LiveConfig, PortConfig, PortKind};
 pub use device::{DeviceCounts, NicCounts};
 pub use outcome::{LiveRun, Snapshot};
@@ -39,7 +45,7 @@ pub use worker::WorkerCounts;
 
 use crate::run::RunError;
 use assemble::{Assembly, assemble};
-use device::Phase;
+use device::{Device, Phase};
 
 /// How often a run looks whether it shall end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -57,14 +63,32 @@ struct Shared {
     workers_stop: AtomicBool,
     device: Mutex<DeviceCounts>,
     workers: Vec<Mutex<WorkerCounts>>,
+    events: Mutex<Vec<String>>,
 }
 
 impl Shared {
+    fn new(workers: usize) -> Shared {
+        Shared {
+            phase: AtomicU8::new(Phase::Running as u8),
+            workers_stop: AtomicBool::new(false),
+            device: Mutex::default(),
+            workers: (0..workers).map(|_| Mutex::default()).collect(),
+            events: Mutex::default(),
+        }
+    }
+
+    /// Nobody works any more: the device sends what is left, and ends.
+    fn end(&self, bell: &Bell) {
+        self.phase.store(Phase::Ending as u8, Ordering::Release);
+        bell.ring_now();
+    }
+
     fn snapshot(&self, seconds: f64) -> Snapshot {
         Snapshot {
             seconds,
             device: locked(&self.device).clone(),
             workers: self.workers.iter().map(|w| locked(w).clone()).collect(),
+            events: locked(&self.events).clone(),
         }
     }
 }
@@ -129,26 +153,40 @@ pub fn run_live(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
+    let assembly = assemble(config)?;
+    match &config.attach {
+        None => run_threads(config, assembly, stop, watch),
+        Some(path) => run_processes(config, path, assembly, stop, watch),
+    }
+}
+
+/// All workers are threads of this process.
+fn run_threads(
+    config: &LiveConfig,
+    mut assembly: Assembly,
+    stop: &AtomicBool,
+    watch: Watch<'_>,
+) -> Result<LiveRun, RunError> {
+    let mut workers = assembly.take_workers();
     let Assembly {
         mut device,
-        mut workers,
         pool,
         control,
         bell,
-    } = assemble(config)?;
-    let shared = Shared {
-        phase: AtomicU8::new(Phase::Running as u8),
-        workers_stop: AtomicBool::new(false),
-        device: Mutex::default(),
-        workers: workers.iter().map(|_| Mutex::default()).collect(),
-    };
+        ..
+    } = assembly;
+    let shared = Shared::new(workers.len());
     let mut seconds = 0.0;
     // Before the first frame comes in.
     workers.iter_mut().for_each(worker::Worker::start);
     std::thread::scope(|scope| {
         let boards = workers.iter_mut().zip(&shared.workers);
         let threads: Vec<_> = boards
-            .map(|(worker, board)| scope.spawn(|| worker.run(&shared.workers_stop, board)))
+            .map(|(worker, board)| {
+                let tell = |counts: &WorkerCounts| *locked(board) = counts.clone();
+                let stop = &shared.workers_stop;
+                scope.spawn(move || worker.run(stop, tell))
+            })
             .collect();
         let device_thread = scope.spawn(|| device.run(&shared.phase, &shared.device));
         let works = || !device_thread.is_finished() && !threads.iter().any(|t| t.is_finished());
@@ -157,8 +195,7 @@ pub fn run_live(
         shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
         let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        shared.phase.store(Phase::Ending as u8, Ordering::Release);
-        bell.ring_now();
+        shared.end(&bell);
         // A panic is a defect of ours, and goes on as one.
         let device_ended = device_thread
             .join()
@@ -169,8 +206,74 @@ pub fn run_live(
         device_ended
     })?;
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(worker::Worker::buffers).collect();
+    let held: i64 = buffers.iter().map(|(held, _)| held).sum();
+    let available = buffers.first().map_or(0, |(_, available)| *available);
+    finish(
+        &shared,
+        &device,
+        &pool,
+        held.wrapping_add_unsigned(available),
+        seconds,
+    )
+}
+
+/// All workers are processes that attach at `path`.
+fn run_processes(
+    config: &LiveConfig,
+    path: &Path,
+    assembly: Assembly,
+    stop: &AtomicBool,
+    watch: Watch<'_>,
+) -> Result<LiveRun, RunError> {
+    let Assembly {
+        mut device,
+        pool,
+        control,
+        bell,
+        workers,
+        blueprint,
+    } = assembly;
+    let shared = Shared::new(workers.len());
+    let groups = (0..workers.len()).map(|worker| device.together(worker));
+    let groups = groups.collect();
+    if !device.close_all(workers.len()) {
+        return Err(RunError::Attach(format!(
+            "queues of {} cannot begin anew when one dies: leave `attach` out",
+            config.settings.interface
+        )));
+    }
+    let memory = (control.clone(), bell.clone());
+    let mut keeper = attach::Keeper::new(path, groups, blueprint, memory, device.orderer())?;
+    let mut seconds = 0.0;
+    let held = std::thread::scope(|scope| {
+        let device_thread = scope.spawn(|| device.run(&shared.phase, &shared.device));
+        let kept = scope.spawn(|| keeper.run(&shared, &shared.workers_stop, &pool));
+        let works = || !device_thread.is_finished() && !kept.is_finished();
+        let clock = control.clock();
+        seconds = shared.watch(config, clock, stop, watch, works);
+        shared.drain(clock, &bell, works);
+        shared.workers_stop.store(true, Ordering::Release);
+        let held = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
+        shared.end(&bell);
+        let device_ended = device_thread
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic));
+        device_ended?;
+        held
+    })?;
+    finish(&shared, &device, &pool, held, seconds)
+}
+
+/// Checks that nothing was lost, when all have stopped and `held` buffers were found.
+fn finish(
+    shared: &Shared,
+    device: &Device,
+    pool: &Pool,
+    held: i64,
+    seconds: f64,
+) -> Result<LiveRun, RunError> {
     let snapshot = shared.snapshot(seconds);
-    snapshot.check(pool.count() as u64, &buffers)?;
+    snapshot.check(pool.count() as u64, held as u64)?;
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),
         snapshot,

@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub device: DeviceCounts,
     /// Of the workers.
     pub workers: Vec<WorkerCounts>,
+    /// What happened to workers that are processes, oldest first.
+    pub events: Vec<String>,
 }
 
 /// A live run that is over.
@@ -71,12 +73,13 @@ impl Snapshot {
         share(self.sum(|nic| nic.nic.waiting_sum), entries)
     }
 
-    /// At the end: arrivals = departures + drops + inside, and every buffer is in one place.
-    /// `buffers` is what each worker answers for, with what the shared pool has.
-    pub(super) fn check(&self, of_pool: u64, buffers: &[(i64, u64)]) -> Result<(), RunError> {
+    /// At the end: arrivals = departures + drops + inside, and every buffer is in one place: `held` of
+    /// the pool's `of_pool` were found.
+    pub(super) fn check(&self, of_pool: u64, held: u64) -> Result<(), RunError> {
         let (arrived, left) = (self.arrived(), self.left());
         let (dropped, inside) = (self.drops().total(), self.inside());
-        if arrived != left + dropped + inside {
+        let made: u64 = self.workers.iter().map(|worker| worker.made).sum();
+        if arrived + made != left + dropped + inside {
             return Err(RunError::FramesLost {
                 arrived,
                 left,
@@ -84,9 +87,6 @@ impl Snapshot {
                 inside,
             });
         }
-        let held: i64 = buffers.iter().map(|(held, _)| held).sum();
-        let shared = buffers.first().map_or(0, |(_, shared)| *shared);
-        let held = shared.wrapping_add_signed(held);
         if held != of_pool {
             return Err(RunError::BuffersLost {
                 buffers: of_pool,

@@ -10,7 +10,7 @@ use super::config::{
 };
 use crate::config::{ConfigError, Field, Located, Node, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
-use crate::settings::{Names, Settings};
+use crate::settings::Names;
 
 /// Reads and parses a live run's file.
 ///
@@ -26,22 +26,7 @@ pub fn load_live(file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigErr
 /// The place and the remedy.
 pub fn parse_live(text: &str, file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
     let root = parse_tree(text, file)?;
-    let mut config = LiveConfig {
-        name: String::new(),
-        title: String::new(),
-        duration_s: None,
-        idle: Idle::default(),
-        when_full: WhenFull::default(),
-        settings: Settings {
-            cores: 1,
-            // A table that begins empty takes no memory before it is used, but expiry sweeps it.
-            table_entries: 65_536,
-            ..Settings::default()
-        },
-        assignments: Vec::new(),
-        app: AppAddresses::default(),
-        ports: Vec::new(),
-    };
+    let mut config = LiveConfig::blank();
     for field in root.table("a live run's file")? {
         match field.key.as_str() {
             "live" => read_header(&mut config, &field.value)?,
@@ -72,8 +57,9 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
                 let choices = [("wait", WhenFull::Wait), ("drop", WhenFull::Drop)];
                 config.when_full = choice(field, &choices)?;
             }
+            "attach" => config.attach = Some(PathBuf::from(field.value.text("attach")?)),
             other => {
-                let known = ["name", "title", "duration_s", "idle", "when_full"];
+                let known = ["name", "title", "duration_s", "idle", "when_full", "attach"];
                 let what = "key of [live]";
                 return Err(ConfigError::unknown(&field.place, what, other, &known));
             }

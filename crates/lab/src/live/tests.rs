@@ -64,12 +64,13 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
              cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
         );
         let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();
+        let mut assembly = assemble(&config).unwrap();
+        let mut workers = assembly.take_workers();
         let Assembly {
             mut device,
-            mut workers,
             control,
             ..
-        } = assemble(&config).unwrap();
+        } = assembly;
         workers.iter_mut().for_each(Worker::start);
         let (stop, phase) = (AtomicBool::new(false), AtomicU8::new(Phase::Running as u8));
         let board = Mutex::new(DeviceCounts::default());

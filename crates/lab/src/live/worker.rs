@@ -1,8 +1,8 @@
 //! One worker: poll its queue on every port, one packet at a time to completion, flush; sleep
 //! when there is nothing.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::DropCounters;
@@ -30,6 +30,8 @@ pub struct WorkerCounts {
     pub pushed: u64,
     /// Packets that the application keeps.
     pub kept: u64,
+    /// Packets handed over for sending that it never got, as a worker that went mad does.
+    pub made: u64,
     /// Packets dropped, by cause.
     pub drops: DropCounters,
     /// Transmit entries in use summed over packets, and entries there are likewise.
@@ -44,6 +46,8 @@ pub struct WorkerCounts {
 pub struct WorkerParts {
     /// Its queues on every port, its level of the pool, and the application.
     pub software: PacketLoop,
+    /// Where the application's own tables lie.
+    pub tables: Range<u64>,
     /// Addresses of all ports.
     pub own: Vec<Own>,
     /// What to do when there is nothing to do.
@@ -55,6 +59,16 @@ pub struct Worker {
     cpu: LiveCpu,
     parts: WorkerParts,
     counts: WorkerCounts,
+    idle: Time,
+}
+
+/// Why a worker stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to, and nothing is left to do.
+    Stopped,
+    /// The device wants its queues to begin anew; its order.
+    Halted(u64),
 }
 
 impl Worker {
@@ -64,6 +78,7 @@ impl Worker {
             cpu,
             parts,
             counts: WorkerCounts::default(),
+            idle: Time::ZERO,
         }
     }
 
@@ -72,23 +87,29 @@ impl Worker {
         self.parts.software.start(&mut self.cpu);
     }
 
-    /// Works until `stop` and nothing is left to do; tells `board` now and then.
-    pub fn run(&mut self, stop: &AtomicBool, board: &Mutex<WorkerCounts>) {
+    /// Works until `stop` and nothing is left to do, or until the device orders a halt; tells `told`
+    /// now and then what was counted, and at the end.
+    pub fn run(&mut self, stop: &AtomicBool, mut told: impl FnMut(&WorkerCounts)) -> Ended {
         let mut empty = 0;
         let mut before = self.cpu.tick();
-        let mut told = before;
+        let mut told_at = before;
         loop {
+            let order = self.cpu.order();
+            if !order.is_multiple_of(2) {
+                told(self.counts());
+                return Ended::Halted(order);
+            }
             let busy = self.turn();
             let now = self.cpu.tick();
-            if now >= told + TELL_EVERY {
-                self.tell(board);
-                told = now;
+            if now >= told_at + TELL_EVERY {
+                told(self.counts());
+                told_at = now;
             }
             if busy {
                 (empty, before) = (0, now);
                 continue;
             }
-            self.counts.idle += now - before;
+            self.idle += now - before;
             before = now;
             if stop.load(Ordering::Acquire) {
                 break;
@@ -99,7 +120,17 @@ impl Worker {
                 _ => std::hint::spin_loop(),
             }
         }
-        self.tell(board);
+        told(self.counts());
+        Ended::Stopped
+    }
+
+    /// Goes on with other queues and another pool, and the same application; what was counted
+    /// begins at zero.
+    pub fn begin_anew(&mut self, parts: WorkerParts) {
+        let before = std::mem::replace(&mut self.parts, parts);
+        self.parts.software.app = before.software.app;
+        (self.counts, self.idle) = (WorkerCounts::default(), Time::ZERO);
+        self.start();
     }
 
     /// Sleeps, unless something came in meanwhile.
@@ -113,16 +144,20 @@ impl Worker {
         self.cpu.sleep(if waits { NAP } else { SLEEP });
     }
 
-    fn tell(&mut self, board: &Mutex<WorkerCounts>) {
+    /// What it counted so far.
+    pub fn counts(&mut self) -> &WorkerCounts {
         let software = &self.parts.software;
-        self.counts.taken = software.taken();
-        self.counts.pushed = software.pushed();
-        self.counts.kept = software.kept();
-        self.counts.drops = software.drops.clone();
-        self.counts.transmit = software.transmit_occupancy();
-        self.counts.app = software.app.counters();
-        // A panic elsewhere leaves the counts as they were: whole.
-        *board.lock().unwrap_or_else(PoisonError::into_inner) = self.counts.clone();
+        self.counts = WorkerCounts {
+            taken: software.taken(),
+            pushed: software.pushed(),
+            kept: software.kept(),
+            made: 0,
+            drops: software.drops.clone(),
+            transmit: software.transmit_occupancy(),
+            idle: self.idle,
+            app: software.app.counters(),
+        };
+        &self.counts
     }
 
     /// Takes what every queue has, up to a burst each; whether there was anything.

@@ -125,6 +125,10 @@ pub enum RunError {
     #[cfg(target_os = "linux")]
     #[error(transparent)]
     Live(#[from] nicforge_platform::live::LiveError),
+    /// A worker's process cannot attach, or had to go.
+    #[cfg(target_os = "linux")]
+    #[error("the worker cannot attach: {0}")]
+    Attach(String),
     /// A port's next hop did not answer.
     #[error(
         "{place}: nobody answers for the next hop {address}: bring its host up, or write next_hop as a hardware address"

@@ -17,6 +17,8 @@ use super::guard::Guard;
 use super::layout::{TxDescriptor, TxRing};
 use crate::{DropCounters, KeyTable, NicSpec, PortId};
 
+mod anew;
+
 /// Words of descriptors fetched by one read, at most: 16 descriptors of a line.
 const WORDS_MAX: usize = 16 * 8;
 
@@ -66,6 +68,8 @@ struct Queue {
     /// Their second lines, in a ring that inlines headers.
     inlined: VecDeque<Inlined>,
     served: u64,
+    /// Descriptors that named no memory or too much of it.
+    bad: u64,
     not_before: Time,
     last_read: Time,
     /// When all its reads so far are back: nothing is reported earlier.
@@ -100,6 +104,8 @@ pub struct TransmitEngine {
     reports: VecDeque<(Time, usize, u64)>,
     late_reports: VecDeque<(Time, usize, u64)>,
     frame: Vec<u8>,
+    /// Descriptors that were served in queues that began anew since.
+    served_before: u64,
     counters: TransmitCounters,
 }
 
@@ -118,6 +124,7 @@ impl TransmitEngine {
             waiting: VecDeque::new(),
             inlined: VecDeque::new(),
             served: ring.first,
+            bad: 0,
             not_before: Time::ZERO,
             last_read: Time::ZERO,
             read_until: Time::ZERO,
@@ -142,6 +149,7 @@ impl TransmitEngine {
             reports: VecDeque::new(),
             late_reports: VecDeque::new(),
             frame: Vec::new(),
+            served_before: 0,
             counters: TransmitCounters::default(),
         }
     }
@@ -198,10 +206,9 @@ impl TransmitEngine {
 
     /// Descriptors dealt with so far.
     pub fn served(&self) -> u64 {
-        self.queues
-            .iter()
-            .map(|queue| queue.served - queue.ring.first)
-            .sum()
+        let queues = self.queues.iter();
+        let now: u64 = queues.map(|queue| queue.served - queue.ring.first).sum();
+        self.served_before + now
     }
 
     /// What was counted so far.
@@ -311,6 +318,7 @@ impl TransmitEngine {
         }
         if let Err(cause) = self.guard.check(queue.ring.application, &descriptor) {
             self.counters.refused.count(cause.0);
+            queue.bad += 1;
             self.reports
                 .push_back((now.max(queue.read_until), number, position));
             return;

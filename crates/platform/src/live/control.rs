@@ -6,19 +6,31 @@
 //! | 1 | device, workers | 1 while the device sleeps; whoever rings takes it to 0 |
 //! | 2 + w | worker, device | 1 while worker w sleeps (a futex) |
 //! | | worker | word 1: packets that it took so far |
+//! | | device | word 2: its orders: even, go on; odd, stop and say so |
+//! | | worker | word 3: the last order that it saw and followed |
+//! | | device | word 4: 1 when its process is gone: whoever waits for a lock of it takes it |
 //! | then | workers | registers, a line each: device by device, bank by bank |
 //!
 //! A register holds the last value written. Doorbells count up, so none is missed that matters.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use nicforge_units::CACHE_LINE_BYTES;
+use rustix::thread::futex;
 
 use super::{Clock, LiveError, Region};
 use crate::{Addr, AddressSpace, Register};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"nicforge");
+/// Words of a worker's line.
+const TAKEN: u64 = 1;
+const ORDER: u64 = 2;
+const FOLLOWED: u64 = 3;
+const GONE: u64 = 4;
+/// What the device writes into locks that it holds; no worker's mark.
+const DEVICE_MARK: u64 = u64::MAX;
 
 /// The region with what lies in it beside the host's memory.
 #[derive(Clone, Debug)]
@@ -49,13 +61,17 @@ pub struct Shape {
 impl Control {
     /// A new region for `space`.
     pub fn new(space: &AddressSpace, shape: &Shape) -> Result<Control, LiveError> {
-        let (begin, len) = Control::extent(space, shape);
-        let region = Region::new(len)?;
-        let clock = Clock::start();
-        region.store(begin + 8, space.end());
-        region.store(begin + 16, clock.origin_ns());
-        region.word(begin).store(MAGIC, Ordering::Release);
-        Ok(Control::over(region, space, shape, clock))
+        let (_, len) = Control::extent(space, shape);
+        let control = Control::over(Region::new(len)?, space, shape, Clock::start());
+        control.introduce();
+        Ok(control)
+    }
+
+    /// Writes what other processes know the region by, whatever stands there.
+    pub fn introduce(&self) {
+        self.region.store(self.begin + 8, self.memory_end);
+        self.region.store(self.begin + 16, self.clock.origin_ns());
+        self.region.word(self.begin).store(MAGIC, Ordering::Release);
     }
 
     /// The region in `file`, made by another process for the same `space` and `shape`.
@@ -119,25 +135,121 @@ impl Control {
         (number < self.workers).then(|| self.region.half_word(self.begin + line * CACHE_LINE_BYTES))
     }
 
-    /// Packets that worker `number` took so far; `None` if there is none.
-    fn taken_word(&self, number: usize) -> Option<&AtomicU64> {
-        let line = 2 + number as u64;
-        let at = self.begin + line * CACHE_LINE_BYTES + 8;
-        (number < self.workers).then(|| self.region.word(at))
-    }
-
     /// Worker `number` says how many packets it took so far.
     pub(super) fn tell_taken(&self, number: usize, taken: u64) {
-        if let Some(word) = self.taken_word(number) {
+        if let Some(word) = self.worker_word(number, TAKEN) {
             word.store(taken, Ordering::Release);
         }
     }
 
     /// Packets that all workers took so far, as they say.
     pub fn taken(&self) -> u64 {
-        let words = (0..self.workers).filter_map(|number| self.taken_word(number));
+        let words = (0..self.workers).filter_map(|number| self.worker_word(number, TAKEN));
         let taken = words.map(|word| word.load(Ordering::Acquire));
         taken.fold(0, u64::wrapping_add)
+    }
+
+    /// Word `word` of the line of worker `number`; `None` if there is none.
+    fn worker_word(&self, number: usize, word: u64) -> Option<&AtomicU64> {
+        let at = |number| self.begin + (2 + number as u64) * CACHE_LINE_BYTES + word * 8;
+        (number < self.workers).then(|| self.region.word(at(number)))
+    }
+
+    /// Worker `number` shall go on (an even number) or stop (an odd one).
+    pub fn order(&self, number: usize, order: u64) {
+        if let Some(word) = self.worker_word(number, ORDER) {
+            word.store(order, Ordering::Release);
+            fence(Ordering::SeqCst);
+            self.wake(number);
+        }
+    }
+
+    /// The last order to worker `number`.
+    #[inline]
+    pub fn order_of(&self, number: usize) -> u64 {
+        let word = self.worker_word(number, ORDER);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Worker `number` follows `order`: it touches no ring any more, or again.
+    pub fn follow(&self, number: usize, order: u64) {
+        if let Some(word) = self.worker_word(number, FOLLOWED) {
+            word.store(order, Ordering::Release);
+        }
+    }
+
+    /// The order that worker `number` follows.
+    pub fn followed(&self, number: usize) -> u64 {
+        let word = self.worker_word(number, FOLLOWED);
+        word.map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// The process of worker `number` is gone, and whoever waits for a lock of it may take it; or
+    /// somebody else is about to be there.
+    pub fn set_gone(&self, number: usize, gone: bool) {
+        if let Some(word) = self.worker_word(number, GONE) {
+            word.store(gone.into(), Ordering::Release);
+        }
+    }
+
+    /// Whether whoever marks locks with `mark` is gone.
+    pub(super) fn is_gone(&self, mark: u64) -> bool {
+        let number = usize::try_from(mark.wrapping_sub(1)).unwrap_or(usize::MAX);
+        let word = self.worker_word(number, GONE);
+        word.is_some_and(|word| word.load(Ordering::Acquire) == 1)
+    }
+
+    /// Wakes worker `number`, if it sleeps.
+    pub(super) fn wake(&self, number: usize) {
+        if let Some(asleep) = self.worker_asleep(number)
+            && asleep.load(Ordering::Relaxed) != 0
+            && asleep.swap(0, Ordering::Relaxed) != 0
+        {
+            // Nobody there any more is fine: the worker woke by itself.
+            let _ = futex::wake(asleep, futex::Flags::empty(), 1);
+        }
+    }
+
+    /// What worker `number` left in its line is as in the beginning.
+    pub fn forget_worker(&self, number: usize) {
+        for word in [0, TAKEN, FOLLOWED] {
+            if let Some(word) = self.worker_word(number, word) {
+                word.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// A register holds 0 again.
+    pub fn forget_register(&self, register: Register) {
+        if let Some(word) = self.register(register) {
+            word.store(0, Ordering::Release);
+        }
+    }
+
+    /// Takes the lock at `at`, for the device, from whoever `may_lose` it: who holds it is gone, or
+    /// never was. Gives up after `patience` and returns what stands there.
+    pub fn seize(
+        &self,
+        at: Addr,
+        patience: Duration,
+        may_lose: impl Fn(u64) -> bool,
+    ) -> Result<(), u64> {
+        let word = self.region.word(at);
+        let until = std::time::Instant::now() + patience;
+        loop {
+            let holder = word.load(Ordering::Relaxed);
+            let takes = holder == 0 || may_lose(holder);
+            let swap = |from| {
+                word.compare_exchange(from, DEVICE_MARK, Ordering::Acquire, Ordering::Relaxed)
+            };
+            if takes && swap(holder).is_ok() {
+                return Ok(());
+            }
+            if std::time::Instant::now() >= until {
+                return Err(holder);
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// The word of a register; `None` if there is no such register.

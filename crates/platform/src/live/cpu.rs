@@ -50,6 +50,12 @@ impl LiveCpu {
         self.control.tell_taken(self.mark as usize - 1, taken);
     }
 
+    /// The device's last order to this worker, see [`Control::order`].
+    #[inline]
+    pub fn order(&self) -> u64 {
+        self.control.order_of(self.mark as usize - 1)
+    }
+
     /// Says that this worker is about to sleep. Look for work once more after it, then
     /// [`sleep`](Self::sleep) or [`stay_awake`](Self::stay_awake).
     pub fn announce_sleep(&self) {
@@ -125,16 +131,22 @@ impl Cpu for LiveCpu {
     fn lock(&mut self, at: Addr) {
         let word = self.region().word(at);
         let mut tries = 0u32;
-        while word
-            .compare_exchange_weak(0, self.mark, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
+        let mut holder = 0;
+        while let Err(found) =
+            word.compare_exchange_weak(holder, self.mark, Ordering::Acquire, Ordering::Relaxed)
         {
             tries += 1;
-            // On few cores the holder may be the one that waits for ours.
-            match tries.is_multiple_of(LOCK_SPINS) {
-                true => std::thread::yield_now(),
-                false => spin_loop(),
+            // Only a lock that is free can be taken, or one whose holder is dead.
+            holder = 0;
+            if !tries.is_multiple_of(LOCK_SPINS) {
+                spin_loop();
+                continue;
             }
+            if self.control.is_gone(found) {
+                holder = found;
+            }
+            // On few cores the holder may be the one that waits for ours.
+            std::thread::yield_now();
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::{Ordering, fence};
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
-use rustix::thread::futex;
 
 use super::Control;
+use super::stock::{Pending, Stock};
 use crate::{Addr, AddressSpace, Dma, Owner, Vector};
 
 /// The device's way to the host. Time stands between calls of [`tick`](Self::tick).
@@ -17,6 +17,8 @@ pub struct LiveDma {
     /// Who was published to since the last [`wake`](Self::wake), by number.
     touched: Vec<bool>,
     any: bool,
+    /// Where it is written down who gets which buffer, if anybody asks.
+    pending: Option<Pending>,
     now: Time,
 }
 
@@ -39,7 +41,13 @@ impl LiveDma {
             owners,
             touched: vec![false; workers],
             any: false,
+            pending: None,
         }
+    }
+
+    /// From now on it is written down who gets which buffer of `stock`.
+    pub fn keep_book(&mut self, stock: Stock) {
+        self.pending = Some(Pending::new(stock));
     }
 
     /// Takes the time.
@@ -60,16 +68,11 @@ impl LiveDma {
             if !std::mem::take(touched) {
                 continue;
             }
-            if let Some(asleep) = self.control.worker_asleep(number)
-                && asleep.load(Ordering::Relaxed) != 0
-                && asleep.swap(0, Ordering::Relaxed) != 0
-            {
-                // Nobody there any more is fine: the worker woke by itself.
-                let _ = futex::wake(asleep, futex::Flags::empty(), 1);
-            }
+            self.control.wake(number);
         }
     }
 
+    #[inline]
     fn note(&mut self, to: Addr) {
         let owner = self.owners.get(to.line() as usize);
         if let Some(Owner(number)) = owner
@@ -96,11 +99,20 @@ impl Dma for LiveDma {
     #[inline]
     fn write(&mut self, to: Addr, bytes: &[u8]) {
         self.control.region().write(to, bytes);
+        if let Some(pending) = &mut self.pending {
+            pending.wrote(to);
+        }
     }
 
     #[inline]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
         let region = self.control.region();
+        // Before the worker can know of its buffers.
+        if let Some(pending) = &mut self.pending
+            && let Some(&Owner(owner)) = self.owners.get(to.line() as usize)
+        {
+            pending.announce(region, owner);
+        }
         for (number, entry) in bytes.chunks(CACHE_LINE_BYTES as usize).enumerate() {
             let at = to + number as u64 * CACHE_LINE_BYTES;
             let (before, last) = entry.split_at(entry.len() - 8);

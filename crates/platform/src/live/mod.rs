@@ -14,6 +14,8 @@
 //! | cpu.rs, dma.rs | the two contracts over it |
 //! | ports/ | where frames come from and go to |
 //! | bell.rs | how the device sleeps and is woken |
+//! | handover.rs | how another process gets it, and whether that process is still there |
+//! | stock.rs | which worker the device gave which buffer |
 //! | clock.rs | the wall clock as [`Time`](nicforge_units::Time) |
 //!
 //! `unsafe` is allowed here and nowhere else; each block says why it is sound. What is shared
@@ -28,8 +30,10 @@ mod clock;
 mod control;
 mod cpu;
 mod dma;
+pub mod handover;
 pub mod ports;
 mod region;
+mod stock;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +45,7 @@ pub use control::{Control, Shape};
 pub use cpu::LiveCpu;
 pub use dma::LiveDma;
 pub use region::{Pages, Region};
+pub use stock::Stock;
 
 /// Why the live ground cannot be set up or go on.
 #[derive(Debug, thiserror::Error)]

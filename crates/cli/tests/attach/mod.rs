@@ -1,0 +1,93 @@
+//! A live run whose workers are processes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every interface that is built in, as the program says, but for the one that needs a core to play
+/// its NIC, which live runs have not.
+pub fn interfaces() -> Vec<String> {
+    let mut list = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+    let said = list.args(["list", "interfaces"]).output().unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    let names = said.lines().map(|line| line.trim().to_owned());
+    names.filter(|name| name != "emulated").collect()
+}
+
+/// Whether cores share a ring on `interface`, so that they begin anew together.
+pub fn shares_rings(interface: &str) -> bool {
+    interface.starts_with("sh_ring")
+}
+
+/// Workers as processes of their own; they are killed with the value.
+pub struct Crew {
+    pub socket: PathBuf,
+    /// Runs `nicforge attach` where the workers shall live.
+    pub members: Vec<Option<Child>>,
+}
+
+impl Crew {
+    /// `count` places at the run that will listen at `socket`.
+    pub fn new(socket: &Path, count: usize) -> Crew {
+        Crew {
+            socket: socket.to_owned(),
+            members: (0..count).map(|_| None).collect(),
+        }
+    }
+
+    /// Waits until the run listens.
+    pub fn wait_for_socket(&self) {
+        let until = Instant::now() + PATIENCE;
+        while std::os::unix::net::UnixStream::connect(&self.socket).is_err() {
+            assert!(Instant::now() < until, "nobody listens");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A worker attaches at place `number`; returns when it has it.
+    pub fn attach(&mut self, number: usize) {
+        use std::io::BufRead;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let mut attach = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+            attach.arg("attach").arg(&self.socket);
+            attach.args(["--worker", &number.to_string()]);
+            attach.stdout(Stdio::piped());
+            let mut child = attach.spawn().unwrap();
+            let mut said = String::new();
+            let out = child.stdout.take().unwrap();
+            std::io::BufReader::new(out).read_line(&mut said).unwrap();
+            if said.starts_with("worker") {
+                self.members[number] = Some(child);
+                return;
+            }
+            // The one before may not be noticed gone yet.
+            child.wait().unwrap();
+            assert!(Instant::now() < until, "no place for worker {number}");
+        }
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self, number: usize) {
+        if let Some(mut child) = self.members[number].take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// All that are still there end by themselves.
+    pub fn all_ended(&mut self) {
+        for mut child in self.members.iter_mut().filter_map(Option::take) {
+            let status = child.wait().unwrap();
+            assert!(status.success(), "a worker ended with {status}");
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        (0..self.members.len()).for_each(|number| self.kill(number));
+    }
+}

@@ -1,0 +1,67 @@
+//! Software dies at any moment, and its queue begins anew: the others go on, the new driver gets a
+//! working queue.
+
+use nicforge_nic::ReceiveHalf;
+use nicforge_units::Time;
+
+use super::{Bench, Ground, Setup, for_all};
+
+for_all! {
+    a_queue_begins_anew,
+}
+
+/// Queue 0's core dies with packets in its ring and in its hands; all that share a ring with it
+/// begin anew with it. Afterwards every frame for them arrives, around the ring several times.
+fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
+    let setup = Setup {
+        queues: 3,
+        rx_entries: 16,
+        cache: 4,
+        ..Setup::default()
+    };
+    let mut bench: Bench<G> = Bench::new(interface, &setup);
+    if bench
+        .nic
+        .begin_anew(&mut *bench.ground.device(), 0..0)
+        .is_none()
+    {
+        return;
+    }
+    for round in 0..40 {
+        for flow in 0..3 {
+            bench.send_unchecked(flow, 60 + round);
+        }
+        if round % 3 == 0 {
+            (0..3).for_each(|queue| bench.poll_unchecked(queue));
+        }
+    }
+    bench.pass(Time::from_us(100));
+    let cores = 3;
+    for set in 0..bench.nic.sets().len() as u16 {
+        let group = bench.nic.together(set * cores);
+        assert!(group.contains(&(set * cores)), "{interface}");
+    }
+    // All of them, which is a whole group whatever the interface.
+    for set in 0..bench.nic.sets().len() as u16 {
+        let queues = set * cores..(set + 1) * cores;
+        let mut device = bench.ground.device();
+        let registers = bench.nic.begin_anew(&mut *device, queues);
+        assert!(registers.is_some_and(|all| !all.is_empty()), "{interface}");
+    }
+    // Other software of the same layout, with a full pool.
+    let fresh: Bench<G> = Bench::down(interface, &setup);
+    (bench.drivers, bench.caches) = (fresh.drivers, fresh.caches);
+    bench.pool.start(&mut *bench.ground.core(0));
+    bench.hands.clear();
+    bench.start();
+    for round in 0..60 {
+        for flow in 0..3 {
+            bench.send(flow, 60 + round).unwrap();
+        }
+        bench.pass(Time::from_us(10));
+        for queue in 0..3 {
+            assert_eq!(bench.poll(queue, 8), 1, "{interface}, round {round}");
+        }
+        bench.release_all();
+    }
+}

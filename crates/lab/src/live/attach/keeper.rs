@@ -1,0 +1,326 @@
+//! The thread that has the socket, and the places of workers.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use nicforge_nic::Pool;
+use nicforge_platform::live::handover::{send_files, wait_for};
+use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
+use nicforge_units::Time;
+
+use super::message::{Invitation, Reply, Said, VERSION};
+use super::place::{Heard, Member, Place, State, line};
+use crate::live::device::{Done, Order, Ordered};
+use crate::live::layout::Blueprint;
+use crate::live::worker::Worker;
+use crate::live::{Shared, locked};
+use crate::run::RunError;
+
+mod anew;
+
+/// How often it looks after its workers when nobody calls.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a worker may take to halt, to go on, or to go.
+const PATIENCE: Duration = Duration::from_millis(1_000);
+/// How long workers may take to end at the end.
+const END: Duration = Duration::from_secs(5);
+/// Descriptors that meant nothing until a worker's queue is closed.
+const NONSENSE_MAX: u64 = 64;
+/// Callers that have not said yet what they want, at most.
+const CALLERS_MAX: usize = 16;
+
+/// Keeps the workers of a run.
+pub struct Keeper {
+    path: PathBuf,
+    listener: UnixListener,
+    callers: Vec<Member>,
+    places: Vec<Place>,
+    /// For each worker, those that can only begin anew together with it.
+    groups: Vec<Range<usize>>,
+    /// Fills a shared ring for workers that are not there.
+    stand_ins: Vec<Option<Worker>>,
+    blueprint: Blueprint,
+    control: Control,
+    bell: Bell,
+    orders: Sender<Ordered>,
+    /// The run ends.
+    stopping: bool,
+}
+
+impl Keeper {
+    /// Listens at `path` for the workers of a run; all places are free.
+    ///
+    /// # Errors
+    /// Somebody listens there already, or the system does not let us.
+    pub fn new(
+        path: &Path,
+        groups: Vec<Range<usize>>,
+        blueprint: Blueprint,
+        (control, bell): (Control, Bell),
+        orders: Sender<Ordered>,
+    ) -> Result<Keeper, RunError> {
+        let failed = || LiveError::of(format!("socket {}", path.display()));
+        if UnixStream::connect(path).is_ok() {
+            let wrong = format!("somebody listens at {} already", path.display());
+            return Err(RunError::Attach(wrong));
+        }
+        // What an earlier run left; that there is none is fine.
+        let _ = std::fs::remove_file(path);
+        let listener = UnixListener::bind(path).map_err(failed())?;
+        let owner_only = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(path, owner_only).map_err(failed())?;
+        listener.set_nonblocking(true).map_err(failed())?;
+        Ok(Keeper {
+            path: path.to_owned(),
+            listener,
+            callers: Vec::new(),
+            places: groups.iter().map(|_| Place::new()).collect(),
+            stand_ins: groups.iter().map(|_| None).collect(),
+            groups,
+            blueprint,
+            control,
+            bell,
+            orders,
+            stopping: false,
+        })
+    }
+
+    /// Looks after the workers until `stop`, then lets them end. Returns the buffers that they and
+    /// those who stood in for them answer for.
+    pub(in crate::live) fn run(
+        &mut self,
+        shared: &Shared,
+        stop: &AtomicBool,
+        pool: &Pool,
+    ) -> Result<i64, RunError> {
+        while !stop.load(Ordering::Acquire) {
+            self.look(shared, LOOK_EVERY)?;
+        }
+        self.stopping = true;
+        for place in &mut self.places {
+            if let Some(member) = place.state.member() {
+                member.say(&Reply::Stop);
+            }
+        }
+        let until = self.time_in(END);
+        let works = |place: &Place| matches!(place.state, State::Working(_) | State::Joining(_));
+        while self.places.iter().any(works) && self.now() < until {
+            self.look(shared, LOOK_EVERY)?;
+        }
+        for number in 0..self.places.len() {
+            if works(&self.places[number]) {
+                self.lose(shared, number, "it did not end when it was told to");
+            }
+        }
+        let ended = self.places.iter().map(|place| match place.state {
+            State::Ended(_, buffers) => buffers,
+            _ => 0,
+        });
+        let ended: i64 = ended.sum();
+        let stand_ins = self.stand_ins.iter_mut().flatten();
+        let stood_in: i64 = stand_ins.map(|worker| worker.buffers().0).sum();
+        let mut cpu = LiveCpu::new(self.control.clone(), self.bell.clone(), self.places.len());
+        let available = pool.available(&mut cpu);
+        Ok((ended + stood_in).wrapping_add_unsigned(available))
+    }
+
+    /// One round: who calls, what was said, who is gone.
+    fn look(&mut self, shared: &Shared, timeout: Duration) -> Result<(), RunError> {
+        let mut files = vec![self.listener.as_fd()];
+        files.extend(self.callers.iter().map(|caller| caller.stream.as_fd()));
+        for place in &self.places {
+            if let State::Joining(member) | State::Working(member) = &place.state {
+                files.extend([member.stream.as_fd(), member.peer.gone()]);
+            }
+        }
+        wait_for(&files, timeout)?;
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.callers.len() < CALLERS_MAX
+                && let Ok(caller) = Member::new(stream)
+            {
+                self.callers.push(caller);
+            }
+        }
+        for number in 0..self.places.len() {
+            self.hear(shared, number);
+        }
+        self.meet_callers(shared);
+        let nonsense = locked(&shared.device).nonsense.clone();
+        for (number, count) in nonsense.into_iter().enumerate() {
+            if count > NONSENSE_MAX && matches!(self.places[number].state, State::Working(_)) {
+                let why = format!("{count} of its descriptors name no buffer");
+                self.lose(shared, number, &why);
+            }
+        }
+        for (place, board) in self.places.iter().zip(&shared.workers) {
+            *locked(board) = place.counts();
+        }
+        Ok(())
+    }
+
+    /// Takes what whoever has place `number` said.
+    fn hear(&mut self, shared: &Shared, number: usize) {
+        let Some(member) = self.places[number].state.member() else {
+            return;
+        };
+        let said = match member.listen() {
+            Heard::Said(said) => said,
+            Heard::Gone(_) if matches!(self.places[number].state, State::Ended(..)) => return,
+            Heard::Gone(why) => return self.lose(shared, number, why),
+        };
+        for message in said {
+            let place = &mut self.places[number];
+            match (message, std::mem::replace(&mut place.state, State::Free)) {
+                (Said::Ready, State::Joining(member)) => {
+                    place.state = State::Working(member);
+                    self.order(Order::Open(number));
+                }
+                (Said::Counts { period, counts }, state) => {
+                    if period == place.order {
+                        place.told(&counts);
+                    }
+                    place.state = state;
+                }
+                (
+                    Said::Ended {
+                        counts, buffers, ..
+                    },
+                    State::Working(member),
+                ) => {
+                    place.told(&counts);
+                    if self.stopping {
+                        place.state = State::Ended(member, buffers);
+                    } else {
+                        place.state = State::Working(member);
+                        return self.lose(shared, number, "it leaves");
+                    }
+                }
+                (_, state) => place.state = state,
+            }
+        }
+    }
+
+    /// Finds places for those who call.
+    fn meet_callers(&mut self, shared: &Shared) {
+        for mut caller in std::mem::take(&mut self.callers) {
+            let said = match caller.listen() {
+                Heard::Said(said) => said,
+                Heard::Gone(_) => continue,
+            };
+            match said.into_iter().next() {
+                None => self.callers.push(caller),
+                Some(Said::Hello { version, worker }) => match self.place_for(&version, worker) {
+                    Ok(number) => self.invite(shared, number, caller),
+                    Err(why) => caller.say(&Reply::Refused(why)),
+                },
+                Some(_) => caller.say(&Reply::Refused("hello comes first".into())),
+            }
+        }
+    }
+
+    fn place_for(&self, version: &str, wanted: Option<usize>) -> Result<usize, String> {
+        if version != VERSION {
+            return Err(format!("the run is of version {VERSION}, use the same"));
+        }
+        let free = |number: &usize| matches!(self.places[*number].state, State::Free);
+        let places = self.places.len();
+        match wanted {
+            Some(number) if number >= places => Err(format!("there are {places} workers, from 0")),
+            Some(number) if !free(&number) => Err(format!("worker {number} is there already")),
+            Some(number) => Ok(number),
+            None => (0..places)
+                .find(free)
+                .ok_or_else(|| format!("all {places} workers are there")),
+        }
+    }
+
+    /// `caller` gets place `number`.
+    fn invite(&mut self, shared: &Shared, number: usize, mut caller: Member) {
+        self.places[number].state = State::Free;
+        self.begin_anew(shared, number, true);
+        let place = &mut self.places[number];
+        let invitation = Invitation::new(&self.blueprint, number, place.order, place.used);
+        place.used = true;
+        let reply = line(&Reply::Welcome(Box::new(invitation)));
+        self.control.introduce();
+        self.control.set_gone(number, false);
+        let files = [self.control.region().file(), self.bell.event()];
+        let event = match send_files(&caller.stream, &reply, &files) {
+            Ok(()) => format!("worker {number} attaches, process {}", caller.peer.id()),
+            Err(error) => {
+                caller.say(&Reply::Refused(error.to_string()));
+                return;
+            }
+        };
+        self.places[number].state = State::Joining(caller);
+        shared.tell(event);
+    }
+
+    /// Whoever has place `number` is gone, or has to go: what it held is taken back.
+    fn lose(&mut self, shared: &Shared, number: usize, why: &str) {
+        self.order(Order::Close(number..number + 1));
+        let state = std::mem::replace(&mut self.places[number].state, State::Free);
+        if let State::Joining(mut member) | State::Working(mut member) = state {
+            member.say(&Reply::Refused(why.to_owned()));
+            // Only who is gone for certain writes nothing any more.
+            if !member.peer.is_gone_within(PATIENCE / 10) && !member.peer.end(PATIENCE) {
+                shared.tell(format!("worker {number} cannot be ended"));
+            }
+            // What it could still say before it went.
+            if let Heard::Said(said) = member.listen() {
+                for message in said {
+                    if let Said::Counts { period, counts } | Said::Ended { period, counts, .. } =
+                        message
+                        && period == self.places[number].order
+                    {
+                        self.places[number].told(&counts);
+                    }
+                }
+            }
+        }
+        self.control.set_gone(number, true);
+        shared.tell(format!("worker {number} is lost: {why}"));
+        self.begin_anew(shared, number, false);
+    }
+
+    fn now(&self) -> Time {
+        self.control.clock().now()
+    }
+
+    fn time_in(&self, patience: Duration) -> Time {
+        self.now() + Time::from_ns(patience.as_nanos() as u64)
+    }
+
+    /// Tells the device, and waits until it has done so.
+    fn order(&self, order: Order) -> Done {
+        let (answer, done) = channel();
+        if self.orders.send((order, answer)).is_err() {
+            return Done::Yes;
+        }
+        self.bell.ring_now();
+        // The device is gone when the run ends; then there is nothing left to do.
+        done.recv().unwrap_or(Done::Yes)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Somebody may have tidied up already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Shared {
+    /// Something happened that people want to know.
+    fn tell(&self, event: String) {
+        let events: &Mutex<Vec<String>> = &self.events;
+        locked(events).push(event);
+    }
+}

@@ -1,0 +1,234 @@
+//! What goes over the socket: one JSON value a line.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::{Mutex, PoisonError};
+
+use nicforge_apps::PortMap;
+use nicforge_nic::{DropCounters, PortId};
+use nicforge_units::Time;
+use nicforge_wire::headers::MacAddress;
+use serde::{Deserialize, Serialize};
+
+use crate::live::assemble::app_config;
+use crate::live::config::{AppAddresses, Idle, LiveConfig, PortConfig, PortKind};
+use crate::live::layout::Blueprint;
+use crate::live::worker::WorkerCounts;
+use crate::run::RunError;
+use crate::scenario::parse_override;
+use crate::settings::{KEYS, Names};
+
+/// The version of what is said here and of what lies in the region: both sides have the same.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+/// No line is longer: who sends more means nothing good.
+pub const LINE_MAX: usize = 64 << 10;
+/// Names of counters that are learnt from others, at most.
+const NAMES_MAX: usize = 256;
+
+/// What a worker says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// It wants to work, at this place if it names one.
+    Hello {
+        /// Its [`VERSION`].
+        version: String,
+        /// The place.
+        worker: Option<usize>,
+    },
+    /// Its queues are up.
+    Ready,
+    /// What it counted in period `period`.
+    Counts {
+        /// The order that it followed.
+        period: u64,
+        /// The counts.
+        counts: Told,
+    },
+    /// It stopped as it was told to: its last counts, and the buffers that it answers for.
+    Ended {
+        /// The order that it followed.
+        period: u64,
+        /// The counts.
+        counts: Told,
+        /// Buffers.
+        buffers: i64,
+    },
+}
+
+/// What a worker is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It has a place. The region and the bell come with it.
+    Welcome(Box<Invitation>),
+    /// There is no place for it, and why; or it has to go.
+    Refused(String),
+    /// The run ends.
+    Stop,
+}
+
+/// All that a worker has to know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Invitation {
+    /// Its place.
+    pub worker: usize,
+    /// The order that it follows.
+    pub order: u64,
+    /// Whether somebody worked there before, whose tables are still to be wiped.
+    pub wipes: bool,
+    /// `key=value` of all settings that were made.
+    settings: Vec<String>,
+    app: AppAddresses,
+    idle: Idle,
+    ports: Vec<PortPlan>,
+}
+
+/// A port as workers see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct PortPlan {
+    mac: [u8; 6],
+    next_hop: [u8; 6],
+    peer: u8,
+    inside: bool,
+    address: Option<Ipv4Addr>,
+}
+
+impl Invitation {
+    /// For place `worker` in a run that is laid out by `blueprint`.
+    pub fn new(blueprint: &Blueprint, worker: usize, order: u64, wipes: bool) -> Invitation {
+        let config = &blueprint.config;
+        let made = |name| config.assignments.iter().any(|set| set.key.name == name);
+        let settings = KEYS.iter().filter(|key| made(key.name)).filter_map(|key| {
+            let value = (key.get)(&config.settings)?;
+            Some(format!("{}={value}", key.name))
+        });
+        let ports = blueprint.app.ports.0.iter().zip(&blueprint.own);
+        let ports = ports.map(|(port, (mac, address))| PortPlan {
+            mac: mac.0,
+            next_hop: port.next_hop.0,
+            peer: port.peer.0,
+            inside: port.inside,
+            address: *address,
+        });
+        Invitation {
+            worker,
+            order,
+            wipes,
+            settings: settings.collect(),
+            app: config.app,
+            idle: config.idle,
+            ports: ports.collect(),
+        }
+    }
+
+    /// What the run is laid out by.
+    ///
+    /// # Errors
+    /// A setting that this program does not know, or a file that is not here.
+    pub fn blueprint(&self, names: &Names<'_>) -> Result<Blueprint, RunError> {
+        let wrong = |error: crate::config::ConfigError| RunError::Attach(error.to_string());
+        let mut config = LiveConfig {
+            idle: self.idle,
+            app: self.app,
+            // That there is one is what counts: workers may die.
+            attach: Some(std::path::PathBuf::new()),
+            ..LiveConfig::blank()
+        };
+        for text in &self.settings {
+            let set = parse_override(text, names).map_err(wrong)?;
+            config.set_unchecked(set).map_err(wrong)?;
+        }
+        let mut map = PortMap::paired(self.ports.len() as u8);
+        let mut own = Vec::new();
+        for (port, plan) in map.0.iter_mut().zip(&self.ports) {
+            port.mac = MacAddress(plan.mac);
+            port.next_hop = MacAddress(plan.next_hop);
+            port.peer = PortId(plan.peer);
+            port.inside = plan.inside;
+            own.push((port.mac, plan.address));
+            config.ports.push(PortConfig {
+                kind: PortKind::Capture(None, None),
+                place: crate::config::Place::argument("attach"),
+                address: plan.address,
+                mac: Some(port.mac),
+                next_hop: None,
+                peer: None,
+                inside: Some(plan.inside),
+            });
+        }
+        Ok(Blueprint {
+            app: app_config(&config, map)?,
+            config,
+            own,
+        })
+    }
+}
+
+/// Counts of a worker on their way.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Told {
+    taken: u64,
+    pushed: u64,
+    kept: u64,
+    drops: Vec<(String, u64)>,
+    transmit: (u64, u64),
+    idle_ps: u64,
+    app: Vec<(String, u64)>,
+}
+
+impl Told {
+    /// As they are sent.
+    pub fn of(counts: &WorkerCounts) -> Told {
+        let named = |list: &[(&'static str, u64)]| {
+            let entries = list.iter();
+            entries
+                .map(|(name, count)| (name.to_string(), *count))
+                .collect()
+        };
+        Told {
+            taken: counts.taken,
+            pushed: counts.pushed,
+            kept: counts.kept,
+            drops: named(counts.drops.causes()),
+            transmit: counts.transmit,
+            idle_ps: counts.idle.as_ps(),
+            app: named(&counts.app),
+        }
+    }
+
+    /// As they are counted with.
+    pub fn counts(&self) -> WorkerCounts {
+        let mut drops = DropCounters::default();
+        for (cause, count) in &self.drops {
+            drops.add(known(cause), *count);
+        }
+        let app = self.app.iter();
+        WorkerCounts {
+            taken: self.taken,
+            pushed: self.pushed,
+            kept: self.kept,
+            made: 0,
+            drops,
+            transmit: self.transmit,
+            idle: Time::from_ps(self.idle_ps),
+            app: app.map(|(name, count)| (known(name), *count)).collect(),
+        }
+    }
+}
+
+/// Counters are named by texts that live for ever. A name from another process is kept from then
+/// on; there are few, and not more than [`NAMES_MAX`] whatever the other process says.
+fn known(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    match names.get(name) {
+        Some(known) => known,
+        None if names.len() == NAMES_MAX => "other",
+        None => {
+            let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+            names.insert(kept);
+            kept
+        }
+    }
+}

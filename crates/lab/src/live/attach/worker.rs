@@ -1,0 +1,220 @@
+//! The other side: a worker's process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nicforge_platform::live::handover::receive_files;
+use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
+use nicforge_platform::{Addr, Cpu};
+
+use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
+use super::place::line;
+use crate::live::layout::{Blueprint, Layout};
+use crate::live::locked;
+use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
+use crate::run::RunError;
+use crate::settings::Names;
+
+/// How long the device may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a worker that halts looks whether it may go on.
+const HALT: Duration = Duration::from_micros(200);
+/// Bytes wiped at a time.
+const WIPE: u64 = 1 << 20;
+
+/// What a worker's process did.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// Its place.
+    pub worker: usize,
+    /// What it counted since its queues last began.
+    pub counts: WorkerCounts,
+}
+
+/// Attaches to the run that listens at `socket`, at place `worker` or any, and works until the run
+/// ends or `stop`. `told` hears of the place.
+///
+/// # Errors
+/// Nobody listens, there is no place, or the run wants it to go.
+pub fn attach(
+    socket: &Path,
+    worker: Option<usize>,
+    names: &Names<'_>,
+    stop: &AtomicBool,
+    told: &mut dyn FnMut(usize),
+) -> Result<Attached, RunError> {
+    let failed = || LiveError::of(format!("socket {}", socket.display()));
+    let mut stream = UnixStream::connect(socket).map_err(failed())?;
+    let times = stream.set_read_timeout(Some(PATIENCE));
+    let times = times.and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    times.map_err(failed())?;
+    let hello = Said::Hello {
+        version: VERSION.to_owned(),
+        worker,
+    };
+    stream.write_all(&line(&hello)).map_err(failed())?;
+    let (invitation, files) = receive_invitation(&stream)?;
+    stream.set_read_timeout(None).map_err(failed())?;
+    let blueprint = invitation.blueprint(names)?;
+    told(invitation.worker);
+    let mut member = Member::new(blueprint, &invitation, files)?;
+    let reader = stream.try_clone().map_err(failed())?;
+    let dismissed = Mutex::new(None);
+    let mut counts = WorkerCounts::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| listen(reader, stop, &dismissed));
+        let ended = member.work(&mut stream, stop);
+        counts = member.worker.counts().clone();
+        // Ends the other thread.
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+        ended
+    })?;
+    match dismissed.into_inner() {
+        Ok(Some(why)) => Err(RunError::Attach(why)),
+        _ => Ok(Attached {
+            worker: invitation.worker,
+            counts,
+        }),
+    }
+}
+
+/// Hears what the device's process says, until it ends.
+fn listen(stream: UnixStream, stop: &AtomicBool, dismissed: &Mutex<Option<String>>) {
+    let replies = BufReader::new(stream).lines();
+    for text in replies.map_while(Result::ok) {
+        match serde_json::from_str(&text) {
+            Ok(Reply::Stop) => break,
+            Ok(Reply::Refused(why)) => {
+                *locked(dismissed) = Some(why);
+                break;
+            }
+            Ok(Reply::Welcome(_)) | Err(_) => {}
+        }
+    }
+    // Also when the device's process is gone: nobody takes what this one would send.
+    stop.store(true, Ordering::Release);
+}
+
+fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<OwnedFd>), RunError> {
+    let (mut text, mut files) = (Vec::new(), Vec::new());
+    let mut bytes = vec![0; LINE_MAX];
+    while !text.ends_with(b"\n") {
+        let (count, came) = receive_files(stream, &mut bytes)?;
+        files.extend(came);
+        text.extend_from_slice(&bytes[..count]);
+        if count == 0 || text.len() > LINE_MAX {
+            let wrong = "whoever listens there hung up; is it `nicforge live`?";
+            return Err(RunError::Attach(wrong.into()));
+        }
+    }
+    match serde_json::from_slice(&text) {
+        Ok(Reply::Welcome(invitation)) => Ok((invitation, files)),
+        Ok(Reply::Refused(why)) => Err(RunError::Attach(why)),
+        _ => Err(RunError::Attach(
+            "whoever listens there speaks otherwise".into(),
+        )),
+    }
+}
+
+/// A worker in its own process.
+struct Member {
+    worker: Worker,
+    blueprint: Blueprint,
+    control: Control,
+    place: usize,
+    order: u64,
+}
+
+impl Member {
+    /// Takes place in the region; its queues are up afterwards.
+    fn new(
+        blueprint: Blueprint,
+        invitation: &Invitation,
+        files: Vec<OwnedFd>,
+    ) -> Result<Member, RunError> {
+        let layout = blueprint.lay_out()?;
+        let files: [OwnedFd; 2] = files.try_into().map_err(|files: Vec<OwnedFd>| {
+            RunError::Attach(format!("{} files came and not 2", files.len()))
+        })?;
+        let [region, event] = files;
+        let control = Control::attach(region, &layout.space, &layout.shape)?;
+        let place = invitation.worker;
+        let mut parts = parts_of(layout, place)?;
+        let mut cpu = LiveCpu::new(control.clone(), Bell::of(event), place);
+        if invitation.wipes {
+            wipe(&mut cpu, &parts);
+        }
+        parts.software.app.start_own(&mut cpu);
+        let mut worker = Worker::new(cpu, parts);
+        worker.start();
+        Ok(Member {
+            worker,
+            blueprint,
+            control,
+            place,
+            order: invitation.order,
+        })
+    }
+
+    fn work(&mut self, stream: &mut UnixStream, stop: &AtomicBool) -> Result<(), RunError> {
+        self.control.follow(self.place, self.order);
+        let mut say = |said: &Said| {
+            // Whoever is not there any more is noticed by the thread that listens.
+            let _ = stream.write_all(&line(said));
+        };
+        say(&Said::Ready);
+        loop {
+            let period = self.order;
+            let mut tell = |counts: &WorkerCounts| {
+                let counts = Told::of(counts);
+                say(&Said::Counts { period, counts });
+            };
+            match self.worker.run(stop, &mut tell) {
+                Ended::Stopped => break,
+                Ended::Halted(order) => self.halt(order, stop)?,
+            }
+        }
+        let buffers = self.worker.buffers().0;
+        let counts = Told::of(self.worker.counts());
+        let period = self.order;
+        say(&Said::Ended {
+            period,
+            counts,
+            buffers,
+        });
+        Ok(())
+    }
+
+    /// Touches nothing until the device lets it go on, with other queues.
+    fn halt(&mut self, order: u64, stop: &AtomicBool) -> Result<(), RunError> {
+        let parts = parts_of(self.blueprint.lay_out()?, self.place)?;
+        self.control.follow(self.place, order);
+        while self.control.order_of(self.place) == order && !stop.load(Ordering::Acquire) {
+            std::thread::sleep(HALT);
+        }
+        self.order = self.control.order_of(self.place);
+        self.worker.begin_anew(parts);
+        self.control.follow(self.place, self.order);
+        Ok(())
+    }
+}
+
+fn parts_of(layout: Layout, place: usize) -> Result<WorkerParts, RunError> {
+    let parts = layout.workers.into_iter().nth(place);
+    parts.ok_or_else(|| RunError::Attach(format!("there is no worker {place}")))
+}
+
+/// What whoever worked here before left in its tables is not for this one.
+fn wipe(cpu: &mut LiveCpu, parts: &WorkerParts) {
+    let mut at = parts.tables.start;
+    while at < parts.tables.end {
+        let len = WIPE.min(parts.tables.end - at);
+        cpu.bytes_mut(Addr(at), len as usize).fill(0);
+        at += len;
+    }
+}

@@ -1,0 +1,161 @@
+//! What the device is told while it runs: to close queues, to let them begin anew, to open them.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Release;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use nicforge_nic::{Ledger, Pool};
+use nicforge_platform::live::LiveCpu;
+
+use super::Device;
+
+/// How long a live worker may keep the pool's lock before the device looks who it is.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What the device needs to take buffers back.
+#[derive(Debug)]
+pub struct Books {
+    /// The buffers.
+    pub pool: Pool,
+    /// Who has which.
+    pub ledger: Ledger,
+    /// The device's own way to the memory.
+    pub cpu: LiveCpu,
+    /// Workers there are.
+    pub workers: usize,
+}
+
+/// An order to the device.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Frames for these workers are dropped from now on.
+    Close(Range<usize>),
+    /// These workers, which are closed and touch nothing any more, begin anew: their rings are empty
+    /// and their buffers back in the pool. They are all that share rings. The second are all workers
+    /// that are not there: if one of them has a lock, it has lost it.
+    BeginAnew(Range<usize>, Vec<usize>),
+    /// Frames for this worker come in again.
+    Open(usize),
+}
+
+/// What the device says when an order is carried out.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// It is.
+    Yes,
+    /// Workers began anew; for each how many frames it had got and how many of its descriptors were
+    /// dealt with.
+    Anew(Vec<Served>),
+    /// A worker that is not among them holds the pool's lock and does not give it back.
+    Held(usize),
+    /// The interface cannot begin a queue anew.
+    Never,
+}
+
+/// What a worker's queues did since they last began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Served {
+    /// Frames delivered to it.
+    pub delivered: u64,
+    /// Descriptors of it that were dealt with.
+    pub served: u64,
+}
+
+/// An order, and where to say that it is done.
+pub type Ordered = (Order, Sender<Done>);
+
+impl Device {
+    /// Carries out what was ordered meanwhile; whether there was anything.
+    pub(super) fn follow_orders(&mut self) -> bool {
+        let mut any = false;
+        while let Ok((order, answer)) = self.orders.try_recv() {
+            any = true;
+            let done = match order {
+                Order::Close(workers) => self.set_closed(workers, true),
+                Order::Open(worker) => self.set_closed(worker..worker + 1, false),
+                Order::BeginAnew(workers, absent) => self.begin_anew(workers, &absent),
+            };
+            // Who asked and went away needs no answer.
+            let _ = answer.send(done);
+        }
+        any
+    }
+
+    /// Before the run: frames for all of `workers` workers are dropped until they are there. `false`
+    /// where the interface cannot begin queues anew, so that a worker's death would be the end.
+    pub fn close_all(&mut self, workers: usize) -> bool {
+        self.set_closed(0..workers, true);
+        !matches!(self.begin_anew(0..workers, &[]), Done::Never)
+    }
+
+    fn set_closed(&mut self, workers: Range<usize>, closed: bool) -> Done {
+        for nic in &mut self.nics {
+            for worker in workers.clone() {
+                for queue in nic.queues_of(worker as u16) {
+                    nic.set_closed(queue, closed);
+                }
+            }
+        }
+        Done::Yes
+    }
+
+    fn begin_anew(&mut self, workers: Range<usize>, absent: &[usize]) -> Done {
+        let Some(books) = &mut self.books else {
+            return Done::Never;
+        };
+        // What is no worker's mark is nonsense that somebody wrote.
+        let may_lose = |mark: u64| match usize::try_from(mark - 1) {
+            Ok(worker) if worker < books.workers => {
+                workers.contains(&worker) || absent.contains(&worker)
+            }
+            _ => true,
+        };
+        let lock = books.pool.lock();
+        if let Err(mark) = self.control.seize(lock, PATIENCE, may_lose) {
+            return Done::Held(mark as usize - 1);
+        }
+        let mut all = vec![Served::default(); workers.len()];
+        let cores = workers.start as u16..workers.end as u16;
+        for nic in &mut self.nics {
+            for (worker, counted) in workers.clone().zip(&mut all) {
+                let queues = nic.queues_of(worker as u16);
+                counted.delivered += queues.map(|queue| nic.delivered_to(queue)).sum::<u64>();
+                counted.served += nic.transmit.served_of(worker);
+            }
+            let device = nic.port().0;
+            let Some(registers) = nic.begin_anew(&mut self.dma, cores.clone()) else {
+                self.control.region().word(lock).store(0, Release);
+                return Done::Never;
+            };
+            for (register, seen) in &mut self.registers {
+                if register.device == device && registers.contains(&register.index) {
+                    self.control.forget_register(*register);
+                    *seen = 0;
+                }
+            }
+        }
+        self.forgiven += all.iter().map(|counted| counted.delivered).sum::<u64>();
+        let gone: Vec<usize> = workers.clone().collect();
+        books.ledger.reclaim(&mut books.cpu, &gone, books.workers);
+        for worker in workers {
+            self.control.forget_worker(worker);
+        }
+        self.control.region().word(lock).store(0, Release);
+        Done::Anew(all)
+    }
+
+    /// Descriptors of each worker that named no buffer or no memory, and doorbells that cannot be.
+    pub(super) fn count_nonsense(&self) -> Vec<u64> {
+        let workers = self.books.as_ref().map_or(0, |books| books.workers);
+        let of = |worker: usize| {
+            let of_nic = self.nics.iter().map(|nic| {
+                let queues = nic.queues_of(worker as u16);
+                let received: u64 = queues.map(|queue| nic.bad_descriptors_of(queue)).sum();
+                received + nic.transmit.bad_descriptors_of(worker)
+            });
+            of_nic.sum()
+        };
+        (0..workers).map(of).collect()
+    }
+}

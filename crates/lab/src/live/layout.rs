@@ -1,0 +1,189 @@
+//! Where everything of a live run lies, and what works on it.
+//!
+//! That is a function of the configuration alone, so that another process that has it finds its
+//! way in the same region.
+
+use nicforge_apps::tables::PortPartition;
+use nicforge_apps::{AnyApp, AppConfig, SharedTables};
+use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
+use nicforge_nic::transmit::{TransmitDriver, TxRing};
+use nicforge_nic::{
+    DriverCosts, Ledger, Nic, NicSpec, Pool, PoolCache, PortId, PortRule, registers,
+};
+use nicforge_platform::live::Shape;
+use nicforge_platform::{Addr, AddressSpace, Owner, Register};
+use nicforge_units::{BitRate, Bytes, Cycles, Time};
+
+use super::config::LiveConfig;
+use super::neighbour::Own;
+use super::worker::WorkerParts;
+use crate::packet_loop::PacketLoop;
+use crate::run::{RunError, bisect, receive_buffers};
+use crate::settings::Settings;
+
+/// What limits a NIC here is the machine, so the model's own limits are beyond reach.
+const NO_LIMIT: Bytes = Bytes(1 << 50);
+const NO_RATE_LIMIT: BitRate = BitRate::from_bits_per_second(1_000_000_000_000_000);
+/// Descriptors are copied this many bytes at a time.
+const DESCRIPTOR_READ: Bytes = Bytes(512);
+
+/// What a layout follows from.
+#[derive(Clone)]
+pub struct Blueprint {
+    /// Interface, sizes, number of workers.
+    pub config: LiveConfig,
+    /// The application.
+    pub app: AppConfig,
+    /// The ports' own addresses.
+    pub own: Vec<Own>,
+}
+
+/// Where everything lies, and what works on it; no memory yet.
+pub struct Layout {
+    /// All that was handed out.
+    pub space: AddressSpace,
+    /// What lies behind it.
+    pub shape: Shape,
+    /// The packet buffers.
+    pub pool: Pool,
+    /// One for each port.
+    pub nics: Vec<Nic<AnyNic>>,
+    /// Who holds which buffer, where workers may die.
+    pub ledger: Option<Ledger>,
+    /// What the workers are made of, in order.
+    pub workers: Vec<WorkerParts>,
+}
+
+impl Blueprint {
+    /// Lays everything out.
+    ///
+    /// # Errors
+    /// What the interface or the application cannot be built with.
+    pub fn lay_out(&self) -> Result<Layout, RunError> {
+        let Blueprint { config, app, own } = self;
+        let settings = &config.settings;
+        let (ports, count) = (config.ports.len(), settings.cores);
+        let mut space = AddressSpace::default();
+        let per_port = receive_buffers(settings) + settings.tx_entries;
+        let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
+        let pool = Pool::new(&mut space, count * per_worker);
+        let ledger = config
+            .attach
+            .is_some()
+            .then(|| Ledger::new(&mut space, pool));
+        let (mut tx_rings, mut halves) = (Vec::new(), Vec::new());
+        // Of each worker: its driver on every port.
+        let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
+        for device in 0..ports {
+            let rings = (0..count).map(|_| TxRing::new(&mut space, settings.tx_entries));
+            tx_rings.push(rings.collect::<Result<Vec<_>, _>>()?);
+            let plan = plan(settings, device as u8, pool);
+            let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
+            halves.push(half);
+            for (worker, driver) in drivers.iter_mut().zip(of_queues) {
+                worker.push(driver);
+            }
+        }
+        let shared = SharedTables::allocate(app, &mut space);
+        let mut workers = Vec::new();
+        for (number, drivers) in drivers.into_iter().enumerate() {
+            let transmit = (0..ports).map(|device| {
+                let doorbell = Register {
+                    device: device as u8,
+                    index: registers::TRANSMIT + number as u32,
+                };
+                let (ring, costs) = (tx_rings[device][number], DriverCosts::default());
+                TransmitDriver::new(&mut space, ring, doorbell, costs)
+            });
+            let transmit = transmit.collect();
+            let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
+            let cache = match ledger {
+                Some(ledger) => cache.with_ledger(ledger, number),
+                None => cache,
+            };
+            let tables = space.end();
+            let app = AnyApp::build(app, number, count, &mut space, &shared)?;
+            workers.push(WorkerParts {
+                tables: tables..space.end(),
+                software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
+                own: own.to_vec(),
+                idle: config.idle,
+            });
+        }
+        let memory_end = Addr(space.end());
+        let nics = halves.into_iter().zip(&tx_rings).enumerate();
+        let rule = port_rule(app, count);
+        let nics = nics.map(|(device, (half, rings))| {
+            let mut nic = Nic::new(&spec(device), half, rings, memory_end);
+            if let Some(rule) = rule {
+                nic.steering.set_rule(rule);
+            }
+            nic
+        });
+        Ok(Layout {
+            nics: nics.collect(),
+            shape: shape(ports, count),
+            space,
+            pool,
+            ledger,
+            workers,
+        })
+    }
+}
+
+/// Answers to a translated address find the worker that translated it.
+fn port_rule(app: &AppConfig, workers: usize) -> Option<PortRule> {
+    let ports = PortPartition::new(workers);
+    (app.name == "nat").then(|| PortRule {
+        first_address: app.external_base.to_bits(),
+        addresses: app.external_addresses.unwrap_or(1),
+        first_port: ports.first_port(),
+        share: ports.share(),
+    })
+}
+
+fn plan(settings: &Settings, device: u8, pool: Pool) -> Plan {
+    Plan {
+        device,
+        owners: (0..settings.cores).map(|core| Owner(core as u16)).collect(),
+        rx_entries: settings.rx_entries,
+        sharing: settings.sharing,
+        pool,
+        descriptor_read: DESCRIPTOR_READ,
+        first_position: 0,
+        costs: DriverCosts::default(),
+        bisect: bisect(settings, 1),
+        emulates: settings.emulates.clone(),
+        emulator: Owner::NOBODY,
+    }
+}
+
+/// No interface has more than four receive registers for each queue; of the steering registers
+/// drivers write only the one that selects a set.
+fn shape(ports: usize, workers: usize) -> Shape {
+    let queues = workers as u32;
+    Shape {
+        devices: ports,
+        workers,
+        banks: vec![
+            (registers::RECEIVE, 4 * queues + 4),
+            (registers::STEERING, 1),
+            (registers::TRANSMIT, queues),
+        ],
+    }
+}
+
+fn spec(device: usize) -> NicSpec {
+    NicSpec {
+        port: PortId(device as u8),
+        rate: NO_RATE_LIMIT,
+        wire_overhead: Bytes(0),
+        rx_fifo: NO_LIMIT,
+        rx_pipeline: Time::ZERO,
+        tx_pipeline: Time::ZERO,
+        tx_buffer: NO_LIMIT,
+        tx_resume_room: Bytes(0),
+        tx_deschedule_reads: 0.0,
+        descriptor_read: DESCRIPTOR_READ,
+    }
+}

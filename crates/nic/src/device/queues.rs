@@ -1,0 +1,104 @@
+//! Receive queues that are closed and opened while others go on.
+
+use std::ops::Range;
+
+use nicforge_platform::Dma;
+
+use super::{Nic, registers};
+use crate::ReceiveHalf;
+
+/// What the NIC knows of a receive queue, whatever its interface.
+#[derive(Clone, Debug, Default)]
+pub struct QueueState {
+    /// Frames for it are dropped.
+    pub closed: bool,
+    /// Frames delivered since it last began.
+    pub delivered: u64,
+    /// Descriptors of it that named no buffer.
+    pub bad: u64,
+}
+
+impl<R: ReceiveHalf> Nic<R> {
+    /// From now on frames for `queue` are dropped as `queue_closed`, or no longer.
+    pub fn set_closed(&mut self, queue: u16, closed: bool) {
+        if let Some(state) = self.queues.get_mut(usize::from(queue)) {
+            state.closed = closed;
+        }
+    }
+
+    /// Whether frames for `queue` are dropped.
+    pub fn is_closed(&self, queue: u16) -> bool {
+        let state = self.queues.get(usize::from(queue));
+        state.is_none_or(|state| state.closed)
+    }
+
+    /// Whether frames for some queue are dropped.
+    pub fn has_closed(&self) -> bool {
+        self.queues.iter().any(|state| state.closed)
+    }
+
+    /// The queues of core `core`: one of each set.
+    pub fn queues_of(&self, core: u16) -> impl Iterator<Item = u16> + use<R> {
+        let sets = self.receive.sets().len() as u16;
+        let each = self.receive.queues() / sets;
+        (0..sets).map(move |set| set * each + core)
+    }
+
+    /// Frames delivered to `queue` since it last began.
+    pub fn delivered_to(&self, queue: u16) -> u64 {
+        let state = self.queues.get(usize::from(queue));
+        state.map_or(0, |state| state.delivered)
+    }
+
+    /// Receive descriptors of `queue` that named no buffer, since it last began.
+    pub fn bad_descriptors_of(&self, queue: u16) -> u64 {
+        let state = self.queues.get(usize::from(queue));
+        state.map_or(0, |state| state.bad)
+    }
+
+    pub(super) fn blame(&mut self, queue: u16) {
+        let blamed = self.receive.blamed(queue);
+        let state = blamed.and_then(|queue| self.queues.get_mut(usize::from(queue)));
+        if let Some(state) = state {
+            state.bad += 1;
+        }
+    }
+
+    /// The cores `cores` begin anew with their queues of all sets and their transmit queues, see
+    /// [`ReceiveHalf::begin_anew`]. Returns all registers that belong to them.
+    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D, cores: Range<u16>) -> Option<Vec<u32>> {
+        let sets = self.receive.sets().len() as u16;
+        let each = self.receive.queues() / sets;
+        let mut all = Vec::new();
+        for set in 0..sets {
+            let queues = set * each + cores.start..set * each + cores.end;
+            let of_half = self.receive.begin_anew(dma, queues.clone())?;
+            all.extend(of_half.into_iter().map(|index| registers::RECEIVE + index));
+            for queue in queues {
+                let closed = self.queues[usize::from(queue)].closed;
+                self.queues[usize::from(queue)] = QueueState {
+                    closed,
+                    ..QueueState::default()
+                };
+            }
+        }
+        for core in cores {
+            self.transmit.begin_anew(dma, usize::from(core));
+            all.push(registers::TRANSMIT + u32::from(core));
+        }
+        Some(all)
+    }
+
+    /// The cores that can only begin anew together with `core`.
+    pub fn together(&self, core: u16) -> Range<u16> {
+        let sets = self.receive.sets().len() as u16;
+        let each = self.receive.queues() / sets;
+        let groups = (0..sets).map(|set| {
+            let group = self.receive.together(set * each + core);
+            group.start - set * each..group.end - set * each
+        });
+        let wider =
+            |all: Range<u16>, group: Range<u16>| all.start.min(group.start)..all.end.max(group.end);
+        groups.fold(core..core + 1, wider)
+    }
+}
