@@ -40,8 +40,10 @@ fn scenario_seeds() {
 
 #[test]
 fn every_shipped_scenario_parses() {
+    let mut interfaces = nicforge_interfaces::registry::names();
+    interfaces.extend(nicforge_interfaces::kernel::registry::names());
     let names = nicforge_lab::settings::Names {
-        interfaces: &nicforge_interfaces::registry::names(),
+        interfaces: &interfaces,
         apps: nicforge_apps::names(),
     };
     for text in toml_files("scenarios") {

@@ -80,6 +80,8 @@ pub(super) const WHOLE_SYSTEMS: Condition = (
     ],
 );
 
+const ISCSI: Condition = ("workload", &["iscsi_initiator"]);
+
 settings! {
     /// What runs: frames sent at one server, or whole systems with kernels and TCP on a link.
     workload: String = "frames".into(), "", Choice(&[
@@ -162,12 +164,19 @@ settings! {
     cache_mib: Option<usize> = None, "MiB", PowerOfTwo(1, 1024), when WHOLE_SYSTEMS,
         default "the machine's";
     /// TCP connections, which a process uses in turn.
-    streams: usize = 1, "connections", Whole(1, 256), when WHOLE_SYSTEMS;
+    streams: usize = 1, "connections", Whole(1, 256), when WHOLE_SYSTEMS, unless ISCSI;
     /// Bytes that a process reads or writes by one system call, at most.
     call_kib: usize = 16, "KiB", Whole(1, 1024), when WHOLE_SYSTEMS,
         source "netperf: default size of sends on Linux";
     /// Bytes of a socket's receive buffer, and of its send buffer.
     socket_kib: usize = 256, "KiB", Whole(4, 16384), when WHOLE_SYSTEMS;
+    /// Reads that the initiator keeps outstanding.
+    iscsi_outstanding: usize = 8, "reads", Whole(1, 1024), when ISCSI;
+    /// Bytes of each of its reads.
+    iscsi_read_kib: usize = 8, "KiB", Whole(1, 1024), when ISCSI,
+        source "RFC 3720: default of MaxRecvDataSegmentLength";
+    /// Directories of files that the web server has; SPECweb99 has more with more load.
+    web_directories: usize = 16, "directories", Whole(1, 256), when ("workload", &["web_server"]);
     /// Delay of the link, beside the time that a frame's bits take.
     link_delay_us: f64 = 0.0, "µs", Number(0.0, 1e6), when WHOLE_SYSTEMS,
         source "integrated NIC dissertation, section 3.2";

@@ -2,11 +2,15 @@
 
 use std::net::Ipv4Addr;
 
+use nicforge_apps::{AppConfig, PortMap};
 use nicforge_nic::DriverCosts;
+use nicforge_platform::Addr;
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
 
 use super::attachment::Attachment;
-use super::process::{AnyProcess, Direction, Stream};
+use super::process::{
+    AnyProcess, Clients, Direction, Files, Initiator, PATTERN_BYTES, Server, Stream, Target,
+};
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{System, SystemPlan};
 use super::wire::{Wire, WirePlan};
@@ -21,6 +25,9 @@ const MTU: usize = 1500;
 const LISTENING_PORT: u16 = 5000;
 /// The first port of those that open them.
 const OPENING_PORT: u16 = 30000;
+
+/// Flows that a gateway has room for.
+const GATEWAY_FLOWS: u64 = 65_536;
 
 /// What all systems of a point are made from.
 struct Parts<'a> {
@@ -44,45 +51,107 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<World,
         settings,
         seed,
     };
-    let systems = vec![parts.looked_at()?, parts.stressor()?];
-    Ok(World::new(systems, vec![vec![(1, 0)], vec![(0, 0)]]))
+    match settings.workload.as_str() {
+        "nat_gateway" => {
+            let gateway = parts.gateway(machine)?;
+            let (client, server) = (parts.stressor(1, true)?, parts.stressor(2, false)?);
+            let peers = vec![vec![(1, 0), (2, 0)], vec![(0, 0)], vec![(0, 1)]];
+            Ok(World::new(vec![gateway, client, server], peers))
+        }
+        _ => {
+            let systems = vec![parts.looked_at(machine)?, parts.stressor(1, false)?];
+            Ok(World::new(systems, vec![vec![(1, 0)], vec![(0, 0)]]))
+        }
+    }
+}
+
+/// The end of a connection that a process plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// That of the system which is looked at, or of the client behind a gateway.
+    Near,
+    /// The other one.
+    Far,
 }
 
 impl Parts<'_> {
-    /// The system that is looked at.
-    fn looked_at(&self) -> Result<System, RunError> {
+    fn attachment(&self) -> Attachment {
         let machine = self.machine;
-        let clock = self
-            .settings
-            .cpu_ghz
-            .map_or(machine.frequency, Frequency::from_ghz);
-        let cache = self.settings.cache_mib;
-        let cache = cache.map_or(machine.l2.size, |mib| Bytes((mib as u64) << 20));
-        let attachment = Attachment::new(machine, self.placement, clock, cache);
-        let costs = KernelCosts {
+        let ghz = self.settings.cpu_ghz;
+        let clock = ghz.map_or(machine.frequency, Frequency::from_ghz);
+        let mib = self.settings.cache_mib;
+        let cache = mib.map_or(machine.l2.size, |mib| Bytes((mib as u64) << 20));
+        Attachment::new(machine, self.placement, clock, cache)
+    }
+
+    fn costs(&self, attachment: &Attachment) -> KernelCosts {
+        let clock = attachment.hardware.core.frequency;
+        KernelCosts {
             controller: Cycles(clock.cycles_in(attachment.controller) as u64),
-            ..machine.kernel.clone()
+            ..self.machine.kernel.clone()
+        }
+    }
+
+    fn work(&self, machine: &Machine, app: &str) -> Result<Cycles, RunError> {
+        let work = machine.work_cycles.get(app);
+        Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles {
+            machine: machine.name.clone(),
+            app: app.to_string(),
+        })?))
+    }
+
+    /// The system that is looked at.
+    fn looked_at(&self, machine: &Machine) -> Result<System, RunError> {
+        let attachment = self.attachment();
+        let work = match self.settings.workload.as_str() {
+            "web_server" => (
+                self.work(machine, "web_server")?,
+                self.work(machine, "web_dynamic")?,
+            ),
+            "iscsi_initiator" => (self.work(machine, "iscsi_read")?, Cycles(0)),
+            // The benchmark's own loop is next to nothing (section 4.2.1).
+            _ => (Cycles(0), Cycles(0)),
         };
         let plan = SystemPlan {
             attachment: &attachment,
-            costs,
-            driver: machine.driver,
+            costs: self.costs(&attachment),
+            driver: self.machine.driver,
             interface: &self.settings.interface,
-            nic: machine.nic,
-            sinic: machine.sinic.clone(),
-            connections: self.connections(0, true),
+            nic: self.machine.nic,
+            sinic: self.machine.sinic.clone(),
+            connections: self.connections((0, 1), true),
             incoming: vec![self.wire(0)],
-            process_bytes: self.call_bytes(),
+            process_bytes: self.process_bytes(),
+            gateway: None,
         };
-        let direction = match self.settings.workload.as_str() {
-            "tcp_transmit" => Direction::Out,
-            _ => Direction::In,
-        };
-        System::new(plan, |memory| self.stream(direction, memory))
+        System::new(plan, |memory| self.process(Role::Near, memory, work))
     }
 
-    /// The system that loads it: no work, a perfect memory, a conventional NIC without latencies.
-    fn stressor(&self) -> Result<System, RunError> {
+    /// A gateway, which translates addresses between its two NICs.
+    fn gateway(&self, machine: &Machine) -> Result<System, RunError> {
+        let attachment = self.attachment();
+        let mut config = AppConfig::new("nat", PortMap::paired(2));
+        config.work = self.work(machine, "nat")?;
+        config.table_entries = GATEWAY_FLOWS;
+        config.seed = self.seed;
+        let plan = SystemPlan {
+            attachment: &attachment,
+            costs: self.costs(&attachment),
+            driver: self.machine.driver,
+            interface: &self.settings.interface,
+            nic: self.machine.nic,
+            sinic: self.machine.sinic.clone(),
+            connections: Vec::new(),
+            incoming: vec![self.wire(0), self.wire(3)],
+            process_bytes: 0,
+            gateway: Some(config),
+        };
+        System::new(plan, |_| AnyProcess::None)
+    }
+
+    /// System `number`, which loads the one that is looked at: no work, a perfect memory, a
+    /// conventional NIC without latencies.
+    fn stressor(&self, number: u8, opens: bool) -> Result<System, RunError> {
         let attachment = Attachment::perfect(self.machine, self.placement);
         let none = Cycles(0);
         let costs = KernelCosts {
@@ -92,10 +161,17 @@ impl Parts<'_> {
             rx_ack: none,
             tx_data: none,
             tx_ack: none,
+            forward: none,
             system_call: none,
             wake: none,
             copy_bytes_per_cycle: f64::INFINITY,
             poll_round: self.machine.kernel.poll_round,
+        };
+        let (role, peer) = match (opens, number) {
+            // Behind a gateway, the client reads from the server at its far side.
+            (true, _) => (Role::Near, 2),
+            (false, 2) => (Role::Far, 1),
+            (false, _) => (Role::Far, 0),
         };
         let plan = SystemPlan {
             attachment: &attachment,
@@ -104,31 +180,67 @@ impl Parts<'_> {
             interface: "conventional",
             nic: self.machine.nic,
             sinic: self.machine.sinic.clone(),
-            connections: self.connections(1, false),
-            incoming: vec![self.wire(1)],
-            process_bytes: self.call_bytes(),
+            connections: self.connections((number, peer), opens),
+            incoming: vec![self.wire(u64::from(number))],
+            process_bytes: self.process_bytes(),
+            gateway: None,
         };
-        let direction = match self.settings.workload.as_str() {
-            "tcp_transmit" => Direction::In,
-            _ => Direction::Out,
-        };
-        System::new(plan, |memory| self.stream(direction, memory))
+        System::new(plan, |memory| self.process(role, memory, (none, none)))
     }
 
     fn call_bytes(&self) -> u64 {
         (self.settings.call_kib as u64) << 10
     }
 
-    fn stream(&self, direction: Direction, memory: nicforge_platform::Addr) -> AnyProcess {
-        // The benchmark's own loop is next to nothing (section 4.2.1).
-        let work = Cycles(0);
-        let connections = self.settings.streams;
-        let len = self.call_bytes();
-        AnyProcess::Stream(Stream::new(direction, connections, memory, len, work))
+    fn read_bytes(&self) -> u64 {
+        (self.settings.iscsi_read_kib as u64) << 10
     }
 
-    /// The connections of system `system`, which `opens` them.
-    fn connections(&self, system: u8, opens: bool) -> Vec<ConnectionPlan> {
+    fn files(&self) -> Files {
+        Files::new(self.settings.web_directories as u64, self.seed)
+    }
+
+    /// Bytes of memory that a process needs, at either end.
+    fn process_bytes(&self) -> u64 {
+        let outstanding = self.settings.iscsi_outstanding as u64;
+        match self.settings.workload.as_str() {
+            "iscsi_initiator" => Initiator::memory_bytes(self.read_bytes(), outstanding),
+            "web_server" => self.files().bytes() + PATTERN_BYTES as u64 + self.call_bytes(),
+            _ => self.call_bytes(),
+        }
+    }
+
+    fn process(&self, role: Role, memory: Addr, work: (Cycles, Cycles)) -> AnyProcess {
+        let (connections, len) = (self.settings.streams, self.call_bytes());
+        let stream = |direction| {
+            AnyProcess::Stream(Stream::new(direction, connections, memory, len, work.0))
+        };
+        let outstanding = self.settings.iscsi_outstanding as u64;
+        match (self.settings.workload.as_str(), role) {
+            ("iscsi_initiator", Role::Near) => {
+                let bytes = self.read_bytes();
+                AnyProcess::Initiator(Initiator::new(memory, bytes, outstanding, work.0))
+            }
+            ("iscsi_initiator", Role::Far) => {
+                AnyProcess::Target(Target::new(memory, self.read_bytes()))
+            }
+            ("web_server", Role::Near) => {
+                let server = Server::new(self.files(), memory, connections, work);
+                AnyProcess::Server(Box::new(server))
+            }
+            ("web_server", Role::Far) => {
+                let clients = Clients::new(self.files(), memory, connections, len);
+                AnyProcess::Clients(Box::new(clients))
+            }
+            ("tcp_transmit", Role::Near) => stream(Direction::Out),
+            ("tcp_transmit", Role::Far) | (_, Role::Near) => stream(Direction::In),
+            (_, Role::Far) => stream(Direction::Out),
+        }
+    }
+
+    /// The connections between two systems, as the first of them has them; it `opens` them or
+    /// waits for them.
+    fn connections(&self, (system, peer): (u8, u8), opens: bool) -> Vec<ConnectionPlan> {
         let end = |system: u8, port: u16, number: u16| Endpoint {
             address: Ipv4Addr::new(10, 0, 0, system + 1),
             port: port + number,
@@ -137,20 +249,29 @@ impl Parts<'_> {
             true => (OPENING_PORT, LISTENING_PORT),
             false => (LISTENING_PORT, OPENING_PORT),
         };
+        let streams = matches!(
+            self.settings.workload.as_str(),
+            "tcp_receive" | "tcp_transmit" | "nat_gateway"
+        );
         let plan = |number: u16| ConnectionPlan {
             local: end(system, ports.0, number),
-            remote: end(1 - system, ports.1, number),
+            remote: end(peer, ports.1, number),
             opens,
-            nagle: true,
+            // Requests and answers do not wait for each other's acknowledgement.
+            nagle: streams,
             buffer_bytes: (self.settings.socket_kib as u64) << 10,
             mtu: MTU,
             seed: self.seed ^ u64::from(number) << 8 ^ u64::from(system),
             nic: 0,
         };
-        (0..self.settings.streams as u16).map(plan).collect()
+        let count = match self.settings.workload.as_str() {
+            "iscsi_initiator" => 1,
+            _ => self.settings.streams as u16,
+        };
+        (0..count).map(plan).collect()
     }
 
-    /// The link that ends at system `system`.
+    /// The link that ends at system `system`; 3 is that at the second NIC of a gateway.
     fn wire(&self, system: u64) -> Wire {
         let us = |us: f64| Time::from_seconds(us * 1e-6);
         let plan = WirePlan {

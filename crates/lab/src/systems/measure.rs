@@ -55,7 +55,10 @@ pub(crate) fn run_point(
     let after = Snapshot::of(&mut world.systems[0]);
     check(&mut world)?;
     Ok(PointRun {
-        metrics: metrics(&before, &after, (ends - warm).as_seconds()),
+        metrics: Metrics {
+            cpu_time: Some(cpu_time(&after.core.since(&before.core), settings)),
+            ..metrics(&before, &after, (ends - warm).as_seconds())
+        },
         simulated: ends,
         timeline: Vec::new(),
     })
@@ -127,7 +130,8 @@ impl Snapshot {
 
 fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let since = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64;
-    let payload = since(|at| at.kernel.read_bytes + at.kernel.written_bytes);
+    let payload =
+        since(|at| at.kernel.read_bytes + at.kernel.written_bytes + at.kernel.forwarded_bytes);
     let memory = after.memory.since(&before.memory);
     let misses =
         memory.app_look_ups - memory.app_hits + memory.driver_look_ups - memory.driver_hits;
@@ -158,23 +162,27 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
         bandwidth_gbps: Some(payload * 8e-9 / seconds),
         misses_per_kb: share(misses as f64 * KB, payload),
         interrupts_khz: Some(since(|at| at.kernel.interrupts) * 1e-3 / seconds),
-        cpu_time: Some(cpu_time(&after.core.since(&before.core))),
         ..Metrics::default()
     }
 }
 
 /// Shares of what a core spent, which is the whole window but for a step at each end.
-fn cpu_time(spent: &CoreCycles) -> CpuTime {
+fn cpu_time(spent: &CoreCycles, settings: &Settings) -> CpuTime {
     let of = |part: Part| spent.work_ps[part as usize] + spent.stall_ps[part as usize];
     let all: u64 = Part::ALL.into_iter().map(of).sum::<u64>() + spent.idle_ps;
     let share = |ps: u64| ps as f64 / all.max(1) as f64;
+    // A gateway's application is part of its kernel.
+    let (user, kernel) = match settings.workload.as_str() {
+        "nat_gateway" => (0, of(Part::App)),
+        _ => (of(Part::App), 0),
+    };
     CpuTime {
         interrupt: share(of(Part::Interrupt)),
         driver: share(of(Part::Driver)),
         // Buffers of packets belong to the stack, and so does a lock, if there were one.
-        stack: share(of(Part::Stack) + of(Part::Alloc) + of(Part::Sync)),
+        stack: share(of(Part::Stack) + of(Part::Alloc) + of(Part::Sync) + kernel),
         copy: share(of(Part::Copy)),
-        user: share(of(Part::App)),
+        user: share(user),
         idle: share(spent.idle_ps),
     }
 }

@@ -1,5 +1,6 @@
 //! One whole system: core, caches, memory, NICs, kernel and process.
 
+use nicforge_apps::{AnyApp, AppConfig, SharedTables};
 use nicforge_interfaces::kernel::{KernelNic, KernelPlan, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
@@ -9,7 +10,7 @@ use nicforge_units::Time;
 
 use super::attachment::Attachment;
 use super::nic_slot::{NicSlot, NicSlots};
-use super::process::{AnyProcess, pattern};
+use super::process::{AnyProcess, PATTERN_BYTES, pattern};
 use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts};
 use super::wire::Wire;
 use crate::machine::NicNumbers;
@@ -20,7 +21,9 @@ const SPARE_BUFFERS: usize = 1024;
 /// Buffers that the core keeps at hand.
 const POOL_CACHE: usize = 256;
 /// The smallest payload of which a socket's buffer may be full.
-const SMALL_PAYLOAD: u64 = 512;
+const SMALL_PAYLOAD: u64 = 1024;
+/// Buffers for packets that processes have not read, at most: beyond that the NIC waits for them.
+const UNREAD_MAX: u64 = 16384;
 
 /// What a system is made from.
 pub struct SystemPlan<'a> {
@@ -42,6 +45,8 @@ pub struct SystemPlan<'a> {
     pub incoming: Vec<Wire>,
     /// Bytes of the process's own memory.
     pub process_bytes: u64,
+    /// What forwards packets, on a gateway.
+    pub gateway: Option<AppConfig>,
 }
 
 /// A system.
@@ -73,7 +78,10 @@ impl System {
             .map(|connection| connection.buffer_bytes / SMALL_PAYLOAD)
             .sum();
         let lists = plan.incoming.len() * 2 * plan.nic.entries;
-        let pool = Pool::new(&mut space, lists + unread as usize + SPARE_BUFFERS);
+        let pool = Pool::new(
+            &mut space,
+            lists + unread.min(UNREAD_MAX) as usize + SPARE_BUFFERS,
+        );
         let cache = PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool);
         let (mut nics, mut drivers) = (Vec::new(), Vec::new());
         for (number, incoming) in plan.incoming.into_iter().enumerate() {
@@ -88,6 +96,13 @@ impl System {
             .map(|connection| Connection::new(connection, &mut space))
             .collect();
         let memory = space.data(plan.process_bytes, 4096);
+        let gateway = match &plan.gateway {
+            Some(config) => {
+                let shared = SharedTables::allocate(config, &mut space);
+                Some(AnyApp::build(config, 0, 1, &mut space, &shared)?)
+            }
+            None => None,
+        };
         for slot in &mut nics {
             slot.nic
                 .set_memory_end(nicforge_platform::Addr(space.end()));
@@ -95,12 +110,16 @@ impl System {
         let mut host = Host::new(hardware, &space);
         host.hierarchy
             .split_device_writes(plan.attachment.lines_to_cache);
-        for (place, byte) in (0..plan.process_bytes).zip(pattern().into_iter().cycle()) {
-            host.memory.slice_mut(memory + place, 1)[0] = byte;
+        let pattern = pattern();
+        for from in (0..plan.process_bytes).step_by(PATTERN_BYTES) {
+            let len = (plan.process_bytes - from).min(PATTERN_BYTES as u64) as usize;
+            let bytes = host.memory.slice_mut(memory + from, len);
+            bytes.copy_from_slice(&pattern[..len]);
         }
         let link = &hardware.pcie;
         let core = SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read);
-        let kernel = Kernel::new(plan.costs, cache, drivers, connections, process(memory));
+        let process = process(memory);
+        let kernel = Kernel::new(plan.costs, cache, drivers, connections, process, gateway);
         let mut system = System {
             host,
             core,

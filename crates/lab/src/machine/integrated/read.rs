@@ -278,6 +278,12 @@ fn kernel(from: &mut Reader<'_>) -> KernelCosts {
             "TCP and IP of a sent segment with payload",
         ),
         tx_ack: cycles(from, s, "tx_ack_cycles", "the same without payload"),
+        forward: cycles(
+            from,
+            s,
+            "forward_cycles",
+            "IP of a packet that is forwarded",
+        ),
         system_call: cycles(
             from,
             s,

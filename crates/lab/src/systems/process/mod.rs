@@ -1,11 +1,17 @@
 //! What runs on top of the kernel: one process that makes system calls.
 
+mod iscsi;
 mod stream;
+mod web;
+
+use std::sync::LazyLock;
 
 use nicforge_platform::Addr;
 use nicforge_units::Cycles;
 
+pub use iscsi::{HEADER_BYTES, Initiator, Target};
 pub use stream::{Direction, Stream};
+pub use web::{Clients, Files, REQUEST_BYTES, Server};
 
 /// A system call, or work between two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +64,16 @@ pub enum Outcome {
 pub enum AnyProcess {
     /// Sends or receives streams as fast as it can.
     Stream(Stream),
+    /// Keeps reads of a target outstanding.
+    Initiator(Initiator),
+    /// Answers these.
+    Target(Target),
+    /// Serves files.
+    Server(Box<Server>),
+    /// Ask for these.
+    Clients(Box<Clients>),
+    /// There is none: the kernel forwards.
+    None,
 }
 
 impl AnyProcess {
@@ -65,14 +81,22 @@ impl AnyProcess {
     pub fn next(&mut self, last: Outcome) -> Call {
         match self {
             AnyProcess::Stream(process) => process.next(last),
+            AnyProcess::Initiator(process) => process.next(last),
+            AnyProcess::Target(process) => process.next(last),
+            AnyProcess::Server(process) => process.next(last),
+            AnyProcess::Clients(process) => process.next(last),
+            AnyProcess::None => Call::Exit,
         }
     }
 
-    /// `bytes` of a connection's stream, from place `place` on, came to the process. Returns
-    /// whether they are what the peer sent.
-    pub fn is_right(&self, connection: usize, place: u64, bytes: &[u8]) -> bool {
+    /// Whether `bytes` of a connection's stream, from place `place` on, are what the peer sent.
+    pub fn is_right(&self, place: u64, bytes: &[u8]) -> bool {
         match self {
-            AnyProcess::Stream(_) => pattern_matches(connection, place, bytes),
+            AnyProcess::Stream(process) => pattern_matches(process.message(), place, bytes),
+            AnyProcess::Initiator(process) => pattern_matches(process.message(), place, bytes),
+            AnyProcess::Target(_) => pattern_matches(HEADER_BYTES, place, bytes),
+            AnyProcess::Clients(_) | AnyProcess::None => true,
+            AnyProcess::Server(_) => pattern_matches(REQUEST_BYTES, place, bytes),
         }
     }
 }
@@ -90,21 +114,43 @@ pub fn pattern() -> Vec<u8> {
     (0..PATTERN_BYTES).map(byte).collect()
 }
 
-fn pattern_matches(_connection: usize, place: u64, bytes: &[u8]) -> bool {
-    thread_local! {
-        static PATTERN: Vec<u8> = pattern();
-    }
-    PATTERN.with(|pattern| {
-        let mut at = (place % PATTERN_BYTES as u64) as usize;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let len = rest.len().min(PATTERN_BYTES - at);
-            if rest[..len] != pattern[at..at + len] {
-                return false;
-            }
-            rest = &rest[len..];
-            at = 0;
+/// Whether `bytes` stand at `place` of a stream of messages of `message` bytes, each of which is
+/// the beginning of the pattern.
+fn pattern_matches(message: u64, place: u64, bytes: &[u8]) -> bool {
+    static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(pattern);
+    let mut at = place % message;
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let here = (at % PATTERN_BYTES as u64) as usize;
+        let room = (PATTERN_BYTES - here).min((message - at) as usize);
+        let len = rest.len().min(room);
+        if rest[..len] != PATTERN[here..here + len] {
+            return false;
         }
-        true
-    })
+        rest = &rest[len..];
+        at = (at + len as u64) % message;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_out_of_its_place_is_noticed() {
+        let message = [&pattern()[..], &pattern()[..100]].concat();
+        let stream = [&message[..], &message[..]].concat();
+        let len = message.len() as u64;
+        for place in [0, 77, 16_380, 16_480, 16_484, 20_000] {
+            let bytes = &stream[place..place + 2000];
+            assert!(pattern_matches(len, place as u64, bytes), "{place}");
+            for shift in [1, 48, 1460] {
+                assert!(
+                    !pattern_matches(len, place as u64 + shift, bytes),
+                    "{place} {shift}"
+                );
+            }
+        }
+    }
 }

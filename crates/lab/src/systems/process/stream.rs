@@ -47,6 +47,11 @@ impl Stream {
         }
     }
 
+    /// Bytes after which what comes in repeats: what the peer writes by one call.
+    pub fn message(&self) -> u64 {
+        self.len
+    }
+
     /// The next call.
     pub fn next(&mut self, last: Outcome) -> Call {
         match last {

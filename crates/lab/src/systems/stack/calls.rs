@@ -129,7 +129,7 @@ impl Kernel {
         }
         cpu.enter(Part::Stack);
         let seen = by_core || self.verify;
-        if seen && !self.process.is_right(number, place, &self.scratch) {
+        if seen && !self.process.is_right(place, &self.scratch) {
             self.counters.wrong_bytes += u64::from(len);
         }
         connection.receive.advance(len.into());

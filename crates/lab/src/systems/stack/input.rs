@@ -27,12 +27,19 @@ impl Kernel {
     /// Takes a packet from NIC `nic` in.
     pub(super) fn input<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &Received) {
         self.counters.packets_in += 1;
-        let cause = match self.accept(cpu, nic, packet) {
-            Ok(()) => return,
-            Err(cause) => cause,
+        let mut packet = *packet;
+        let taken = match self.gateway.take() {
+            Some(mut app) => {
+                let taken = self.forward(cpu, nic, &mut packet, &mut app);
+                self.gateway = Some(app);
+                taken
+            }
+            None => self.accept(cpu, nic, &mut packet),
         };
-        self.drops.count(cause);
-        self.give_up(cpu, nic, packet);
+        if let Err(cause) = taken {
+            self.drops.count(cause);
+            self.give_up(cpu, nic, &packet);
+        }
     }
 
     /// Frees a packet that nobody wants.
@@ -43,17 +50,33 @@ impl Kernel {
         self.pool.give(cpu, packet.mbuf);
     }
 
+    /// Copies what is still in the NIC behind the rest of the packet.
+    pub(super) fn fetch_all<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &mut Received) {
+        if let Some(mut deferred) = packet.deferred.take() {
+            let (at, len) = (packet.head.at + u64::from(packet.head.len), deferred.len);
+            self.drivers[nic].copy_deferred(cpu, &mut deferred, at, len);
+            packet.head.len += len;
+        }
+    }
+
     /// Gives a packet to its connection, or says why it has none.
     fn accept<C: Cpu>(
         &mut self,
         cpu: &mut C,
         nic: usize,
-        packet: &Received,
+        packet: &mut Received,
     ) -> Result<(), &'static str> {
         if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
             return Err("bad_checksum");
         }
-        let segment = parse(cpu, packet)?;
+        let segment = match parse(cpu, packet) {
+            // Headers with many options are longer than what was copied of the packet.
+            Err(_) if packet.deferred.is_some() => {
+                self.fetch_all(cpu, nic, packet);
+                parse(cpu, packet)?
+            }
+            parsed => parsed?,
+        };
         cpu.work(match segment.payload {
             0 => self.costs.rx_ack,
             _ => self.costs.rx_data,

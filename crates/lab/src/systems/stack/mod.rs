@@ -13,6 +13,7 @@
 mod calls;
 mod connection;
 mod engine;
+mod forward;
 mod input;
 mod output;
 mod receive_queue;
@@ -20,6 +21,7 @@ mod send_buffer;
 
 use std::collections::VecDeque;
 
+use nicforge_apps::AnyApp;
 use nicforge_interfaces::kernel::{AnyKernelDriver, KernelDriver, Received, Sending};
 use nicforge_nic::{DropCounters, PoolCache};
 use nicforge_platform::{Cpu, Part};
@@ -45,6 +47,8 @@ pub struct KernelCosts {
     pub tx_data: Cycles,
     /// The same without payload.
     pub tx_ack: Cycles,
+    /// IP of a packet that is forwarded.
+    pub forward: Cycles,
     /// Entering a system call and leaving it.
     pub system_call: Cycles,
     /// Going to sleep and being woken.
@@ -62,6 +66,8 @@ pub struct KernelCounters {
     pub read_bytes: u64,
     /// Bytes that processes wrote.
     pub written_bytes: u64,
+    /// Payload of packets that were forwarded.
+    pub forwarded_bytes: u64,
     /// Interrupts taken.
     pub interrupts: u64,
     /// Packets received.
@@ -97,6 +103,8 @@ pub struct Kernel {
     /// By number.
     pub connections: Vec<Connection>,
     process: AnyProcess,
+    /// What forwards packets, on a gateway.
+    gateway: Option<AnyApp>,
     call: Option<Call>,
     /// Bytes that the current call has moved.
     moved: u64,
@@ -127,6 +135,7 @@ impl Kernel {
         drivers: Vec<AnyKernelDriver>,
         connections: Vec<Connection>,
         process: AnyProcess,
+        gateway: Option<AnyApp>,
     ) -> Kernel {
         let nics = drivers.len();
         Kernel {
@@ -135,6 +144,7 @@ impl Kernel {
             drivers,
             connections,
             process,
+            gateway,
             call: None,
             moved: 0,
             waiting: Waiting::No,

@@ -1,0 +1,77 @@
+//! How fast whole systems with TCP at both ends are simulated, beside its target.
+//!
+//!     cargo bench -p nicforge-cli --bench systems
+//!
+//! Times are CPU times of one thread, as far as the system tells them. They depend on the machine:
+//! nothing here asserts one.
+
+use std::fs::read_to_string;
+use std::path::Path;
+use std::time::Instant;
+
+use nicforge_lab::machine::load_machine;
+use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::settings::Settings;
+
+/// Runs of each measurement; the fastest counts, for it was disturbed least.
+const ROUNDS: usize = 3;
+/// Payload of a full-sized packet.
+const PAYLOAD_BITS: f64 = 1460.0 * 8.0;
+
+fn main() {
+    println!("two systems, one TCP stream of 1500 B packets, acknowledgements not counted");
+    println!("{:46} {:>14}   target", "", "measured");
+    for workload in ["tcp_receive", "tcp_transmit"] {
+        for (interface, placement) in [
+            ("conventional", "STE"),
+            ("conventional", "OCC"),
+            ("sinic", "OCC"),
+        ] {
+            let rounds = (0..ROUNDS).map(|_| packets_per_second(workload, interface, placement));
+            let best = rounds.fold(0.0, f64::max);
+            let what = format!("{workload}, {interface} at {placement}, packets/s");
+            println!("{what:46} {best:>14.0}   at least 300000");
+        }
+    }
+}
+
+/// Full-sized packets simulated in a second of CPU time.
+fn packets_per_second(workload: &str, interface: &str, placement: &str) -> f64 {
+    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    let machine = load_machine(&machines.join("m5-10gbe.toml")).expect("the shipped machine");
+    let settings = Settings {
+        workload: workload.into(),
+        interface: interface.into(),
+        placement: placement.into(),
+        cpu_ghz: Some(8.0),
+        warmup_ms: 20.0,
+        window_ms: 200.0,
+        ..Settings::for_machine(&machine)
+    };
+    let warmed_up = settings.warmup_ms / (settings.warmup_ms + settings.window_ms);
+    let started = Instant::now();
+    let begun = cpu_seconds();
+    let elapsed = || match (cpu_seconds(), begun) {
+        (Some(now), Some(begun)) => now - begun,
+        _ => started.elapsed().as_secs_f64(),
+    };
+    let (mut begin, mut end) = (0.0, 0.0);
+    let mut progress = |share: f64, _packets: u64| {
+        end = elapsed();
+        if share <= warmed_up {
+            begin = end;
+        }
+    };
+    let run = run_point(&machine, &settings, 1, &RunIo::default(), &mut progress);
+    let metrics = run.expect("it runs").metrics;
+    let bandwidth = metrics.bandwidth_gbps.expect("systems have one");
+    let packets = bandwidth * 1e9 * settings.window_ms * 1e-3 / PAYLOAD_BITS;
+    packets / (end - begin)
+}
+
+/// CPU time of this process so far, as Linux tells it.
+fn cpu_seconds() -> Option<f64> {
+    let statistics = read_to_string("/proc/self/schedstat").ok()?;
+    let nanoseconds: f64 = statistics.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds * 1e-9)
+}
