@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod attach;
+mod live_interfaces;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use attach::{Crew, interfaces, shares_rings};
+use attach::{Crew, shares_rings};
+use live_interfaces::interfaces;
 use nicforge_platform::Addr;
 use nicforge_platform::live::Region;
 use nicforge_platform::live::handover::receive_files;
@@ -151,7 +153,7 @@ fn drops(report: &serde_json::Value) -> BTreeMap<String, u64> {
 #[test]
 fn worker_processes_forward_every_frame_on_every_interface() {
     for interface in interfaces() {
-        let mut run = Run::new(&interface, FRAMES);
+        let mut run = Run::new(interface, FRAMES);
         (0..2).for_each(|worker| run.crew.attach(worker));
         let sent = by_flow(&frames(&capture(FRAMES)));
         let (_, report, came) = run.end();
@@ -169,7 +171,7 @@ fn worker_processes_forward_every_frame_on_every_interface() {
 fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
     for (seed, interface) in (1..).zip(interfaces()) {
         let sent = by_flow(&frames(&capture(3 * FRAMES)));
-        let mut run = Run::new(&interface, 3 * FRAMES);
+        let mut run = Run::new(interface, 3 * FRAMES);
         (0..2).for_each(|worker| run.crew.attach(worker));
         let mut kills = 0u64;
         while run.goes_on() && kills < 12 {
@@ -195,7 +197,7 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
         );
         let came = by_flow(&came);
         let others = sent.iter().filter(|((worker, _), _)| *worker == 1);
-        for (flow, frames) in others.filter(|_| !shares_rings(&interface)) {
+        for (flow, frames) in others.filter(|_| !shares_rings(interface)) {
             assert!(
                 came.get(flow) == Some(frames),
                 "{interface}: another's frame is lost: {said}"
@@ -251,7 +253,7 @@ fn a_mad_worker() {
 #[test]
 fn a_mad_worker_ends_nobody_but_itself() {
     for interface in interfaces() {
-        let mut run = Run::new(&interface, 10 * FRAMES);
+        let mut run = Run::new(interface, 10 * FRAMES);
         run.crew.attach(1);
         let mut mad = Command::new(std::env::current_exe().unwrap());
         mad.args(["--ignored", "--exact", "a_mad_worker"]);

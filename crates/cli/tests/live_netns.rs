@@ -2,6 +2,7 @@
 //! root; skipped with a line where that is not allowed.
 #![cfg(target_os = "linux")]
 
+mod live_interfaces;
 mod netns;
 
 use std::io::{Read, Write};
@@ -10,6 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
+use live_interfaces::interfaces;
 use netns::{Hosts, has};
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
@@ -17,16 +19,6 @@ use nicforge_units::Time;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of each stream.
 const STREAM: usize = 4 << 20;
-
-/// Every interface that is built in, as the program says, but for the one that needs a core to play
-/// its NIC, which live runs have not.
-fn interfaces() -> Vec<String> {
-    let mut list = std::process::Command::new(env!("CARGO_BIN_EXE_nicforge"));
-    let said = list.args(["list", "interfaces"]).output().unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
-    let names = said.lines().map(|line| line.trim().to_owned());
-    names.filter(|name| name != "emulated").collect()
-}
 
 /// Bytes that tell their place, so that none can be lost, doubled or exchanged unseen.
 fn pattern(stream: u8) -> Vec<u8> {
@@ -128,7 +120,7 @@ fn nat_carries_ping_tcp_and_udp_on_every_interface() {
         assert!(hosts.pings("10.99.2.2", 20), "{interface}: ping");
         tcp_both_ways(&hosts, "10.99.2.2:7000", "10.99.2.2:7000", 4);
         udp_questions(&hosts, "10.99.2.2:53", "10.99.2.2:53");
-        assert_clean(&gateway.stop(), &interface);
+        assert_clean(&gateway.stop(), interface);
     }
 }
 
@@ -139,7 +131,7 @@ fn a_load_balancer_carries_tcp_on_every_interface() {
         let set = format!("interface={interface}");
         let gateway = hosts.gateway("lb-netns.toml", &[&set], "10.99.1.1");
         tcp_both_ways(&hosts, "10.99.1.1:7000", "10.99.2.2:7000", 3);
-        assert_clean(&gateway.stop(), &interface);
+        assert_clean(&gateway.stop(), interface);
     }
 }
 

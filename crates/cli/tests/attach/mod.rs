@@ -6,16 +6,6 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Every interface that is built in, as the program says, but for the one that needs a core to play
-/// its NIC, which live runs have not.
-pub fn interfaces() -> Vec<String> {
-    let mut list = Command::new(env!("CARGO_BIN_EXE_nicforge"));
-    let said = list.args(["list", "interfaces"]).output().unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
-    let names = said.lines().map(|line| line.trim().to_owned());
-    names.filter(|name| name != "emulated").collect()
-}
-
 /// Whether cores share a ring on `interface`, so that they begin anew together.
 pub fn shares_rings(interface: &str) -> bool {
     interface.starts_with("sh_ring")

@@ -1,0 +1,225 @@
+//! What hosts do to each other, through NAT on every interface: names asked for, ports scanned,
+//! parallel streams both ways, path MTU errors; and IPv6 forwarded. Needs root; skipped with a line
+//! where that is not allowed.
+#![cfg(target_os = "linux")]
+
+mod live_interfaces;
+mod netns;
+
+use std::net::{TcpListener, UdpSocket};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use live_interfaces::interfaces;
+use netns::{Gateway, Hosts, has};
+
+/// The address that the name server below knows for every name.
+const NAMED: [u8; 4] = [192, 0, 2, 7];
+
+fn said(command: &mut std::process::Command) -> String {
+    let output = command.output().unwrap();
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+fn run(command: &mut std::process::Command) {
+    let output = command.output().unwrap();
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {why}");
+}
+
+/// Answers every question with [`NAMED`] (RFC 1035, section 4.1), until `stop`.
+fn name_server(socket: &UdpSocket, stop: &AtomicBool) {
+    let some = Some(Duration::from_millis(50));
+    socket.set_read_timeout(some).unwrap();
+    let mut question = [0; 512];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((len, asker)) = socket.recv_from(&mut question) else {
+            continue;
+        };
+        // The question ends behind the root label, type and class.
+        let labels = question[12..len].iter().position(|&byte| byte == 0);
+        let end = 12 + labels.unwrap() + 5;
+        let mut answer = question[..end].to_vec();
+        // A response, recursion available; one question, one answer, nothing else.
+        answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        answer.extend(NAMED);
+        socket.send_to(&answer, asker).unwrap();
+    }
+}
+
+fn asks_for_names(hosts: &Hosts, interface: &str) {
+    if !has("dig") {
+        println!("skipped: names, needs dig");
+        return;
+    }
+    let socket = hosts.run("server", || UdpSocket::bind("10.99.2.2:53").unwrap());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| name_server(&socket, &stop));
+        for number in 0..8 {
+            let mut dig = hosts.on("client", "dig");
+            dig.args(["+short", "+time=5", "@10.99.2.2"]);
+            let answer = said(dig.arg(format!("host{number}.example.net")));
+            assert_eq!(answer.trim(), "192.0.2.7", "{interface}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+fn scans_ports(hosts: &Hosts, interface: &str) {
+    if !has("nmap") {
+        println!("skipped: the port scan, needs nmap");
+        return;
+    }
+    let open: Vec<TcpListener> = hosts.run("server", || {
+        let bind = |port| TcpListener::bind(("10.99.2.2", port)).unwrap();
+        vec![bind(111), bind(999)]
+    });
+    let mut nmap = hosts.on("client", "nmap");
+    let scan = said(nmap.args(["-n", "-Pn", "-sT", "-T5", "-p", "1-1000", "10.99.2.2"]));
+    for listener in &open {
+        let port = listener.local_addr().unwrap().port();
+        assert!(scan.contains(&format!("{port}/tcp")), "{interface}: {scan}");
+    }
+    assert!(scan.contains("998 closed"), "{interface}: {scan}");
+}
+
+/// A router behind the server's link has a smaller MTU, and says so through the NAT.
+fn learns_of_a_smaller_mtu(hosts: &Hosts, interface: &str) {
+    let mut ping = hosts.on("client", "ping");
+    ping.args(["-c", "3", "-i", "0.2", "-W", "1", "-M", "do", "-s", "1400"]);
+    let answer = said(ping.arg("10.99.9.9"));
+    let learnt = answer.contains("mtu = 1000") || answer.contains("mtu=1000");
+    assert!(learnt, "{interface}: {answer}");
+}
+
+/// `10.99.9.0/24` lies behind a link of the server that takes 1000 bytes.
+fn a_narrow_link(hosts: &Hosts) {
+    for command in [
+        "sysctl -qw net.ipv4.ip_forward=1",
+        "ip link add narrow type veth peer name beyond",
+        "ip link set narrow mtu 1000 up",
+        "ip link set beyond up",
+        "ip addr add 10.99.9.1/24 dev narrow",
+        "ip neigh add 10.99.9.9 lladdr 02:00:00:00:09:09 dev narrow",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        run(hosts.on("server", words[0]).args(&words[1..]));
+    }
+}
+
+fn streams_both_ways(hosts: &Hosts, interface: &str) {
+    if !has("iperf3") {
+        println!("skipped: parallel streams, needs iperf3");
+        return;
+    }
+    for direction in [&["-P", "4"][..], &["-P", "4", "-R"]] {
+        let mut server = hosts.on("server", "iperf3");
+        let server = server.args(["-s", "-1"]).stdout(Stdio::null());
+        let mut server = server.spawn().unwrap();
+        let mut measured = serde_json::Value::Null;
+        // The server needs a moment before it listens.
+        for _ in 0..50 {
+            let mut client = hosts.on("client", "iperf3");
+            client.args(["-c", "10.99.2.2", "-J", "-t", "1"]);
+            let answer = client.args(direction).output().unwrap().stdout;
+            measured = serde_json::from_slice(&answer).unwrap_or_default();
+            if measured["end"]["sum_received"].is_object() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        // No stream is stuck.
+        let streams = measured["end"]["streams"].as_array().unwrap();
+        let bytes = streams.iter().map(|one| one["receiver"]["bytes"].as_u64());
+        let bytes: Vec<u64> = bytes.map(Option::unwrap_or_default).collect();
+        let all = bytes.len() == 4 && bytes.iter().all(|&bytes| bytes > 100_000);
+        assert!(all, "{interface} {direction:?}: {bytes:?}");
+    }
+}
+
+fn nat(hosts: &Hosts, interface: &str) -> Gateway {
+    let set = format!("interface={interface}");
+    hosts.gateway("nat-netns.toml", &[&set, "cores=2"], "10.99.2.2")
+}
+
+#[test]
+fn hosts_find_each_other_through_nat_on_every_interface() {
+    let Some(hosts) = Hosts::up("many") else {
+        return;
+    };
+    a_narrow_link(&hosts);
+    for interface in interfaces() {
+        let gateway = nat(&hosts, interface);
+        asks_for_names(&hosts, interface);
+        scans_ports(&hosts, interface);
+        learns_of_a_smaller_mtu(&hosts, interface);
+        streams_both_ways(&hosts, interface);
+        gateway.stop();
+        // The client forgets the path's MTU, for the next one to tell.
+        run(hosts.on("client", "ip").args(["route", "flush", "cache"]));
+    }
+}
+
+#[test]
+fn ipv6_is_forwarded_on_every_interface() {
+    let Some(hosts) = Hosts::up("six") else {
+        return;
+    };
+    for (host, own, other, mac) in [
+        (
+            "client",
+            "2001:db8:1::2/64",
+            "2001:db8:2::/64",
+            "02:00:00:00:06:01",
+        ),
+        (
+            "server",
+            "2001:db8:2::2/64",
+            "2001:db8:1::/64",
+            "02:00:00:00:06:02",
+        ),
+    ] {
+        run(hosts
+            .on(host, "sysctl")
+            .args(["-qw", "net.ipv6.conf.eth0.disable_ipv6=0"]));
+        run(hosts
+            .on(host, "ip")
+            .args(["addr", "add", own, "dev", "eth0", "nodad"]));
+        let router = own.replace("::2/64", "::1");
+        run(hosts
+            .on(host, "ip")
+            .args(["route", "add", other, "via", &router, "dev", "eth0"]));
+        let mut neighbour = hosts.on(host, "ip");
+        run(neighbour.args(["neigh", "add", &router, "lladdr", mac, "dev", "eth0"]));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let routes = folder.path().join("routes");
+    std::fs::write(&routes, "2001:db8:1::/64 0\n2001:db8:2::/64 1\n").unwrap();
+    let file = folder.path().join("six.toml");
+    let text = format!(
+        "[live]\nname = \"six\"\n[settings]\napp = \"l3fwd\"\ncores = 2\nroutes_file = {routes:?}\n\
+         [[port]]\ninterface = \"nf-inside\"\nmac = \"02:00:00:00:06:01\"\n\
+         next_hop = \"02:00:0a:63:01:02\"\n\
+         [[port]]\ninterface = \"nf-outside\"\nmac = \"02:00:00:00:06:02\"\n\
+         next_hop = \"02:00:00:01:00:00\"\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    for interface in interfaces() {
+        let set = format!("interface={interface}");
+        let gateway = hosts.start(&file, &[&set]);
+        let answered = (0..40).any(|_| {
+            let mut ping = hosts.on("client", "ping");
+            let ping = ping.args(["-6", "-q", "-c", "3", "-i", "0.05", "-W", "1"]);
+            said(ping.arg("2001:db8:2::2")).contains(" 0% packet loss")
+        });
+        assert!(answered, "{interface}: no answer by IPv6");
+        gateway.stop();
+    }
+}
