@@ -12,9 +12,16 @@ use std::collections::VecDeque;
 use nicforge_nic::{DriverCosts, PoolCache, Segment, data_of, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
+
 use crate::kernel::{Deferred, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
 use crate::sinic::{Transmitter, Window, describe, flags, wanted};
+
+/// Bytes of a UDP header (RFC 768).
+const UDP_HEADER_LEN: usize = 8;
+/// Where a TCP header says how long it is (RFC 9293, section 3.1).
+const TCP_DATA_OFFSET: usize = 12;
 
 /// The driver.
 #[derive(Debug)]
@@ -181,17 +188,23 @@ impl Driver {
         let fresh = pool.take(cpu);
         self.spare.extend(fresh);
         let leave = self.zero_copy && !self.is_pressed();
-        if left > 0 && !leave {
-            if len + left > mbuf_room() {
+        let needed = match leave && left > 0 {
+            true => headers_len(cpu.bytes(data_of(mbuf), len as usize), done),
+            false => None,
+        };
+        // What the stack needs now: the headers, or everything.
+        let now = needed.map_or(left, |needed| needed.saturating_sub(len).min(left));
+        if now > 0 {
+            if len + now > mbuf_room() {
                 self.oversized += 1;
                 self.discard(cpu, vnic, left);
                 pool.give(cpu, mbuf);
                 self.is_free(cpu, vnic);
                 return true;
             }
-            self.copy(cpu, vnic, data_of(mbuf) + u64::from(len), left);
-            len += left;
-            left = 0;
+            self.copy(cpu, vnic, data_of(mbuf) + u64::from(len), now);
+            len += now;
+            left -= now;
         }
         if left == 0 {
             self.is_free(cpu, vnic);
@@ -213,6 +226,19 @@ impl Driver {
         });
         true
     }
+}
+
+/// Bytes of the headers of a TCP or UDP packet over IPv4, of which `head` is the beginning. `None`
+/// for others, and where the beginning does not tell: these are copied whole.
+fn headers_len(head: &[u8], done: u64) -> Option<u32> {
+    let ip = Ipv4View::new(head.get(ETHERNET_HEADER_LEN..)?).ok()?;
+    let l4_at = ETHERNET_HEADER_LEN + ip.header_len();
+    if rx_done::UDP_PACKET.is_set(done) {
+        return Some((l4_at + UDP_HEADER_LEN) as u32);
+    }
+    let data_offset = head.get(l4_at + TCP_DATA_OFFSET)?;
+    let is_tcp = rx_done::TCP_PACKET.is_set(done);
+    is_tcp.then_some((l4_at + usize::from(data_offset >> 4) * 4) as u32)
 }
 
 impl KernelDriver for Driver {

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::system::{Step, System, run, starve, step};
+use super::system::{System, packet};
+use super::traffic::{Step, run, starve, step};
 use super::*;
 use crate::sinic::{Driver, build};
 
@@ -11,29 +12,29 @@ use crate::sinic::{Driver, build};
 fn packets_come_in_order_and_a_frame_leaves_in_its_pieces() {
     let mut system: System<Driver> = System::new(&sinic(), build);
     for number in 0..5 {
-        assert!(system.arrive(&frame(number, 1000)));
+        assert!(system.arrive(&packet(number, 1000)));
     }
     system.pass(Time::from_us(100));
     assert_eq!(system.hands.len(), 5);
     for number in 0..5 {
-        assert_eq!(system.take(0, 1), frame(number, 1000));
+        assert_eq!(system.take(0, 1), packet(number, 1000));
     }
     assert!(system.send(9, [54, 1000, 446]));
     system.check_quiet();
-    assert_eq!(system.sent(), [frame(9, 1500)]);
+    assert_eq!(system.sent(), [packet(9, 1500)]);
 }
 
 #[test]
 fn packets_longer_than_a_copy_come_whole_and_those_longer_than_a_buffer_are_dropped() {
     let mut system: System<Driver> = System::new(&sinic(), build);
     for (number, len) in [(0, 2000), (1, 9000), (2, 60)] {
-        assert!(system.arrive(&frame(number, len)));
+        assert!(system.arrive(&packet(number, len)));
     }
     system.pass(Time::from_us(100));
     assert_eq!(system.hands.len(), 2);
     assert_eq!(system.driver.oversized(), 1);
-    assert_eq!(system.take(0, 1), frame(0, 2000));
-    assert_eq!(system.take(0, 1), frame(2, 60));
+    assert_eq!(system.take(0, 1), packet(0, 2000));
+    assert_eq!(system.take(0, 1), packet(2, 60));
     system.check_quiet();
 }
 

@@ -6,7 +6,7 @@
 //! | behaviour.rs | copies, conditions, watermarks, blocking reads, checksums, reset |
 //! | misuse.rs | everything that the sheet calls undefined is counted and does no harm |
 //! | virtual_nics.rs | binding, pre-posting, deferred payload, whole packets from several cores |
-//! | system.rs, driver.rs | the driver against the device, in virtual time |
+//! | system.rs, traffic.rs, driver.rs | the driver against the device, in virtual time |
 //! | programs.rs | random driver programs lose, double and change nothing, and never hang |
 
 mod behaviour;
@@ -15,6 +15,7 @@ mod misuse;
 mod programs;
 mod sheet;
 pub mod system;
+pub mod traffic;
 mod virtual_nics;
 
 use nicforge_nic::DropCause;

@@ -236,16 +236,18 @@ impl Kernel {
         }
     }
 
-    /// The NIC is full: what was left in it goes to kernel buffers.
+    /// The NIC is full: what was left in it goes to kernel buffers, the oldest of each connection
+    /// first, until the NIC is no longer full.
     fn fetch_deferred<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
         cpu.enter(Part::Copy);
         let driver = &mut self.drivers[nic];
-        for connection in &mut self.connections {
-            if connection.plan.nic == nic {
-                for payload in connection.receive.in_nic() {
-                    payload.fetch(cpu, driver);
-                }
+        let connections = self.connections.iter_mut();
+        let here = connections.filter(|connection| connection.plan.nic == nic);
+        for payload in here.flat_map(|connection| connection.receive.in_nic()) {
+            if !driver.is_pressed() {
+                break;
             }
+            payload.fetch(cpu, driver);
         }
         cpu.enter(Part::Stack);
     }
