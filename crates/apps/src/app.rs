@@ -186,6 +186,7 @@ fn synthetic(
         array,
         words,
         reads: config.reads,
+        reads_in_flight: config.reads_in_flight,
         more_reads: config.more_reads,
         payload: config.payload,
         seed: mix(config.seed ^ (core as u64) << 32),

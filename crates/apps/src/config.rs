@@ -179,6 +179,8 @@ pub struct AppConfig {
     pub routes: Arc<[Route]>,
     /// `synthetic`: random reads per packet.
     pub reads: u32,
+    /// `synthetic`: how many of them are in flight at a time.
+    pub reads_in_flight: u32,
     /// `synthetic`: how many more from which time on.
     pub more_reads: (u32, Time),
     /// `synthetic`: size of the array that all cores share.
@@ -211,6 +213,7 @@ impl AppConfig {
             service: None,
             routes: Arc::new([]),
             reads: 2,
+            reads_in_flight: 1,
             more_reads: (0, Time::ZERO),
             array: Bytes(40 << 20),
             payload: Payload::Untouched,

@@ -2,7 +2,8 @@
 //! alone, read, or overwritten.
 //!
 //! The network function of papers/sh_ring and papers/rx_bisect, whose memory appetite is a
-//! parameter. The reads of one packet are plain loads at pseudo-random 8-byte words.
+//! parameter. The reads of one packet are plain loads at pseudo-random 8-byte words, one after the
+//! other, or several in flight, as a core has them that runs ahead.
 
 use nicforge_nic::{Packet, Segment, Verdict};
 use nicforge_platform::{Addr, Cpu};
@@ -14,6 +15,9 @@ use crate::l3fwd::Router;
 use crate::rewrite;
 use crate::tables::{Random, mix};
 
+/// More reads than this are not in flight at a time.
+pub const READS_IN_FLIGHT_MAX: u32 = 16;
+
 /// The synthetic function on one core.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
@@ -21,6 +25,7 @@ pub struct Synthetic {
     pub(crate) array: Addr,
     pub(crate) words: u64,
     pub(crate) reads: u32,
+    pub(crate) reads_in_flight: u32,
     pub(crate) more_reads: (u32, Time),
     pub(crate) payload: Payload,
     pub(crate) seed: u64,
@@ -46,10 +51,7 @@ impl Synthetic {
         let mut random = Random::new(self.seed ^ self.packets);
         let (more, from) = self.more_reads;
         let more = if cpu.now() >= from { more } else { 0 };
-        for _ in 0..self.reads + more {
-            let word = random.below(self.words);
-            self.digest ^= cpu.load::<u64>(self.array + word * 8);
-        }
+        self.read(cpu, &mut random, self.reads + more);
         let headers = match headers::read(cpu, packet) {
             Ok(headers) => headers,
             Err(error) => return Verdict::Drop(error.name()),
@@ -62,6 +64,27 @@ impl Synthetic {
         rewrite::set_macs(frame, macs[0], macs[1]);
         self.touch_payload(cpu, packet, &headers);
         Verdict::Transmit(out)
+    }
+
+    /// Reads `reads` words, of which none depends on another: as many together as there are in
+    /// flight at a time.
+    fn read<C: Cpu>(&mut self, cpu: &mut C, random: &mut Random, reads: u32) {
+        let mut left = reads;
+        while left > 0 {
+            let together = left.min(self.reads_in_flight).clamp(1, READS_IN_FLIGHT_MAX);
+            let mut words = [Addr(0); READS_IN_FLIGHT_MAX as usize];
+            let words = &mut words[..together as usize];
+            for word in &mut *words {
+                *word = self.array + random.below(self.words) * 8;
+                if together > 1 {
+                    cpu.prefetch(*word, 8);
+                }
+            }
+            for &mut word in words {
+                self.digest ^= cpu.load::<u64>(word);
+            }
+            left -= together;
+        }
     }
 
     fn touch_payload<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet, headers: &Headers) {

@@ -9,6 +9,7 @@
 pub mod emulated;
 pub mod in_place;
 pub mod kernel;
+pub mod nm_nfv;
 pub mod plan;
 pub mod priv_ring;
 pub mod register_map;

@@ -63,6 +63,10 @@ macro_rules! interfaces {
                 match self { $(AnyNic::$variant(half) => half.sets(),)* }
             }
 
+            fn spilled(&self) -> u64 {
+                match self { $(AnyNic::$variant(half) => half.spilled(),)* }
+            }
+
             fn waiting(&self, queue: u16) -> Waiting {
                 match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
             }
@@ -125,6 +129,9 @@ macro_rules! interfaces {
 interfaces! {
     "emulated", Emulated, emulated, "another interface, whose NIC is played by a core";
     "in_place", InPlace, in_place, "a private ring whose completions overwrite its descriptors";
+    "nm_nfv", NmNfv, nm_nfv,
+        "payload in memory of the NIC, headers in host memory and in transmit descriptors";
+    "nm_nfv_minus", NmNfvMinus, nm_nfv, "payload in memory of the NIC, headers in host memory";
     "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
     "rx_bisect", RxBisect, rx_bisect, "small allocation rings that large reception rings share";
     "sh_ring", ShRing, sh_ring::array, "a receive ring shared by cores, used in array order";
@@ -133,6 +140,7 @@ interfaces! {
         "a shared receive ring in list order, whose descriptors take several packets of a core";
     "sh_ring_dynamic", ShRingDynamic, sh_ring_dynamic,
         "private rings and a shared one, switched at run time by a heuristic";
+    "split", Split, nm_nfv::split, "headers and payload in two buffers, both in host memory";
 }
 
 /// All names, in the order of the registry.

@@ -5,6 +5,7 @@ pub mod config;
 pub mod live;
 pub mod machine;
 pub mod metrics;
+mod nicmem;
 mod packet_loop;
 pub mod report;
 pub mod run;

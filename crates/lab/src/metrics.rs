@@ -45,6 +45,9 @@ pub struct Metrics {
     /// Share of GETs that found their key; only of a key-value store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub get_hit_rate: Option<f64>,
+    /// Share of delivered frames whose payload went to host memory because nicmem was short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill_fraction: Option<f64>,
     /// Share of the target core's cycles, idle ones excluded, that goes into buffer allocation,
     /// stalls included; only where one core is the target.
     #[serde(skip_serializing_if = "Option::is_none")]

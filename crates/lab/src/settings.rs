@@ -41,6 +41,7 @@ impl Settings {
             cores: machine.hardware.cores,
             nics: machine.hardware.nics,
             io_ways: machine.hardware.io_ways,
+            nicmem_kib: machine.hardware.nic.nicmem.0 / 1024,
             ..Settings::default()
         }
     }

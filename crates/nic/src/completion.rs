@@ -9,8 +9,12 @@
 //! | 1 | NIC | RSS hash (low 32 bits), flags (next 8), port (next 8), receive ring (high 16) |
 //! | 2 | NIC | arrival of the first bit, ps |
 //! | 3 | NIC | buffer's metadata address, where the interface hands buffers over by it |
-//! | 4–6 | – | zero |
+//! | 4 | NIC | bytes of the frame in the first of two buffers, where the interface splits frames |
+//! | 5–6 | – | zero |
 //! | 7 | NIC | done bit |
+//!
+//! In a ring that inlines headers (nicmem, section 2.2.2) two lines stand in front of each entry, for
+//! the frame's first bytes; they and the entry go by one write.
 
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
 use nicforge_units::Time;
@@ -26,6 +30,9 @@ const STAMP_WORD: u64 = 16;
 /// Entries that go by one write, at most: 256 bytes, the smallest of usual PCIe payload limits
 /// on servers.
 const ADJACENT_MAX: usize = 4;
+
+/// Bytes of a frame that stand in front of a completion, at most.
+pub const RX_INLINE_BYTES: usize = 128;
 
 /// What a completion says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +53,8 @@ pub struct Completion {
     pub stamp: Time,
     /// The buffer, for interfaces that hand it over here.
     pub mbuf: Addr,
+    /// Of a frame that was split: bytes in front.
+    pub head: u32,
 }
 
 impl Completion {
@@ -57,15 +66,17 @@ impl Completion {
     /// The packet in buffer `mbuf`, whose metadata is written as a driver does.
     pub fn packet<C: Cpu>(&self, cpu: &mut C, mbuf: Addr) -> Packet {
         cpu.prefetch(data_of(mbuf), 1);
+        self.packet_at(cpu, mbuf, data_of(mbuf))
+    }
+
+    /// The same with the frame, or the first of its two parts, at `at`.
+    pub fn packet_at<C: Cpu>(&self, cpu: &mut C, mbuf: Addr, at: Addr) -> Packet {
         cpu.store(mbuf, [u64::from(self.len), self.rss_hash.into()]);
         cpu.store(mbuf + METADATA_BYTES / 2, self.stamp.as_ps());
         Packet {
             mbuf,
             tail: Addr(0),
-            head: Segment {
-                at: data_of(mbuf),
-                len: self.len,
-            },
+            head: Segment { at, len: self.len },
             rest: Segment::default(),
             port: self.port_id(),
             rss_hash: self.rss_hash,
@@ -106,14 +117,14 @@ impl Completion {
             second,
             self.stamp.as_ps(),
             self.mbuf.0,
-            0,
+            self.head.into(),
             0,
             0,
             done,
         ]
     }
 
-    fn decode(words: [u64; 4]) -> Completion {
+    fn decode(words: [u64; 5]) -> Completion {
         Completion {
             entry: words[0] as u32,
             len: (words[0] >> 32) as u32,
@@ -123,6 +134,7 @@ impl Completion {
             ring: (words[1] >> 48) as u16,
             stamp: Time::from_ps(words[2]),
             mbuf: Addr(words[3]),
+            head: words[4] as u32,
         }
     }
 }
@@ -134,11 +146,19 @@ struct Cursor {
     entries: u64,
     position: u64,
     first: u64,
+    /// From one entry to the next: what there is beyond it is for inlined headers.
+    stride: u64,
 }
 
 impl Cursor {
     fn address(&self) -> Addr {
-        self.base + (self.position & (self.entries - 1)) * COMPLETION_BYTES
+        let end = (self.position & (self.entries - 1)) * self.stride + self.stride;
+        self.base + (end - COMPLETION_BYTES)
+    }
+
+    /// Where `len` inlined bytes of the current entry begin: in the lines right before it.
+    fn inlined(&self, len: u64) -> Addr {
+        Addr(self.address().0 - len.next_multiple_of(COMPLETION_BYTES))
     }
 
     /// 1 on even passes, 0 on odd ones: memory begins as zero.
@@ -168,16 +188,30 @@ pub fn completion_ring(
     first: u64,
     owner: Owner,
 ) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
+    inlining_completion_ring(space, entries, first, owner, false)
+}
+
+/// The same with room for headers in front of each completion, if it `inlines`.
+pub fn inlining_completion_ring(
+    space: &mut AddressSpace,
+    entries: usize,
+    first: u64,
+    owner: Owner,
+    inlines: bool,
+) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
     let entries = entries as u64;
+    let room = if inlines { RX_INLINE_BYTES as u64 } else { 0 };
+    let stride = COMPLETION_BYTES + room;
     assert!(
         first & (2 * entries - 1) == 0,
         "a completion ring of {entries} cannot count from {first}"
     );
     let cursor = Cursor {
-        base: space.control(entries * COMPLETION_BYTES, owner)?,
+        base: space.control(entries * stride, owner)?,
         entries,
         position: first,
         first,
+        stride,
     };
     Ok((CompletionWriter { cursor }, CompletionReader { cursor }))
 }
@@ -187,7 +221,8 @@ impl CompletionWriter {
     /// read them has stopped.
     pub fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
         for entry in 0..self.cursor.entries {
-            let at = self.cursor.base + entry * COMPLETION_BYTES;
+            let end = self.cursor.base + (entry + 1) * self.cursor.stride;
+            let at = Addr(end.0 - COMPLETION_BYTES);
             dma.write(at, &[0; COMPLETION_BYTES as usize]);
         }
         self.cursor.position = self.cursor.first;
@@ -197,6 +232,20 @@ impl CompletionWriter {
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
         let words = completion.encode(self.cursor.done());
         dma.publish(self.cursor.address(), bytemuck::bytes_of(&words));
+        self.cursor.position += 1;
+    }
+
+    /// Publishes the next entry with `headers`, at most [`RX_INLINE_BYTES`], in front of it, by one
+    /// write. The ring must inline headers.
+    pub fn publish_inline<D: Dma>(&mut self, dma: &mut D, completion: &Completion, headers: &[u8]) {
+        const LINE: usize = COMPLETION_BYTES as usize;
+        let mut bytes = [0u8; RX_INLINE_BYTES + LINE];
+        let lines = headers.len().next_multiple_of(LINE);
+        bytes[..headers.len()].copy_from_slice(headers);
+        let words = completion.encode(self.cursor.done());
+        bytes[lines..lines + LINE].copy_from_slice(bytemuck::bytes_of(&words));
+        let to = self.cursor.inlined(headers.len() as u64);
+        dma.publish(to, &bytes[..lines + LINE]);
         self.cursor.position += 1;
     }
 
@@ -239,6 +288,7 @@ impl CompletionWriter {
             ring: frame.queue,
             stamp: frame.stamp,
             mbuf: mbuf.unwrap_or_default(),
+            head: 0,
         };
         match mbuf {
             Some(mbuf) => frame.write(dma, data_of(mbuf)),
@@ -257,12 +307,24 @@ impl CompletionReader {
         if cpu.acquire(at + DONE_WORD) & 1 != self.cursor.done() {
             return None;
         }
-        let words = cpu.load::<[u64; 4]>(at);
+        let words = cpu.load::<[u64; 5]>(at);
         // Completions come in bursts: the next one is fetched while this one is dealt with.
         let mut next = self.cursor;
         next.position += 1;
         cpu.prefetch(next.address(), 8);
+        if next.stride > COMPLETION_BYTES {
+            cpu.prefetch(next.inlined(1), 8);
+        }
         Some(Completion::decode(words))
+    }
+
+    /// Copies what stands in front of `completion`, the next one, to `to`.
+    pub fn copy_inlined<C: Cpu>(&self, cpu: &mut C, completion: &Completion, to: Addr) {
+        let mut headers = [0u8; RX_INLINE_BYTES];
+        let len = (completion.head as usize).min(RX_INLINE_BYTES);
+        let from = self.cursor.inlined(len as u64);
+        headers[..len].copy_from_slice(cpu.bytes(from, len));
+        cpu.bytes_mut(to, len).copy_from_slice(&headers[..len]);
     }
 
     /// How many completions, at most `max`, have come and were stamped no later than `stamp`.
@@ -296,48 +358,4 @@ impl CompletionReader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_survives_the_wire_format() {
-        let completion = Completion {
-            entry: 4095,
-            len: 9600,
-            rss_hash: 0xdead_beef,
-            flags: RxFlags::L3_GOOD.with(RxFlags::L4_GOOD),
-            port: 1,
-            ring: 65535,
-            stamp: Time::from_ps(u64::MAX - 1),
-            mbuf: Addr(1 << 40),
-        };
-        let words = completion.encode(1);
-        assert_eq!(
-            Completion::decode([words[0], words[1], words[2], words[3]]),
-            completion
-        );
-        assert_eq!(words[7], 1);
-    }
-
-    #[test]
-    fn the_done_bit_flips_with_every_pass() {
-        let mut cursor = Cursor {
-            base: Addr(64),
-            entries: 4,
-            position: 0,
-            first: 0,
-        };
-        let bits: Vec<u64> = (0..12)
-            .map(|position| {
-                cursor.position = position;
-                cursor.done()
-            })
-            .collect();
-        assert_eq!(bits, [1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1]);
-        // The position is 64 bits wide: nothing special happens at 2^32.
-        cursor.position = (1 << 32) - 1;
-        let before = cursor.done();
-        cursor.position += 1;
-        assert_ne!(cursor.done(), before);
-    }
-}
+mod tests;

@@ -84,6 +84,7 @@ const RUN_AHEAD: Time = Time::from_us(1);
 struct Held {
     bytes: HeldBytes,
     /// What [`Arriving`] says beside the bytes.
+    headers: usize,
     stamp: Time,
     rss_hash: u32,
     flags: RxFlags,
@@ -196,6 +197,7 @@ impl<R: ReceiveHalf> Nic<R> {
         let arriving = Arriving {
             bytes: frame,
             head,
+            headers: summary.headers_end(&frame[..head]),
             stamp,
             rss_hash,
             flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
@@ -220,6 +222,7 @@ impl<R: ReceiveHalf> Nic<R> {
             bytes.hold(frame, head);
             self.held.push_back(Held {
                 bytes,
+                headers: arriving.headers,
                 stamp,
                 rss_hash,
                 flags: arriving.flags,
@@ -270,6 +273,7 @@ impl<R: ReceiveHalf> Nic<R> {
             let arriving = Arriving {
                 bytes: held.bytes.frame(),
                 head: held.bytes.head,
+                headers: held.headers,
                 stamp: held.stamp,
                 rss_hash: held.rss_hash,
                 flags: held.flags,

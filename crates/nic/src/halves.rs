@@ -14,6 +14,8 @@ pub struct Arriving<'a> {
     pub bytes: &'a [u8],
     /// From here on all its bytes are zero.
     pub head: usize,
+    /// Where the headers end that the NIC has parsed.
+    pub headers: usize,
     /// When its first bit came in.
     pub stamp: Time,
     /// Its RSS hash.
@@ -76,6 +78,11 @@ pub trait ReceiveHalf {
 
     /// How full queue `queue` is.
     fn waiting(&self, queue: u16) -> Waiting;
+
+    /// Frames that went to a ring of second choice, where the interface has such.
+    fn spilled(&self) -> u64 {
+        0
+    }
 
     /// When the half has work of its own to do, such as to write what it held back.
     fn due(&self) -> Time {

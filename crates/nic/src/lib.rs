@@ -26,7 +26,8 @@ mod steering;
 pub mod transmit;
 
 pub use completion::{
-    COMPLETION_BYTES, Completion, CompletionReader, CompletionWriter, completion_ring,
+    COMPLETION_BYTES, Completion, CompletionReader, CompletionWriter, RX_INLINE_BYTES,
+    completion_ring, inlining_completion_ring,
 };
 pub use counters::DropCounters;
 pub use device::{Nic, NicCounters, NicSpec, registers};

@@ -176,6 +176,12 @@ impl PoolCache {
         self.pool
     }
 
+    /// Buffers in the shared levels, those on nicmem among them.
+    pub fn shared<C: Cpu>(&self, cpu: &mut C) -> u64 {
+        let near = self.nicmem.as_ref();
+        self.pool.available(cpu) + near.map_or(0, |near| near.pool.available(cpu))
+    }
+
     /// Buffers in this core's stacks, those on nicmem among them.
     pub fn len(&self) -> usize {
         self.len + self.nicmem.as_ref().map_or(0, |nicmem| nicmem.len())

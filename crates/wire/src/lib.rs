@@ -15,6 +15,7 @@ pub mod join;
 pub mod offload;
 mod parse;
 pub mod rss;
+mod split;
 pub mod traffic;
 
 pub use parse::{Fragment, FrameError, FrameSummary, IpAddresses, parse_frame, parse_headers};

@@ -159,6 +159,7 @@ impl Served {
         let arriving = Arriving {
             bytes: &UNSEEN[..frame.len as usize],
             head: frame.len as usize,
+            headers: frame.len as usize,
             stamp: frame.stamp,
             rss_hash: frame.rss_hash,
             flags: frame.flags,

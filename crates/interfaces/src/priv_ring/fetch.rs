@@ -71,6 +71,11 @@ impl<T: Pod> Fetcher<T> {
         self.at_hand.front().copied()
     }
 
+    /// The descriptor `ahead` of the next one, if it was read, and when it is here.
+    pub fn at_hand(&self, ahead: usize) -> Option<(Time, T)> {
+        self.at_hand.get(ahead).copied()
+    }
+
     /// Uses the next descriptor up; returns its entry.
     pub fn pop(&mut self) -> u32 {
         self.at_hand.pop_front();

@@ -144,6 +144,7 @@ impl Raw {
         let arriving = Arriving {
             bytes: &vec![0xff; len],
             head: len,
+            headers: len.min(54),
             stamp: Time::ZERO,
             rss_hash: 0,
             flags: RxFlags::default(),

@@ -41,6 +41,7 @@ pub fn packet(frame: &Arriving<'_>, from: AxEntry, mbuf: Addr) -> Completion {
         ring: from.ring,
         stamp: frame.stamp,
         mbuf,
+        head: 0,
     }
 }
 

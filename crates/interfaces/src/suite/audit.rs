@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use nicforge_nic::{DriverHalf, Packet};
+use nicforge_platform::Addr;
 use nicforge_units::Time;
 
-use super::bench::{GUARD, GUARD_BYTES};
+use super::bench::{GUARD, GUARD_BYTES, HEADERS, buffers_of};
 use super::frames::{FRAME_LEN_MIN, frame};
 use super::{Bench, Ground};
 
@@ -55,40 +56,61 @@ impl<G: Ground> Bench<G> {
         let mut stock = Vec::new();
         for (core, cache) in self.caches.iter_mut().enumerate() {
             while let Some(mbuf) = cache.take(&mut *self.ground.core(core)) {
-                assert!(
-                    found.insert(mbuf),
-                    "{}: {mbuf:?} twice in the pool",
-                    self.interface
-                );
+                note(&mut found, mbuf, self.interface);
                 stock.push(mbuf);
             }
+            // Those on nicmem stay out: then rings of second choice have their turn too.
+            while let Some(near) = cache.nicmem()
+                && let Some(mbuf) = near.take(&mut *self.ground.core(core))
+            {
+                note(&mut found, mbuf, self.interface);
+            }
         }
-        assert_eq!(
-            found.len() as u64 + self.in_rings(),
-            self.pool.count() as u64
-        );
-        // A frame brings each ring buffer out, for one of the stock that takes its place.
-        for turn in 0..4 * self.pool.count() {
+        assert_eq!(found.len() as u64 + self.in_rings(), self.buffers() as u64);
+        // A frame brings ring buffers out, for as many of the stock that take their place.
+        let each = if self.splits() { 2 } else { 1 };
+        for turn in 0..4 * self.buffers() {
             let queue = turn % self.drivers.len();
             self.switch((turn / self.drivers.len()) as u16);
-            if found.len() == self.pool.count() {
+            if found.len() == self.buffers() {
                 return;
             }
-            let Some(fresh) = stock.pop() else { break };
-            self.caches[queue].give(&mut *self.ground.core(queue), fresh);
-            let len = FRAME_LEN_MIN;
+            if stock.len() < each {
+                break;
+            }
+            for fresh in stock.drain(stock.len() - each..) {
+                self.caches[queue].give(&mut *self.ground.core(queue), fresh);
+            }
+            let len = FRAME_LEN_MIN + HEADERS;
             let packet = self.bring_out(queue, frame(queue as u32, self.sent, len));
-            let free = stock.contains(&packet.mbuf);
-            assert!(
-                !free,
-                "{}: {:?} is in two places",
-                self.interface, packet.mbuf
-            );
-            found.insert(packet.mbuf);
-            stock.push(packet.mbuf);
+            for mbuf in buffers_of(&packet) {
+                let free = stock.contains(&mbuf);
+                assert!(!free, "{}: {mbuf:?} is in two places", self.interface);
+                found.insert(mbuf);
+                if self.pool.number_of(mbuf).is_some() {
+                    stock.push(mbuf);
+                }
+            }
+            // What the driver did not need went back to the core at once.
+            let cache = &mut self.caches[queue];
+            while let Some(mbuf) = cache.take(&mut *self.ground.core(queue)) {
+                found.insert(mbuf);
+                stock.push(mbuf);
+            }
+            while let Some(near) = cache.nicmem()
+                && let Some(mbuf) = near.take(&mut *self.ground.core(queue))
+            {
+                found.insert(mbuf);
+            }
         }
-        let (found, all) = (found.len(), self.pool.count());
+        let (found, all) = (found.len(), self.buffers());
         panic!("{}: {found} of {all} buffers came to light", self.interface);
+    }
+
+    /// Whether each frame takes two buffers.
+    pub(super) fn splits(&self) -> bool {
+        let splits = ["split", "nm_nfv", "nm_nfv_minus"].contains(&self.interface);
+        splits && !self.rx_inline
     }
 
     fn bring_out(&mut self, queue: usize, frame: Vec<u8>) -> Packet {
@@ -102,4 +124,11 @@ impl<G: Ground> Bench<G> {
         self.ring();
         packets.pop().expect("the frame that was just delivered")
     }
+}
+
+fn note(found: &mut BTreeSet<Addr>, mbuf: Addr, interface: &str) {
+    assert!(
+        found.insert(mbuf),
+        "{interface}: {mbuf:?} twice in the pool"
+    );
 }

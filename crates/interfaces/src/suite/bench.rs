@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_nic::{
-    Arriving, DriverHalf, DropCause, DropCounters, Packet, Pool, PoolCache, PortId, ReceiveHalf,
-    RxFlags,
+    Application, Arriving, DriverHalf, DropCause, DropCounters, Nicmem, PAYLOAD_BYTES, Packet,
+    Pool, PoolCache, PortId, ReceiveHalf, RxFlags,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
@@ -25,6 +25,8 @@ pub struct Bench<G> {
     pub drivers: Vec<AnyDriver>,
     pub caches: Vec<PoolCache>,
     pub pool: Pool,
+    /// The buffers on nicmem, if there are any.
+    pub near: Option<Pool>,
     /// Register writes of the drivers so far.
     pub rung: Vec<(u32, u64)>,
     /// Packets in the cores' hands, each with what its buffer must hold.
@@ -39,6 +41,8 @@ pub struct Bench<G> {
     pub(super) guards: [Addr; 2],
     /// The set of queues that steering uses.
     set: u16,
+    /// Whether headers come in completions.
+    pub(super) rx_inline: bool,
 }
 
 impl<G: Ground> Bench<G> {
@@ -63,18 +67,28 @@ impl<G: Ground> Bench<G> {
         build: impl FnOnce(&Plan, &mut AddressSpace) -> (AnyNic, Vec<AnyDriver>),
     ) -> Bench<G> {
         let mut space = AddressSpace::default();
+        let near_bytes = setup.near_buffers(interface) * PAYLOAD_BYTES;
+        let mut nicmem = Nicmem::new(&mut space, 0, near_bytes);
         let below = space.data(GUARD_BYTES as u64, 4096);
         let pool = Pool::new(&mut space, setup.buffers(interface));
         let above = space.data(GUARD_BYTES as u64, 4096);
-        let plan = setup.plan(pool);
+        let near = nicmem.alloc_nicmem(Application::default(), near_bytes);
+        let near = near
+            .ok()
+            .map(|memory| Pool::over_nicmem(&mut space, memory));
+        let plan = setup.plan_with(pool, near, nicmem.keys());
         let (nic, drivers) = build(&plan, &mut space);
-        let caches = (0..setup.queues)
-            .map(|_| PoolCache::new(&mut space, pool, setup.cache, Cycles(1)))
-            .collect();
+        let mut cache = |pool| PoolCache::new(&mut space, pool, setup.cache, Cycles(1));
+        let caches = (0..setup.queues).map(|_| match near {
+            Some(near) => cache(pool).with_nicmem(cache(near)),
+            None => cache(pool),
+        });
+        let caches = caches.collect();
         // One core more, which plays the NIC where an interface wants that.
         let mut ground = G::new(&space, setup.queues + 1);
         let mut core = ground.core(0);
         pool.start(&mut *core);
+        near.iter().for_each(|near| near.start(&mut *core));
         for guard in [below, above] {
             core.bytes_mut(guard, GUARD_BYTES).fill(GUARD);
         }
@@ -86,6 +100,7 @@ impl<G: Ground> Bench<G> {
             drivers,
             caches,
             pool,
+            near,
             rung: Vec::new(),
             hands: Vec::new(),
             waiting: BTreeMap::new(),
@@ -95,6 +110,7 @@ impl<G: Ground> Bench<G> {
             drops: DropCounters::default(),
             guards: [below, above],
             set: 0,
+            rx_inline: setup.rx_inline,
         }
     }
 
@@ -136,6 +152,7 @@ impl<G: Ground> Bench<G> {
         let arriving = Arriving {
             bytes: frame,
             head: frame.len(),
+            headers: frame.len().min(HEADERS),
             stamp: stamp(number_of(frame)),
             rss_hash: flow,
             flags: RxFlags::L3_GOOD,
@@ -163,7 +180,7 @@ impl<G: Ground> Bench<G> {
         let cache = &mut self.caches[queue];
         self.drivers[queue].rx_burst(&mut *core, cache, &mut packets, 32);
         for packet in packets {
-            cache.give(&mut *core, packet.mbuf);
+            cache.free(&mut *core, &packet);
         }
         drop(core);
         for (index, value) in self.ground.register_writes() {
@@ -210,15 +227,14 @@ impl<G: Ground> Bench<G> {
         );
         assert_eq!(packet.stamp, stamp(number_of(&bytes)), "{name}: stamp");
         assert_eq!(packet.flags, RxFlags::L3_GOOD, "{name}: flags");
-        assert!(
-            self.pool.number_of(packet.mbuf).is_some(),
-            "{name}: no buffer of the pool"
-        );
-        let twice = self.hands.iter().any(|(held, _)| held.mbuf == packet.mbuf);
-        assert!(
-            !twice,
-            "{name}: a buffer that is still in use was given out"
-        );
+        for mbuf in buffers_of(packet) {
+            assert!(self.is_buffer(mbuf), "{name}: no buffer of a pool");
+            let mut held = self.hands.iter().flat_map(|(held, _)| buffers_of(held));
+            assert!(
+                held.all(|held| held != mbuf),
+                "{name}: a buffer that is still in use was given out"
+            );
+        }
         self.hands.push((*packet, bytes));
         self.taken += 1;
     }
@@ -234,7 +250,7 @@ impl<G: Ground> Bench<G> {
             self.interface
         );
         let cache = &mut self.caches[core];
-        cache.give(&mut *self.ground.core(core), packet.mbuf);
+        cache.free(&mut *self.ground.core(core), &packet);
         self.check();
     }
 
@@ -308,13 +324,21 @@ impl<G: Ground> Bench<G> {
         let counted: u64 = self.drivers.iter().map(DriverHalf::taken).sum();
         assert_eq!(counted, self.taken, "{name}: the drivers' own count");
         let stacks: usize = self.caches.iter().map(PoolCache::len).sum();
-        let held = self.in_rings() + stacks as u64 + self.hands.len() as u64;
-        let shared = self.pool.available(&mut *self.ground.core(0));
-        assert_eq!(
-            held + shared,
-            self.pool.count() as u64,
-            "{name}: buffers lost or made"
-        );
+        let hands: u64 = self.hands.iter().map(|(held, _)| held.buffers()).sum();
+        let held = self.in_rings() + stacks as u64 + hands;
+        let shared = |pool: Pool| pool.available(&mut *self.ground.core(0));
+        let shared: u64 = pools(self.pool, self.near).map(shared).sum();
+        let buffers = self.buffers() as u64;
+        assert_eq!(held + shared, buffers, "{name}: buffers lost or made");
+    }
+
+    /// Buffers of all pools.
+    pub fn buffers(&self) -> usize {
+        pools(self.pool, self.near).map(|pool| pool.count()).sum()
+    }
+
+    fn is_buffer(&self, mbuf: Addr) -> bool {
+        pools(self.pool, self.near).any(|pool| pool.number_of(mbuf).is_some())
     }
 
     /// Buffers in rings.
@@ -333,4 +357,17 @@ impl<G: Ground> Bench<G> {
             .chain(absurd)
             .collect()
     }
+}
+
+/// Bytes of a frame that count as headers.
+pub(super) const HEADERS: usize = 54;
+
+/// The buffers of a packet.
+pub(super) fn buffers_of(packet: &Packet) -> impl Iterator<Item = Addr> {
+    let tail = Some(packet.tail).filter(|&tail| tail != Addr(0));
+    std::iter::once(packet.mbuf).chain(tail)
+}
+
+fn pools(pool: Pool, near: Option<Pool>) -> impl Iterator<Item = Pool> {
+    std::iter::once(pool).chain(near)
 }

@@ -1,10 +1,11 @@
 //! What a bench is made of.
 
-use nicforge_nic::{DriverCosts, Pool};
+use nicforge_nic::{DriverCosts, KeyTable, Pool};
 use nicforge_platform::Owner;
 use nicforge_units::{Bytes, Time};
 
 use crate::Plan;
+use crate::nm_nfv::{self, Split};
 use crate::rx_bisect::{self, AxChoice, Consumption};
 
 /// What a bench is made of.
@@ -24,6 +25,12 @@ pub struct Setup {
     pub first_position: u64,
     /// What interface `emulated` emulates.
     pub emulates: &'static str,
+    /// Buffers on nicmem for each entry of the rings, where the interface uses them: one half by
+    /// default, so that both rings of a queue are in use.
+    pub nicmem_share: f64,
+    /// Where frames are split, and whether headers come in completions.
+    pub split: Split,
+    pub rx_inline: bool,
 }
 
 impl Default for Setup {
@@ -36,13 +43,30 @@ impl Default for Setup {
             cache: 16,
             first_position: 0,
             emulates: "rx_bisect",
+            nicmem_share: 0.5,
+            split: Split::Headers,
+            rx_inline: false,
         }
     }
 }
 
 impl Setup {
+    /// Buffers on nicmem that a bench for `interface` has.
+    pub fn near_buffers(&self, interface: &str) -> u64 {
+        let in_rings = (self.queues * self.rx_entries) as f64;
+        match interface {
+            "nm_nfv" | "nm_nfv_minus" => (in_rings * self.nicmem_share) as u64,
+            _ => 0,
+        }
+    }
+
     /// The plan of an interface that takes its buffers from `pool`.
     pub fn plan(&self, pool: Pool) -> Plan {
+        self.plan_with(pool, None, KeyTable::default())
+    }
+
+    /// The same with those on nicmem from `near`.
+    pub fn plan_with(&self, pool: Pool, near: Option<Pool>, keys: KeyTable) -> Plan {
         Plan {
             device: 0,
             owners: (0..self.queues).map(|queue| Owner(queue as u16)).collect(),
@@ -53,6 +77,13 @@ impl Setup {
             descriptor_read: Bytes(512),
             costs: DriverCosts::default(),
             bisect: self.bisect(),
+            nicmem: nm_nfv::Options {
+                split: self.split,
+                rx_inline: self.rx_inline,
+                pool: near,
+                keys,
+                ..nm_nfv::Options::default()
+            },
             emulates: self.emulates.into(),
             emulator: Owner(self.queues as u16),
         }
@@ -63,6 +94,8 @@ impl Setup {
         let in_rings = self.queues * self.rx_entries;
         let more = match interface {
             "sh_ring_dynamic" => in_rings,
+            // Two for each frame, and enough to bring those on nicmem out.
+            "split" | "nm_nfv" | "nm_nfv_minus" => 2 * in_rings + self.spare,
             // One physical ring may stand for all.
             "emulated" => in_rings.next_power_of_two(),
             _ => 0,

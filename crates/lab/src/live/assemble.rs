@@ -25,6 +25,8 @@ pub struct Assembly {
     pub blueprint: Blueprint,
     /// The pool, to count its buffers.
     pub pool: Pool,
+    /// That in memory of the NIC, if there is one.
+    pub near: Option<Pool>,
     /// The region.
     pub control: Control,
     /// Wakes the device.
@@ -66,6 +68,7 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
         space,
         shape,
         pool,
+        near,
         ledger,
         nics,
         mut workers,
@@ -73,7 +76,9 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
     let control = Control::new(&space, &shape)?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
-    pool.start(&mut cpu(0));
+    for pool in std::iter::once(&pool).chain(&near) {
+        pool.start(&mut cpu(0));
+    }
     for (number, worker) in workers.iter_mut().enumerate() {
         worker.software.app.start(&mut cpu(number));
     }
@@ -104,6 +109,7 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
         workers,
         blueprint,
         pool,
+        near,
         control,
         bell,
     })
@@ -176,6 +182,7 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
     app.table_entries = settings.table_entries;
     app.servers = settings.servers;
     app.reads = settings.reads;
+    app.reads_in_flight = settings.reads_in_flight;
     app.array = Bytes(u64::from(settings.array_mib) << 20);
     app.external_base = config.app.external_address.unwrap_or(app.external_base);
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));

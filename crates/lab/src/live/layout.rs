@@ -17,6 +17,7 @@ use nicforge_units::{BitRate, Bytes, Cycles, Time};
 use super::config::LiveConfig;
 use super::neighbour::Own;
 use super::worker::WorkerParts;
+use crate::nicmem::NearMemory;
 use crate::packet_loop::PacketLoop;
 use crate::run::{RunError, bisect, receive_buffers};
 use crate::settings::Settings;
@@ -46,6 +47,8 @@ pub struct Layout {
     pub shape: Shape,
     /// The packet buffers.
     pub pool: Pool,
+    /// Those in memory of the NIC, if there are any.
+    pub near: Option<Pool>,
     /// One for each port.
     pub nics: Vec<Nic<AnyNic>>,
     /// Who holds which buffer, where workers may die.
@@ -64,6 +67,9 @@ impl Blueprint {
         let settings = &config.settings;
         let (ports, count) = (config.ports.len(), settings.cores);
         let mut space = AddressSpace::default();
+        // One adapter with several ports, which share its memory.
+        let all = ports * count;
+        let near = NearMemory::with_pool(&mut space, settings, all)?;
         let per_port = receive_buffers(settings) + settings.tx_entries;
         let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
         let pool = Pool::new(&mut space, count * per_worker);
@@ -75,9 +81,10 @@ impl Blueprint {
         // Of each worker: its driver on every port.
         let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
-            let rings = (0..count).map(|_| TxRing::new(&mut space, settings.tx_entries));
+            let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
+            let rings = (0..count).map(|_| TxRing::with(&mut space, entries, inlines));
             tx_rings.push(rings.collect::<Result<Vec<_>, _>>()?);
-            let plan = plan(settings, device as u8, pool);
+            let plan = plan(settings, device as u8, pool, &near);
             let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
             halves.push(half);
             for (worker, driver) in drivers.iter_mut().zip(of_queues) {
@@ -87,16 +94,10 @@ impl Blueprint {
         let shared = SharedTables::allocate(app, &mut space);
         let mut workers = Vec::new();
         for (number, drivers) in drivers.into_iter().enumerate() {
-            let transmit = (0..ports).map(|device| {
-                let doorbell = Register {
-                    device: device as u8,
-                    index: registers::TRANSMIT + number as u32,
-                };
-                let (ring, costs) = (tx_rings[device][number], DriverCosts::default());
-                TransmitDriver::new(&mut space, ring, doorbell, costs)
-            });
-            let transmit = transmit.collect();
+            let rings = tx_rings.iter().map(|rings| rings[number]);
+            let transmit = transmit_drivers(&mut space, rings, number, &near);
             let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
+            let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
             let cache = match ledger {
                 Some(ledger) => cache.with_ledger(ledger, number),
                 None => cache,
@@ -114,7 +115,8 @@ impl Blueprint {
         let nics = halves.into_iter().zip(&tx_rings).enumerate();
         let rule = port_rule(app, count);
         let nics = nics.map(|(device, (half, rings))| {
-            let mut nic = Nic::new(&spec(device), half, rings, memory_end);
+            let nic = Nic::new(&spec(device), half, rings, memory_end);
+            let mut nic = nic.with_nicmem(near.keys());
             if let Some(rule) = rule {
                 nic.steering.set_rule(rule);
             }
@@ -125,10 +127,30 @@ impl Blueprint {
             shape: shape(ports, count),
             space,
             pool,
+            near: near.pool(),
             ledger,
             workers,
         })
     }
+}
+
+/// Worker `number`'s transmit driver on every port, where its rings are `rings`.
+fn transmit_drivers(
+    space: &mut AddressSpace,
+    rings: impl Iterator<Item = TxRing>,
+    number: usize,
+    near: &NearMemory,
+) -> Vec<TransmitDriver> {
+    let driver = |(device, ring): (usize, TxRing)| {
+        let doorbell = Register {
+            device: device as u8,
+            index: registers::TRANSMIT + number as u32,
+        };
+        let mut transmit = TransmitDriver::new(space, ring, doorbell, DriverCosts::default());
+        near.register(&mut transmit);
+        transmit
+    };
+    rings.enumerate().map(driver).collect()
 }
 
 /// Answers to a translated address find the worker that translated it.
@@ -142,7 +164,7 @@ fn port_rule(app: &AppConfig, workers: usize) -> Option<PortRule> {
     })
 }
 
-fn plan(settings: &Settings, device: u8, pool: Pool) -> Plan {
+fn plan(settings: &Settings, device: u8, pool: Pool, near: &NearMemory) -> Plan {
     Plan {
         device,
         owners: (0..settings.cores).map(|core| Owner(core as u16)).collect(),
@@ -153,6 +175,7 @@ fn plan(settings: &Settings, device: u8, pool: Pool) -> Plan {
         first_position: 0,
         costs: DriverCosts::default(),
         bisect: bisect(settings, 1),
+        nicmem: near.options(settings),
         emulates: settings.emulates.clone(),
         emulator: Owner::NOBODY,
     }

@@ -171,6 +171,7 @@ fn run_threads(
     let Assembly {
         mut device,
         pool,
+        near,
         control,
         bell,
         ..
@@ -208,13 +209,9 @@ fn run_threads(
     let buffers: Vec<(i64, u64)> = workers.iter_mut().map(worker::Worker::buffers).collect();
     let held: i64 = buffers.iter().map(|(held, _)| held).sum();
     let available = buffers.first().map_or(0, |(_, available)| *available);
-    finish(
-        &shared,
-        &device,
-        &pool,
-        held.wrapping_add_unsigned(available),
-        seconds,
-    )
+    let found = held.wrapping_add_unsigned(available);
+    let pools = [Some(pool), near];
+    finish(&shared, &device, &pools, found, seconds)
 }
 
 /// All workers are processes that attach at `path`.
@@ -232,6 +229,7 @@ fn run_processes(
         bell,
         workers,
         blueprint,
+        near: _,
     } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
@@ -261,19 +259,20 @@ fn run_processes(
         device_ended?;
         held
     })?;
-    finish(&shared, &device, &pool, held, seconds)
+    finish(&shared, &device, &[Some(pool)], held, seconds)
 }
 
 /// Checks that nothing was lost, when all have stopped and `held` buffers were found.
 fn finish(
     shared: &Shared,
     device: &Device,
-    pool: &Pool,
+    pools: &[Option<Pool>],
     held: i64,
     seconds: f64,
 ) -> Result<LiveRun, RunError> {
     let snapshot = shared.snapshot(seconds);
-    snapshot.check(pool.count() as u64, held as u64)?;
+    let buffers: usize = pools.iter().flatten().map(Pool::count).sum();
+    snapshot.check(buffers as u64, held as u64)?;
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),
         snapshot,

@@ -189,7 +189,7 @@ impl Worker {
     pub fn buffers(&mut self) -> (i64, u64) {
         let software = &mut self.parts.software;
         software.reclaim(&mut self.cpu);
-        let shared = software.pool().pool().available(&mut self.cpu);
+        let shared = software.pool().shared(&mut self.cpu);
         (software.buffers(0), shared)
     }
 }

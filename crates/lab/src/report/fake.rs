@@ -1,5 +1,7 @@
 //! Reports as a run might leave them, for the tests and to look at.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{MachineRow, PointResult, Report, SettingsRow};
@@ -31,18 +33,13 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
             .map(|p| (p, percentile(p50, p)))
             .collect(),
     };
-    let frames = (dropped * 333_400.0) as u64;
     let metrics = Metrics {
         throughput_gbps: sent * size,
         offered_gbps: offered * size,
         throughput_mpps: sent,
         offered_mpps: offered,
         drop_fraction: dropped,
-        drops: [
-            ("no_descriptor".into(), frames * 9 / 10),
-            ("fifo_full".into(), frames / 10),
-        ]
-        .into(),
+        drops: drops((dropped * 333_400.0) as u64),
         latency_us: Some(latency),
         rx_occupancy: Some((0.02 + dropped * 2.4).min(0.98)),
         tx_occupancy: Some(0.04 + 0.2 * lost),
@@ -50,6 +47,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         io_read_hit_rate: Some(1.0 - lost * 0.93),
         io_write_hit_rate: Some(1.0 - lost * 0.97),
         app_hit_rate: Some(0.62 - 0.2 * lost),
+        spill_fraction: None,
         get_hit_rate: None,
         target_alloc_share: None,
         other_alloc_share: None,
@@ -242,4 +240,12 @@ fn entry(step: u32, switches: bool) -> TimelineEntry {
         memory_gb_per_s: Some(if shared { 24.0 } else { 45.0 }),
         active_set: switches.then(|| if shared { "shared" } else { "private" }.to_owned()),
     }
+}
+
+fn drops(frames: u64) -> BTreeMap<String, u64> {
+    [
+        ("no_descriptor".into(), frames * 9 / 10),
+        ("fifo_full".into(), frames / 10),
+    ]
+    .into()
 }

@@ -31,6 +31,7 @@ use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::world::World;
 use super::{RunError, RunIo};
 use crate::machine::Machine;
+use crate::nicmem::NearMemory;
 use crate::packet_loop::PacketLoop;
 use crate::settings::Settings;
 
@@ -38,8 +39,8 @@ use crate::settings::Settings;
 pub struct Built {
     /// The world at time 0.
     pub world: World,
-    /// The pool, to count its buffers.
-    pub pool: Pool,
+    /// The pools, to count their buffers.
+    pub pools: Vec<Pool>,
     /// The machine with the settings' changes.
     pub hardware: Hardware,
     /// Cores that each NIC's frames are spread over.
@@ -88,6 +89,7 @@ fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppCo
     config.table_entries = settings.table_entries;
     config.servers = settings.servers;
     config.reads = settings.reads;
+    config.reads_in_flight = settings.reads_in_flight;
     config.array = Bytes(u64::from(settings.array_mib) << 20);
     config.payload = match settings.payload.as_str() {
         "read" => Payload::Read,
@@ -114,7 +116,7 @@ struct Parts {
     nics: Vec<(Nic<AnyNic>, DmaPort)>,
     cores: Vec<CoreActor>,
     co_runners: Vec<CoRunnerActor>,
-    pool: Pool,
+    pools: Vec<Pool>,
 }
 
 /// Builds the world of one point.
@@ -169,7 +171,7 @@ pub fn build(
     world.set_emulators(playing.collect());
     Ok(Built {
         world,
-        pool: parts.pool,
+        pools: parts.pools,
         hardware,
         queues: settings.cores / settings.nics,
         has_target: has_target(settings),
@@ -187,7 +189,9 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     let memory = HostBytes::zeroed(parts.space.end());
     memory.use_large_pages();
     let mut cpu = FlatCpu::over(memory);
-    parts.pool.start(&mut cpu);
+    for pool in &parts.pools {
+        pool.start(&mut cpu);
+    }
     for core in &mut parts.cores {
         core.software.app.start(&mut cpu);
     }
@@ -210,20 +214,24 @@ fn parts(
     seed: u64,
 ) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
+    let queues = settings.cores / settings.nics;
+    let mut near = NearMemory::reserve_all(&mut space, settings);
     let config = app_config(machine, settings, seed)?;
     let per_core = receive_buffers(settings)
         + settings.tx_entries
         + 2 * settings.pool_cache
         + 2 * settings.burst;
     let pool = Pool::new(&mut space, settings.cores * per_core);
+    for near in &mut near {
+        near.make_pool(&mut space, settings, queues)?;
+    }
     let costs = DriverCosts {
         rx_packet: hardware.core.rx_packet,
         tx_packet: hardware.core.tx_packet,
         burst: hardware.core.burst,
     };
-    let queues = settings.cores / settings.nics;
     let tx_rings = tx_rings(&mut space, settings)?;
-    let (halves, drivers) = interface(settings, hardware, seed, pool, costs, &mut space)?;
+    let (halves, drivers) = interface(settings, hardware, seed, pool, &near, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let of_target = AppConfig {
         more_reads: (settings.target_accesses, settings.target_begins()),
@@ -231,15 +239,12 @@ fn parts(
     };
     let mut cores = Vec::new();
     for (number, driver) in drivers.into_iter().enumerate() {
-        let transmit = (0..settings.nics).map(|device| {
-            let doorbell = Register {
-                device: device as u8,
-                index: registers::TRANSMIT + number as u32,
-            };
-            TransmitDriver::new(&mut space, tx_rings[device][number], doorbell, costs)
-        });
-        let transmit = transmit.collect();
-        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, hardware.core.pool);
+        let rings = tx_rings.iter().map(|rings| rings[number]);
+        let transmit = transmit_drivers(&mut space, rings, number, costs, &near);
+        let work = hardware.core.pool;
+        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, work);
+        let its_near = &near[number / queues];
+        let cache = its_near.cache(&mut space, cache, (settings, queues), work);
         let config = match number % queues {
             0 => &of_target,
             _ => &config,
@@ -253,13 +258,16 @@ fn parts(
     let nics = halves.into_iter().enumerate().map(|(device, half)| {
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
+        let nic = nic.with_nicmem(near[device].keys());
         (nic, DmaPort::new(&hardware.pcie, device))
     });
+    let pools = near.iter().filter_map(NearMemory::pool);
+    let pools = std::iter::once(pool).chain(pools).collect();
     Ok(Parts {
         nics: nics.collect(),
         cores,
         co_runners,
-        pool,
+        pools,
         space,
     })
 }
@@ -269,10 +277,31 @@ pub(super) fn core_of(hardware: &Hardware, number: usize) -> SimCore {
     SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read)
 }
 
+/// Core `number`'s transmit driver on every NIC.
+fn transmit_drivers(
+    space: &mut AddressSpace,
+    rings: impl Iterator<Item = TxRing>,
+    number: usize,
+    costs: DriverCosts,
+    near: &[NearMemory],
+) -> Vec<TransmitDriver> {
+    let driver = |(device, (ring, near)): (usize, (TxRing, &NearMemory))| {
+        let doorbell = Register {
+            device: device as u8,
+            index: registers::TRANSMIT + number as u32,
+        };
+        let mut transmit = TransmitDriver::new(space, ring, doorbell, costs);
+        near.register(&mut transmit);
+        transmit
+    };
+    rings.zip(near).enumerate().map(driver).collect()
+}
+
 /// A transmit ring for every core on every NIC.
 fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxRing>>, RunError> {
     let mut of_nic = || {
-        let rings = (0..settings.cores).map(|_| TxRing::new(space, settings.tx_entries));
+        let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
+        let rings = (0..settings.cores).map(|_| TxRing::with(space, entries, inlines));
         rings.collect::<Result<Vec<_>, _>>()
     };
     let rings = (0..settings.nics).map(|_| of_nic());

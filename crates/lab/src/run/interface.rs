@@ -9,6 +9,7 @@ use nicforge_platform::{AddressSpace, Owner};
 use nicforge_units::{BitRate, Time};
 
 use super::RunError;
+use crate::nicmem::NearMemory;
 use crate::settings::Settings;
 
 /// Bits of a GiB.
@@ -30,6 +31,8 @@ pub(crate) fn receive_buffers(settings: &Settings) -> usize {
         }
         // Two sets of rings.
         "sh_ring_dynamic" => 2 * settings.rx_entries,
+        // Two for each packet, in transmit rings too.
+        _ if settings.splits_frames() => 2 * settings.rx_entries + settings.tx_entries,
         _ => settings.rx_entries,
     }
 }
@@ -40,13 +43,14 @@ pub fn interface(
     hardware: &Hardware,
     seed: u64,
     pool: Pool,
+    near: &[NearMemory],
     costs: DriverCosts,
     space: &mut AddressSpace,
 ) -> Result<(Vec<AnyNic>, Vec<AnyDriver>), RunError> {
     let queues = settings.cores / settings.nics;
     let mut drivers = Vec::new();
     let mut halves = Vec::new();
-    for device in 0..settings.nics {
+    for (device, near) in near.iter().enumerate() {
         let plan = Plan {
             device: device as u8,
             owners: (0..queues)
@@ -59,6 +63,7 @@ pub fn interface(
             first_position: 0,
             costs,
             bisect: bisect(settings, seed),
+            nicmem: near.options(settings),
             emulates: settings.emulates.clone(),
             emulator: Owner((settings.cores + device) as u16),
         };

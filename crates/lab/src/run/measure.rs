@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use nicforge_apps::AnyApp;
-use nicforge_nic::{DropCounters, NicCounters};
+use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf};
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_platform::{FlatCpu, Part};
 use nicforge_units::{Lines, Time};
@@ -33,6 +33,8 @@ struct Snapshot {
     cores: Vec<CoreCycles>,
     transmit: (u64, u64),
     drops: DropCounters,
+    /// Frames that went to a ring of second choice.
+    spilled: u64,
     /// GETs of key-value stores, and those that found their key.
     gets: u64,
     get_hits: u64,
@@ -89,6 +91,7 @@ impl Snapshot {
                 .collect(),
             transmit,
             drops,
+            spilled: world.nics.iter().map(|nic| nic.nic.receive.spilled()).sum(),
             gets: counted("gets"),
             get_hits: counted("get_hits"),
         }
@@ -189,10 +192,10 @@ pub fn run_out(world: &mut World, tell: Tell<'_>) -> Result<Time, RunError> {
 /// Checks that nothing was lost, and writes the capture.
 pub fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
     let mut shared = FlatCpu::over(built.world.host.memory.take_bytes());
-    let available = built.pool.available(&mut shared);
-    built
-        .world
-        .check_conservation(built.pool.count() as u64, available)?;
+    let available = built.pools.iter().map(|pool| pool.available(&mut shared));
+    let available = available.sum();
+    let buffers = built.pools.iter().map(Pool::count).sum::<usize>();
+    built.world.check_conservation(buffers as u64, available)?;
     match &io.pcap_out {
         Some(path) => write_capture(path, built.world.sink.take_capture()),
         None => Ok(()),
@@ -273,6 +276,10 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         io_write_hit_rate: share(memory.device_write_hits, memory.device_write_lines),
         app_hit_rate: share(memory.app_hits, memory.app_look_ups),
         get_hit_rate: share(after.get_hits - before.get_hits, after.gets - before.gets),
+        spill_fraction: match built.pools.len() {
+            1 => None,
+            _ => share(after.spilled - before.spilled, sum(|nic| nic.delivered)),
+        },
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(dram.0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),

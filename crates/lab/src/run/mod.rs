@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
+use nicforge_nic::NicmemError;
 use nicforge_platform::SpaceError;
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
@@ -64,6 +65,9 @@ pub enum RunError {
     /// The traffic source cannot be made.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// Memory of a NIC that is not to be had.
+    #[error(transparent)]
+    Nicmem(#[from] NicmemError),
     /// A ring found no room.
     #[error(transparent)]
     Space(#[from] SpaceError),

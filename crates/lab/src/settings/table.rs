@@ -56,6 +56,8 @@ const SHARED_RINGS: Condition = (
     ],
 );
 const EMULATED: Condition = ("interface", &["emulated"]);
+const SPLITTING: Condition = ("interface", &crate::nicmem::SPLITTING);
+const ON_NICMEM: Condition = ("interface", &crate::nicmem::ON_NICMEM);
 const DYNAMIC: Condition = ("interface", &["sh_ring_dynamic"]);
 const BISECT: Condition = ("interface", &["rx_bisect", "emulated"]);
 const BATCHED: Condition = ("consumption", &["batched"]);
@@ -146,6 +148,18 @@ settings! {
         source "rxBisect paper, section 4.4";
     /// How long a notice waits for a packet.
     consumption_timeout_us: f64 = 10.0, "µs", Number(0.001, 100_000.0), when BISECT, when BATCHED;
+    /// Where frames are cut into headers and payload, from their beginning; 0: where the headers end
+    /// that the NIC has parsed.
+    split_at: usize = 0, "bytes", Whole(0, 2048), when SPLITTING;
+    /// Whether headers come in receive completions instead of buffers.
+    rx_inline: bool = false, "", Flag, when SPLITTING, source "nicmem paper, section 2.2.2";
+    /// Whether transmit descriptors hold headers; with `nm_nfv` they always do.
+    tx_inline: bool = false, "", Flag, source "nicmem paper, section 2.2.2";
+    /// Memory that each NIC gives to software.
+    nicmem_kib: u64 = 22_528, "KiB", Whole(0, 4_194_304), when ON_NICMEM, default "the machine's";
+    /// Queues of each NIC whose payload goes there, the first ones.
+    nicmem_queues: Option<usize> = None, "queues", Whole(0, 256), when ON_NICMEM,
+        default "all queues";
     /// Transmit ring entries per queue.
     tx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
         source "nicmem paper, set-up: default ring size";
@@ -249,6 +263,8 @@ settings! {
     routes: u32 = 16_000, "routes", Whole(1, 1_000_000), when ROUTING;
     /// Random reads per packet.
     reads: u32 = 2, "reads", Whole(0, 10_000), when SYNTHETIC;
+    /// How many of them are in flight at a time; 1: each waits for the one before.
+    reads_in_flight: u32 = 1, "reads", Whole(1, 16), when SYNTHETIC;
     /// Size of the array that is read, shared by all cores.
     array_mib: u32 = 40, "MiB", Whole(1, 1024), when SYNTHETIC;
     /// What is done with the payload.
