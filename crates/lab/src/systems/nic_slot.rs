@@ -24,6 +24,9 @@ pub struct NicSlot {
     pub drops: DropCounters,
     /// Frames and bytes that came in.
     pub arrived: (u64, u64),
+    /// The time up to which things have happened here. What became possible since may have been
+    /// due before, but begins now.
+    reached: Time,
 }
 
 impl NicSlot {
@@ -36,6 +39,7 @@ impl NicSlot {
             writes: VecDeque::new(),
             drops: DropCounters::default(),
             arrived: (0, 0),
+            reached: Time::ZERO,
         }
     }
 
@@ -45,12 +49,14 @@ impl NicSlot {
             .writes
             .front()
             .map_or(Time::NEVER, |write| write.arrives);
-        write.min(self.incoming.due()).min(self.nic.due())
+        let first = write.min(self.incoming.due()).min(self.nic.due());
+        first.max(self.reached)
     }
 
     /// Does the one thing that is due first.
     pub fn step(&mut self, host: &mut Host) {
         let now = self.due();
+        self.reached = now;
         let dma = &mut SimDma::new(host, &mut self.dma, now);
         let arrived = self
             .writes
@@ -102,6 +108,7 @@ impl Devices for NicSlots<'_> {
             return (u64::MAX, at);
         };
         slot.catch_up(host, at);
+        slot.reached = slot.reached.max(at);
         let mut dma = SimDma::new(host, &mut slot.dma, at);
         slot.nic.read_register(&mut dma, register.index)
     }

@@ -21,9 +21,11 @@ pub struct Nic {
     port: Port,
     rx_list: Ring<Descriptor>,
     rx: Fetcher<Descriptor>,
-    rx_fifo: MacFifo,
+    rx_fifo: Bytes,
     /// Frames in the FIFO, oldest first.
     held: VecDeque<Vec<u8>>,
+    /// Their bytes.
+    held_bytes: Bytes,
     /// When the receive engine can take the next frame.
     rx_free: Time,
     tx_list: Ring<Descriptor>,
@@ -87,8 +89,9 @@ impl Nic {
             port: Port::new(plan.rate, plan.wire_overhead),
             rx_list: rx,
             rx: Fetcher::new(rx, line),
-            rx_fifo: MacFifo::new(plan.rx_fifo),
+            rx_fifo: plan.rx_fifo,
             held: VecDeque::new(),
+            held_bytes: Bytes(0),
             rx_free: Time::ZERO,
             tx_list: tx,
             tx: Fetcher::new(tx, line),
@@ -124,7 +127,7 @@ impl Nic {
         };
         dma.publish(self.rx_list.descriptor(entry), bytemuck::bytes_of(&back));
         self.rx_free = dma.now();
-        self.rx_fifo.drain_next(dma.now());
+        self.held_bytes = self.held_bytes - Bytes(frame.len() as u64);
         self.interrupts.event(dma.now(), events::RECEIVED);
         self.port.recycle(frame);
     }
@@ -218,12 +221,12 @@ fn verified(frame: &[u8]) -> RxFlags {
 }
 
 impl KernelNic for Nic {
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause> {
+    fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &[u8]) -> Result<(), DropCause> {
         let len = Bytes(frame.len() as u64);
-        if !self.rx_fifo.accepts(dma.now(), len) {
+        if self.held_bytes + len > self.rx_fifo {
             return Err(DropCause("fifo_full"));
         }
-        self.rx_fifo.hold(len, Time::NEVER);
+        self.held_bytes += len;
         let mut bytes = self.port.buffer();
         bytes.extend_from_slice(frame);
         self.held.push_back(bytes);

@@ -115,6 +115,8 @@ pub struct Kernel {
     interrupts: Vec<VecDeque<Time>>,
     polling: Vec<bool>,
     polled: usize,
+    /// The NIC whose turn is next.
+    poll_from: usize,
     /// Frames that the driver had no room for, by NIC.
     queues: Vec<VecDeque<Sending>>,
     received: Vec<Received>,
@@ -152,6 +154,7 @@ impl Kernel {
             interrupts: vec![VecDeque::new(); nics],
             polling: vec![false; nics],
             polled: 0,
+            poll_from: 0,
             queues: vec![VecDeque::new(); nics],
             received: Vec::new(),
             scratch: Vec::new(),
@@ -183,8 +186,9 @@ impl Kernel {
             return cpu.now();
         }
         let turn = self.polled >= self.costs.poll_round && self.waiting == Waiting::No;
-        if !turn && let Some(nic) = self.polling.iter().position(|&polling| polling) {
+        if !turn && let Some(nic) = self.polled_next() {
             self.poll(cpu, nic);
+            self.poll_from = nic + 1;
             return cpu.now();
         }
         self.polled = 0;
@@ -203,6 +207,13 @@ impl Kernel {
             .chain(timers)
             .min()
             .unwrap_or(Time::NEVER)
+    }
+
+    /// The next NIC in turn that is polled.
+    fn polled_next(&self) -> Option<usize> {
+        let nics = self.polling.len();
+        let mut turns = (0..nics).map(|step| (self.poll_from + step) % nics);
+        turns.find(|&nic| self.polling[nic])
     }
 
     fn interrupted_by(&self, now: Time) -> Option<usize> {
