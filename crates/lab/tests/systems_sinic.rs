@@ -72,6 +72,25 @@ fn streams_arrive_as_they_were_sent_whatever_the_link_does() {
 }
 
 #[test]
+fn servers_and_gateways_run_over_it() {
+    for interface in INTERFACES {
+        for (workload, streams) in [
+            ("web_server", 4),
+            ("iscsi_initiator", 1),
+            ("nat_gateway", 2),
+        ] {
+            let metrics = measure(&Settings {
+                streams,
+                ..settings(workload, interface)
+            });
+            let what = format!("{interface} {workload}: {metrics:?}");
+            assert!(metrics.bandwidth_gbps.unwrap() > 0.01, "{what}");
+            assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{what}");
+        }
+    }
+}
+
+#[test]
 fn the_same_point_measures_the_same() {
     for interface in INTERFACES {
         let settings = settings("tcp_receive", interface);

@@ -79,6 +79,14 @@ impl NicSlot {
         }
     }
 
+    /// All register writes so far arrive: the run begins with a NIC that its driver has brought up.
+    pub fn bring_up(&mut self, host: &mut Host) {
+        if let Some(last) = self.writes.back() {
+            let time = last.arrives;
+            self.catch_up(host, time);
+        }
+    }
+
     /// Brings the NIC up to `time`.
     fn catch_up(&mut self, host: &mut Host, time: Time) {
         while self.due() <= time {

@@ -139,6 +139,9 @@ impl System {
         self.kernel.start(&mut cpu);
         self.wakes = self.core.now();
         self.settle();
+        for slot in &mut self.nics {
+            slot.bring_up(&mut self.host);
+        }
     }
 
     /// When the core has something to do.
