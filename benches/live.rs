@@ -1,8 +1,8 @@
 //! Packets per second from the device's thread to a worker process, on every receive interface, with
 //! each frame copied into its receive buffer: the live ground's own speed, without any port.
 //!
-//! `cargo bench --bench live` prints a line for each interface and frame size; benches/dpdk.sh
-//! measures DPDK's two ways between processes on the same machine.
+//! `cargo bench -p nicforge-cli --bench live` prints a line for each interface. Both sides poll: it
+//! needs two cores that nobody else uses.
 
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -54,6 +54,7 @@ fn lay_out(interface: &str) -> Layout {
         },
         emulates: String::new(),
         emulator: Owner::NOBODY,
+        nicmem: Default::default(),
     };
     let (nic, mut drivers) = registry::build(interface, &plan, &mut space).unwrap();
     let cache = PoolCache::new(&mut space, pool, 256, Cycles(0));
