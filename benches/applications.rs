@@ -63,6 +63,7 @@ fn measure(name: &str, flows: u32) {
     let packet = Packet {
         mbuf: Addr(64),
         tail: Addr(0),
+        references: Addr(0),
         head: Segment {
             at: buffer,
             len: FRAME_BYTES,

@@ -1,6 +1,6 @@
 //! All applications behind one type, dispatched statically.
 
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddrV4};
 
 use nicforge_nic::{Packet, Verdict};
 use nicforge_platform::{AddressSpace, Cpu, Part};
@@ -127,6 +127,13 @@ impl AnyApp {
         match &mut self.kind {
             Kind::Nat(app) => app.learn(cpu, key(Side::Inside)),
             Kind::Lb(app) => app.learn(cpu, key(Side::Outside)),
+            Kind::Counter(app) => {
+                let end = |address: SocketAddrV4| (IpAddr::V4(*address.ip()), address.port());
+                app.learn(
+                    cpu,
+                    CounterKey::new(end(source), end(destination), protocol),
+                )
+            }
             _ => Ok(()),
         }
     }
@@ -136,6 +143,13 @@ impl AnyApp {
     pub fn store_pair<C: Cpu>(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
         if let Kind::Kvs(app) = &mut self.kind {
             app.store(cpu, key, value);
+        }
+    }
+
+    /// Makes a stored pair hot without a request; other applications than `kvs` ignore it.
+    pub fn preload_hot<C: Cpu>(&mut self, cpu: &mut C, key: &[u8]) {
+        if let Kind::Kvs(app) = &mut self.kind {
+            app.preload_hot(cpu, key);
         }
     }
 

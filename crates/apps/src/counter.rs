@@ -135,14 +135,32 @@ impl Counter {
             cpu.store(self.table.at(number) + COUNTS, counts);
             return;
         }
+        if !self.insert(cpu, key, [1, bytes]) {
+            self.untracked += 1;
+        }
+    }
+
+    fn insert<C: Cpu>(&mut self, cpu: &mut C, key: CounterKey, counts: [u64; 2]) -> bool {
+        let [packets, bytes] = counts;
         let entry = CounterEntry {
             key,
-            packets: 1,
+            packets,
             bytes,
             unused: 0,
         };
-        if self.table.insert(cpu, &entry).is_err() {
-            self.untracked += 1;
+        self.table.insert(cpu, &entry).is_ok()
+    }
+
+    /// Puts a flow into the table without a packet. An error is a full table's name.
+    pub(crate) fn learn<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        key: CounterKey,
+    ) -> Result<(), &'static str> {
+        let known = self.table.find(cpu, &key).is_some();
+        match known || self.insert(cpu, key, [0, 0]) {
+            true => Ok(()),
+            false => Err("untracked"),
         }
     }
 

@@ -19,6 +19,7 @@ fn config() -> AppConfig {
     let kvs = KvsConfig {
         index_slots: 1_000,
         log: Bytes(1 << 16),
+        ..KvsConfig::default()
     };
     AppConfig {
         kvs,

@@ -48,6 +48,13 @@ pub struct Metrics {
     /// Share of delivered frames whose payload went to host memory because nicmem was short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_fraction: Option<f64>,
+    /// Share of GETs answered from memory of the NIC without a copy; only of a key-value store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nicmem_get_share: Option<f64>,
+    /// Share of look-ups of flow states in NIC memory that had to fetch from host memory; only
+    /// where NICs handle flows without software.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_state_miss_rate: Option<f64>,
     /// Share of the target core's cycles, idle ones excluded, that goes into buffer allocation,
     /// stalls included; only where one core is the target.
     #[serde(skip_serializing_if = "Option::is_none")]

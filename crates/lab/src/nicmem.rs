@@ -2,7 +2,9 @@
 
 use nicforge_interfaces::nm_nfv::{Options, Split};
 use nicforge_nic::transmit::TransmitDriver;
-use nicforge_nic::{Application, KeyTable, Nicmem, NicmemError, PAYLOAD_BYTES, Pool, PoolCache};
+use nicforge_nic::{
+    Allocation, Application, KeyTable, Nicmem, NicmemError, PAYLOAD_BYTES, Pool, PoolCache,
+};
 use nicforge_platform::AddressSpace;
 use nicforge_units::Cycles;
 
@@ -17,6 +19,8 @@ pub const ON_NICMEM: [&str; 2] = ["nm_nfv", "nm_nfv_minus"];
 pub struct NearMemory {
     nicmem: Nicmem,
     pool: Option<Pool>,
+    /// Values of a key-value store's hot items.
+    hot: Option<Allocation>,
 }
 
 impl Settings {
@@ -37,6 +41,14 @@ impl Settings {
             false => 0,
         }
     }
+
+    /// Memory of each NIC for values of hot items, beside that for packets.
+    fn hot_area_bytes(&self) -> u64 {
+        match self.app == "kvs" && self.kvs_hot_values == "nicmem" {
+            true => self.kvs_hot_kib * 1024 / self.nics as u64,
+            false => 0,
+        }
+    }
 }
 
 impl NearMemory {
@@ -49,12 +61,13 @@ impl NearMemory {
         queues: usize,
     ) -> NearMemory {
         let bytes = match settings.nicmem_users(queues) {
-            0 => 0,
-            _ => settings.nicmem_kib * 1024,
+            0 => settings.hot_area_bytes(),
+            _ => settings.nicmem_kib * 1024 + settings.hot_area_bytes(),
         };
         NearMemory {
             nicmem: Nicmem::new(space, device as u8, bytes),
             pool: None,
+            hot: None,
         }
     }
 
@@ -64,6 +77,23 @@ impl NearMemory {
         (0..settings.nics)
             .map(|device| NearMemory::reserve(space, settings, device, queues))
             .collect()
+    }
+
+    /// Takes the memory for values of hot items, if the settings ask for it. Before
+    /// [`make_pool`](Self::make_pool).
+    ///
+    /// # Errors
+    /// The NIC's memory is held by others already.
+    pub fn make_hot_area(
+        &mut self,
+        settings: &Settings,
+    ) -> Result<Option<Allocation>, NicmemError> {
+        let bytes = settings.hot_area_bytes();
+        if bytes > 0 {
+            let memory = self.nicmem.alloc_nicmem(Application::default(), bytes)?;
+            self.hot = Some(memory);
+        }
+        Ok(self.hot)
     }
 
     /// Makes packet buffers: as many as rings and cores of `queues` queues can hold, or as there
@@ -149,7 +179,8 @@ impl NearMemory {
 
     /// Lets `transmit` send what lies here.
     pub fn register(&self, transmit: &mut TransmitDriver) {
-        if let Some(memory) = self.pool.and_then(|pool| pool.nicmem()) {
+        let of_packets = self.pool.and_then(|pool| pool.nicmem());
+        for memory in of_packets.into_iter().chain(self.hot) {
             transmit.register_memory(memory);
         }
     }

@@ -48,11 +48,17 @@ fn payload(frame: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_reply_is_right_and_every_value_its_keys() {
-    for interface in nicforge_interfaces::registry::names() {
+    let interfaces = nicforge_interfaces::registry::names();
+    let interfaces = interfaces.into_iter().map(|name| (name, "host"));
+    // First with hot items in memory of the NIC, which are found while the run goes on.
+    for (interface, hot) in [("priv_ring", "nicmem")].into_iter().chain(interfaces) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("replies.pcap");
         let settings = Settings {
-            interface: interface.to_owned(),
+            interface: interface.to_string(),
+            kvs_hot_values: hot.to_owned(),
+            kvs_hot_kib: 64,
+            kvs_hot_preload: false,
             ..store()
         };
         let io = RunIo {
@@ -101,6 +107,43 @@ fn hits_are_as_many_as_were_preloaded() {
     assert_eq!((share(0), share(1000)), (0.0, 1.0));
     let half = share(500);
     assert!((0.45..0.55).contains(&half), "{half}");
+}
+
+#[test]
+fn hot_keys_are_sent_from_nicmem_and_others_are_not() {
+    let nicmem_share = |hot_share| {
+        let settings = Settings {
+            kvs_key_choice: "hot_area".to_owned(),
+            hot_share,
+            kvs_hot_values: "nicmem".to_owned(),
+            kvs_hot_kib: 64,
+            kvs_put_share: 0.0,
+            ..store()
+        };
+        let metrics = run(&settings);
+        assert_eq!(metrics.get_hit_rate, Some(1.0));
+        metrics.nicmem_get_share.unwrap()
+    };
+    // 256 keys over four cores, each with 64 places: one that has fewer such keys gives the places to
+    // others, one that has more serves some from host memory.
+    let none = nicmem_share(0.0);
+    assert!(none < 0.05, "{none}");
+    let all = nicmem_share(1.0);
+    assert!((0.85..=1.0).contains(&all), "{all}");
+    let half = nicmem_share(0.5);
+    assert!((0.4..0.55).contains(&half), "{half}");
+}
+
+#[test]
+fn a_hot_area_without_a_value_in_it_is_refused() {
+    let settings = Settings {
+        kvs_key_choice: "hot_area".to_owned(),
+        kvs_hot_kib: 1,
+        kvs_value_bytes: 1024,
+        ..store()
+    };
+    let finding = settings.check(machine()).unwrap_err();
+    assert_eq!(finding.right, "set kvs_hot_kib to at least 2");
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl Completion {
         Packet {
             mbuf,
             tail: Addr(0),
+            references: Addr(0),
             head: Segment { at, len: self.len },
             rest: Segment::default(),
             port: self.port_id(),

@@ -9,6 +9,7 @@ use nicforge_wire::checksum;
 use nicforge_wire::parse_headers;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
+use crate::hairpin::{Hairpin, Hairpinned};
 use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{
     Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, RxFlags, Steering,
@@ -125,6 +126,8 @@ pub struct Nic<R> {
     spec: NicSpec,
     fifo: MacFifo,
     rss: Toeplitz,
+    /// What it does without software, where it does.
+    pub(crate) hairpin: Option<Box<Hairpin>>,
     /// Which queue a frame goes to.
     pub steering: Steering,
     /// The interface.
@@ -150,6 +153,7 @@ impl<R: ReceiveHalf> Nic<R> {
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
+            hairpin: None,
             steering: Steering::new(receive.queues(), receive.sets().len() as u16),
             queues: vec![QueueState::default(); usize::from(receive.queues())],
             receive,
@@ -168,6 +172,17 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn with_nicmem(mut self, keys: KeyTable) -> Nic<R> {
         self.transmit.set_keys(keys);
         self
+    }
+
+    /// The same with a hairpin for flows that it knows.
+    pub fn with_hairpin(mut self, hairpin: Option<Hairpin>) -> Nic<R> {
+        self.hairpin = hairpin.map(Box::new);
+        self
+    }
+
+    /// The hairpin, if it has one.
+    pub fn hairpin(&self) -> Option<&Hairpin> {
+        self.hairpin.as_deref()
     }
 
     /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
@@ -234,6 +249,10 @@ impl<R: ReceiveHalf> Nic<R> {
 
     fn deliver<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
         dma.wait_until(parsed.max(self.receive_free));
+        if self.turn_round(dma, arriving) {
+            self.receive_free = dma.now();
+            return;
+        }
         match self.receive.receive(dma, arriving) {
             Ok(()) => {
                 self.counters.delivered += 1;
@@ -249,6 +268,21 @@ impl<R: ReceiveHalf> Nic<R> {
             }
         }
         self.receive_free = dma.now();
+    }
+
+    /// Whether the frame is the hairpin's. If so it is on its way out, or was dropped.
+    fn turn_round<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>) -> bool {
+        let Some(hairpin) = &mut self.hairpin else {
+            return false;
+        };
+        match hairpin.handle(dma, arriving, self.transmit.internal_inside()) {
+            Hairpinned::Unknown => return false,
+            Hairpinned::Full => self.drops.count("hairpin_queue_full"),
+            Hairpinned::Out { bytes, ready } => {
+                self.transmit.push_internal(bytes, arriving.stamp, ready);
+            }
+        }
+        true
     }
 
     /// When the next of the frames that wait in the FIFO has its turn.

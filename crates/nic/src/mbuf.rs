@@ -8,6 +8,9 @@ use nicforge_platform::Addr;
 pub const METADATA_BYTES: u64 = 128;
 /// Where the metadata says which buffer is chained to this one: in its second line, as DPDK has it.
 pub const NEXT_OFFSET: u64 = 72;
+/// Where the metadata says which word counts the packets that refer to shared memory, as this one
+/// does (`rte_mbuf_ext_shared_info` of DPDK).
+pub const REFERENCES_OFFSET: u64 = 80;
 /// Room for headers in front of a received frame.
 pub const HEADROOM_BYTES: u64 = 128;
 /// Room for the frame.

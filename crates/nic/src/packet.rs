@@ -1,6 +1,6 @@
 //! A packet as drivers hand it to applications, and what applications decide about it.
 
-use nicforge_platform::Addr;
+use nicforge_platform::{Addr, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::checksum::ChecksumVerdict;
 
@@ -81,6 +81,9 @@ pub struct Packet {
     pub mbuf: Addr,
     /// The metadata of a second buffer, in which `rest` lies; address 0 where there is none.
     pub tail: Addr,
+    /// `rest` lies in memory that others send from too, and here is the word that counts those
+    /// who do: whoever frees the packet takes one off. Address 0 where there is none.
+    pub references: Addr,
     /// The frame, or its first part.
     pub head: Segment,
     /// The rest of the frame; `len` 0 when `head` holds all of it.
@@ -126,6 +129,13 @@ impl Packet {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Takes one off the count of packets that refer to shared memory (nicmem, section 2.2.2). Only the
+/// core that counts them does.
+pub(crate) fn drop_reference<C: Cpu>(cpu: &mut C, references: Addr) {
+    let count: u64 = cpu.load(references);
+    cpu.store(references, count.saturating_sub(1));
 }
 
 /// What an application decides about one packet.

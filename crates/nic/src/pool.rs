@@ -13,6 +13,7 @@ use nicforge_units::Cycles;
 
 use crate::ledger::Ledger;
 use crate::mbuf::{MBUF_STRIDE_BYTES, OBJECT_HEADER_BYTES, PAYLOAD_BYTES};
+use crate::packet::drop_reference;
 use crate::{Allocation, Packet};
 
 /// Words in front of the shared ring, each in a line of its own.
@@ -214,6 +215,9 @@ impl PoolCache {
         self.give(cpu, packet.mbuf);
         if packet.tail != Addr(0) {
             self.give(cpu, packet.tail);
+        }
+        if packet.references != Addr(0) {
+            drop_reference(cpu, packet.references);
         }
     }
 

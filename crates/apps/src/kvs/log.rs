@@ -1,7 +1,7 @@
 //! The circular log: items one after the other, the oldest overwritten by the newest.
 //!
 //! ```text
-//!  item: hash (8) | key length (2) | value length (2) | room for the value (4) | key | value
+//!  item: hash (8) | key length (2) | value length (2) | words (2) | hot (2) | key | value
 //! ```
 //!
 //! As in MICA (NSDI 2014, section 4.3.1), with which items share nothing but this memory: there
@@ -37,8 +37,17 @@ pub struct ItemHeader {
     pub key_len: u16,
     /// Bytes of value.
     pub value_len: u16,
+    /// Words that there are for key and value.
+    words: u16,
+    /// The slot of a hot item, + 1 ([`super::hot`]); 0 for all others.
+    pub hot: u16,
+}
+
+impl ItemHeader {
     /// Bytes that a value may have in this item.
-    pub room: u32,
+    fn room(&self) -> usize {
+        usize::from(self.words) * WORD as usize - usize::from(self.key_len)
+    }
 }
 
 /// Bytes of an item's header.
@@ -147,8 +156,10 @@ impl Log {
             hash,
             key_len: key.len() as u16,
             value_len: value.len() as u16,
-            // What the last word has left over is room as well.
-            room: (bytes.next_multiple_of(WORD) - HEADER) as u32 - key.len() as u32,
+            // What the last word has left over is room as well. Two lengths below 2^16 are
+            // fewer than 2^16 words.
+            words: (bytes - HEADER).div_ceil(WORD) as u16,
+            hot: 0,
         };
         let to = cpu.bytes_mut(item, bytes as usize);
         to[..HEADER as usize].copy_from_slice(bytemuck::bytes_of(&header));
@@ -166,7 +177,7 @@ impl Log {
         header: &ItemHeader,
         value: &[u8],
     ) -> bool {
-        if value.len() > header.room as usize {
+        if value.len() > header.room() {
             return false;
         }
         let header = ItemHeader {
@@ -177,6 +188,13 @@ impl Log {
         let place = self.value(item, &header);
         cpu.bytes_mut(place.at, value.len()).copy_from_slice(value);
         true
+    }
+
+    /// Makes an item hot, with slot `hot` - 1, or not hot with 0.
+    #[inline]
+    pub fn set_hot<C: Cpu>(&self, cpu: &mut C, item: Addr, hot: u16) {
+        let header = self.header(cpu, item);
+        cpu.store(item, ItemHeader { hot, ..header });
     }
 
     fn reserve(&mut self, words: u64) -> Result<Position, NoRoom> {

@@ -4,7 +4,8 @@
 //! ```text
 //!  request.rs: parse ─► store.rs: GET, PUT, DELETE ─► reply.rs: in the request's own buffer
 //!                        ├─ index.rs: buckets of tagged slots, lossy
-//!                        └─ log.rs: circular, lossy
+//!                        ├─ log.rs: circular, lossy
+//!                        └─ hot.rs: values in memory of the NIC; sketch.rs: which ones
 //! ```
 //!
 //! Each core owns the keys of one partition. With several NICs each serves keys of its own: a
@@ -12,32 +13,40 @@
 //! answered with `Misdirected` and counted; nothing is done for it. What is no request is dropped
 //! under its cause. Replies leave where the request came in.
 
+mod hot;
 mod index;
 mod log;
 mod reply;
 mod request;
+mod sketch;
 mod store;
 #[cfg(test)]
 mod tests;
 
-use nicforge_nic::{Packet, Segment, Verdict};
+use nicforge_nic::{Allocation, Packet, Segment, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
-use nicforge_units::Bytes;
+use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
 use crate::{AppConfig, AppError};
+use hot::{HotItems, Lent};
 use request::Request;
-use store::Partition;
+use store::{Partition, Value};
 
 pub use index::BUCKET_SLOTS;
 
 /// Sizes of the store, over all cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvsConfig {
     /// Slots of the index; rounded up to a power of two of buckets for each core.
     pub index_slots: u64,
     /// Bytes of the circular logs.
     pub log: Bytes,
+    /// Memory of the NIC of each port for values of hot items, shared evenly by its cores; none:
+    /// no item is hot.
+    pub hot: Vec<Allocation>,
+    /// The largest value that gets a place there, in bytes.
+    pub hot_value_bytes: u32,
 }
 
 impl Default for KvsConfig {
@@ -46,6 +55,8 @@ impl Default for KvsConfig {
         KvsConfig {
             index_slots: 2_000_000,
             log: Bytes(256 << 20),
+            hot: Vec::new(),
+            hot_value_bytes: 1024,
         }
     }
 }
@@ -60,6 +71,8 @@ pub struct Kvs {
     /// Key and value of the request in hand: what the processor has in registers, stack and L1.
     key: Vec<u8>,
     value: Vec<u8>,
+    /// Or the reply's value, where it is sent from memory of the NIC.
+    lent: Option<Lent>,
     counts: Counts,
 }
 
@@ -96,12 +109,18 @@ impl Kvs {
             });
         }
         let log = Bytes(share(config.kvs.log.0));
+        let hot = config.kvs.hot.get(core / queues).and_then(|memory| {
+            let each = memory.len / queues as u64 / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
+            let at = memory.at + each * (core % queues) as u64;
+            HotItems::allocate(space, (at, each), config.kvs.hot_value_bytes)
+        });
         Ok(Kvs {
-            partition: Partition::allocate(space, slots, log),
+            partition: Partition::allocate(space, slots, log).with_hot(hot),
             number: (core % queues) as u16,
             of,
             key: Vec::new(),
             value: Vec::new(),
+            lent: None,
             counts: Counts::default(),
         })
     }
@@ -113,6 +132,7 @@ impl Kvs {
             Err(cause) => return Verdict::Drop(cause),
         };
         self.value.clear();
+        self.lent = None;
         let status = match partition_of(request.hash, self.of) == self.number {
             true => self.serve(cpu, packet, &request),
             false => {
@@ -120,11 +140,14 @@ impl Kvs {
                 KvsStatus::Misdirected
             }
         };
-        reply::build(cpu, packet, &request, status, &self.value);
+        match self.lent {
+            Some(lent) => reply::lend(cpu, packet, &request, lent),
+            None => reply::build(cpu, packet, &request, status, &self.value),
+        }
         Verdict::Transmit(packet.port)
     }
 
-    /// Does what is asked for; leaves the reply's value in `self.value`.
+    /// Does what is asked for; leaves the reply's value in `self.value` or `self.lent`.
     fn serve<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, request: &Request) -> KvsStatus {
         let hash = request.hash;
         // The bucket is on its way while the rest of the request is read.
@@ -135,15 +158,18 @@ impl Kvs {
         match request.operation {
             KvsOperation::Get => {
                 self.counts.gets += 1;
-                let Some(value) = self.partition.get(cpu, hash, &self.key) else {
+                let Some(found) = self.partition.get(cpu, hash, &self.key) else {
                     return KvsStatus::Missing;
                 };
                 self.counts.get_hits += 1;
-                if value.len > reply::value_room(request) {
-                    self.counts.too_large += 1;
-                    return KvsStatus::TooLarge;
+                match found {
+                    Value::Lent(lent) => self.lent = Some(lent),
+                    Value::InLog(value) if value.len > reply::value_room(request) => {
+                        self.counts.too_large += 1;
+                        return KvsStatus::TooLarge;
+                    }
+                    Value::InLog(value) => gather(cpu, &[value], &mut self.value),
                 }
-                gather(cpu, &[value], &mut self.value);
                 KvsStatus::Done
             }
             KvsOperation::Put => {
@@ -179,9 +205,19 @@ impl Kvs {
         }
     }
 
+    /// Makes a stored pair hot without a request, while there is room.
+    pub fn preload_hot<C: Cpu>(&mut self, cpu: &mut C, key: &[u8]) {
+        let hash = key_hash(key);
+        if partition_of(hash, self.of) == self.number {
+            self.partition.preload_hot(cpu, hash, key);
+        }
+    }
+
     /// What was counted, by name.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
+        let hot = self.partition.hot().map(|hot| hot.counts.clone());
+        let hot = hot.unwrap_or_default();
         vec![
             ("gets", counts.gets),
             ("get_hits", counts.get_hits),
@@ -192,6 +228,11 @@ impl Kvs {
             ("index_evictions", self.partition.index_evictions()),
             ("log_laps", self.partition.log_laps()),
             ("log_restarts", self.partition.restarts()),
+            ("hot_lent", hot.lent),
+            ("hot_copied", hot.copied),
+            ("hot_refreshed", hot.refreshed),
+            ("hot_moved_in", hot.moved_in),
+            ("hot_moved_out", hot.moved_out),
         ]
     }
 }

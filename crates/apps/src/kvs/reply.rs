@@ -8,6 +8,7 @@ use nicforge_wire::headers::{
     EthernetView, IPV6_HEADER_LEN, Ipv4View, Ipv6View, KvsStatus, KvsView, UdpView,
 };
 
+use super::hot::Lent;
 use super::request::Request;
 
 /// Hops that a reply may take: what RFC 1700 recommends, like any host's own packets.
@@ -44,6 +45,17 @@ pub fn build<C: Cpu>(
     if value_len > 0 {
         cpu.bytes_mut(to, value.len()).copy_from_slice(value);
     }
+    packet.offload.l3_checksum = true;
+    packet.offload.l4_checksum = true;
+}
+
+/// The same with a value that is sent from where it lies.
+#[inline]
+pub fn lend<C: Cpu>(cpu: &mut C, packet: &mut Packet, request: &Request, lent: Lent) {
+    headers(cpu, packet, request, KvsStatus::Done, lent.value.len);
+    packet.head.len = request.key_at();
+    packet.rest = lent.value;
+    packet.references = lent.references;
     packet.offload.l3_checksum = true;
     packet.offload.l4_checksum = true;
 }

@@ -6,6 +6,8 @@
 //! | PUT | bucket, then the item where it is, or a new one at the log's end and its slot |
 //! | DELETE | bucket, header and key; the item stays in the log until it is overwritten |
 //!
+//! With hot items a GET touches a line of the sketch besides, and the item's slot.
+//!
 //! Bucket and item are prefetched, one after the other. MICA does so for a batch of packets at a
 //! time, each stage of one packet behind the work of others; here what overlaps is the model's.
 //!
@@ -13,11 +15,12 @@
 //! back: a key has at most one slot, and a slot whose item was overwritten is known by its position.
 
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::Bytes;
 
+use super::hot::{HotItems, Item, Lent};
 use super::index::{Bucket, Index};
-use super::log::{ItemHeader, Log, NoRoom};
+use super::log::{Log, NoRoom};
 
 /// The pair is larger than the log: it was not stored, and an older value stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +29,16 @@ pub struct TooLarge;
 /// An item that was found.
 struct Found {
     slot: usize,
-    item: Addr,
-    header: ItemHeader,
+    item: Item,
+}
+
+/// A value that was found.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// In the log, until the next PUT.
+    InLog(Segment),
+    /// In memory of the NIC, for one packet.
+    Lent(Lent),
 }
 
 /// One partition.
@@ -35,6 +46,8 @@ struct Found {
 pub struct Partition {
     index: Index,
     log: Log,
+    /// Those of its items that are hot, where there is memory of the NIC for them.
+    hot: Option<Box<HotItems>>,
     index_evictions: u64,
     restarts: u64,
 }
@@ -46,9 +59,23 @@ impl Partition {
         Partition {
             index: Index::allocate(space, slots),
             log: Log::allocate(space, log),
+            hot: None,
             index_evictions: 0,
             restarts: 0,
         }
+    }
+
+    /// The same with places for hot items.
+    pub fn with_hot(self, hot: Option<HotItems>) -> Partition {
+        Partition {
+            hot: hot.map(Box::new),
+            ..self
+        }
+    }
+
+    /// Its hot items.
+    pub fn hot(&self) -> Option<&HotItems> {
+        self.hot.as_deref()
     }
 
     /// The log, to begin late in its life.
@@ -89,12 +116,27 @@ impl Partition {
         }
     }
 
-    /// Where the value of a key is. It stays there until the next PUT.
+    /// The value of a key.
     #[inline]
-    pub fn get<C: Cpu>(&self, cpu: &mut C, hash: u64, key: &[u8]) -> Option<Segment> {
+    pub fn get<C: Cpu>(&mut self, cpu: &mut C, hash: u64, key: &[u8]) -> Option<Value> {
         let bucket = self.index.load(cpu, hash);
-        let found = self.find(cpu, &bucket, hash, key)?;
-        Some(self.log.value(found.item, &found.header))
+        let Found { item, .. } = self.find(cpu, &bucket, hash, key)?;
+        let hot = self.hot.as_mut();
+        let lent = hot.and_then(|hot| hot.get(cpu, &self.log, &item));
+        Some(lent.map_or_else(
+            || Value::InLog(self.log.value(item.at, &item.header)),
+            Value::Lent,
+        ))
+    }
+
+    /// Makes a key hot before the run, while there is room.
+    pub fn preload_hot<C: Cpu>(&mut self, cpu: &mut C, hash: u64, key: &[u8]) {
+        let bucket = self.index.load(cpu, hash);
+        if let Some(found) = self.find(cpu, &bucket, hash, key)
+            && let Some(hot) = &mut self.hot
+        {
+            hot.preload(cpu, &self.log, &found.item);
+        }
     }
 
     /// Stores a value; other pairs may be lost for it. Key and value have at most 65 535 bytes.
@@ -108,9 +150,10 @@ impl Partition {
     ) -> Result<(), TooLarge> {
         let mut bucket = self.index.load(cpu, hash);
         let mut found = self.find(cpu, &bucket, hash, key);
-        if let Some(found) = &found
-            && self.log.replace(cpu, found.item, &found.header, value)
+        if let Some(Found { item, .. }) = &found
+            && self.log.replace(cpu, item.at, &item.header, value)
         {
+            self.replaced(cpu, item, value.len());
             return Ok(());
         }
         let mut appended = self.log.append(cpu, hash, key, value);
@@ -123,6 +166,9 @@ impl Partition {
         let Ok(position) = appended else {
             return Err(TooLarge);
         };
+        if let Some(found) = &found {
+            self.forget_hot(cpu, &found.item);
+        }
         let slot = found.map_or_else(|| self.free_slot(&bucket), |found| found.slot);
         self.index.set(cpu, hash, slot, position);
         Ok(())
@@ -135,8 +181,30 @@ impl Partition {
         let found = self.find(cpu, &bucket, hash, key);
         if let Some(found) = &found {
             self.index.clear(cpu, hash, found.slot);
+            self.forget_hot(cpu, &found.item);
         }
         found.is_some()
+    }
+
+    /// An item has another value.
+    #[inline]
+    fn replaced<C: Cpu>(&mut self, cpu: &mut C, item: &Item, len: usize) {
+        if let Some(hot) = &mut self.hot
+            && let Some(slot) = item.header.hot.checked_sub(1)
+            && !hot.replaced(cpu, slot, len)
+        {
+            self.log.set_hot(cpu, item.at, 0);
+        }
+    }
+
+    /// An item is no more what its key means.
+    #[inline]
+    fn forget_hot<C: Cpu>(&mut self, cpu: &mut C, item: &Item) {
+        if let Some(hot) = &mut self.hot
+            && let Some(slot) = item.header.hot.checked_sub(1)
+        {
+            hot.forget(cpu, slot);
+        }
     }
 
     #[inline]
@@ -145,13 +213,18 @@ impl Partition {
             if !self.log.holds(position) {
                 continue;
             }
-            let item = self.log.item(position);
-            let header = self.log.header(cpu, item);
+            let at = self.log.item(position);
+            let header = self.log.header(cpu, at);
             let same = header.hash == hash
                 && usize::from(header.key_len) == key.len()
-                && self.log.key(cpu, item, &header) == key;
+                && self.log.key(cpu, at, &header) == key;
             if same {
-                return Some(Found { slot, item, header });
+                let item = Item {
+                    position,
+                    at,
+                    header,
+                };
+                return Some(Found { slot, item });
             }
         }
         None
@@ -169,6 +242,9 @@ impl Partition {
     fn restart<C: Cpu>(&mut self, cpu: &mut C) {
         self.index.clear_all(cpu);
         self.log.empty();
+        if let Some(hot) = &mut self.hot {
+            hot.forget_all(cpu);
+        }
         self.restarts += 1;
     }
 }

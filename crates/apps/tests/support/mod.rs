@@ -76,6 +76,7 @@ impl Bench {
         let mut packet = Packet {
             mbuf: Addr(64),
             tail: Addr(0),
+            references: Addr(0),
             head: segment(self.buffer, split),
             rest: segment(gap, rest),
             port: PortId(port),

@@ -84,7 +84,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 43] = [
+pub const METRICS: [Metric; 45] = [
     metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("bandwidth_gbps", "bandwidth", GBPS, Some("payload"), |m| m.bandwidth_gbps),
     metric("misses_per_kb", "misses/KB", LINES, Some("misses/KB"), |m| m.misses_per_kb),
@@ -112,6 +112,8 @@ pub const METRICS: [Metric; 43] = [
     metric("app_hit_rate", "app LLC hits", Unit::Share, None, |m| m.app_hit_rate),
     metric("get_hit_rate", "GET hits", Unit::Share, Some("GET hits"), |m| m.get_hit_rate),
     metric("spill_fraction", "spilled to host memory", Unit::Share, Some("spilled"), |m| m.spill_fraction),
+    metric("nicmem_get_share", "GETs from nicmem", Unit::Share, Some("nicmem GETs"), |m| m.nicmem_get_share),
+    metric("flow_state_miss_rate", "flow state misses", Unit::Share, Some("flow misses"), |m| m.flow_state_miss_rate),
     metric("target_alloc_share", "allocation, target core", Unit::Share, None, |m| m.target_alloc_share),
     metric("other_alloc_share", "allocation, other cores", Unit::Share, None, |m| m.other_alloc_share),
     metric("llc_misses_per_packet", "LLC misses/packet", LINES, None, |m| m.llc_misses_per_packet),

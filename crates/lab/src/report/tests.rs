@@ -6,6 +6,7 @@ use super::columns::{METRICS, NO_DROP};
 use super::{
     Report, ReportError, fake, findings, from_json, table, to_csv, to_html, to_json, write_all,
 };
+use crate::metrics::CpuTime;
 
 fn all() -> Vec<(&'static str, Report)> {
     vec![
@@ -138,6 +139,12 @@ fn every_metric_is_in_the_columns_the_csv_and_the_page() {
     let metrics = &mut report.points[0].metrics;
     metrics.no_drop_gbps = Some(91.5);
     metrics.get_hit_rate = Some(0.5);
+    metrics.bandwidth_gbps = Some(9.5);
+    metrics.misses_per_kb = Some(3.5);
+    metrics.interrupts_khz = Some(7.5);
+    metrics.cpu_time = Some(CpuTime::default());
+    metrics.nicmem_get_share = Some(0.25);
+    metrics.flow_state_miss_rate = Some(0.125);
     metrics.target_alloc_share = Some(0.01);
     metrics.other_alloc_share = Some(0.02);
     let mut keys = Vec::new();

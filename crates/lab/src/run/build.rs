@@ -9,6 +9,7 @@ use nicforge_apps::{
 };
 use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::sh_ring_dynamic::Control;
+use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
@@ -21,6 +22,8 @@ use super::co_runner::{CoRunnerActor, co_runners};
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
 use super::emulator_actor::EmulatorActor;
+use super::hairpin::{flow_tables, hairpin_of, install_flows};
+use super::hot_area::preload_hot;
 use super::interface::{heuristic, interface, receive_buffers};
 use super::nic_actor::NicActor;
 use super::probe::Probe;
@@ -99,6 +102,8 @@ fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppCo
     config.kvs = KvsConfig {
         index_slots: settings.kvs_index_slots,
         log: Bytes(u64::from(settings.kvs_log_mib) << 20),
+        hot: Vec::new(),
+        hot_value_bytes: settings.kvs_value_bytes,
     };
     config.seed = seed;
     if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
@@ -117,6 +122,8 @@ struct Parts {
     cores: Vec<CoreActor>,
     co_runners: Vec<CoRunnerActor>,
     pools: Vec<Pool>,
+    /// Flows that the NICs know.
+    tables: Vec<FlowTable>,
 }
 
 /// Builds the world of one point.
@@ -200,7 +207,11 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     }
     if settings.app == "kvs" {
         preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
+        if settings.kvs_hot_preload {
+            preload_hot(settings, seed, &mut parts.cores, &mut cpu)?;
+        }
     }
+    install_flows(settings, seed, &parts.tables, &mut cpu)?;
     for core in &mut parts.cores {
         core.start(&mut cpu);
     }
@@ -216,7 +227,10 @@ fn parts(
     let mut space = AddressSpace::default();
     let queues = settings.cores / settings.nics;
     let mut near = NearMemory::reserve_all(&mut space, settings);
-    let config = app_config(machine, settings, seed)?;
+    let mut config = app_config(machine, settings, seed)?;
+    for near in &mut near {
+        config.kvs.hot.extend(near.make_hot_area(settings)?);
+    }
     let per_core = receive_buffers(settings)
         + settings.tx_entries
         + 2 * settings.pool_cache
@@ -254,11 +268,13 @@ fn parts(
         cores.push(CoreActor::new(core_of(hardware, number), software));
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed);
+    let tables = flow_tables(settings, &mut space);
     let memory_end = Addr(space.end());
     let nics = halves.into_iter().enumerate().map(|(device, half)| {
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
+        let nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
         (nic, DmaPort::new(&hardware.pcie, device))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
@@ -268,6 +284,7 @@ fn parts(
         cores,
         co_runners,
         pools,
+        tables,
         space,
     })
 }

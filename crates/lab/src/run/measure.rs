@@ -38,6 +38,10 @@ struct Snapshot {
     /// GETs of key-value stores, and those that found their key.
     gets: u64,
     get_hits: u64,
+    /// GETs answered from memory of the NIC.
+    lent: u64,
+    /// Flow states that NICs looked for, and those that they had to fetch.
+    contexts: (u64, u64),
 }
 
 impl Snapshot {
@@ -94,6 +98,8 @@ impl Snapshot {
             spilled: world.nics.iter().map(|nic| nic.nic.receive.spilled()).sum(),
             gets: counted("gets"),
             get_hits: counted("get_hits"),
+            lent: counted("hot_lent"),
+            contexts: contexts(world),
         }
     }
 }
@@ -226,6 +232,14 @@ fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError>
     Ok(())
 }
 
+fn contexts(world: &World) -> (u64, u64) {
+    let counters = world.nics.iter().filter_map(|actor| actor.nic.hairpin());
+    counters.fold((0, 0), |(lookups, misses), hairpin| {
+        let counted = hairpin.counters();
+        (lookups + counted.lookups, misses + counted.misses)
+    })
+}
+
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -280,6 +294,11 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
             1 => None,
             _ => share(after.spilled - before.spilled, sum(|nic| nic.delivered)),
         },
+        flow_state_miss_rate: share(
+            after.contexts.1 - before.contexts.1,
+            after.contexts.0 - before.contexts.0,
+        ),
+        nicmem_get_share: share(after.lent - before.lent, after.gets - before.gets),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(dram.0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),

@@ -10,6 +10,8 @@ mod co_runner;
 mod control_actor;
 mod core_actor;
 mod emulator_actor;
+mod hairpin;
+mod hot_area;
 mod interface;
 mod measure;
 mod nic_actor;
@@ -26,6 +28,7 @@ use std::path::{Path, PathBuf};
 use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
 use nicforge_nic::NicmemError;
+use nicforge_nic::hairpin::TableFull;
 use nicforge_platform::SpaceError;
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
@@ -68,6 +71,9 @@ pub enum RunError {
     /// Memory of a NIC that is not to be had.
     #[error(transparent)]
     Nicmem(#[from] NicmemError),
+    /// The NICs cannot know all flows.
+    #[error(transparent)]
+    FlowTable(#[from] TableFull),
     /// A ring found no room.
     #[error(transparent)]
     Space(#[from] SpaceError),

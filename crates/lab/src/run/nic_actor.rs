@@ -62,19 +62,30 @@ impl NicActor {
         self.due = self.nic.advance(&mut dma, sink);
         // The receive path has a cursor of its own.
         let mut dma = SimDma::new(host, &mut self.port, now);
+        let turned = self.nic.transmit.internal_inside();
         self.nic.receive_held(&mut dma);
         self.due = self.due.min(self.nic.held_due());
+        self.see_turned(turned);
+    }
+
+    /// Frames may have been turned round; there were `before` of them, of which `due` knows.
+    fn see_turned(&mut self, before: u64) {
+        if before == 0 {
+            self.due = self.due.min(self.nic.transmit.internal_due());
+        }
     }
 
     /// A frame came in, its last bit at `now`.
     pub fn receive(&mut self, host: &mut Host, frame: &Arrival<'_>, now: Time) {
         let mut dma = SimDma::new(host, &mut self.port, now);
+        let turned = self.nic.transmit.internal_inside();
         self.nic
             .receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
         self.due = self
             .due
             .min(self.nic.receive.due())
             .min(self.nic.held_due());
+        self.see_turned(turned);
     }
 
     /// What it waits for, for a run that is stuck.

@@ -10,11 +10,12 @@ use nicforge_wire::traffic::{
 
 use super::RunError;
 use super::core_actor::CoreActor;
+use super::hot_area::hot_keys;
 use super::traffic::{choice, flows_of};
 use crate::settings::Settings;
 
 /// The pairs behind port `port`: each port has its own share.
-fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<PairSpace, RunError> {
+pub(super) fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<PairSpace, RunError> {
     let share = settings.kvs_keys.div_ceil(settings.nics as u64);
     // Both sizes are declared with bounds below 2^16.
     let (key, value) = (settings.kvs_key_bytes, settings.kvs_value_bytes);
@@ -41,6 +42,10 @@ pub fn requests_source(
         key_choice: match settings.kvs_key_choice.as_str() {
             "zipf" => FlowChoice::Zipf {
                 s: settings.kvs_zipf_s,
+            },
+            "hot_area" => FlowChoice::Hot {
+                flows: hot_keys(settings),
+                share: settings.hot_share,
             },
             _ => FlowChoice::Uniform,
         },

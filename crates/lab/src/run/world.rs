@@ -331,6 +331,8 @@ impl World {
         let pushed: u64 = software().map(PacketLoop::pushed).sum();
         let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
         let held: u64 = self.nics.iter().map(|a| a.nic.held()).sum();
+        let turned = self.nics.iter().map(|a| a.nic.transmit.internal_inside());
+        let held = held + turned.sum::<u64>();
         held + (delivered - taken - self.lost_in_emulation()) + in_hand + kept + (pushed - served)
     }
 

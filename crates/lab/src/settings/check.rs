@@ -1,6 +1,7 @@
 //! Checks that need more than one key, or the machine.
 
 use nicforge_interfaces::{kernel, registry};
+use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
 use crate::machine::Machine;
@@ -276,6 +277,17 @@ impl Settings {
                 )
             },
         )?;
+        let hot = self.kvs_hot_kib * 1024 / self.nics.max(1) as u64;
+        let value = u64::from(self.kvs_value_bytes).next_multiple_of(CACHE_LINE_BYTES);
+        let keys = &["kvs_hot_kib", "kvs_key_choice", "kvs_value_bytes"];
+        let has_area = self.kvs_key_choice != "hot_area" || hot >= value;
+        ensure(has_area, keys, || {
+            let least = (value * self.nics as u64).div_ceil(1024);
+            (
+                format!("a hot area of {hot} bytes has no value of {value} in it"),
+                format!("set kvs_hot_kib to at least {least}"),
+            )
+        })?;
         let changes = self.kvs_put_share + self.kvs_delete_share;
         let keys = &["kvs_delete_share", "kvs_put_share"];
         ensure(changes <= 1.0, keys, || {

@@ -67,6 +67,8 @@ const REPLAY: Condition = ("arrival", &["replay"]);
 const SYNTHETIC: Condition = ("app", &["synthetic"]);
 const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
 const KVS: Condition = ("app", &["kvs"]);
+const COUNTER: Condition = ("app", &["counter"]);
+const OFFLOAD: Condition = ("offload", &["accel_nfv"]);
 const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
 
 /// Workloads of whole systems that talk TCP to each other; all other keys are of the one server
@@ -254,6 +256,14 @@ settings! {
     /// Entries of the flow table over all cores.
     table_entries: u64 = 10_000_000, "entries", Whole(16, 100_000_000), when FLOW_TABLE,
         source "rxBisect paper, section 6: Applications";
+    /// What NICs do without software: nothing, or count the packets of known flows, rewrite their
+    /// addresses and send them out (hairpin).
+    offload: String = "none".into(), "", Choice(&["none", "accel_nfv"]), when COUNTER,
+        source "nicmem paper, section 2.5";
+    /// Memory of each NIC for state of these flows, 64 bytes each; the rest is in host memory.
+    flow_memory_kib: u64 = 4096, "KiB", Whole(1, 4_194_304), when COUNTER, when OFFLOAD;
+    /// States of flows that a NIC fetches from host memory at a time.
+    flow_fetches: usize = 8, "fetches", Whole(1, 256), when COUNTER, when OFFLOAD;
     /// Back-end servers.
     servers: u32 = 32, "servers", Whole(1, 65536), when ("app", &["lb"]),
         source "rxBisect paper, section 6: Applications";
@@ -285,9 +295,21 @@ settings! {
     /// Share of DELETEs; all other requests are GETs.
     kvs_delete_share: f64 = 0.0, "share", Number(0.0, 1.0), when KVS;
     /// Which key the next request is for; `flow_choice` says of which client it is.
-    kvs_key_choice: String = "uniform".into(), "", Choice(&["uniform", "zipf"]), when KVS;
+    kvs_key_choice: String = "uniform".into(), "", Choice(&["uniform", "zipf", "hot_area"]), when KVS;
     /// Exponent s of the keys' Zipf distribution.
     kvs_zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when KVS, when ("kvs_key_choice", &["zipf"]);
+    /// Hot area: the first keys, as many as have values of this size in all over all NICs.
+    kvs_hot_kib: u64 = 256, "KiB", Whole(0, 4_194_304), when KVS,
+        source "nicmem paper, section 2.3: memory that the adapter exposes";
+    /// Share of requests for keys in the hot area.
+    hot_share: f64 = 0.5, "share", Number(0.0, 1.0), when KVS,
+        when ("kvs_key_choice", &["hot_area"]);
+    /// Whether values of hot items are copied out of host memory into replies, or sent from memory
+    /// of the NIC (nmKVS), of which there is as much as the hot area is large.
+    kvs_hot_values: String = "host".into(), "", Choice(&["host", "nicmem"]), when KVS,
+        source "nicmem paper, section 2.2.2";
+    /// Whether the hot area's keys are in memory of the NIC before traffic begins.
+    kvs_hot_preload: bool = true, "", Flag, when KVS, when ("kvs_hot_values", &["nicmem"]);
     /// Keys that are in the store before traffic begins, the likeliest ones first.
     kvs_preload_keys: Option<u64> = None, "keys", Whole(0, 100_000_000), when KVS,
         default "all keys";

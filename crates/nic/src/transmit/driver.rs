@@ -3,7 +3,10 @@
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
 use super::layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
-use crate::{Allocation, DriverCosts, Key, NEXT_OFFSET, Packet, PoolCache, Segment};
+use crate::packet::drop_reference;
+use crate::{
+    Allocation, DriverCosts, Key, NEXT_OFFSET, Packet, PoolCache, REFERENCES_OFFSET, Segment,
+};
 
 /// The ring has no room for this packet; the caller decides its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub struct TransmitDriver {
 
 /// In the note of an entry's buffer: another one is chained to it.
 const CHAINED: u64 = 1;
+/// And: the packet refers to memory that others send from too.
+const SHARES: u64 = 2;
 
 impl TransmitDriver {
     /// The driver of `ring`, whose doorbell is `doorbell`.
@@ -113,7 +118,11 @@ impl TransmitDriver {
         if chained {
             cpu.store(packet.mbuf + NEXT_OFFSET, packet.tail.0);
         }
-        let note = packet.mbuf.0 | (u64::from(chained) * CHAINED);
+        let shares = packet.references != Addr(0);
+        if shares {
+            cpu.store(packet.mbuf + REFERENCES_OFFSET, packet.references.0);
+        }
+        let note = packet.mbuf.0 | (u64::from(chained) * CHAINED) | (u64::from(shares) * SHARES);
         cpu.store(self.buffer_slot(self.next), note);
         self.held += packet.buffers();
         self.next += 1;
@@ -137,7 +146,11 @@ impl TransmitDriver {
         let done = done.min(self.next).max(self.reclaimed);
         while self.reclaimed < done {
             let note: u64 = cpu.load(self.buffer_slot(self.reclaimed));
-            let mbuf = Addr(note & !CHAINED);
+            let mbuf = Addr(note & !(CHAINED | SHARES));
+            if note & SHARES != 0 {
+                let references: u64 = cpu.load(mbuf + REFERENCES_OFFSET);
+                drop_reference(cpu, Addr(references));
+            }
             if note & CHAINED != 0 {
                 let tail: u64 = cpu.load(mbuf + NEXT_OFFSET);
                 pool.give(cpu, Addr(tail));

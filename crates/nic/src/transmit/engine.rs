@@ -7,6 +7,9 @@
 //! rings keep the wire busy (nicmem, section 2.1.3), and these begin once there is room for a few
 //! frames. With one ring nobody does, and the wire runs dry.
 
+mod internal;
+mod room;
+
 use std::collections::VecDeque;
 
 use nicforge_platform::{Addr, Dma};
@@ -16,6 +19,7 @@ use super::gather::{Inlined, gather};
 use super::guard::Guard;
 use super::layout::{TxDescriptor, TxRing};
 use crate::{DropCounters, KeyTable, NicSpec, PortId};
+use internal::InternalQueue;
 
 mod anew;
 
@@ -103,6 +107,8 @@ pub struct TransmitEngine {
     /// they are sent, where that is not before.
     reports: VecDeque<(Time, usize, u64)>,
     late_reports: VecDeque<(Time, usize, u64)>,
+    /// Frames that come from the NIC's own receive path.
+    internal: InternalQueue,
     frame: Vec<u8>,
     /// Descriptors that were served in queues that began anew since.
     served_before: u64,
@@ -148,6 +154,7 @@ impl TransmitEngine {
             wire_free: Time::ZERO,
             reports: VecDeque::new(),
             late_reports: VecDeque::new(),
+            internal: InternalQueue::default(),
             frame: Vec::new(),
             served_before: 0,
             counters: TransmitCounters::default(),
@@ -181,6 +188,10 @@ impl TransmitEngine {
     pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
         let now = dma.now();
         self.report(dma, now);
+        let internal = match self.serve_internal(dma, egress) {
+            Ok(()) => return now,
+            Err(next) => next,
+        };
         match self.choose(now) {
             Ok(queue) => {
                 self.serve(queue, dma, egress);
@@ -191,7 +202,7 @@ impl TransmitEngine {
                     reports.front().map_or(Time::NEVER, |report| report.0)
                 };
                 let (soon, late) = (first(&self.reports), first(&self.late_reports));
-                next.min(soon).min(late)
+                next.min(soon).min(late).min(internal)
             }
         }
     }
@@ -279,30 +290,6 @@ impl TransmitEngine {
         Err(next)
     }
 
-    /// Gives back the room of what was sent.
-    fn release(&mut self, now: Time) {
-        while let Some(&(sent, len)) = self.taken_until.front()
-            && sent <= now
-        {
-            self.taken = self.taken - len;
-            self.taken_until.pop_front();
-        }
-    }
-
-    /// Whether the internal buffer has room for `len` bytes now; else when it has.
-    fn room_at(&self, now: Time, len: Bytes) -> Result<(), Time> {
-        let mut taken = self.taken;
-        let mut at = now;
-        for &(sent, bytes) in &self.taken_until {
-            if taken + len <= self.buffer_size {
-                break;
-            }
-            taken = taken - bytes;
-            at = sent;
-        }
-        if at > now { Err(at) } else { Ok(()) }
-    }
-
     fn serve<D: Dma, E: Egress>(&mut self, number: usize, dma: &mut D, egress: &mut E) {
         let now = dma.now();
         let queue = &mut self.queues[number];
@@ -323,22 +310,17 @@ impl TransmitEngine {
                 .push_back((now.max(queue.read_until), number, position));
             return;
         }
-        let (bytes, here) = gather(&descriptor, inlined.as_ref(), dma, &mut self.frame);
+        let mut frame = std::mem::take(&mut self.frame);
+        let (bytes, here) = gather(&descriptor, inlined.as_ref(), dma, &mut frame);
         queue.last_read = here - now;
         let len = Bytes(descriptor.len());
-        let start = self.wire_free.max(here + self.pipeline);
-        let last_bit = start + self.rate.time_for(len);
-        // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
-        self.wire_free = start + self.rate.time_for(len + self.overhead);
+        let last_bit = self.occupy_wire(len, here);
+        let queue = &mut self.queues[number];
         // What lies in the NIC's own memory is taken from there as it is sent.
         let gathered = Bytes(descriptor.gathered());
         queue.sends_late |= gathered != len;
         let done = if gathered == len { here } else { last_bit };
         queue.read_until = queue.read_until.max(done);
-        self.taken += gathered;
-        self.taken_until.push_back((last_bit, gathered));
-        self.counters.frames += 1;
-        self.counters.bytes += len.0;
         if descriptor.report {
             let report = (queue.read_until, number, position);
             match queue.sends_late {
@@ -346,12 +328,24 @@ impl TransmitEngine {
                 false => self.reports.push_back(report),
             }
         }
+        self.take_room(gathered, last_bit);
         egress.depart(Departure {
             port: self.port,
             bytes,
             stamp: descriptor.stamp,
             last_bit,
         });
+        self.frame = frame;
+    }
+
+    /// A frame of `len` bytes that is here at `here` goes onto the wire; returns when its last bit is.
+    fn occupy_wire(&mut self, len: Bytes, here: Time) -> Time {
+        let start = self.wire_free.max(here + self.pipeline);
+        // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
+        self.wire_free = start + self.rate.time_for(len + self.overhead);
+        self.counters.frames += 1;
+        self.counters.bytes += len.0;
+        start + self.rate.time_for(len)
     }
 }
 

@@ -88,6 +88,14 @@ pub enum FlowChoice {
         /// The exponent, 0 to 10.
         s: f64,
     },
+    /// The first `flows` flows (at most all there are) get `share` of the packets, 0 to 1, the
+    /// others the rest; among themselves all are equally likely.
+    Hot {
+        /// How many, at least 1.
+        flows: u64,
+        /// Their share.
+        share: f64,
+    },
     /// Flow 0 always.
     Single,
     /// One after the other.
@@ -182,6 +190,10 @@ impl FlowPicker {
                 return Err(TrafficError::ZipfExponent(s));
             }
             FlowChoice::Zipf { s } => s,
+            FlowChoice::Hot { share, .. } if !(0.0..=1.0).contains(&share) => {
+                return Err(TrafficError::Share(share));
+            }
+            FlowChoice::Hot { flows: 0, .. } => return Err(TrafficError::NoFlows),
             FlowChoice::Single if target.is_some() => return Err(TrafficError::TargetFlows),
             _ => 0.0,
         };
@@ -242,6 +254,14 @@ impl FlowPicker {
         match self.choice {
             FlowChoice::Uniform => below(&mut self.random, self.count),
             FlowChoice::Zipf { .. } => self.zipf.draw(&mut self.random),
+            FlowChoice::Hot { flows, share } => {
+                let hot = flows.min(self.count);
+                let is_hot = unit(&mut self.random) < share;
+                match is_hot || hot == self.count {
+                    true => below(&mut self.random, hot),
+                    false => hot + below(&mut self.random, self.count - hot),
+                }
+            }
             FlowChoice::Single => 0,
             FlowChoice::RoundRobin => {
                 let flow = self.next;
@@ -288,6 +308,28 @@ mod tests {
                 .count();
             assert!((9_700..10_300).contains(&hits), "{hits}");
         }
+    }
+
+    #[test]
+    fn hot_flows_get_their_share_and_all_are_drawn() {
+        let space = FlowSpace::new(1, 100).unwrap();
+        let pick = |flows, share| {
+            let choice = FlowChoice::Hot { flows, share };
+            FlowPicker::new(&space, choice, None, generator(1, 1))
+        };
+        let mut picker = pick(10, 0.75).unwrap();
+        let mut drawn = [0u32; 100];
+        for _ in 0..40_000 {
+            drawn[picker.draw(Time::ZERO).flow as usize] += 1;
+        }
+        let hot: u32 = drawn[..10].iter().sum();
+        assert!((29_500..30_500).contains(&hot), "{hot}");
+        assert!(drawn.iter().all(|&count| count > 50), "{drawn:?}");
+        for (flows, share) in [(0, 0.5), (10, 1.1), (10, f64::NAN)] {
+            assert!(pick(flows, share).is_err());
+        }
+        let mut all = pick(1_000, 0.0).unwrap();
+        assert!((0..1_000).all(|_| all.draw(Time::ZERO).flow < 100));
     }
 
     #[test]

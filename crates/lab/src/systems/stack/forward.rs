@@ -30,6 +30,7 @@ impl Kernel {
             head: packet.head,
             rest: Segment::default(),
             tail: Addr(0),
+            references: Addr(0),
             port: PortId(nic as u8),
             rss_hash: 0,
             flags: packet.flags,

@@ -58,6 +58,7 @@ impl Bench {
         Packet {
             mbuf,
             tail: Addr(0),
+            references: Addr(0),
             head: Segment {
                 at: data_of(mbuf),
                 len: 100,

@@ -1,0 +1,37 @@
+//! Which keys of a key-value store are in its hot area (nicmem, section 2.2.2).
+
+use nicforge_platform::FlatCpu;
+use nicforge_units::CACHE_LINE_BYTES;
+
+use super::RunError;
+use super::core_actor::CoreActor;
+use super::requests::pairs_of;
+use crate::settings::Settings;
+
+/// Keys in the hot area behind one port.
+pub fn hot_keys(settings: &Settings) -> u64 {
+    let value = u64::from(settings.kvs_value_bytes).next_multiple_of(CACHE_LINE_BYTES);
+    settings.kvs_hot_kib * 1024 / settings.nics as u64 / value
+}
+
+/// Makes the keys of the hot area hot, as after a long run.
+pub fn preload_hot(
+    settings: &Settings,
+    seed: u64,
+    cores: &mut [CoreActor],
+    cpu: &mut FlatCpu,
+) -> Result<(), RunError> {
+    let queues = settings.cores / settings.nics;
+    let mut key = Vec::new();
+    for port in 0..settings.nics {
+        let pairs = pairs_of(settings, seed, port)?;
+        for index in 0..hot_keys(settings).min(pairs.count()) {
+            pairs.key(index, &mut key);
+            // Only the core whose partition it is takes it.
+            for core in &mut cores[port * queues..][..queues] {
+                core.software.app.preload_hot(cpu, &key);
+            }
+        }
+    }
+    Ok(())
+}
