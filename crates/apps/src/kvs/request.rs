@@ -1,6 +1,6 @@
 //! From a received frame to a request, or the cause of its drop.
 
-use nicforge_nic::{Packet, RxFlags};
+use nicforge_nic::{Packet, RxFlags, mbuf_room};
 use nicforge_platform::Cpu;
 use nicforge_wire::headers::{
     KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsView, UDP_HEADER_LEN, ip_protocol,
@@ -46,7 +46,7 @@ impl Request {
 
 /// Reads the headers of a packet. An error is the name of a drop.
 #[inline]
-pub fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Request, &'static str> {
+pub fn parse<C: Cpu>(cpu: &mut C, packet: &mut Packet) -> Result<Request, &'static str> {
     // A pair must not be stored damaged.
     if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
         return Err("bad_checksum");
@@ -67,6 +67,9 @@ pub fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Request, &'static s
     let at = u32::from(summary.l4_offset) + UDP_HEADER_LEN as u32;
     let data = summary.l4_len - UDP_HEADER_LEN as u32;
     let header = KVS_HEADER_LEN as u32;
+    if at + header > packet.head.len {
+        pull_up(cpu, packet, at + header);
+    }
     if data < header || at + header > packet.head.len {
         return Err("bad_request");
     }
@@ -76,6 +79,22 @@ pub fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Request, &'static s
         true => Ok(request),
         false => Err("bad_request"),
     }
+}
+
+/// Moves what the first part of a split frame lacks of `until` bytes there, where there is room: a NIC
+/// that splits behind the headers that it knows has this protocol's in the second part.
+#[inline]
+fn pull_up<C: Cpu>(cpu: &mut C, packet: &mut Packet, until: u32) {
+    let missing = until - packet.head.len;
+    if missing > packet.rest.len || until > mbuf_room() {
+        return;
+    }
+    let bytes = cpu.bytes(packet.rest.at, missing as usize).to_vec();
+    let to = packet.head.at + u64::from(packet.head.len);
+    cpu.bytes_mut(to, bytes.len()).copy_from_slice(&bytes);
+    packet.head.len += missing;
+    packet.rest.at = packet.rest.at + u64::from(missing);
+    packet.rest.len -= missing;
 }
 
 /// The request that the protocol's header says, if it makes sense.
