@@ -133,9 +133,9 @@ impl PacketLoop {
         }
     }
 
-    /// Whether frames may wait because there is no buffer for others.
-    pub fn is_starved(&self) -> bool {
-        self.pool.is_empty()
+    /// Whether frames may wait because the last poll found no buffer to put in their place.
+    pub fn is_starved(&mut self) -> bool {
+        self.pool.ran_dry()
     }
 
     /// Buffers in the receive and in the transmit rings.

@@ -124,6 +124,8 @@ pub struct PoolCache {
     stack: Addr,
     len: usize,
     size: usize,
+    /// Nobody had a buffer when one was wanted last.
+    dry: bool,
     /// Where it is written down that this core has a buffer, and its mark; where cores may die.
     ledger: Option<(Ledger, u16)>,
     /// Instructions of one take or give that hits the stack.
@@ -140,6 +142,7 @@ impl PoolCache {
             stack: space.data((PoolCache::limit(size) as u64 + 1) * 8, 64),
             len: 0,
             size,
+            dry: false,
             ledger: None,
             work,
             nicmem: None,
@@ -193,6 +196,11 @@ impl PoolCache {
         self.len == 0
     }
 
+    /// Whether a buffer in host memory was wanted since the last call, and there was none.
+    pub fn ran_dry(&mut self) -> bool {
+        std::mem::take(&mut self.dry)
+    }
+
     /// Takes a buffer; `None` when both levels are empty.
     #[inline]
     pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
@@ -205,6 +213,7 @@ impl PoolCache {
             self.len -= 1;
             Addr(cpu.load::<u64>(self.stack + self.len as u64 * 8))
         });
+        self.dry = taken.is_none();
         cpu.enter(part);
         taken
     }

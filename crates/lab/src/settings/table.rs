@@ -259,7 +259,7 @@ settings! {
     /// What NICs do without software: nothing, or count the packets of known flows, rewrite their
     /// addresses and send them out (hairpin).
     offload: String = "none".into(), "", Choice(&["none", "accel_nfv"]), when COUNTER,
-        source "nicmem paper, section 2.5";
+        source "nicmem paper, section 2.4";
     /// Memory of each NIC for state of these flows, 64 bytes each; the rest is in host memory.
     flow_memory_kib: u64 = 4096, "KiB", Whole(1, 4_194_304), when COUNTER, when OFFLOAD;
     /// States of flows that a NIC fetches from host memory at a time.

@@ -98,7 +98,8 @@ impl SimCore {
 
     /// A new burst begins: what is near now may since have been changed by others.
     pub fn begin_burst(&mut self) {
-        self.burst += 1 << BURST_SHIFT;
+        // It may come round: what was near so many bursts ago is long overwritten.
+        self.burst = self.burst.wrapping_add(1 << BURST_SHIFT);
     }
 
     /// The core slept from its own time until something was published at `time`: it is charged

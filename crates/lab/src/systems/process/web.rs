@@ -76,7 +76,7 @@ impl Files {
         let directory = draw(&mut weights(self.directories), total) as u64;
         let class = draw(&mut CLASS_SHARE.into_iter(), 1000);
         let file = draw(&mut FILE_SHARE.into_iter(), 1000) as u64 + 1;
-        let dynamic = draw(&mut [DYNAMIC_SHARE].into_iter(), 1000) == 0;
+        let dynamic = draw(&mut [DYNAMIC_SHARE, 1000 - DYNAMIC_SHARE].into_iter(), 1000) == 0;
         let multiples: u64 = (1..=FILES).sum();
         let classes: u64 = CLASS_BYTES[..class]
             .iter()
