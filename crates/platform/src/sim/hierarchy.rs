@@ -141,9 +141,13 @@ impl Hierarchy {
                 let was_dirty = self.take_from_other_l2s(core, line);
                 found = was_dirty.is_some();
                 dirty |= was_dirty.unwrap_or(false);
-            } else if holder == MANY || self.l2[usize::from(holder) - 1].holds(line) {
-                owner = MANY;
-                found = holder != MANY;
+            } else {
+                // What the LLC has needs no snoop.
+                let in_llc = self.llc.lines[line as usize].way().is_some();
+                found = !(in_llc && holder == MANY) && self.is_in_another_l2(core, line);
+                if found || in_llc && holder == MANY {
+                    owner = MANY;
+                }
             }
             // A line in another L2 costs a look-up and a snoop.
             latency = if found {
@@ -168,6 +172,19 @@ impl Hierarchy {
             self.victim_to_llc(core, evicted.line, evicted.dirty, now);
         }
         latency
+    }
+
+    /// Whether an L2 other than `core`'s has the line. A snoop filter knows which; this directory
+    /// knows one of them and looks for more.
+    fn is_in_another_l2(&self, core: usize, line: u64) -> bool {
+        match self.holder(line) {
+            NONE => false,
+            MANY => {
+                let mut l2s = self.l2.iter().enumerate();
+                l2s.any(|(number, l2)| number != core && l2.holds(line))
+            }
+            holder => self.l2[usize::from(holder) - 1].holds(line),
+        }
     }
 
     /// Removes the line from every L2 but `core`'s own; says whether it was dirty there.

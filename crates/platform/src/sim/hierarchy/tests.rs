@@ -33,6 +33,23 @@ fn latencies_add_up_level_by_level() {
     assert_eq!(ns(&mut h, 0, 9), llc, "where DDIO put it");
 }
 
+/// However many L2s have a line and the LLC has not, nobody reads it from memory.
+#[test]
+fn a_line_that_several_l2s_have_comes_from_one_of_them() {
+    let mut hardware = test_hardware();
+    hardware.cores = 4;
+    let mut h = Hierarchy::new(&hardware, 1 << 20);
+    let (llc, dram) = (hardware.llc.hit.as_ns(), hardware.dram.idle_latency.as_ns());
+    assert_eq!(ns(&mut h, 0, 5), llc + dram);
+    for core in 1..4 {
+        assert_eq!(ns(&mut h, core, 5), 2.0 * llc, "core {core}");
+    }
+    assert_eq!(h.dram_lines(), 1);
+    h.core_access(3, 5, true, true, Time::ZERO);
+    assert_eq!(ns(&mut h, 0, 5), 2.0 * llc, "the writer has it alone");
+    assert_eq!(h.dram_lines(), 1);
+}
+
 #[test]
 fn a_line_moves_from_llc_to_l2_and_back() {
     let mut h = small();
