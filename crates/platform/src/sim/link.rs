@@ -29,6 +29,8 @@ impl Link {
 pub struct Direction {
     ps_per_byte_q16: u64,
     max_payload: u64,
+    /// Its logarithm, where it is a power of two, as in all of PCIe: many packets are counted.
+    max_payload_shift: Option<u32>,
     overhead: u64,
     free_at: Time,
     /// The latest time in which nothing was sent, from and until.
@@ -43,6 +45,11 @@ impl Direction {
         Direction {
             ps_per_byte_q16: (ps_per_byte * 65536.0).round() as u64,
             max_payload: config.max_payload.0,
+            max_payload_shift: config
+                .max_payload
+                .0
+                .is_power_of_two()
+                .then(|| config.max_payload.0.trailing_zeros()),
             overhead: config.tlp_overhead.0,
             free_at: Time::ZERO,
             gap: (Time::ZERO, Time::ZERO),
@@ -77,7 +84,10 @@ impl Direction {
 
     /// How many packets `payload` is split into.
     pub fn packets(&self, payload: Bytes) -> u64 {
-        payload.0.div_ceil(self.max_payload).max(1)
+        match self.max_payload_shift {
+            Some(shift) => ((payload.0 + self.max_payload - 1) >> shift).max(1),
+            None => payload.0.div_ceil(self.max_payload).max(1),
+        }
     }
 
     /// Nothing more can be sent before `time`: the other end has no room.

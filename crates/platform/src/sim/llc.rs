@@ -178,8 +178,16 @@ impl Llc {
         let mut run = WriteRun::default();
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
+        // The lines of a run nearly always lie in one block, whose scramble is the same.
+        let mask = (1u64 << self.set_bits) - 1;
+        let scramble = self.set(first) as u64 ^ (first & mask);
+        let one_block = (first ^ (first + count - 1)) >> self.set_bits == 0;
+        let set_of = |llc: &Llc, line: u64| match one_block {
+            true => ((line ^ scramble) & mask) as usize,
+            false => llc.set(line),
+        };
         for line in first..first + count {
-            let set = self.set(line);
+            let set = set_of(self, line);
             if let Some(way) = self.lines[line as usize].way() {
                 self.way_mut(set, way).used = clock;
                 self.lines[line as usize].written(way);
