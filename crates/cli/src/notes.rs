@@ -11,9 +11,10 @@ use nicforge_wire::traffic::{FRAME_BYTES_MAX, ReplayCounts};
 
 /// What speaks against the sizes of a point's rings.
 pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
-    let interface = match settings.interface.as_str() {
-        "emulated" => &settings.emulates,
-        _ => &settings.interface,
+    let emulated = settings.interface == "emulated";
+    let interface = match emulated {
+        true => &settings.emulates,
+        false => &settings.interface,
     };
     if interface != "rx_bisect" {
         return Vec::new();
@@ -24,6 +25,7 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         ax_rings: settings.cores / settings.nics,
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
+        emulated,
         frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
     })

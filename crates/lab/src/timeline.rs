@@ -1,6 +1,8 @@
 //! How a run went on over time: the `timeline` array of a point in `report.json`, there only when
 //! a scenario asks for it (`timeline_ms`).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What was measured since the entry before.
@@ -12,10 +14,17 @@ pub struct TimelineEntry {
     pub throughput_gbps: f64,
     /// Gbit/s of frame bytes arriving.
     pub offered_gbps: f64,
+    /// Frames that arrived, dropped ones included.
+    pub arrivals: u64,
     /// Frames dropped, whatever the cause.
     pub drops: u64,
     /// The same as a share of the frames that arrived.
     pub drop_fraction: f64,
+    /// Frames that cores took out of receive rings.
+    pub taken: u64,
+    /// Frames that have arrived and that no core has taken, at the end of the interval. It grows by
+    /// arrivals less frames taken, less those of the drops that happen before a core has the frame.
+    pub backlog: u64,
     /// Mean latency of the frames that left, us; absent when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<f64>,
@@ -26,6 +35,10 @@ pub struct TimelineEntry {
     /// several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_set: Option<String>,
+    /// Receive entries that are no empty buffers at the end of the interval, over all NICs, by set of
+    /// queues; empty where the interface has but one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub in_use: BTreeMap<String, u64>,
 }
 
 /// After which time steering changed, and to which set.

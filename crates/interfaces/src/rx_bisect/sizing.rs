@@ -13,6 +13,9 @@ pub struct Sizing {
     pub ax_entries: usize,
     /// Entries of each Bx ring.
     pub bx_entries: usize,
+    /// Whether a core plays each NIC: a physical ring then holds as many buffers again, and the
+    /// device writes to both in turn (paper, section 5).
+    pub emulated: bool,
     /// Bytes of a frame.
     pub frame: Bytes,
     /// Bytes of the last-level cache that DMA writes may allocate into; 0 when they may not.
@@ -26,20 +29,26 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
         ax_rings,
         ax_entries,
         bx_entries,
+        emulated,
         frame,
         io_capacity,
     } = *sizing;
     let mut warnings = Vec::new();
     // Condition 1 counts the rings of all NICs, condition 2 those of one.
-    let working_set = (nics * ax_rings * ax_entries) as u64 * frame.0;
+    let (times, with) = match emulated {
+        false => (1, ""),
+        true => (2, ", with as many in physical rings,"),
+    };
+    let one_each = (times * nics * ax_rings) as u64 * frame.0;
+    let working_set = one_each * ax_entries as u64;
     if io_capacity.0 > 0 && working_set > io_capacity.0 {
-        let fits = io_capacity.0 / ((nics * ax_rings) as u64 * frame.0).max(1);
+        let fits = io_capacity.0 / one_each.max(1);
         let right = match largest_power(fits) {
             Some(entries) => format!("at most {entries} entries fit"),
             None => "not even one entry each fits: use fewer Ax rings".to_string(),
         };
         warnings.push(format!(
-            "{} Ax rings of {ax_entries} buffers of {} B are {working_set} B, more than the {} B of \
+            "{} Ax rings of {ax_entries} buffers of {} B{with} are {working_set} B, more than the {} B of \
              cache that the NICs may write into: packets will reach DRAM before software; {right} \
              (rxBisect, section 4.5, condition 1)",
             nics * ax_rings,
@@ -80,6 +89,7 @@ mod tests {
             ax_rings: 8,
             ax_entries: 128,
             bx_entries: 1024,
+            emulated: false,
             frame: Bytes(1500),
             io_capacity: Bytes(4 << 20),
         }
@@ -118,6 +128,25 @@ mod tests {
             ..sound()
         };
         warns(&tiny, &["use fewer Ax rings"]);
+    }
+
+    /// 6.1 MB with the physical rings: half of it fits.
+    #[test]
+    fn physical_rings_take_cache_as_well() {
+        let played = Sizing {
+            emulated: true,
+            ..sound()
+        };
+        let says = "with as many in physical rings, are 6144000 B";
+        warns(&played, &[says]);
+        warns(&played, &["at most 64 entries fit"]);
+        let half = Sizing {
+            ax_rings: 4,
+            ax_entries: 128,
+            bx_entries: 512,
+            ..played
+        };
+        warns(&half, &[]);
     }
 
     #[test]

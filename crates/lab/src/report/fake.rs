@@ -230,12 +230,23 @@ fn entry(step: u32, switches: bool) -> TimelineEntry {
         ms: f64::from(step) / 2.0,
         throughput_gbps: if shared { 196.8 } else { 163.0 },
         offered_gbps: 196.8,
+        arrivals: 8_200,
         drops: if shared { 0 } else { 1_400 },
         drop_fraction: if shared { 0.0 } else { 0.17 },
+        taken: if shared { 8_200 } else { 6_800 },
+        backlog: if shared { 700 } else { 16_384 },
         latency_us: Some(if shared { 97.0 } else { 1_230.0 }),
         memory_gb_per_s: Some(if shared { 24.0 } else { 45.0 }),
         active_set: switches.then(|| if shared { "shared" } else { "private" }.to_owned()),
+        in_use: match switches {
+            true => in_use(if shared { (0, 800) } else { (16_384, 0) }),
+            false => BTreeMap::new(),
+        },
     }
+}
+
+fn in_use((private, shared): (u64, u64)) -> BTreeMap<String, u64> {
+    [("private".into(), private), ("shared".into(), shared)].into()
 }
 
 fn drops(frames: u64) -> BTreeMap<String, u64> {

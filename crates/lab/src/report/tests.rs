@@ -216,10 +216,18 @@ fn a_time_line_is_there_when_it_was_asked_for() {
         let page = to_html(report).unwrap();
         let plots = page.split("<h2>Over time</h2>").nth(1)?;
         let plots = plots.split("</section>").next()?;
+        for set in ["shared", "private"] {
+            assert_eq!(
+                plots
+                    .matches(&format!("<figcaption>{set} rings in use"))
+                    .count(),
+                1
+            );
+        }
         Some(["shared", "private"].map(|set| plots.matches(&format!("\n{set}\n")).count()))
     };
-    // One of each in each of the four plots.
-    assert_eq!(marks(&with), Some([4, 4]));
+    // One of each in each of the eight plots: six quantities, and each set's rings in use.
+    assert_eq!(marks(&with), Some([8, 8]));
     assert_eq!(marks(&without), None);
 }
 

@@ -1,8 +1,11 @@
 //! Looks at a run's counters at even intervals, for the report's time line.
 
+use std::collections::BTreeMap;
+
 use nicforge_nic::ReceiveHalf;
 use nicforge_units::{Lines, Time};
 
+use super::nic_actor::NicActor;
 use super::world::World;
 use crate::timeline::TimelineEntry;
 
@@ -16,6 +19,7 @@ struct Reading {
     sent_bytes: u64,
     latency_ps: u64,
     dropped: u64,
+    taken: u64,
     dram_lines: u64,
 }
 
@@ -56,18 +60,28 @@ impl Probe {
         );
         let sent = reading.sent - before.sent;
         let dram = Lines(reading.dram_lines - before.dram_lines).bytes();
-        let nics = world.nics.first();
-        let switched = nics.filter(|actor| actor.nic.receive.sets().len() > 1);
+        let has_sets = |actor: &&NicActor| actor.nic.receive.sets().len() > 1;
+        let mut switched = world.nics.iter().filter(has_sets);
+        let mut in_use = BTreeMap::new();
+        for (set, entries) in switched.clone().flat_map(|actor| actor.nic.in_use()) {
+            *in_use.entry(set.to_owned()).or_default() += entries;
+        }
         self.entries.push(TimelineEntry {
             ms: now.as_seconds() * 1e3,
             throughput_gbps: gbps(reading.sent_bytes - before.sent_bytes),
             offered_gbps: gbps(reading.arrived_bytes - before.arrived_bytes),
+            arrivals: arrived,
             drops,
             drop_fraction: drops as f64 / arrived.max(1) as f64,
+            taken: reading.taken - before.taken,
+            backlog: world.backlog(),
             latency_us: (sent > 0)
                 .then(|| (reading.latency_ps - before.latency_ps) as f64 / sent as f64 / 1e6),
             memory_gb_per_s: Some(dram.0 as f64 / seconds / 1e9),
-            active_set: switched.map(|actor| actor.nic.active_set().to_owned()),
+            active_set: switched
+                .next()
+                .map(|actor| actor.nic.active_set().to_owned()),
+            in_use,
         });
     }
 
@@ -89,6 +103,7 @@ impl Reading {
             sent_bytes,
             latency_ps,
             dropped: world.dropped(),
+            taken: world.taken(),
             dram_lines: world.host.hierarchy.dram_lines(),
         }
     }

@@ -321,19 +321,28 @@ impl World {
         self.emulators.iter().map(of).sum()
     }
 
+    /// Frames that cores took out of receive rings so far.
+    pub fn taken(&self) -> u64 {
+        let cores = self.cores.iter();
+        cores.map(|core| core.software.taken()).sum()
+    }
+
+    /// Frames that wait in NICs or receive rings for a core to take them.
+    pub fn backlog(&self) -> u64 {
+        let delivered: u64 = self.nics.iter().map(|a| a.nic.counters.delivered).sum();
+        let held: u64 = self.nics.iter().map(|a| a.nic.held()).sum();
+        held + (delivered - self.taken() - self.lost_in_emulation())
+    }
+
     /// Frames that are somewhere between the wires, place by place.
     pub fn inside(&self) -> u64 {
-        let delivered: u64 = self.nics.iter().map(|a| a.nic.counters.delivered).sum();
         let software = || self.cores.iter().map(|core| &core.software);
-        let taken: u64 = software().map(PacketLoop::taken).sum();
         let in_hand: u64 = self.cores.iter().map(CoreActor::in_hand).sum();
         let kept: u64 = software().map(PacketLoop::kept).sum();
         let pushed: u64 = software().map(PacketLoop::pushed).sum();
         let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
-        let held: u64 = self.nics.iter().map(|a| a.nic.held()).sum();
         let turned = self.nics.iter().map(|a| a.nic.transmit.internal_inside());
-        let held = held + turned.sum::<u64>();
-        held + (delivered - taken - self.lost_in_emulation()) + in_hand + kept + (pushed - served)
+        self.backlog() + turned.sum::<u64>() + in_hand + kept + (pushed - served)
     }
 
     /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.

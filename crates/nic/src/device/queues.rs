@@ -44,6 +44,19 @@ impl<R: ReceiveHalf> Nic<R> {
         (0..sets).map(move |set| set * each + core)
     }
 
+    /// Receive entries that are no empty buffers, by set of queues. A ring that several queues share
+    /// counts once.
+    pub fn in_use(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let sets = self.receive.sets();
+        let each = self.receive.queues() / sets.len() as u16;
+        (0..).zip(sets).map(move |(set, &name)| {
+            let queues = set * each..(set + 1) * each;
+            let first = |queue: &u16| self.receive.together(*queue).start == *queue;
+            let entries = |queue| self.receive.waiting(queue).entries;
+            (name, queues.filter(first).map(entries).sum())
+        })
+    }
+
     /// Frames delivered to `queue` since it last began.
     pub fn delivered_to(&self, queue: u16) -> u64 {
         let state = self.queues.get(usize::from(queue));

@@ -1,5 +1,7 @@
 //! How runs went on over time, with the switches of steering.
 
+use std::collections::BTreeSet;
+
 use super::{Figure, variant_legend};
 use crate::report::number::number;
 use crate::report::plots::{Axis, Lines, Mark, Series};
@@ -10,12 +12,19 @@ use crate::timeline::{TimelineEntry, switches};
 /// A line of the plot: its name with unit, the direction of y, and its value.
 type Quantity = (&'static str, Axis, fn(&TimelineEntry) -> Option<f64>);
 
-const QUANTITIES: [Quantity; 4] = [
+const QUANTITIES: [Quantity; 6] = [
     ("throughput (Gbit/s)", Axis::Linear, |at| {
         Some(at.throughput_gbps)
     }),
     ("dropped (%)", Axis::Linear, |at| {
         Some(at.drop_fraction * 100.0)
+    }),
+    ("taken by cores (% of arrivals)", Axis::Linear, |at| {
+        let arrivals = at.arrivals as f64;
+        (arrivals > 0.0).then(|| at.taken as f64 / arrivals * 100.0)
+    }),
+    ("backlog (frames)", Axis::Linear, |at| {
+        Some(at.backlog as f64)
     }),
     ("mean latency (µs)", Axis::Log10, |at| at.latency_us),
     ("memory (GB/s)", Axis::Linear, |at| at.memory_gb_per_s),
@@ -36,23 +45,36 @@ pub fn figure(shape: &Shape) -> Result<Option<Figure>, ReportError> {
     let mut panels = Vec::new();
     for together in side_by_side(shape) {
         for (name, y_axis, get) in QUANTITIES {
-            let heading = [name, &together.label].map(str::to_owned);
-            let heading: Vec<String> = heading
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect();
-            panels.push((heading.join(" · "), panel(&together, name, y_axis, get)?));
+            panels.push(panel(&together, name, y_axis, get)?);
+        }
+        for set in together.sets() {
+            let name = format!("{set} rings in use (entries)");
+            let entries = |at: &TimelineEntry| at.in_use.get(set).map(|&entries| entries as f64);
+            panels.push(panel(&together, &name, Axis::Linear, entries)?);
         }
     }
     let figure = Figure {
         title: "Over time".into(),
-        note: "Each value is over the interval that ends there. Upright lines: steering changed to the set of queues \
-               that is named.",
+        note: "Each value is over the interval that ends there; backlog (frames that no core has taken yet) and rings in \
+               use are at its end. What arrives is taken, dropped, or makes the backlog grow: what is dropped while \
+               the backlog shrinks had no room in the smaller one. Upright lines: steering changed to the set of \
+               queues that is named.",
         legend: variant_legend(shape),
         columns: 2,
         panels,
     };
     Ok((!figure.panels.is_empty()).then_some(figure))
+}
+
+impl<'a> Together<'a> {
+    /// The names of the sets of queues that some point switches between.
+    fn sets(&self) -> BTreeSet<&'a str> {
+        let points = self.points.iter();
+        let entries = points.flat_map(|(_, point)| &point.timeline);
+        entries
+            .flat_map(|at| at.in_use.keys().map(String::as_str))
+            .collect()
+    }
 }
 
 fn side_by_side<'a>(shape: &Shape<'a>) -> Vec<Together<'a>> {
@@ -82,12 +104,13 @@ fn side_by_side<'a>(shape: &Shape<'a>) -> Vec<Together<'a>> {
     all
 }
 
+/// The heading, and the plot.
 fn panel(
     together: &Together,
     name: &str,
     y_axis: Axis,
-    get: fn(&TimelineEntry) -> Option<f64>,
-) -> Result<String, ReportError> {
+    get: impl Fn(&TimelineEntry) -> Option<f64>,
+) -> Result<(String, String), ReportError> {
     let line = |&(index, point): &(usize, &PointResult)| Series {
         index,
         points: point
@@ -115,5 +138,9 @@ fn panel(
         series: together.points.iter().map(line).collect(),
         marks: marks.collect(),
     };
-    lines.draw()
+    let heading = match together.label.as_str() {
+        "" => name.to_owned(),
+        label => format!("{name} · {label}"),
+    };
+    Ok((heading, lines.draw()?))
 }

@@ -1,0 +1,66 @@
+//! What is no error and said all the same, on standard error.
+
+mod common;
+
+use common::{folder, nicforge, stderr};
+
+const SCENARIO: &str =
+    "[scenario]\nname = \"s\"\nmachine = \"xeon-4216-cx5\"\n[settings]\nnics = 2\n";
+
+/// The notes on a scenario with `settings` on top of two NICs.
+fn notes(settings: &str) -> Vec<String> {
+    let folder = folder();
+    std::fs::write(
+        folder.path().join("s.toml"),
+        format!("{SCENARIO}{settings}"),
+    )
+    .unwrap();
+    let output = nicforge(&folder, &["check", "s.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{settings}: {said}");
+    let notes = said.lines().filter_map(|line| line.strip_prefix("note: "));
+    notes.map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn warns(settings: &str, says: &[&str]) {
+    let notes = notes(settings);
+    assert_eq!(notes.len(), says.len(), "{notes:?}");
+    for (note, says) in notes.iter().zip(says) {
+        assert!(note.contains(says), "{note}");
+    }
+}
+
+const BISECT: &str = "interface = \"rx_bisect\"\n";
+const EMULATED: &str = "interface = \"emulated\"\nemulates = \"rx_bisect\"\n";
+
+#[test]
+fn rings_that_rx_bisect_advises_against() {
+    let sized = |cores: u32, ax: u32, bx: u32| {
+        format!("cores = {cores}\nax_entries = {ax}\nbx_entries = {bx}\n")
+    };
+    warns(&format!("{BISECT}{}", sized(8, 128, 512)), &[]);
+    // The same rings cost twice the cache where a core plays the NIC.
+    let sixteen = sized(16, 128, 1024);
+    warns(&format!("{BISECT}{sixteen}"), &[]);
+    warns(
+        &format!("{EMULATED}{sixteen}").replace("16", "14"),
+        &["with as many in physical rings"],
+    );
+    for interface in [BISECT, EMULATED] {
+        // A burst that the reception ring could absorb finds no buffer.
+        let few = sized(4, 128, 1024);
+        warns(
+            &format!("{interface}{few}"),
+            &["use Ax rings of at least 512 (rxBisect, section 4.5, condition 2)"],
+        );
+        // It ends at the reception ring while buffers lie idle.
+        let short = sized(4, 128, 64);
+        warns(
+            &format!("{interface}{short}"),
+            &["use Bx rings of at least 128"],
+        );
+    }
+    let private = EMULATED.replace("rx_bisect", "priv_ring");
+    warns(&format!("{private}{}", sized(4, 128, 64)), &[]);
+}
