@@ -108,6 +108,7 @@ impl Completion {
         }
     }
 
+    #[inline]
     fn encode(&self, done: u64) -> [u64; 8] {
         let second = u64::from(self.rss_hash)
             | u64::from(self.flags.0) << 32
@@ -230,6 +231,7 @@ impl CompletionWriter {
     }
 
     /// Publishes the next entry. The caller knows that software has read what stood there.
+    #[inline]
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
         let words = completion.encode(self.cursor.done());
         dma.publish(self.cursor.address(), bytemuck::bytes_of(&words));
@@ -273,6 +275,7 @@ impl CompletionWriter {
     /// Writes `frame` into the buffer of `entry` and announces it. Where the descriptor named no
     /// buffer (`mbuf` is `None`) the entry is used up all the same: software learns of it by a
     /// completion of length 0, so that it can give a new buffer.
+    #[inline]
     pub fn deliver<D: Dma>(
         &mut self,
         dma: &mut D,
@@ -301,6 +304,15 @@ impl CompletionWriter {
 }
 
 impl CompletionReader {
+    /// Up to `max` completions will be looked at now, if that many have come.
+    #[inline]
+    pub fn look_ahead<C: Cpu>(&self, cpu: &mut C, max: usize) {
+        let Cursor { entries, .. } = self.cursor;
+        let to_end = entries - (self.cursor.position & (entries - 1));
+        let (at, done) = (self.cursor.address() + DONE_WORD, self.cursor.done());
+        cpu.look_ahead(at, self.cursor.stride, to_end.min(max as u64), done);
+    }
+
     /// The next completion, if there is one; it stays the next until [`advance`](Self::advance).
     #[inline]
     pub fn peek<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {

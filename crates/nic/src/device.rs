@@ -5,8 +5,6 @@ use std::collections::VecDeque;
 
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
-use nicforge_wire::checksum;
-use nicforge_wire::parse_headers;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
 use crate::hairpin::{Hairpin, Hairpinned};
@@ -15,10 +13,12 @@ use crate::{
     Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, RxFlags, Steering,
 };
 
+mod arrival;
 mod queues;
 #[cfg(test)]
 mod tests;
 
+pub use arrival::Parsed;
 use queues::QueueState;
 
 /// The register map of a NIC.
@@ -183,68 +183,6 @@ impl<R: ReceiveHalf> Nic<R> {
     /// The hairpin, if it has one.
     pub fn hairpin(&self) -> Option<&Hairpin> {
         self.hairpin.as_deref()
-    }
-
-    /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
-    /// Whatever happens to it is counted.
-    pub fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
-        self.receive_padded(dma, frame, frame.len(), stamp);
-    }
-
-    /// As [`receive`](Self::receive), for a frame that is all zeros from `head` on. All headers
-    /// lie before.
-    pub fn receive_padded<D: Dma>(&mut self, dma: &mut D, frame: &[u8], head: usize, stamp: Time) {
-        self.counters.frames += 1;
-        self.counters.bytes += frame.len() as u64;
-        let len = Bytes(frame.len() as u64);
-        if !self.fifo.accepts(dma.now(), len) {
-            self.drops.count("fifo_full");
-            return;
-        }
-        let summary = match parse_headers(&frame[..head], frame.len()) {
-            Ok(summary) => summary,
-            Err(error) => {
-                self.drops.count(error.name());
-                return;
-            }
-        };
-        let rss_hash = self.rss.hash(&summary);
-        let arriving = Arriving {
-            bytes: frame,
-            head,
-            headers: summary.headers_end(&frame[..head]),
-            stamp,
-            rss_hash,
-            flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
-            port: self.spec.port,
-            queue: self.steering.queue_of(frame, &summary, rss_hash),
-        };
-        if self.queues[usize::from(arriving.queue)].closed {
-            self.drops.count("queue_closed");
-            return;
-        }
-        let waiting = self.receive.waiting(arriving.queue);
-        self.counters.waiting_sum += waiting.entries;
-        self.counters.entries_sum += waiting.of;
-        let parsed = dma.now() + self.spec.rx_pipeline;
-        let later = self.receive_free > parsed + RUN_AHEAD;
-        if self.held.is_empty() && !later {
-            self.deliver(dma, &arriving, parsed);
-            self.fifo.hold(len, dma.now());
-        } else {
-            self.fifo.hold(len, Time::NEVER);
-            let mut bytes = self.spare.pop().unwrap_or_default();
-            bytes.hold(frame, head);
-            self.held.push_back(Held {
-                bytes,
-                headers: arriving.headers,
-                stamp,
-                rss_hash,
-                flags: arriving.flags,
-                queue: arriving.queue,
-                parsed,
-            });
-        }
     }
 
     fn deliver<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {

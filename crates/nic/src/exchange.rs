@@ -20,6 +20,7 @@ pub fn exchange<C: Cpu>(
 ) -> u64 {
     let before = packets.len();
     let mut found = false;
+    completions.look_ahead(cpu, max);
     for _ in 0..max {
         let Some(completion) = completions.peek(cpu) else {
             break;

@@ -35,18 +35,12 @@ impl RxFlags {
 
     /// What a verification found.
     pub fn of(verdict: ChecksumVerdict) -> RxFlags {
-        let mut flags = RxFlags::default();
-        for (verdict, good) in [
-            (verdict.l3, RxFlags::L3_GOOD),
-            (verdict.l4, RxFlags::L4_GOOD),
-        ] {
-            match verdict {
-                Some(true) => flags = flags.with(good),
-                Some(false) => flags = flags.with(RxFlags::CHECKSUM_BAD),
-                None => {}
-            }
-        }
-        flags
+        let of = |verdict, good| match verdict {
+            Some(true) => good,
+            Some(false) => RxFlags::CHECKSUM_BAD,
+            None => RxFlags::default(),
+        };
+        of(verdict.l3, RxFlags::L3_GOOD).with(of(verdict.l4, RxFlags::L4_GOOD))
     }
 
     /// Whether all bits of `other` are set.

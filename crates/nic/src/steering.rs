@@ -112,12 +112,12 @@ impl Steering {
     /// The queue of `frame`, whose parts are as `summary` says and whose RSS hash is `hash`.
     #[inline]
     pub fn queue_of(&self, frame: &[u8], summary: &FrameSummary, hash: u32) -> u16 {
-        let each = self.queues / self.tables.len() as u16;
-        let by_rule = self.rule.and_then(|rule| rule.queue(frame, summary));
-        match by_rule.filter(|queue| *queue < each) {
-            Some(queue) => self.active() * each + queue,
-            None => self.queue(hash),
-        }
+        let by_rule = self.rule.and_then(|rule| {
+            let each = self.queues / self.tables.len() as u16;
+            let queue = rule.queue(frame, summary)?;
+            (queue < each).then(|| self.active() * each + queue)
+        });
+        by_rule.unwrap_or_else(|| self.queue(hash))
     }
 
     /// The set in use.

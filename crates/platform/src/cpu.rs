@@ -86,6 +86,17 @@ pub trait Cpu {
     /// Starts fetching `len` bytes that will be needed soon; overlaps with others.
     fn prefetch(&mut self, at: Addr, len: usize);
 
+    /// Says that the core will look at up to `count` words, `stride` bytes apart from `at` on, until
+    /// the lowest bit of one is not `bit`. Where transfers between caches take real time they may
+    /// run side by side; nothing else happens.
+    #[inline]
+    fn look_ahead(&mut self, _at: Addr, _stride: u64, _count: u64, _bit: u64) {}
+
+    /// Says that the core will write the line at `at` soon, which a device may have read; nothing
+    /// else happens.
+    #[inline]
+    fn expect_store(&mut self, _at: Addr) {}
+
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;
 

@@ -36,6 +36,11 @@ pub trait Dma {
     /// Writes host memory: posted, nobody waits.
     fn write(&mut self, to: Addr, bytes: &[u8]);
 
+    /// Says that the device will write the line at `to` soon; nothing else happens. Any address may
+    /// be said.
+    #[inline]
+    fn expect_write(&mut self, _to: Addr) {}
+
     /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
     fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {
         self.write(to, bytes);

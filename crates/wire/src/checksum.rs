@@ -42,31 +42,31 @@ impl Accumulator {
     }
 }
 
-/// The sum in the machine's own byte order: RFC 1071 section 2(B) lets us swap at the end. Wide
-/// words with room for their carries, which the compiler turns into an add and an add with carry.
+/// The sum in the machine's own byte order: RFC 1071 section 2(B) lets us swap at the end.
+///
+/// The sum of all words of 64 bits modulo 2^64, and that of their upper halves, are enough to know
+/// the sums of both halves; and it is a loop for which the compiler has vector instructions.
 fn native_sum(bytes: &[u8]) -> u64 {
-    let (blocks, rest) = bytes.as_chunks::<32>();
-    let mut sums = [0u128; 2];
-    for block in blocks {
-        let (words, _) = block.as_chunks::<8>();
-        sums[0] += u128::from(u64::from_ne_bytes(words[0]));
-        sums[1] += u128::from(u64::from_ne_bytes(words[1]));
-        sums[0] += u128::from(u64::from_ne_bytes(words[2]));
-        sums[1] += u128::from(u64::from_ne_bytes(words[3]));
+    let (words, rest) = bytes.as_chunks::<8>();
+    let (mut all, mut upper) = (0u64, 0u64);
+    for &word in words {
+        let word = u64::from_ne_bytes(word);
+        all = all.wrapping_add(word);
+        upper = upper.wrapping_add(word >> 32);
     }
-    let sum = sums[0] + sums[1];
-    let halves = [sum as u64, (sum >> 64) as u64];
-    let mut sum: u64 = halves
-        .iter()
-        .map(|half| (half & 0xffff_ffff) + (half >> 32))
-        .sum();
+    let mut sum = all.wrapping_sub(upper << 32) + upper;
     let (words, rest) = rest.as_chunks::<4>();
     for &word in words {
         sum += u64::from(u32::from_ne_bytes(word));
     }
-    let mut last = [0u8; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    sum + u64::from(u32::from_ne_bytes(last))
+    let (halves, rest) = rest.as_chunks::<2>();
+    for &half in halves {
+        sum += u64::from(u16::from_ne_bytes(half));
+    }
+    for &byte in rest {
+        sum += u64::from(u16::from_ne_bytes([byte, 0]));
+    }
+    sum
 }
 
 fn fold(sum: u64) -> u16 {
@@ -152,7 +152,7 @@ pub struct ChecksumVerdict {
 /// beginning, the rest of it is zeros.
 pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
     ChecksumVerdict {
-        l3: ipv4_header(frame, summary).map(|header| sum(header) == 0xffff),
+        l3: ipv4_header(frame, summary).map(|header| fold(native_sum(header)) == 0xffff),
         l4: verify_l4(frame, summary),
     }
 }
@@ -164,9 +164,20 @@ fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
         // RFC 768: none. RFC 8200 8.1: over IPv6 there must be one.
         return if over_ipv4 { None } else { Some(false) };
     }
-    let mut total = pseudo_header_of(frame, summary);
-    total.add(segment);
-    Some(total.sum() == 0xffff)
+    // Whether the sum is 0xffff does not depend on the byte order.
+    let protocol_and_length = match summary.protocol {
+        ip_protocol::ICMP if over_ipv4 => 0,
+        protocol => {
+            let words = [
+                protocol.into(),
+                (summary.l4_len >> 16) as u16,
+                summary.l4_len as u16,
+            ];
+            words.iter().map(|word| u64::from(word.to_be())).sum()
+        }
+    };
+    let pseudo_header = native_sum(pseudo_addresses(frame, summary)) + protocol_and_length;
+    Some(fold(pseudo_header + native_sum(segment)) == 0xffff)
 }
 
 /// Writes the IPv4 header checksum (`l3`) and the TCP, UDP, ICMP or ICMPv6 checksum (`l4`) of a
@@ -222,14 +233,22 @@ fn l4_segment<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<(&'a [u8], 
 /// The pseudo-header with the addresses that are in the frame now. ICMP over IPv4 has none.
 fn pseudo_header_of(frame: &[u8], summary: &FrameSummary) -> Accumulator {
     let mut total = Accumulator::new();
+    let over_ipv4 = matches!(summary.addresses, IpAddresses::V4 { .. });
+    if !over_ipv4 || summary.protocol != ip_protocol::ICMP {
+        total.add(pseudo_addresses(frame, summary));
+        add_protocol_and_length(&mut total, summary.protocol, summary.l4_len);
+    }
+    total
+}
+
+/// The addresses in the frame, as far as a pseudo-header has them.
+fn pseudo_addresses<'a>(frame: &'a [u8], summary: &FrameSummary) -> &'a [u8] {
     let l3 = usize::from(summary.l3_offset);
     let addresses = match summary.addresses {
-        IpAddresses::V4 { .. } if summary.protocol == ip_protocol::ICMP => return total,
+        IpAddresses::V4 { .. } if summary.protocol == ip_protocol::ICMP => None,
         IpAddresses::V4 { .. } => frame.get(l3 + 12..l3 + 20),
         IpAddresses::V6 { .. } => frame.get(l3 + 8..l3 + 40),
         IpAddresses::None => None,
     };
-    total.add(addresses.unwrap_or_default());
-    add_protocol_and_length(&mut total, summary.protocol, summary.l4_len);
-    total
+    addresses.unwrap_or_default()
 }

@@ -211,6 +211,7 @@ impl DriverHalf for Driver {
         let part = cpu.enter(Part::Driver);
         let near = self.nicmem.is_some();
         let mut came = false;
+        self.completions.look_ahead(cpu, max);
         for _ in 0..max {
             let Some(completion) = self.completions.peek(cpu) else {
                 break;

@@ -1,15 +1,24 @@
 //! The NIC's view of a ring of empty buffers: descriptors read in batches, ahead of need.
 
-use std::collections::VecDeque;
-
-use nicforge_platform::Dma;
+use nicforge_nic::{HEADROOM_BYTES, METADATA_BYTES};
 use nicforge_platform::bytemuck::{self, Pod};
+use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, Time};
 
 use super::layout::{Ring, RxDescriptor};
 
 /// Descriptors fetched by one read, at most.
 const BATCH_MAX: usize = 64;
+
+/// How many frames ahead it is said which buffer will be written.
+pub const EXPECTED: usize = 8;
+
+/// Says that a frame will be written into buffer `mbuf`, which may be no buffer at all.
+#[inline]
+pub fn expect_frame<D: Dma>(dma: &mut D, mbuf: Addr) {
+    const OFFSET: u64 = METADATA_BYTES + HEADROOM_BYTES;
+    dma.expect_write(Addr(mbuf.0.wrapping_add(OFFSET)));
+}
 
 /// Where the NIC stands in a ring of descriptors, and those that it has read.
 #[derive(Debug)]
@@ -23,8 +32,19 @@ pub struct Fetcher<T = RxDescriptor> {
     fetched: u64,
     /// Descriptors by one read.
     batch: usize,
-    /// Descriptors at hand, and when they are here.
-    at_hand: VecDeque<(Time, T)>,
+    /// Descriptors that were read, and when they are here; the first `used` are used up.
+    read: Vec<(Time, T)>,
+    used: usize,
+}
+
+impl Fetcher {
+    /// Says where a frame will be written that comes a few frames from now.
+    #[inline]
+    pub fn expect<D: Dma>(&self, dma: &mut D) {
+        if let Some((_, later)) = self.at_hand(EXPECTED) {
+            expect_frame(dma, later.mbuf);
+        }
+    }
 }
 
 impl<T: Pod> Fetcher<T> {
@@ -36,7 +56,8 @@ impl<T: Pod> Fetcher<T> {
             head: ring.first,
             fetched: ring.first,
             batch: (read.0 as usize / size_of::<T>()).clamp(1, BATCH_MAX),
-            at_hand: VecDeque::new(),
+            read: Vec::new(),
+            used: 0,
         }
     }
 
@@ -44,14 +65,19 @@ impl<T: Pod> Fetcher<T> {
     pub fn begin_anew(&mut self) {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched) = (first, first, first);
-        self.at_hand.clear();
+        self.read.clear();
+        self.used = 0;
     }
 
     /// Reads the next batch when one or less is at hand.
+    #[inline]
     pub fn prefetch<D: Dma>(&mut self, dma: &mut D) {
-        if self.at_hand.len() > self.batch || self.fetched == self.tail {
-            return;
+        if self.read.len() - self.used <= self.batch && self.fetched != self.tail {
+            self.read_batch(dma);
         }
+    }
+
+    fn read_batch<D: Dma>(&mut self, dma: &mut D) {
         let index = self.ring.index(self.fetched);
         let count = (self.tail - self.fetched)
             .min(self.batch as u64)
@@ -60,25 +86,30 @@ impl<T: Pod> Fetcher<T> {
         let descriptors = &mut descriptors[..count as usize];
         let from = self.ring.descriptor(index);
         let here = dma.read_ahead(from, bytemuck::cast_slice_mut(descriptors));
-        self.at_hand
+        // What is left is less than two batches.
+        self.read.drain(..std::mem::take(&mut self.used));
+        self.read
             .extend(descriptors.iter().map(|&descriptor| (here, descriptor)));
         self.fetched += count;
     }
 
     /// The next descriptor, and when it is here; prefetches before.
+    #[inline]
     pub fn peek<D: Dma>(&mut self, dma: &mut D) -> Option<(Time, T)> {
         self.prefetch(dma);
-        self.at_hand.front().copied()
+        self.at_hand(0)
     }
 
     /// The descriptor `ahead` of the next one, if it was read, and when it is here.
+    #[inline]
     pub fn at_hand(&self, ahead: usize) -> Option<(Time, T)> {
-        self.at_hand.get(ahead).copied()
+        self.read.get(self.used + ahead).copied()
     }
 
     /// Uses the next descriptor up; returns its entry.
+    #[inline]
     pub fn pop(&mut self) -> u32 {
-        self.at_hand.pop_front();
+        self.used += usize::from(self.used < self.read.len());
         self.head += 1;
         self.ring.index(self.head - 1) as u32
     }
@@ -92,7 +123,7 @@ impl<T: Pod> Fetcher<T> {
     /// Whether the next descriptor is here at `now`: nobody would wait for it.
     #[inline]
     pub fn is_ready(&self, now: Time) -> bool {
-        self.at_hand.front().is_some_and(|&(here, _)| here <= now)
+        self.at_hand(0).is_some_and(|(here, _)| here <= now)
     }
 
     /// Entries that software owes a descriptor.

@@ -4,6 +4,10 @@ use nicforge_platform::{Addr, Cpu, Register};
 
 use super::layout::Ring;
 
+/// Descriptors ahead of the tail that the core says it will write: a few lines, as the NIC has read
+/// them since they were last written.
+const EXPECTED: u64 = 16;
+
 /// The driver's side of a ring of descriptors that name empty buffers.
 #[derive(Clone, Debug)]
 pub struct Supply {
@@ -36,6 +40,7 @@ impl Supply {
     pub fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) -> u64 {
         let index = self.ring.post(cpu, self.tail, mbuf);
         self.tail += 1;
+        cpu.expect_store(self.ring.descriptor(self.ring.index(self.tail + EXPECTED)));
         index
     }
 

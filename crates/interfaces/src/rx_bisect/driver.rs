@@ -138,6 +138,7 @@ impl DriverHalf for Driver {
         let part = cpu.enter(Part::Driver);
         self.fill(cpu, pool);
         let before = self.position;
+        self.completions.look_ahead(cpu, max);
         let until = packets.len() + max;
         while packets.len() < until {
             let Some(entry) = self.completions.peek(cpu) else {

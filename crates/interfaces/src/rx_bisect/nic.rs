@@ -216,6 +216,7 @@ impl ReceiveHalf for NicHalf {
             ring: chosen,
             entry: ax.buffers.pop(),
         };
+        ax.buffers.expect(dma);
         if !good {
             self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));

@@ -6,6 +6,8 @@ use nicforge_nic::DropCause;
 use nicforge_platform::Dma;
 use nicforge_units::Time;
 
+use crate::priv_ring::fetch::{EXPECTED, expect_frame};
+
 use super::layout::{Descriptor, Order, Ring};
 
 /// Bytes of descriptors that one read brings, at most.
@@ -120,6 +122,11 @@ impl Feed {
         }
         if self.ring.order == Order::List {
             self.fetch(dma);
+        }
+        if let Some(later) = self.at_hand.get(EXPECTED) {
+            for slot in 0..self.ring.slots {
+                expect_frame(dma, later.descriptor.mbuf(slot));
+            }
         }
     }
 

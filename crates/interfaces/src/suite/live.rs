@@ -43,6 +43,8 @@ impl Ground for Live {
     }
 
     fn core(&mut self, number: usize) -> &mut LiveCpu {
+        // What was published counts for whoever has the next turn.
+        self.device.flush();
         &mut self.cores[number]
     }
 

@@ -171,7 +171,10 @@ impl Device {
             held: false,
             nics,
             ports,
-            dma,
+            dma: match manners.idle {
+                Idle::Spin => dma.workers_poll(),
+                Idle::Sleep => dma,
+            },
             control,
             bell,
             manners,

@@ -74,8 +74,9 @@ pub enum Ended {
 impl Worker {
     /// A worker on `cpu`.
     pub fn new(cpu: LiveCpu, parts: WorkerParts) -> Worker {
+        let polled = parts.idle == Idle::Spin;
         Worker {
-            cpu,
+            cpu: if polled { cpu.device_polls() } else { cpu },
             parts,
             counts: WorkerCounts::default(),
             idle: Time::ZERO,

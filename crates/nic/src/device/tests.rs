@@ -284,3 +284,26 @@ fn registers_that_mean_nothing_are_counted_and_ignored() {
     assert_eq!(nic.transmit.inside(), 0);
     assert_eq!(nic.advance(&mut host, &mut Nobody), Time::NEVER);
 }
+
+#[test]
+fn a_frame_that_was_parsed_before_is_received_as_any_other() {
+    let received = |parsed_before: bool| {
+        let (mut nic, mut host, ..) = bench();
+        for (number, len) in [40, 200, 1_400].into_iter().enumerate() {
+            host.now = Time::from_us(10 * number as u64);
+            let frame = udp_frame(len, number as u16);
+            match parsed_before {
+                true => {
+                    let parsed = nic.parse(&frame, frame.len()).unwrap();
+                    nic.receive_parsed(&mut host, &frame, &parsed, Time::ZERO);
+                }
+                false => nic.receive(&mut host, &frame, Time::ZERO),
+            }
+        }
+        assert_eq!(nic.counters.delivered, 3);
+        (nic.receive.frames, nic.counters, nic.drops)
+    };
+    assert_eq!(received(true), received(false));
+    let (nic, ..) = bench();
+    assert!(nic.parse(&[0; 10], 10).is_err());
+}

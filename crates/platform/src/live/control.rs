@@ -13,7 +13,6 @@
 //!
 //! A register holds the last value written. Doorbells count up, so none is missed that matters.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ const DEVICE_MARK: u64 = u64::MAX;
 /// The region with what lies in it beside the host's memory.
 #[derive(Clone, Debug)]
 pub struct Control {
-    region: Arc<Region>,
+    region: Region,
     /// Where host memory ends.
     memory_end: u64,
     begin: Addr,
@@ -92,7 +91,7 @@ impl Control {
 
     fn over(region: Region, space: &AddressSpace, shape: &Shape, clock: Clock) -> Control {
         Control {
-            region: Arc::new(region),
+            region,
             memory_end: space.end(),
             begin: Control::extent(space, shape).0,
             workers: shape.workers,
@@ -110,7 +109,7 @@ impl Control {
     }
 
     /// The memory.
-    pub fn region(&self) -> &Arc<Region> {
+    pub fn region(&self) -> &Region {
         &self.region
     }
 

@@ -4,7 +4,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use nicforge_units::{Cycles, Time};
+use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
@@ -18,7 +18,8 @@ const LOCK_SPINS: u32 = 200;
 #[derive(Debug)]
 pub struct LiveCpu {
     control: Control,
-    bell: Bell,
+    /// How it wakes the device, if that ever sleeps.
+    bell: Option<Bell>,
     /// What it writes into locks that it holds: its number, plus 1.
     mark: u64,
     part: Part,
@@ -31,10 +32,16 @@ impl LiveCpu {
         LiveCpu {
             now: control.clock().now(),
             control,
-            bell,
+            bell: Some(bell),
             mark: number as u64 + 1,
             part: Part::App,
         }
+    }
+
+    /// The device never sleeps: no doorbell has to wake it, and the worker need not wait until what
+    /// it wrote is seen.
+    pub fn device_polls(self) -> LiveCpu {
+        LiveCpu { bell: None, ..self }
     }
 
     /// Takes the time, which then stands until the next call: a clock read costs as much as a
@@ -90,6 +97,19 @@ impl LiveCpu {
     fn region(&self) -> &Region {
         self.control.region()
     }
+}
+
+/// Calls for the line at `at`.
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
+        unsafe { _mm_prefetch(at.cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 impl Cpu for LiveCpu {
@@ -170,15 +190,28 @@ impl Cpu for LiveCpu {
 
     #[inline]
     fn prefetch(&mut self, at: Addr, _len: usize) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = self.region().hint(at);
-            // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
-            unsafe { _mm_prefetch(at.cast(), _MM_HINT_T0) };
+        prefetch(self.region().hint(at));
+    }
+
+    /// Looks: as no load waits for another, all are on their way at once, and none of a line that
+    /// is not written yet but the last. What stands in front of entries of several lines comes along.
+    #[inline]
+    fn look_ahead(&mut self, at: Addr, stride: u64, count: u64, bit: u64) {
+        let region = self.region();
+        for number in 0..count {
+            let word = at + number * stride;
+            if region.word(word).load(Ordering::Relaxed) & 1 != bit {
+                break;
+            }
+            if stride > CACHE_LINE_BYTES {
+                prefetch(region.hint(Addr(word.0.wrapping_sub(CACHE_LINE_BYTES))));
+            }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
+    }
+
+    #[inline]
+    fn expect_store(&mut self, at: Addr) {
+        self.region().expect_write(at);
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {
@@ -190,7 +223,9 @@ impl Cpu for LiveCpu {
     fn mmio_write(&mut self, register: Register, value: u64) {
         if let Some(word) = self.control.register(register) {
             word.store(value, Ordering::Release);
-            self.bell.ring(&self.control);
+            if let Some(bell) = &self.bell {
+                bell.ring(&self.control);
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! A device of the live ground: copies, and a release at each publish.
+//! A device of the live ground: copies, and a release for each publish, burst by burst.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -7,6 +7,21 @@ use nicforge_units::{CACHE_LINE_BYTES, Time};
 use super::Control;
 use super::stock::{Pending, Stock};
 use crate::{Addr, AddressSpace, Dma, Owner, Vector};
+
+/// Lines that are held back, at most.
+const HELD_MAX: usize = 64;
+/// A line in bytes and in words.
+const LINE_BYTES: usize = CACHE_LINE_BYTES as usize;
+const LINE_WORDS: usize = LINE_BYTES / 8;
+
+/// A line, or the beginning of one, that was published and is not written yet.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    to: Addr,
+    words: [u64; LINE_WORDS],
+    /// How many of them count; at least 1.
+    count: usize,
+}
 
 /// The device's way to the host. Time stands between calls of [`tick`](Self::tick).
 #[derive(Debug)]
@@ -17,6 +32,14 @@ pub struct LiveDma {
     /// Who was published to since the last [`wake`](Self::wake), by number.
     touched: Vec<bool>,
     any: bool,
+    /// Workers poll for ever: nobody has to be woken.
+    workers_poll: bool,
+    /// What was published since the last [`flush`](Self::flush), in order. A line that software has
+    /// read takes as long to come back as a packet may take, or longer; so it is called for when it
+    /// is published, and written at the end of the burst.
+    held: Vec<Held>,
+    /// Where control memory ends: nothing is published beyond.
+    control_end: u64,
     /// Where it is written down who gets which buffer, if anybody asks.
     pending: Option<Pending>,
     now: Time,
@@ -41,6 +64,9 @@ impl LiveDma {
             owners,
             touched: vec![false; workers],
             any: false,
+            workers_poll: false,
+            held: Vec::with_capacity(HELD_MAX),
+            control_end: space.control_end(),
             pending: None,
         }
     }
@@ -50,14 +76,41 @@ impl LiveDma {
         self.pending = Some(Pending::new(stock));
     }
 
+    /// Workers never sleep: none needs to be woken, and the device need not wait until what it
+    /// published is seen.
+    pub fn workers_poll(self) -> LiveDma {
+        LiveDma {
+            workers_poll: true,
+            ..self
+        }
+    }
+
     /// Takes the time.
     pub fn tick(&mut self) -> Time {
         self.now = self.control.clock().now();
         self.now
     }
 
-    /// Wakes the workers that were published to and sleep.
+    /// Writes what was published, each entry's last word last.
+    pub fn flush(&mut self) {
+        let region = self.control.region();
+        for held in &self.held {
+            let last = held.count - 1;
+            match held.words[..last] {
+                // A whole line, which most are: the length is known, and no loop needed.
+                [a, b, c, d, e, f, g] => region.store(held.to, [a, b, c, d, e, f, g]),
+                ref before => region.write(held.to, bytemuck::cast_slice(before)),
+            }
+            let announces = held.to + 8 * last as u64;
+            let word = region.word(announces);
+            word.store(held.words[last], Ordering::Release);
+        }
+        self.held.clear();
+    }
+
+    /// Writes what was published, and wakes the workers that it is for and that sleep.
     pub fn wake(&mut self) {
+        self.flush();
         if !std::mem::take(&mut self.any) {
             return;
         }
@@ -73,7 +126,36 @@ impl LiveDma {
     }
 
     #[inline]
+    fn hold(&mut self, to: Addr, words: [u64; LINE_WORDS], count: usize) {
+        self.control.region().expect_write(to);
+        if self.held.len() == HELD_MAX {
+            self.flush();
+        }
+        self.held.push(Held { to, words, count });
+    }
+
+    /// What is shorter than a line, or several.
+    fn hold_all(&mut self, to: Addr, bytes: &[u8]) {
+        for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
+            let mut words = [0u64; LINE_WORDS];
+            bytemuck::bytes_of_mut(&mut words)[..entry.len()].copy_from_slice(entry);
+            self.hold(to + number * CACHE_LINE_BYTES, words, entry.len() / 8);
+        }
+    }
+
+    /// Before anything else is done in control memory, what was published there is written.
+    #[inline]
+    fn keep_order(&mut self, at: Addr) {
+        if at.0 < self.control_end && !self.held.is_empty() {
+            self.flush();
+        }
+    }
+
+    #[inline]
     fn note(&mut self, to: Addr) {
+        if self.workers_poll {
+            return;
+        }
         let owner = self.owners.get(to.line() as usize);
         if let Some(Owner(number)) = owner
             && let Some(touched) = self.touched.get_mut(usize::from(*number))
@@ -87,17 +169,20 @@ impl LiveDma {
 impl Dma for LiveDma {
     #[inline]
     fn read(&mut self, from: Addr, into: &mut [u8]) {
+        self.keep_order(from);
         self.control.region().read(from, into);
     }
 
     #[inline]
     fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
+        self.keep_order(from);
         self.control.region().read(from, into);
         self.now
     }
 
     #[inline]
     fn write(&mut self, to: Addr, bytes: &[u8]) {
+        self.keep_order(to);
         self.control.region().write(to, bytes);
         if let Some(pending) = &mut self.pending {
             pending.wrote(to);
@@ -105,21 +190,21 @@ impl Dma for LiveDma {
     }
 
     #[inline]
+    fn expect_write(&mut self, to: Addr) {
+        self.control.region().expect_write(to);
+    }
+
+    #[inline]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        let region = self.control.region();
         // Before the worker can know of its buffers.
         if let Some(pending) = &mut self.pending
             && let Some(&Owner(owner)) = self.owners.get(to.line() as usize)
         {
-            pending.announce(region, owner);
+            pending.announce(self.control.region(), owner);
         }
-        for (number, entry) in bytes.chunks(CACHE_LINE_BYTES as usize).enumerate() {
-            let at = to + number as u64 * CACHE_LINE_BYTES;
-            let (before, last) = entry.split_at(entry.len() - 8);
-            region.write(at, before);
-            let last: u64 = bytemuck::pod_read_unaligned(last);
-            let announces = at + before.len() as u64;
-            region.word(announces).store(last, Ordering::Release);
+        match <&[u8; LINE_BYTES]>::try_from(bytes) {
+            Ok(line) => self.hold(to, bytemuck::pod_read_unaligned(line), LINE_WORDS),
+            Err(_) => self.hold_all(to, bytes),
         }
         self.note(to);
     }

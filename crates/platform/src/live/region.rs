@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytemuck::Pod;
@@ -22,13 +23,24 @@ pub enum Pages {
     Ordinary,
 }
 
-/// A run of shared memory. It never moves, grows or shrinks: the file is sealed, so that no
-/// process that has it can make an access fail.
-#[derive(Debug)]
+/// A run of shared memory; clones are the same memory. It never moves, grows or shrinks: the file
+/// is sealed, so that no process that has it can make an access fail.
+///
+/// Where it is stands in the value itself, which cores and devices own: what they write through it
+/// cannot change that, so that it need not be read again for each access.
+#[derive(Clone, Debug)]
 pub struct Region {
     base: *mut u8,
     len: u64,
     pages: Pages,
+    mapping: Arc<Mapping>,
+}
+
+/// What goes when the last clone does.
+#[derive(Debug)]
+struct Mapping {
+    base: *mut c_void,
+    len: usize,
     file: OwnedFd,
 }
 
@@ -38,6 +50,10 @@ pub struct Region {
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
+// SAFETY: nothing is read or written through it; it is only unmapped, once, by the last owner.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
 
 impl Region {
     /// `len` bytes of zeroed memory, in huge pages when the system has enough of them.
@@ -103,7 +119,11 @@ impl Region {
             base: base.cast(),
             len,
             pages,
-            file,
+            mapping: Arc::new(Mapping {
+                base,
+                len: bytes,
+                file,
+            }),
         })
     }
 
@@ -124,7 +144,7 @@ impl Region {
 
     /// The file, to hand over to another process.
     pub fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.mapping.file.as_fd()
     }
 
     /// The address of `len` bytes at `at`, all inside.
@@ -147,6 +167,27 @@ impl Region {
     #[inline]
     pub(super) fn hint(&self, at: Addr) -> *const u8 {
         self.base.wrapping_add(at.0 as usize)
+    }
+
+    /// Says that the line at `at` is going to be written here: the processor may take it from others'
+    /// caches ahead of time. Any address may be said.
+    #[inline]
+    pub(super) fn expect_write(&self, at: Addr) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let at = self.hint(at);
+            // SAFETY: a prefetch changes no memory and no register and cannot fault, whatever the
+            // address. (The intrinsic takes the line for reading only, without a target feature.)
+            unsafe {
+                std::arch::asm!(
+                    "prefetchw byte ptr [{at}]",
+                    at = in(reg) at,
+                    options(nostack, preserves_flags, readonly)
+                );
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
     }
 
     /// A word that several agents write, at a multiple of 8.
@@ -234,9 +275,9 @@ impl Region {
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 
-impl Drop for Region {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference into it outlives `self`.
-        let _ = unsafe { munmap(self.base.cast::<c_void>(), self.len as usize) };
+        // SAFETY: the mapping is ours, and no reference into it outlives the last region.
+        let _ = unsafe { munmap(self.base, self.len) };
     }
 }

@@ -39,6 +39,62 @@ fn both_contracts_see_the_same_bytes() {
 }
 
 #[test]
+fn a_burst_is_published_in_order_at_its_end_or_before_control_memory_is_used() {
+    let mut space = AddressSpace::default();
+    let at = space.control(100 * 64, Owner(0)).unwrap();
+    let control = control(&space);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
+    let mut dma = LiveDma::new(control, &space);
+    let line = |first: u64| -> [u64; 8] { std::array::from_fn(|word| first + word as u64) };
+    let publish = |dma: &mut LiveDma, number: u64, words: &[u64]| {
+        dma.publish(at + number * 64, bytemuck::cast_slice(words));
+    };
+    // A whole line, part of one, and two by one call.
+    publish(&mut dma, 0, &line(10));
+    publish(&mut dma, 1, &[20, 21]);
+    publish(&mut dma, 2, &[line(30), line(40)].concat());
+    assert_eq!(cpu.acquire(at + 56), 0, "held back");
+    dma.flush();
+    assert_eq!(cpu.load::<[u64; 8]>(at), line(10));
+    assert_eq!(cpu.load::<[u64; 3]>(at + 64), [20, 21, 0]);
+    assert_eq!(cpu.load::<[u64; 8]>(at + 128), line(30));
+    assert_eq!(cpu.load::<[u64; 8]>(at + 192), line(40));
+    // The device sees its own, and what it writes later stands.
+    publish(&mut dma, 0, &line(50));
+    let mut own = [0; 8];
+    dma.read(at, &mut own);
+    assert_eq!(own, 50u64.to_ne_bytes());
+    publish(&mut dma, 0, &line(60));
+    dma.write(at, &[0; 64]);
+    dma.flush();
+    assert_eq!(cpu.load::<[u64; 8]>(at), [0; 8]);
+    // More than are held back: the first ones come out.
+    for number in 0..100 {
+        publish(&mut dma, number, &line(100));
+    }
+    assert_eq!(cpu.acquire(at + 56), 107);
+    assert_eq!(cpu.acquire(at + 99 * 64 + 56), 0);
+    dma.wake();
+    assert_eq!(cpu.acquire(at + 99 * 64 + 56), 107);
+}
+
+#[test]
+fn to_look_ahead_and_to_expect_change_nothing_wherever_it_is() {
+    let mut space = AddressSpace::default();
+    let at = space.control(4 * 64, Owner(0)).unwrap();
+    let control = control(&space);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0).device_polls();
+    let mut dma = LiveDma::new(control, &space).workers_poll();
+    cpu.store(at + 56, 1u64);
+    cpu.look_ahead(at + 56, 64, 4, 1);
+    cpu.expect_store(at + 64);
+    for far in [at, Addr(1 << 63), Addr(u64::MAX)] {
+        dma.expect_write(far);
+    }
+    assert_eq!(cpu.load::<[u64; 16]>(at).iter().sum::<u64>(), 1);
+}
+
+#[test]
 fn nothing_beyond_the_end_is_touched() {
     let region = Region::new(4096).unwrap();
     let last = region.len() - 8;

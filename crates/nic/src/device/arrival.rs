@@ -1,0 +1,136 @@
+//! The way in: a frame comes from the wire, is parsed, finds its queue, and goes to the host or waits.
+
+use nicforge_platform::Dma;
+use nicforge_units::{Bytes, Time};
+use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers};
+
+use super::{Held, Nic, RUN_AHEAD};
+use crate::{Arriving, ReceiveHalf, RxFlags};
+
+/// What the parser finds out about a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Parsed {
+    summary: FrameSummary,
+    /// Where the headers end.
+    headers: usize,
+    rss_hash: u32,
+    flags: RxFlags,
+}
+
+impl<R: ReceiveHalf> Nic<R> {
+    /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers lie
+    /// before.
+    pub fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+        let summary = parse_headers(&frame[..head], frame.len())?;
+        Ok(Parsed {
+            headers: summary.headers_end(&frame[..head]),
+            rss_hash: self.rss.hash(&summary),
+            flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
+            summary,
+        })
+    }
+
+    /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
+    /// Whatever happens to it is counted.
+    pub fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
+        self.receive_padded(dma, frame, frame.len(), stamp);
+    }
+
+    /// As [`receive`](Self::receive), for a frame that is all zeros from `head` on. All headers
+    /// lie before.
+    pub fn receive_padded<D: Dma>(&mut self, dma: &mut D, frame: &[u8], head: usize, stamp: Time) {
+        if !self.admit(dma, frame) {
+            return;
+        }
+        match self.parse(frame, head) {
+            Ok(parsed) => self.take(dma, (frame, head), &parsed, stamp),
+            Err(error) => self.drops.count(error.name()),
+        }
+    }
+
+    /// As [`receive`](Self::receive), for a frame that [`parse`](Self::parse) has seen before: one
+    /// that comes out of memory many times, or whose port has looked at it already.
+    #[inline]
+    pub fn receive_parsed<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &[u8],
+        parsed: &Parsed,
+        stamp: Time,
+    ) {
+        if self.admit(dma, frame) {
+            self.take(dma, (frame, frame.len()), parsed, stamp);
+        }
+    }
+
+    /// Whether the FIFO has room.
+    #[inline]
+    fn admit<D: Dma>(&mut self, dma: &D, frame: &[u8]) -> bool {
+        self.counters.frames += 1;
+        self.counters.bytes += frame.len() as u64;
+        let accepted = self.fifo.accepts(dma.now(), Bytes(frame.len() as u64));
+        if !accepted {
+            self.drops.count("fifo_full");
+        }
+        accepted
+    }
+
+    #[inline]
+    fn take<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        (frame, head): (&[u8], usize),
+        parsed: &Parsed,
+        stamp: Time,
+    ) {
+        let Parsed {
+            summary, rss_hash, ..
+        } = parsed;
+        let arriving = Arriving {
+            bytes: frame,
+            head,
+            headers: parsed.headers,
+            stamp,
+            rss_hash: *rss_hash,
+            flags: parsed.flags,
+            port: self.spec.port,
+            queue: self.steering.queue_of(frame, summary, *rss_hash),
+        };
+        if self.queues[usize::from(arriving.queue)].closed {
+            self.drops.count("queue_closed");
+            return;
+        }
+        let waiting = self.receive.waiting(arriving.queue);
+        self.counters.waiting_sum += waiting.entries;
+        self.counters.entries_sum += waiting.of;
+        let came = dma.now();
+        let until = came + self.spec.rx_pipeline;
+        let later = self.receive_free > until + RUN_AHEAD;
+        if self.held.is_empty() && !later {
+            self.deliver(dma, &arriving, until);
+            // Where delivery takes no time nothing waits, and the next frame need not find it gone.
+            if dma.now() > came {
+                self.fifo.hold(Bytes(frame.len() as u64), dma.now());
+            }
+        } else {
+            self.wait(&arriving, until);
+        }
+    }
+
+    /// The frame waits in the FIFO until its turn comes; the parser is done with it at `parsed`.
+    fn wait(&mut self, arriving: &Arriving<'_>, parsed: Time) {
+        self.fifo
+            .hold(Bytes(arriving.bytes.len() as u64), Time::NEVER);
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.hold(arriving.bytes, arriving.head);
+        self.held.push_back(Held {
+            bytes,
+            headers: arriving.headers,
+            stamp: arriving.stamp,
+            rss_hash: arriving.rss_hash,
+            flags: arriving.flags,
+            queue: arriving.queue,
+            parsed,
+        });
+    }
+}
