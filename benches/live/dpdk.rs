@@ -1,0 +1,224 @@
+//! The peer: DPDK's testpmd in two processes, one that only sends and one that only receives.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::{WINDOW, WINDOWS, median};
+
+const TESTPMD: &str = "dpdk-testpmd";
+/// Huge pages of 2 MiB that both processes take together, and where the system's number stands.
+const HUGE_PAGES: u64 = 288;
+const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+/// How long both may take until packets flow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How packets get from one process to the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Transport {
+    /// Shared memory: `net_memif` on both sides, which copies twice.
+    Memif,
+    /// `net_virtio_user` sends, `net_vhost` copies.
+    Vhost,
+}
+
+impl Transport {
+    pub const ALL: [Transport; 2] = [Transport::Memif, Transport::Vhost];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Memif => "dpdk net_memif",
+            Transport::Vhost => "dpdk net_vhost",
+        }
+    }
+
+    /// The devices of the receiver and of the sender, connected by `socket`.
+    fn devices(self, socket: &Path) -> [String; 2] {
+        let socket = socket.display();
+        match self {
+            Transport::Memif => ["server", "client"]
+                .map(|role| format!("net_memif0,role={role},socket={socket},socket-abstract=no")),
+            Transport::Vhost => [
+                format!("net_vhost0,iface={socket}"),
+                format!("net_virtio_user0,path={socket}"),
+            ],
+        }
+    }
+}
+
+/// Huge pages set aside for as long as this lives.
+pub struct HugePages {
+    before: Option<u64>,
+}
+
+impl HugePages {
+    /// Why there are none, or there are.
+    pub fn set_aside() -> Result<HugePages, String> {
+        if Command::new(TESTPMD).arg("--version").output().is_err() {
+            return Err(format!("{TESTPMD} is not installed (apt: dpdk)"));
+        }
+        let free = number_in("/proc/meminfo", "HugePages_Free:");
+        if free >= HUGE_PAGES {
+            return Ok(HugePages { before: None });
+        }
+        let before = number_in(NR_HUGE_PAGES, "");
+        let wanted = (before + HUGE_PAGES - free).to_string();
+        let pages = HugePages {
+            before: Some(before),
+        };
+        fs::write(NR_HUGE_PAGES, wanted).map_err(|error| format!("{NR_HUGE_PAGES}: {error}"))?;
+        match number_in("/proc/meminfo", "HugePages_Free:") {
+            free if free >= HUGE_PAGES => Ok(pages),
+            free => Err(format!(
+                "{free} of {HUGE_PAGES} huge pages could be set aside"
+            )),
+        }
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            let _ = fs::write(NR_HUGE_PAGES, before.to_string());
+        }
+    }
+}
+
+/// The number behind `name` in a file of the system; 0 if there is none.
+fn number_in(file: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
+    let number = lines.next().and_then(|rest| rest.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// One testpmd, which is told to quit when this goes.
+struct Testpmd {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Testpmd {
+    /// Forwards on processor `cpu`, in mode `mode`; its other threads are anywhere.
+    fn start(cpu: usize, device: &str, mode: &str, more: &[&str]) -> Result<Testpmd, String> {
+        let prefix = format!("nicforge-{}-{mode}", std::process::id());
+        // Into a pipe it would say nothing before 4 KiB are full.
+        let mut command = Command::new("stdbuf");
+        command.args(["-oL", TESTPMD]);
+        command.args(["--lcores", &format!("0@(0,1),1@{cpu}")]);
+        command.args([
+            "-m",
+            "256",
+            "--in-memory",
+            "--single-file-segments",
+            "--no-pci",
+        ]);
+        command.args([
+            "--no-telemetry",
+            "--file-prefix",
+            &prefix,
+            "--vdev",
+            device,
+            "--",
+        ]);
+        command.args(["-i", "--auto-start", "--total-num-mbufs=16384"]);
+        command.arg(format!("--forward-mode={mode}")).args(more);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{TESTPMD}: {error}"))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
+            return Err(format!("{TESTPMD} without pipes"));
+        };
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Testpmd {
+            child,
+            stdin,
+            lines,
+        })
+    }
+
+    /// Packets that its port received so far, and when it said so. `None` when it says nothing.
+    fn received(&mut self, patience: Duration) -> Option<(Instant, u64)> {
+        writeln!(self.stdin, "show port stats 0").ok()?;
+        self.stdin.flush().ok()?;
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    let mut words = line.split_whitespace();
+                    if words.next() == Some("RX-packets:") {
+                        let count = words.next()?.parse().ok()?;
+                        return Some((Instant::now(), count));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Testpmd {
+    fn drop(&mut self) {
+        let _ = writeln!(self.stdin, "quit");
+        let _ = self.stdin.flush();
+        let until = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < until {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Million packets of `len` bytes per second between two processes.
+pub fn measure(transport: Transport, len: usize) -> Result<f64, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let [receiver, sender] = transport.devices(&folder.path().join("socket"));
+    let mut receiver = Testpmd::start(0, &receiver, "rxonly", &[])?;
+    // It must listen before the other side calls; a port answers once it is set up.
+    std::thread::sleep(Duration::from_secs(1));
+    let packets = format!("--txpkts={len}");
+    let _sender = Testpmd::start(1, &sender, "txonly", &[&packets])?;
+    let began = Instant::now();
+    while receiver
+        .received(PATIENCE)
+        .is_none_or(|(_, count)| count < 100_000)
+    {
+        if began.elapsed() > PATIENCE {
+            return Err(format!("{}: no packet came", transport.name()));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut rates = Vec::new();
+    let mut before = receiver.received(PATIENCE);
+    for _ in 0..WINDOWS {
+        std::thread::sleep(WINDOW);
+        let now = receiver.received(PATIENCE);
+        let (Some(from), Some(to)) = (before, now) else {
+            return Err(format!("{}: testpmd fell silent", transport.name()));
+        };
+        rates.push((to.1 - from.1) as f64 / (to.0 - from.0).as_secs_f64() / 1e6);
+        before = now;
+    }
+    Ok(median(&mut rates))
+}
