@@ -199,7 +199,7 @@ impl ByHand {
         assert!(self.head < self.tail, "a ring with room drops nothing");
         let [mbuf, room] = self.at_hand[batch];
         let at = mbuf as usize + HEAD_BYTES;
-        assert!(frame.len() <= room as usize && mbuf as usize % STRIDE == 0);
+        assert!(frame.len() <= room as usize && (mbuf as usize).is_multiple_of(STRIDE));
         self.buffers[at..at + frame.len()].copy_from_slice(frame);
         let entry = self.head as usize % ENTRIES;
         let done = !(self.head / ENTRIES as u64) & 1;

@@ -193,10 +193,14 @@ impl Drop for Testpmd {
 /// Million packets of `len` bytes per second between two processes.
 pub fn measure(transport: Transport, len: usize) -> Result<f64, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let [receiver, sender] = transport.devices(&folder.path().join("socket"));
+    let socket = folder.path().join("socket");
+    let [receiver, sender] = transport.devices(&socket);
     let mut receiver = Testpmd::start(0, &receiver, "rxonly", &[])?;
-    // It must listen before the other side calls; a port answers once it is set up.
-    std::thread::sleep(Duration::from_secs(1));
+    let began = Instant::now();
+    // Who calls before somebody listens gives up.
+    while !socket.exists() && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     let packets = format!("--txpkts={len}");
     let _sender = Testpmd::start(1, &sender, "txonly", &[&packets])?;
     let began = Instant::now();
@@ -204,7 +208,7 @@ pub fn measure(transport: Transport, len: usize) -> Result<f64, String> {
         .received(PATIENCE)
         .is_none_or(|(_, count)| count < 100_000)
     {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > 2 * PATIENCE {
             return Err(format!("{}: no packet came", transport.name()));
         }
         std::thread::sleep(Duration::from_millis(100));

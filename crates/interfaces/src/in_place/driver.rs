@@ -3,7 +3,7 @@
 use nicforge_nic::{Completion, DriverCosts, DriverHalf, Packet, PoolCache, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
-use super::layout::{DONE, Descriptor, decode};
+use super::layout::{DONE, Descriptor, ENTRY_BYTES, decode};
 use crate::priv_ring::layout::Ring;
 
 /// One core's receive queue.
@@ -84,6 +84,10 @@ impl DriverHalf for Driver {
     ) {
         let part = cpu.enter(Part::Driver);
         let before = self.tail;
+        // Of the entries up to the ring's end, for real caches.
+        let index = self.ring.index(self.consumed);
+        let count = (self.ring.entries - index).min(max as u64);
+        cpu.look_ahead(self.ring.descriptor(index) + DONE, ENTRY_BYTES, count, 1);
         for _ in 0..max {
             let Some(completion) = self.peek(cpu) else {
                 break;

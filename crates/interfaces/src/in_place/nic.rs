@@ -58,6 +58,8 @@ impl ReceiveHalf for NicHalf {
         }
         dma.wait_until(here);
         let entry = ring.descriptor(buffers.pop().into());
+        // The next frames' buffers, for real caches.
+        buffers.expect(dma, 1, |later| later.mbuf);
         if !good {
             dma.publish(entry, bytemuck::bytes_of(&completion(frame, 0)));
             return Err(DropCause::BAD_DESCRIPTOR);

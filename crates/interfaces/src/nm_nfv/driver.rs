@@ -8,6 +8,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
 use super::layout::{Buffer, PRIMARY, SECONDARY};
 use crate::priv_ring::layout::Ring;
+use crate::priv_ring::supply::EXPECTED;
 
 /// One of a queue's two rings.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ impl Side {
         cpu.store(self.ring.descriptor(index + self.each - 1), payload);
         cpu.store(note + 8, pair.payload.0);
         self.tail += self.each;
+        let later = self.ring.index(self.tail + EXPECTED);
+        cpu.expect_store(self.ring.descriptor(later));
     }
 
     fn note(&self, entry: u64) -> Addr {

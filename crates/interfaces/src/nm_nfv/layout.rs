@@ -18,7 +18,7 @@
 //! Registers: receive register `queue` is the doorbell of the primary ring, `queues + queue` that of
 //! the secondary one: the ring's tail in frames, counted without end.
 
-use nicforge_nic::Key;
+use nicforge_nic::{HEADROOM_BYTES, Key, METADATA_BYTES};
 use nicforge_platform::bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace};
 
@@ -44,6 +44,14 @@ pub struct Buffer {
 const _: () = assert!(size_of::<Buffer>() == 16);
 
 impl Buffer {
+    /// The buffer whose frame would lie where this one takes bytes, whatever it names.
+    pub fn frame_of(&self) -> Addr {
+        match self.key == Key::HOST.0 {
+            true => self.at,
+            false => Addr(self.at.0.wrapping_sub(METADATA_BYTES + HEADROOM_BYTES)),
+        }
+    }
+
     /// A buffer in memory that `key` is for.
     pub fn new(at: Addr, room: u32, key: Key) -> Buffer {
         Buffer {

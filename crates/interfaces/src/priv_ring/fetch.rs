@@ -37,16 +37,6 @@ pub struct Fetcher<T = RxDescriptor> {
     used: usize,
 }
 
-impl Fetcher {
-    /// Says where a frame will be written that comes a few frames from now.
-    #[inline]
-    pub fn expect<D: Dma>(&self, dma: &mut D) {
-        if let Some((_, later)) = self.at_hand(EXPECTED) {
-            expect_frame(dma, later.mbuf);
-        }
-    }
-}
-
 impl<T: Pod> Fetcher<T> {
     /// An empty ring, of which `read` bytes are fetched at a time.
     pub fn new(ring: Ring<T>, read: Bytes) -> Fetcher<T> {
@@ -104,6 +94,17 @@ impl<T: Pod> Fetcher<T> {
     #[inline]
     pub fn at_hand(&self, ahead: usize) -> Option<(Time, T)> {
         self.read.get(self.used + ahead).copied()
+    }
+
+    /// Says where a frame will be written that comes a few frames, of `each` descriptors, from now:
+    /// into the buffers that `names` says.
+    #[inline]
+    pub fn expect<D: Dma>(&self, dma: &mut D, each: usize, names: impl Fn(&T) -> Addr) {
+        for part in 0..each {
+            if let Some((_, later)) = self.at_hand(EXPECTED * each + part) {
+                expect_frame(dma, names(&later));
+            }
+        }
     }
 
     /// Uses the next descriptor up; returns its entry.

@@ -42,7 +42,7 @@ impl Queue {
         }
         dma.wait_until(here);
         let entry = self.buffers.pop();
-        self.buffers.expect(dma);
+        self.buffers.expect(dma, 1, |later| later.mbuf);
         let mbuf = good.then_some(descriptor.mbuf);
         self.completions.deliver(dma, frame, entry, mbuf)
     }

@@ -6,7 +6,7 @@ use super::layout::Ring;
 
 /// Descriptors ahead of the tail that the core says it will write: a few lines, as the NIC has read
 /// them since they were last written.
-const EXPECTED: u64 = 16;
+pub const EXPECTED: u64 = 16;
 
 /// The driver's side of a ring of descriptors that name empty buffers.
 #[derive(Clone, Debug)]

@@ -216,7 +216,7 @@ impl ReceiveHalf for NicHalf {
             ring: chosen,
             entry: ax.buffers.pop(),
         };
-        ax.buffers.expect(dma);
+        ax.buffers.expect(dma, 1, |later| later.mbuf);
         if !good {
             self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));
