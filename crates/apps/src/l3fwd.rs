@@ -10,9 +10,9 @@ use nicforge_wire::IpAddresses;
 use nicforge_wire::headers::MacAddress;
 
 use crate::headers::{self, Headers};
-use crate::rewrite;
 use crate::shared::Routing;
 use crate::{AppConfig, Egress, PortMap, SharedTables};
+use nicforge_wire::rewrite;
 
 /// The router.
 #[derive(Clone, Debug)]

@@ -17,9 +17,9 @@ use nicforge_wire::headers::MacAddress;
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers::{self, Headers};
-use crate::rewrite::{self, End};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
 use crate::{AppConfig, AppError, PortMap};
+use nicforge_wire::rewrite::{self, End};
 
 /// A flow and its server, in one line.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

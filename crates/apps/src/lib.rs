@@ -19,7 +19,6 @@ pub mod l2fwd;
 pub mod l3fwd;
 pub mod lb;
 pub mod nat;
-mod rewrite;
 mod routes;
 mod shared;
 pub mod synthetic;

@@ -12,8 +12,8 @@ use nicforge_units::{Bytes, Time};
 use crate::Payload;
 use crate::headers::{self, Headers};
 use crate::l3fwd::Router;
-use crate::rewrite;
 use crate::tables::{Random, mix};
+use nicforge_wire::rewrite;
 
 /// More reads than this are not in flight at a time.
 pub const READS_IN_FLIGHT_MAX: u32 = 16;

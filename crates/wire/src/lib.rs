@@ -2,7 +2,7 @@
 //!
 //! The lowest room that knows packets. [`headers`] shows bytes as protocols have them;
 //! [`parse_frame`] judges a whole frame once, as a NIC does, and says where everything is;
-//! [`checksum`] and [`rss`] work on what it found; [`capture`] reads and writes files; [`traffic`]
+//! [`checksum`], [`rss`] and [`rewrite`] work on what it found; [`capture`] reads and writes files; [`traffic`]
 //! makes frames and the times at which they arrive.
 //!
 //! Left out on purpose: reassembly of fragments, tunnels (the outer header counts), and link types
@@ -14,6 +14,7 @@ pub mod headers;
 pub mod join;
 pub mod offload;
 mod parse;
+pub mod rewrite;
 pub mod rss;
 mod split;
 pub mod traffic;

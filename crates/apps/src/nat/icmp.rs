@@ -16,8 +16,8 @@ use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
 
 use super::flow::{Flows, NatEntry};
 use crate::headers::Headers;
-use crate::rewrite::{self, End};
 use crate::tables::{FlowKey, Side};
+use nicforge_wire::rewrite::{self, End};
 
 /// Whether a message quotes the packet that caused it.
 #[inline]

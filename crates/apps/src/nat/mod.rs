@@ -40,9 +40,9 @@ use nicforge_wire::{Fragment, IpAddresses};
 use self::flow::Flows;
 use self::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
-use crate::rewrite::{self, End};
 use crate::tables::{FlowKey, Side};
 use crate::{AppConfig, AppError, PortMap};
+use nicforge_wire::rewrite::{self, End};
 
 /// The NAT on one core.
 #[derive(Clone, Debug)]

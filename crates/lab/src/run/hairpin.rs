@@ -1,6 +1,6 @@
 //! From settings to NICs that handle flows without software.
 
-use nicforge_nic::hairpin::{FlowMatch, FlowTable, Hairpin, HairpinSpec};
+use nicforge_nic::hairpin::{FlowAction, FlowMatch, FlowTable, Hairpin, HairpinSpec};
 use nicforge_platform::{AddressSpace, FlatCpu};
 use nicforge_units::Bytes;
 use nicforge_wire::headers::{MacAddress, ip_protocol};
@@ -53,7 +53,9 @@ pub fn install_flows(
             let tuple = flows.tuple(flow);
             let from = (tuple.source.to_bits(), tuple.source_port);
             let to = (tuple.destination.to_bits(), tuple.destination_port);
-            table.install(cpu, FlowMatch::new(from, to, ip_protocol::UDP))?;
+            // Forwarded as it is, as the software counter does.
+            let action = FlowAction::default();
+            table.install(cpu, FlowMatch::new(from, to, ip_protocol::UDP), action)?;
         }
     }
     Ok(())

@@ -12,6 +12,7 @@
 //! Packets leave in the order in which they came. One that waits for its flow's context holds up
 //! those behind it, but their contexts are fetched meanwhile, several at a time.
 
+mod action;
 mod contexts;
 mod table;
 #[cfg(test)]
@@ -19,12 +20,14 @@ mod tests;
 
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
-use nicforge_wire::headers::{EthernetView, MacAddress};
-use nicforge_wire::parse_headers;
+use nicforge_wire::headers::MacAddress;
+use nicforge_wire::rewrite::set_macs;
+use nicforge_wire::{FrameSummary, parse_headers};
 
 use crate::Arriving;
 use contexts::Contexts;
 
+pub use action::{Endpoint, FlowAction};
 pub use contexts::ContextCounters;
 pub use table::{FlowContext, FlowMatch, FlowTable, TableFull};
 
@@ -46,7 +49,7 @@ pub struct HairpinSpec {
 /// What became of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hairpinned {
-    /// Its flow is not known here: it goes to software.
+    /// Its flow is not known here, or it is not for the NIC to deal with: it goes to software.
     Unknown,
     /// There is no room in the queue: it is dropped, and does not count.
     Full,
@@ -92,8 +95,11 @@ impl Hairpin {
         waiting: u64,
     ) -> Hairpinned {
         let summary = parse_headers(&frame.bytes[..frame.head], frame.bytes.len());
-        let flow = summary.ok().and_then(|summary| FlowMatch::of(&summary));
-        let Some(flow) = flow else {
+        let known = summary.ok().and_then(|summary| {
+            let flow = FlowMatch::of(&summary)?;
+            Some((flow, summary))
+        });
+        let Some((flow, summary)) = known else {
             return Hairpinned::Unknown;
         };
         let mut ready = dma.now();
@@ -107,6 +113,9 @@ impl Hairpin {
             if context.is_free() {
                 break;
             }
+            if context.is(flow) && context.action.leaves(frame.bytes, &summary) {
+                break;
+            }
             if context.is(flow) && waiting >= self.spec.queue as u64 {
                 return Hairpinned::Full;
             }
@@ -114,7 +123,7 @@ impl Hairpin {
                 self.contexts.count(place, frame.bytes.len() as u64);
                 self.last = self.last.max(ready);
                 return Hairpinned::Out {
-                    bytes: self.rewritten(frame.bytes),
+                    bytes: self.rewritten(frame.bytes, &summary, context.action),
                     ready: self.last,
                 };
             }
@@ -122,12 +131,11 @@ impl Hairpin {
         Hairpinned::Unknown
     }
 
-    fn rewritten(&self, frame: &[u8]) -> Vec<u8> {
+    fn rewritten(&self, frame: &[u8], summary: &FrameSummary, action: FlowAction) -> Vec<u8> {
         let mut bytes = frame.to_vec();
-        if let Ok(mut ethernet) = EthernetView::new(&mut bytes[..]) {
-            ethernet.set_source(self.spec.addresses.0);
-            ethernet.set_destination(self.spec.addresses.1);
-        }
+        let (source, destination) = self.spec.addresses;
+        set_macs(&mut bytes, source, destination);
+        action.apply(&mut bytes, summary);
         bytes
     }
 

@@ -5,7 +5,9 @@
 //! | 0 | software | source address (high 32 bits), destination address |
 //! | 1 | software | source port (high 16), destination port (next 16), in use (bit 8), protocol |
 //! | 2, 3 | NIC | packets, bytes of frames |
-//! | 4–7 | – | zero |
+//! | 4 | software | addresses that frames get: source (high 32 bits), destination |
+//! | 5 | software | ports that they get: source (high 16), destination (next 16); what is rewritten: source (bit 0), destination (bit 1), time to live (bit 2) |
+//! | 6, 7 | – | zero |
 //!
 //! The NIC keeps lines in its own memory ([`super::contexts`]) and writes them back when it needs
 //! the room, so that counts in host memory lag behind.
@@ -13,6 +15,8 @@
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::{FrameSummary, IpAddresses};
+
+use super::FlowAction;
 
 /// Lines that are looked at for a flow, at most.
 pub const PROBES: u64 = 256;
@@ -66,6 +70,8 @@ impl FlowMatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowContext {
     key: [u64; 2],
+    /// What is done to its frames.
+    pub action: FlowAction,
     /// Packets that the NIC sent on.
     pub packets: u64,
     /// Bytes of these frames.
@@ -86,13 +92,24 @@ impl FlowContext {
     /// As it lies in memory.
     pub fn encode(&self) -> [u64; 8] {
         let [first, second] = self.key;
-        [first, second, self.packets, self.bytes, 0, 0, 0, 0]
+        let [addresses, rest] = self.action.encode();
+        [
+            first,
+            second,
+            self.packets,
+            self.bytes,
+            addresses,
+            rest,
+            0,
+            0,
+        ]
     }
 
     /// From memory.
     pub fn decode(words: &[u64; 8]) -> FlowContext {
         FlowContext {
             key: [words[0], words[1]],
+            action: FlowAction::decode([words[4], words[5]]),
             packets: words[2],
             bytes: words[3],
         }
@@ -136,12 +153,17 @@ impl FlowTable {
         FlowContext::decode(&cpu.load(self.address(line)))
     }
 
-    /// Offloads a flow; nothing changes if it is already. Before the run: the NIC does not hear of
-    /// it if it has looked for the flow before.
+    /// Offloads a flow, of whose frames `action` is done; nothing changes if it is already. Before
+    /// the run: the NIC does not hear of it if it has looked for the flow before.
     ///
     /// # Errors
     /// All of the flow's lines are others'.
-    pub fn install<C: Cpu>(&self, cpu: &mut C, flow: FlowMatch) -> Result<(), TableFull> {
+    pub fn install<C: Cpu>(
+        &self,
+        cpu: &mut C,
+        flow: FlowMatch,
+        action: FlowAction,
+    ) -> Result<(), TableFull> {
         for line in self.lines(flow) {
             let context = self.load(cpu, line);
             if context.is(flow) {
@@ -150,6 +172,7 @@ impl FlowTable {
             if context.is_free() {
                 let context = FlowContext {
                     key: flow.0,
+                    action,
                     ..FlowContext::default()
                 };
                 cpu.store(self.address(line), context.encode());

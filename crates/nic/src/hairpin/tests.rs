@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use nicforge_platform::{Addr, AddressSpace};
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::headers::{MacAddress, ip_protocol};
+use nicforge_wire::{checksum, parse_frame};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{FlowMatch, FlowTable, Hairpin, HairpinSpec, TableFull};
+use super::{FlowAction, FlowMatch, FlowTable, Hairpin, HairpinSpec, TableFull};
 use crate::mock::{MockHost, spec, udp_frame};
 use crate::transmit::{Departure, Egress};
 use crate::{Arriving, DropCause, Nic, ReceiveHalf, Waiting};
@@ -63,11 +64,17 @@ fn flow(source_port: u16) -> FlowMatch {
 
 /// A NIC that knows the flows of source ports 0 to `flows`, with room for `lines` of them.
 fn bench(flows: u16, lines: u64, queue: usize) -> Bench {
+    acting(flows, lines, queue, |_| FlowAction::default())
+}
+
+/// The same, which does `action` to frames of each port's flow.
+fn acting(flows: u16, lines: u64, queue: usize, action: impl Fn(u16) -> FlowAction) -> Bench {
     let mut space = AddressSpace::default();
     let table = FlowTable::allocate(&mut space, flows.into());
     let mut host = MockHost::new(&space);
     for port in 0..flows {
-        table.install(&mut host.memory, flow(port)).unwrap();
+        let action = action(port);
+        table.install(&mut host.memory, flow(port), action).unwrap();
     }
     let hairpin = Hairpin::new(HairpinSpec {
         table,
@@ -204,10 +211,74 @@ fn a_full_table_says_so() {
     let mut space = AddressSpace::default();
     let table = FlowTable::allocate(&mut space, 2);
     let mut cpu = nicforge_platform::FlatCpu::new(space.end());
+    let action = FlowAction::default();
     let outcomes: Vec<_> = (0..9)
-        .map(|port| table.install(&mut cpu, flow(port)))
+        .map(|port| table.install(&mut cpu, flow(port), action))
         .collect();
     let fitted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     assert!((2..9).contains(&fitted));
     assert_eq!(outcomes[8], Err(TableFull));
+}
+
+/// As a translator of addresses and ports does it, with a hop taken or not. What software would
+/// make of the frame, its checksums calculated as a whole, is what comes out.
+#[test]
+fn addresses_ports_and_hops_are_rewritten_and_checksums_follow() {
+    let mut random = Pcg64::seed_from_u64(7);
+    let flows = 64;
+    let mut end = || (random.next_u32(), random.next_u32() as u16);
+    let ends: Vec<_> = (0..flows).map(|_| (end(), end())).collect();
+    let action = |port: u16| {
+        let (source, destination) = ends[usize::from(port)];
+        FlowAction {
+            source: (port & 1 != 0).then_some(source),
+            destination: (port & 2 != 0).then_some(destination),
+            takes_hop: port & 4 != 0,
+        }
+    };
+    // Few lines, so that actions come and go with their contexts.
+    let mut bench = acting(flows, 8, 64, action);
+    for port in 0..flows {
+        bench.receive(&udp_frame(20 + usize::from(port), port));
+        bench.run();
+    }
+    assert_eq!(bench.wire.0.len(), usize::from(flows));
+    for (port, (left, _)) in (0..).zip(&bench.wire.0) {
+        let mut expected = udp_frame(20 + usize::from(port), port);
+        expected[..12].copy_from_slice(&[4, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2]);
+        let action = action(port);
+        for (new, at, port_at) in [(action.source, 26, 34), (action.destination, 30, 36)] {
+            if let Some((address, port)) = new {
+                expected[at..at + 4].copy_from_slice(&address.to_be_bytes());
+                expected[port_at..port_at + 2].copy_from_slice(&port.to_be_bytes());
+            }
+        }
+        expected[22] -= u8::from(action.takes_hop);
+        let summary = parse_frame(&expected).unwrap();
+        checksum::fill(&mut expected, &summary, true, true);
+        assert_eq!(left, &expected, "{port}: {action:?}");
+    }
+}
+
+#[test]
+fn a_frame_on_its_last_hop_goes_to_software() {
+    let takes_hop = FlowAction {
+        takes_hop: true,
+        ..FlowAction::default()
+    };
+    let mut bench = acting(1, 8, 64, |_| takes_hop);
+    let mut last = udp_frame(20, 0);
+    last[22] = 1;
+    let summary = parse_frame(&last).unwrap();
+    checksum::fill(&mut last, &summary, true, true);
+    for frame in [&last, &udp_frame(20, 0)] {
+        bench.receive(frame);
+    }
+    bench.run();
+    assert_eq!(bench.nic.receive.0, [last]);
+    assert_eq!(bench.wire.0.len(), 1);
+    let hairpin = bench.nic.hairpin.as_mut().unwrap();
+    hairpin.write_back(&mut bench.host);
+    let seen = bench.table.read(&mut bench.host.memory, flow(0)).unwrap();
+    assert_eq!((seen.packets, seen.action), (1, takes_hop));
 }

@@ -4,9 +4,9 @@
 
 use std::net::Ipv4Addr;
 
-use nicforge_wire::checksum::{nonzero, update16, update32};
-use nicforge_wire::headers::{EthernetView, Ipv4View, MacAddress, ip_protocol};
-use nicforge_wire::{Fragment, FrameSummary};
+use crate::checksum::{nonzero, update16, update32};
+use crate::headers::{EthernetView, Ipv4View, MacAddress, ip_protocol};
+use crate::{Fragment, FrameSummary};
 
 /// Which end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
