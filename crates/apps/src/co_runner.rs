@@ -3,6 +3,8 @@
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_units::{Bytes, Cycles};
 
+use crate::Copier;
+
 /// Bytes of each array that STREAM triad walks: four times a large LLC (STREAM's own rule).
 const STREAM_ARRAY: Bytes = Bytes(96 << 20);
 /// Bytes per step of the triad.
@@ -29,6 +31,8 @@ pub enum CoRunner {
         /// State of the walk.
         state: u64,
     },
+    /// Copies memory.
+    Copy(Copier),
 }
 
 impl CoRunner {
@@ -55,7 +59,15 @@ impl CoRunner {
                 vertices,
                 state: seed | 1,
             },
-            stream => stream,
+            same => same,
+        }
+    }
+
+    /// Bytes that it copied so far.
+    pub fn copied(&self) -> u64 {
+        match self {
+            CoRunner::Copy(copier) => copier.copied,
+            _ => 0,
         }
     }
 
@@ -72,6 +84,7 @@ impl CoRunner {
                 cpu.work(Cycles(STREAM_STEP / 32));
                 *at = (*at + STREAM_STEP) % STREAM_ARRAY.0;
             }
+            CoRunner::Copy(copier) => copier.step(cpu),
             CoRunner::Graph { vertices, state } => {
                 for _ in 0..GRAPH_VISITS {
                     // xorshift64 (Marsaglia, Xorshift RNGs, 2003).

@@ -12,6 +12,7 @@
 mod app;
 mod co_runner;
 mod config;
+mod copy;
 pub mod counter;
 mod headers;
 pub mod kvs;
@@ -27,6 +28,7 @@ pub mod tables;
 pub use app::{AnyApp, names};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
+pub use copy::Copier;
 pub use nicforge_nic::Verdict;
 pub use nicforge_platform::Cpu;
 pub use routes::{Route, RouteError, generate_routes, parse_routes, read_routes};

@@ -12,6 +12,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use attach::{Crew, shares_rings};
+use live_interfaces::interfaces;
 use nicforge_platform::Addr;
 use nicforge_platform::live::Region;
 use nicforge_platform::live::handover::receive_files;
@@ -22,14 +23,6 @@ use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 const FRAMES: usize = 40_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAD: &str = "NICFORGE_TEST_MAD_SOCKET";
-
-/// Those whose queues can begin anew: not yet the ones that split frames.
-fn interfaces() -> Vec<&'static str> {
-    let splits = |name: &str| name.starts_with("nm_nfv") || name == "split";
-    let mut names = live_interfaces::interfaces();
-    names.retain(|name| !splits(name));
-    names
-}
 
 /// `count` frames of 64 flows, the same for all tests.
 fn capture(count: usize) -> PathBuf {

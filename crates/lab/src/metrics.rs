@@ -45,6 +45,13 @@ pub struct Metrics {
     /// Share of GETs that found their key; only of a key-value store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub get_hit_rate: Option<f64>,
+    /// What a co-runner copied, 10^9 bytes/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_gb_per_s: Option<f64>,
+    /// How often a transmit ring filled the NIC's internal buffer and was not served for a while, per
+    /// frame sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_deschedules_per_packet: Option<f64>,
     /// Share of delivered frames whose payload went to host memory because nicmem was short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_fraction: Option<f64>,

@@ -19,8 +19,8 @@ pub const ON_NICMEM: [&str; 2] = ["nm_nfv", "nm_nfv_minus"];
 pub struct NearMemory {
     nicmem: Nicmem,
     pool: Option<Pool>,
-    /// Values of a key-value store's hot items.
-    hot: Option<Allocation>,
+    /// What else it is used for: values of a key-value store's hot items, copies.
+    areas: Vec<Allocation>,
 }
 
 impl Settings {
@@ -42,12 +42,26 @@ impl Settings {
         }
     }
 
-    /// Memory of each NIC for values of hot items, beside that for packets.
-    fn hot_area_bytes(&self) -> u64 {
+    /// Memory of each of `nics` NICs for values of hot items.
+    pub(crate) fn hot_area_bytes(&self, nics: usize) -> u64 {
         match self.app == "kvs" && self.kvs_hot_values == "nicmem" {
-            true => self.kvs_hot_kib * 1024 / self.nics as u64,
+            true => self.kvs_hot_kib * 1024 / nics as u64,
             false => 0,
         }
+    }
+
+    /// Memory of the first NIC that a co-runner copies to or from.
+    pub(crate) fn copied_bytes(&self) -> u64 {
+        match self.copy.as_str() {
+            "host_to_nicmem" | "nicmem_to_host" => self.copy_kib * 1024,
+            _ => 0,
+        }
+    }
+
+    /// Whether NICs with `queues` queues give memory to anybody.
+    fn uses_nicmem(&self, queues: usize) -> bool {
+        let others = self.hot_area_bytes(1) + self.copied_bytes();
+        self.nicmem_users(queues) > 0 || others > 0
     }
 }
 
@@ -60,14 +74,14 @@ impl NearMemory {
         device: usize,
         queues: usize,
     ) -> NearMemory {
-        let bytes = match settings.nicmem_users(queues) {
-            0 => settings.hot_area_bytes(),
-            _ => settings.nicmem_kib * 1024 + settings.hot_area_bytes(),
+        let bytes = match settings.uses_nicmem(queues) {
+            true => settings.nicmem_kib * 1024,
+            false => 0,
         };
         NearMemory {
             nicmem: Nicmem::new(space, device as u8, bytes),
             pool: None,
-            hot: None,
+            areas: Vec::new(),
         }
     }
 
@@ -79,21 +93,18 @@ impl NearMemory {
             .collect()
     }
 
-    /// Takes the memory for values of hot items, if the settings ask for it. Before
-    /// [`make_pool`](Self::make_pool).
+    /// Takes `bytes` for something else than packet buffers; nothing where that is 0. Before
+    /// [`make_pool`](Self::make_pool), which takes what is left.
     ///
     /// # Errors
-    /// The NIC's memory is held by others already.
-    pub fn make_hot_area(
-        &mut self,
-        settings: &Settings,
-    ) -> Result<Option<Allocation>, NicmemError> {
-        let bytes = settings.hot_area_bytes();
-        if bytes > 0 {
-            let memory = self.nicmem.alloc_nicmem(Application::default(), bytes)?;
-            self.hot = Some(memory);
+    /// There is not so much.
+    pub fn make_area(&mut self, bytes: u64) -> Result<Option<Allocation>, NicmemError> {
+        if bytes == 0 {
+            return Ok(None);
         }
-        Ok(self.hot)
+        let memory = self.nicmem.alloc_nicmem(Application::default(), bytes)?;
+        self.areas.push(memory);
+        Ok(Some(memory))
     }
 
     /// Makes packet buffers: as many as rings and cores of `queues` queues can hold, or as there
@@ -119,20 +130,6 @@ impl NearMemory {
             self.pool = Some(Pool::over_nicmem(space, memory));
         }
         Ok(())
-    }
-
-    /// Reserves memory of a NIC with `queues` queues, and makes packet buffers of it.
-    ///
-    /// # Errors
-    /// As [`make_pool`](Self::make_pool).
-    pub fn with_pool(
-        space: &mut AddressSpace,
-        settings: &Settings,
-        queues: usize,
-    ) -> Result<NearMemory, NicmemError> {
-        let mut near = NearMemory::reserve(space, settings, 0, queues);
-        near.make_pool(space, settings, queues)?;
-        Ok(near)
     }
 
     /// The buffers, if there are any.
@@ -180,7 +177,7 @@ impl NearMemory {
     /// Lets `transmit` send what lies here.
     pub fn register(&self, transmit: &mut TransmitDriver) {
         let of_packets = self.pool.and_then(|pool| pool.nicmem());
-        for memory in of_packets.into_iter().chain(self.hot) {
+        for memory in of_packets.into_iter().chain(self.areas.iter().copied()) {
             transmit.register_memory(memory);
         }
     }

@@ -31,6 +31,11 @@ impl Ledger {
         Ledger { pool, at }
     }
 
+    /// The pool whose buffers these are.
+    pub fn pool(&self) -> Pool {
+        self.pool
+    }
+
     /// What stands there for worker `worker`.
     pub fn mark(worker: usize) -> u16 {
         worker as u16 + 1

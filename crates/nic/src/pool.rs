@@ -157,13 +157,15 @@ impl PoolCache {
         }
     }
 
-    /// The same, which writes down in `ledger` what it takes from the shared level as worker
-    /// `worker`, and what it gives back there.
-    pub fn with_ledger(self, ledger: Ledger, worker: usize) -> PoolCache {
-        PoolCache {
-            ledger: Some((ledger, Ledger::mark(worker))),
-            ..self
+    /// The same, which writes down in `ledger` what it takes from the shared level of that ledger's
+    /// pool as worker `worker`, and what it gives back there.
+    pub fn with_ledger(mut self, ledger: Ledger, worker: usize) -> PoolCache {
+        if ledger.pool() == self.pool {
+            self.ledger = Some((ledger, Ledger::mark(worker)));
         }
+        let nicmem = self.nicmem.take();
+        self.nicmem = nicmem.map(|near| Box::new(near.with_ledger(ledger, worker)));
+        self
     }
 
     /// This core's level of the pool on nicmem, if there is one.

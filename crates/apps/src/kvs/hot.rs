@@ -20,6 +20,7 @@ use nicforge_units::CACHE_LINE_BYTES;
 
 use super::log::{ItemHeader, Log, Position};
 use super::sketch::{SAMPLE_PER_ITEM, Sketch};
+use crate::copy::copy;
 
 /// What is known of one place in nicmem; in host memory.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -150,7 +151,7 @@ impl HotItems {
                 self.counts.copied += 1;
                 return None;
             }
-            copy(cpu, pending, value.at);
+            copy(cpu, pending, value.at, CACHE_LINE_BYTES);
             cpu.store(at + VALID, 1u64);
             self.counts.refreshed += 1;
         }
@@ -194,7 +195,8 @@ impl HotItems {
         if fits && self.has_room() {
             let slot = self.take(cpu, log, item);
             let value = self.values + u64::from(slot) * self.room;
-            copy(cpu, log.value(item.at, &item.header), value);
+            let pending = log.value(item.at, &item.header);
+            copy(cpu, pending, value, CACHE_LINE_BYTES);
             cpu.store(self.slot_at(slot) + VALID, 1u64);
         }
     }
@@ -248,18 +250,5 @@ impl HotItems {
         cpu.store(self.slot_at(slot), known);
         log.set_hot(cpu, item.at, slot + 1);
         self.counts.moved_in += 1;
-    }
-}
-
-/// Copies a value to nicmem.
-fn copy<C: Cpu>(cpu: &mut C, from: Segment, to: Addr) {
-    let mut line = [0u8; CACHE_LINE_BYTES as usize];
-    let mut done = 0;
-    while done < from.len {
-        let len = (from.len - done).min(CACHE_LINE_BYTES as u32) as usize;
-        line[..len].copy_from_slice(cpu.bytes(from.at + u64::from(done), len));
-        cpu.bytes_mut(to + u64::from(done), len)
-            .copy_from_slice(&line[..len]);
-        done += len as u32;
     }
 }

@@ -1,5 +1,7 @@
 //! The NIC's half.
 
+use std::ops::Range;
+
 use nicforge_nic::{
     Application, Arriving, Completion, CompletionWriter, DropCause, Key, KeyTable, PAYLOAD_BYTES,
     Pool, RX_INLINE_BYTES, ReceiveHalf, Refusal, Waiting, data_of, mbuf_room,
@@ -155,6 +157,13 @@ impl Queue {
         self.uses_nicmem |= side == PRIMARY && self.rings[PRIMARY].available() > 0;
         possible
     }
+
+    /// Begins again with empty rings.
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+        self.rings.iter_mut().for_each(Fetcher::begin_anew);
+        self.completions.begin_anew(dma);
+        self.uses_nicmem = false;
+    }
 }
 
 /// Bytes of `frame` that go in front.
@@ -235,5 +244,15 @@ impl ReceiveHalf for NicHalf {
 
     fn spilled(&self) -> u64 {
         self.queues.iter().map(|queue| queue.spilled).sum()
+    }
+
+    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+        let all = self.queues.len() as u32;
+        let mut doorbells = Vec::new();
+        for queue in queues {
+            self.queues[usize::from(queue)].begin_anew(dma);
+            doorbells.extend([u32::from(queue), all + u32::from(queue)]);
+        }
+        Some(doorbells)
     }
 }

@@ -51,7 +51,8 @@ fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
     // Other software of the same layout, with a full pool.
     let fresh: Bench<G> = Bench::down(interface, &setup);
     (bench.drivers, bench.caches) = (fresh.drivers, fresh.caches);
-    bench.pool.start(&mut *bench.ground.core(0));
+    let pools = std::iter::once(bench.pool).chain(bench.near);
+    pools.for_each(|pool| pool.start(&mut *bench.ground.core(0)));
     bench.hands.clear();
     bench.start();
     for round in 0..60 {

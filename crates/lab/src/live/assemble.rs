@@ -69,7 +69,7 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
         shape,
         pool,
         near,
-        ledger,
+        ledgers,
         nics,
         mut workers,
     } = blueprint.lay_out()?;
@@ -83,17 +83,17 @@ pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
         worker.software.app.start(&mut cpu(number));
     }
     let mut dma = LiveDma::new(control.clone(), &space);
-    let books = ledger.map(|ledger| {
+    let books = ledgers.first().map(|of_pool| {
+        // What lies on memory of a NIC comes into rings of those only who took it themselves.
         dma.keep_book(Stock {
             begin: pool.buffer(0),
             stride: MBUF_STRIDE_BYTES,
             count: pool.count() as u64,
-            ledger: ledger.at,
+            ledger: of_pool.at,
         });
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
         Books {
-            pool,
-            ledger,
+            ledgers: ledgers.clone(),
             cpu: cpu(config.settings.cores),
             workers: config.settings.cores,
         }
@@ -183,6 +183,7 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
     app.servers = settings.servers;
     app.reads = settings.reads;
     app.reads_in_flight = settings.reads_in_flight;
+    app.kvs.hot_value_bytes = settings.kvs_value_bytes;
     app.array = Bytes(u64::from(settings.array_mib) << 20);
     app.external_base = config.app.external_address.unwrap_or(app.external_base);
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));

@@ -18,7 +18,7 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 17] = [
+const SETTINGS: [&str; 25] = [
     "interface",
     "app",
     "cores",
@@ -30,12 +30,20 @@ const SETTINGS: [&str; 17] = [
     "consumption",
     "consumption_timeout_us",
     "tx_entries",
+    "split_at",
+    "rx_inline",
+    "tx_inline",
+    "nicmem_kib",
+    "nicmem_queues",
     "burst",
     "table_entries",
     "servers",
     "routes_file",
     "reads",
     "array_mib",
+    "kvs_value_bytes",
+    "kvs_hot_kib",
+    "kvs_hot_values",
 ];
 /// Most ports: the number of one must fit a register's device.
 const PORTS_MAX: usize = 16;
@@ -165,6 +173,8 @@ impl LiveConfig {
             attach: None,
             settings: Settings {
                 cores: 1,
+                // One adapter, however many ports it has.
+                nics: 1,
                 // A table that begins empty takes no memory before it is used, but expiry sweeps it.
                 table_entries: 65_536,
                 ..Settings::default()
@@ -214,6 +224,12 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let unused = |set: &&Assignment| !set.key.is_used(&config.settings);
     if let Some(set) = config.assignments.iter().find(unused) {
         return Err(set.unused());
+    }
+    if let Err(finding) = config.settings.check_nicmem() {
+        let concerned = |set: &&Assignment| finding.keys.contains(&set.key.name);
+        let found = config.assignments.iter().rfind(concerned);
+        let place = found.map_or(place, |set| &set.place);
+        return Err(ConfigError::new(place, finding.wrong, finding.right));
     }
     let routed = matches!(config.settings.app.as_str(), "l3fwd" | "synthetic");
     if routed && config.settings.routes_file.is_none() {

@@ -8,7 +8,7 @@ use nicforge_apps::{AnyApp, AppConfig, SharedTables};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
-    DriverCosts, Ledger, Nic, NicSpec, Pool, PoolCache, PortId, PortRule, registers,
+    DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, PortRule, registers,
 };
 use nicforge_platform::live::Shape;
 use nicforge_platform::{Addr, AddressSpace, Owner, Register};
@@ -51,8 +51,8 @@ pub struct Layout {
     pub near: Option<Pool>,
     /// One for each port.
     pub nics: Vec<Nic<AnyNic>>,
-    /// Who holds which buffer, where workers may die.
-    pub ledger: Option<Ledger>,
+    /// Who holds which buffer of each pool, `pool` first; empty where no worker may die.
+    pub ledgers: Vec<Ledger>,
     /// What the workers are made of, in order.
     pub workers: Vec<WorkerParts>,
 }
@@ -69,14 +69,14 @@ impl Blueprint {
         let mut space = AddressSpace::default();
         // One adapter with several ports, which share its memory.
         let all = ports * count;
-        let near = NearMemory::with_pool(&mut space, settings, all)?;
+        let mut app = app.clone();
+        let near = near_memory(&mut space, settings, ports, &mut app)?;
+        let app = &app;
         let per_port = receive_buffers(settings) + settings.tx_entries;
         let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
         let pool = Pool::new(&mut space, count * per_worker);
-        let ledger = config
-            .attach
-            .is_some()
-            .then(|| Ledger::new(&mut space, pool));
+        let pools = std::iter::once(pool).chain(near.pool());
+        let ledgers = ledgers(&mut space, config, pools);
         let (mut tx_rings, mut halves) = (Vec::new(), Vec::new());
         // Of each worker: its driver on every port.
         let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
@@ -98,10 +98,8 @@ impl Blueprint {
             let transmit = transmit_drivers(&mut space, rings, number, &near);
             let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
             let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
-            let cache = match ledger {
-                Some(ledger) => cache.with_ledger(ledger, number),
-                None => cache,
-            };
+            let keeps_book = |cache: PoolCache, &ledger: &Ledger| cache.with_ledger(ledger, number);
+            let cache = ledgers.iter().fold(cache, keeps_book);
             let tables = space.end();
             let app = AnyApp::build(app, number, count, &mut space, &shared)?;
             workers.push(WorkerParts {
@@ -128,9 +126,38 @@ impl Blueprint {
             space,
             pool,
             near: near.pool(),
-            ledger,
+            ledgers,
             workers,
         })
+    }
+}
+
+/// Memory of the adapter with `ports` ports, and what `app` uses of it.
+fn near_memory(
+    space: &mut AddressSpace,
+    settings: &Settings,
+    ports: usize,
+    app: &mut AppConfig,
+) -> Result<NearMemory, NicmemError> {
+    let queues = ports * settings.cores;
+    let mut near = NearMemory::reserve(space, settings, 0, queues);
+    for _ in 0..ports {
+        let bytes = settings.hot_area_bytes(ports);
+        app.kvs.hot.extend(near.make_area(bytes)?);
+    }
+    near.make_pool(space, settings, queues)?;
+    Ok(near)
+}
+
+/// Who has which buffer of `pools`, where workers may die.
+fn ledgers(
+    space: &mut AddressSpace,
+    config: &LiveConfig,
+    pools: impl Iterator<Item = Pool>,
+) -> Vec<Ledger> {
+    match config.attach {
+        Some(_) => pools.map(|pool| Ledger::new(space, pool)).collect(),
+        None => Vec::new(),
     }
 }
 

@@ -210,7 +210,7 @@ fn run_threads(
     let held: i64 = buffers.iter().map(|(held, _)| held).sum();
     let available = buffers.first().map_or(0, |(_, available)| *available);
     let found = held.wrapping_add_unsigned(available);
-    let pools = [Some(pool), near];
+    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
     finish(&shared, &device, &pools, found, seconds)
 }
 
@@ -229,7 +229,7 @@ fn run_processes(
         bell,
         workers,
         blueprint,
-        near: _,
+        near,
     } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
@@ -242,10 +242,11 @@ fn run_processes(
     }
     let memory = (control.clone(), bell.clone());
     let mut keeper = attach::Keeper::new(path, groups, blueprint, memory, device.orderer())?;
+    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
     let mut seconds = 0.0;
     let held = std::thread::scope(|scope| {
         let device_thread = scope.spawn(|| device.run(&shared.phase, &shared.device));
-        let kept = scope.spawn(|| keeper.run(&shared, &shared.workers_stop, &pool));
+        let kept = scope.spawn(|| keeper.run(&shared, &shared.workers_stop, &pools));
         let works = || !device_thread.is_finished() && !kept.is_finished();
         let clock = control.clock();
         seconds = shared.watch(config, clock, stop, watch, works);
@@ -259,19 +260,19 @@ fn run_processes(
         device_ended?;
         held
     })?;
-    finish(&shared, &device, &[Some(pool)], held, seconds)
+    finish(&shared, &device, &pools, held, seconds)
 }
 
 /// Checks that nothing was lost, when all have stopped and `held` buffers were found.
 fn finish(
     shared: &Shared,
     device: &Device,
-    pools: &[Option<Pool>],
+    pools: &[Pool],
     held: i64,
     seconds: f64,
 ) -> Result<LiveRun, RunError> {
     let snapshot = shared.snapshot(seconds);
-    let buffers: usize = pools.iter().flatten().map(Pool::count).sum();
+    let buffers: usize = pools.iter().map(Pool::count).sum();
     snapshot.check(buffers as u64, held as u64)?;
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),

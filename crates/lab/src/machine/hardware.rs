@@ -131,7 +131,13 @@ fn core(from: &mut Reader<'_>) -> CoreConfig {
             "taking a buffer from the per-core cache, or giving it back",
         ),
         write_combining_buffers: write_combining_buffers(from),
+        copy_line: copy_line(from),
     }
+}
+
+fn copy_line(from: &mut Reader<'_>) -> Cycles {
+    let doc = "instructions of a copy loop for a line";
+    cycles(from, "core", "copy_line_cycles", doc)
 }
 
 fn write_combining_buffers(from: &mut Reader<'_>) -> usize {

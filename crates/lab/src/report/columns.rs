@@ -84,7 +84,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 45] = [
+pub const METRICS: [Metric; 47] = [
     metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("bandwidth_gbps", "bandwidth", GBPS, Some("payload"), |m| m.bandwidth_gbps),
     metric("misses_per_kb", "misses/KB", LINES, Some("misses/KB"), |m| m.misses_per_kb),
@@ -106,6 +106,8 @@ pub const METRICS: [Metric; 45] = [
     metric("latency_us.max", "latency max", MICROS, None, |m| latency(m, |l| l.max)),
     metric("rx_occupancy", "rx ring full", Unit::Share, Some("rx full"), |m| m.rx_occupancy),
     metric("tx_occupancy", "tx ring full", Unit::Share, None, |m| m.tx_occupancy),
+    metric("tx_deschedules_per_packet", "tx ring pauses/packet", Unit::Plain(""), None, |m| m.tx_deschedules_per_packet),
+    metric("copy_gb_per_s", "copied", GB_PER_S, Some("copied"), |m| m.copy_gb_per_s),
     metric("ddio_hit_rate", "DDIO hits", Unit::Share, Some("DDIO"), |m| m.ddio_hit_rate),
     metric("io_read_hit_rate", "NIC read hits", Unit::Share, Some("NIC read"), |m| m.io_read_hit_rate),
     metric("io_write_hit_rate", "NIC write hits", Unit::Share, None, |m| m.io_write_hit_rate),

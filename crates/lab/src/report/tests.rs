@@ -144,6 +144,8 @@ fn every_metric_is_in_the_columns_the_csv_and_the_page() {
     metrics.interrupts_khz = Some(7.5);
     metrics.cpu_time = Some(CpuTime::default());
     metrics.nicmem_get_share = Some(0.25);
+    metrics.tx_deschedules_per_packet = Some(0.5);
+    metrics.copy_gb_per_s = Some(9.0);
     metrics.flow_state_miss_rate = Some(0.125);
     metrics.target_alloc_share = Some(0.01);
     metrics.other_alloc_share = Some(0.02);

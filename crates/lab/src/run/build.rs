@@ -11,7 +11,7 @@ use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
+use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
@@ -228,9 +228,7 @@ fn parts(
     let queues = settings.cores / settings.nics;
     let mut near = NearMemory::reserve_all(&mut space, settings);
     let mut config = app_config(machine, settings, seed)?;
-    for near in &mut near {
-        config.kvs.hot.extend(near.make_hot_area(settings)?);
-    }
+    let copied = near_areas(&mut near, settings, &mut config)?;
     let per_core = receive_buffers(settings)
         + settings.tx_entries
         + 2 * settings.pool_cache
@@ -267,7 +265,7 @@ fn parts(
         let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.burst);
         cores.push(CoreActor::new(core_of(hardware, number), software));
     }
-    let co_runners = co_runners(settings, hardware, &mut space, seed);
+    let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
     let tables = flow_tables(settings, &mut space);
     let memory_end = Addr(space.end());
     let nics = halves.into_iter().enumerate().map(|(device, half)| {
@@ -287,6 +285,23 @@ fn parts(
         tables,
         space,
     })
+}
+
+/// Takes what is used of the NICs' memory beside packet buffers: hot areas of a store, and what is
+/// copied to or from, which it returns.
+fn near_areas(
+    near: &mut [NearMemory],
+    settings: &Settings,
+    config: &mut AppConfig,
+) -> Result<Option<Allocation>, RunError> {
+    for near in near.iter_mut() {
+        let bytes = settings.hot_area_bytes(settings.nics);
+        config.kvs.hot.extend(near.make_area(bytes)?);
+    }
+    match near.first_mut() {
+        Some(first) => Ok(first.make_area(settings.copied_bytes())?),
+        None => Ok(None),
+    }
 }
 
 pub(super) fn core_of(hardware: &Hardware, number: usize) -> SimCore {

@@ -1,6 +1,7 @@
 //! A core that runs something else and only uses memory.
 
-use nicforge_apps::CoRunner;
+use nicforge_apps::{CoRunner, Copier};
+use nicforge_nic::Allocation;
 use nicforge_platform::AddressSpace;
 use nicforge_platform::sim::{Hardware, Host, SimCore, SimCpu};
 use nicforge_units::Time;
@@ -20,6 +21,11 @@ impl CoRunnerActor {
         CoRunnerActor { core, program }
     }
 
+    /// Bytes that it copied so far.
+    pub fn copied(&self) -> u64 {
+        self.program.copied()
+    }
+
     /// One step; returns the time of the next.
     pub fn step(&mut self, host: &mut Host) -> Time {
         self.core.begin_burst();
@@ -28,12 +34,31 @@ impl CoRunnerActor {
     }
 }
 
-/// The co-runners that the settings ask for, on cores after all others or on the other socket.
+/// What copies memory as the settings have it, to or from `near`, memory of a NIC.
+fn copier(
+    settings: &Settings,
+    hardware: &Hardware,
+    space: &mut AddressSpace,
+    near: Option<Allocation>,
+) -> Copier {
+    let near = near.map(|memory| memory.at);
+    let ends = match settings.copy.as_str() {
+        "host_to_nicmem" => [None, near],
+        "nicmem_to_host" => [near, None],
+        _ => [None, None],
+    };
+    let len = settings.copy_kib * 1024;
+    Copier::new(space, ends, len, hardware.core.copy_line)
+}
+
+/// The co-runners that the settings ask for, on cores after all others or on the other socket;
+/// what copies memory uses `near` of a NIC, and runs on this socket.
 pub fn co_runners(
     settings: &Settings,
     hardware: &Hardware,
     space: &mut AddressSpace,
     seed: u64,
+    near: Option<Allocation>,
 ) -> Vec<CoRunnerActor> {
     let elsewhere = settings.co_runners_elsewhere();
     // Nobody sees which lines the other socket's cores use, so they may be the same ones.
@@ -57,5 +82,12 @@ pub fn co_runners(
         };
         CoRunnerActor::new(core, program)
     };
-    programs.into_iter().enumerate().map(actor).collect()
+    let mut actors: Vec<_> = programs.into_iter().enumerate().map(actor).collect();
+    if settings.copy != "none" {
+        // The last of this socket.
+        let core = core_of(hardware, settings.all_cores() - 1);
+        let program = CoRunner::Copy(copier(settings, hardware, space, near));
+        actors.push(CoRunnerActor::new(core, program));
+    }
+    actors
 }

@@ -5,6 +5,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use nicforge_apps::AnyApp;
+use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf};
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_platform::{FlatCpu, Part};
@@ -12,6 +13,7 @@ use nicforge_units::{Lines, Time};
 use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
 
 use super::build::{Built, build};
+use super::co_runner::CoRunnerActor;
 use super::sink::Captured;
 use super::source::SourceActor;
 use super::world::World;
@@ -40,6 +42,10 @@ struct Snapshot {
     get_hits: u64,
     /// GETs answered from memory of the NIC.
     lent: u64,
+    /// How often a transmit ring filled the internal buffer.
+    deschedules: u64,
+    /// Bytes that co-runners copied.
+    copied: u64,
     /// Flow states that NICs looked for, and those that they had to fetch.
     contexts: (u64, u64),
 }
@@ -75,6 +81,8 @@ impl Snapshot {
             let named = counters.filter(|&(counter, _)| counter == name);
             named.map(|(_, count)| count).sum()
         };
+        let engines = world.nics.iter().map(|actor| &actor.nic.transmit);
+        let engines = engines.map(TransmitEngine::counters);
         Snapshot {
             nics: world
                 .nics
@@ -100,6 +108,8 @@ impl Snapshot {
             get_hits: counted("get_hits"),
             lent: counted("hot_lent"),
             contexts: contexts(world),
+            deschedules: engines.map(|counted| counted.deschedules).sum(),
+            copied: world.co_runners.iter().map(CoRunnerActor::copied).sum(),
         }
     }
 }
@@ -267,6 +277,8 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
     let others = Cores::between(built, before, after, |core| {
         built.has_target && !target(core)
     });
+    let grew = |pick: fn(&Snapshot) -> u64| pick(after) - pick(before);
+    let copied = grew(|now| now.copied);
     let dram = Lines(after.dram_lines - before.dram_lines).bytes();
     Metrics {
         throughput_gbps: per_second(bytes_out * 8, 1e9),
@@ -281,24 +293,20 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
             .collect(),
         latency_us: world.sink.latency(),
         rx_occupancy: share(sum(|nic| nic.waiting_sum), sum(|nic| nic.entries_sum)),
-        tx_occupancy: share(
-            after.transmit.0 - before.transmit.0,
-            after.transmit.1 - before.transmit.1,
-        ),
+        tx_occupancy: share(grew(|now| now.transmit.0), grew(|now| now.transmit.1)),
         ddio_hit_rate: share(memory.fresh_read, memory.fresh_read + memory.fresh_lost),
         io_read_hit_rate: share(memory.device_read_hits, memory.device_read_lines),
         io_write_hit_rate: share(memory.device_write_hits, memory.device_write_lines),
         app_hit_rate: share(memory.app_hits, memory.app_look_ups),
-        get_hit_rate: share(after.get_hits - before.get_hits, after.gets - before.gets),
+        get_hit_rate: share(grew(|now| now.get_hits), grew(|now| now.gets)),
+        copy_gb_per_s: (copied > 0).then(|| per_second(copied, 1e9)),
+        tx_deschedules_per_packet: share(grew(|now| now.deschedules), frames_out),
         spill_fraction: match built.pools.len() {
             1 => None,
             _ => share(after.spilled - before.spilled, sum(|nic| nic.delivered)),
         },
-        flow_state_miss_rate: share(
-            after.contexts.1 - before.contexts.1,
-            after.contexts.0 - before.contexts.0,
-        ),
-        nicmem_get_share: share(after.lent - before.lent, after.gets - before.gets),
+        flow_state_miss_rate: share(grew(|now| now.contexts.1), grew(|now| now.contexts.0)),
+        nicmem_get_share: share(grew(|now| now.lent), grew(|now| now.gets)),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(dram.0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),

@@ -35,6 +35,7 @@ impl Settings {
         self.check_other_socket(machine)?;
         self.check_ways(machine)?;
         self.check_app(machine)?;
+        self.check_nicmem()?;
         self.check_times()?;
         self.check_traffic()
     }
@@ -133,10 +134,10 @@ impl Settings {
             },
         )?;
         let emulators = self.emulator_cores();
-        let runners = self.stream_cores + self.graph_cores;
+        let runners = self.stream_cores + self.graph_cores + self.copy_cores();
         ensure(
             self.all_cores() <= hardware.cores,
-            &["cores", "stream_cores", "graph_cores", "interface"],
+            &["cores", "stream_cores", "graph_cores", "copy", "interface"],
             || {
                 let play = match emulators {
                     0 => String::new(),
@@ -164,9 +165,14 @@ impl Settings {
         }
     }
 
+    /// The core that copies memory, if one does.
+    fn copy_cores(&self) -> usize {
+        usize::from(self.copy != "none")
+    }
+
     /// Cores of all kinds on the socket of the NICs.
     pub fn all_cores(&self) -> usize {
-        let here = self.cores + self.emulator_cores();
+        let here = self.cores + self.emulator_cores() + self.copy_cores();
         match self.co_runners_elsewhere() {
             true => here,
             false => here + self.stream_cores + self.graph_cores,
@@ -203,6 +209,29 @@ impl Settings {
                     self.io_ways, machine.name
                 ),
                 format!("set io_ways to 0 to {ways}"),
+            )
+        })
+    }
+
+    /// Whether what is taken from memory of NICs beside packet buffers fits there.
+    pub fn check_nicmem(&self) -> Result<(), Finding> {
+        let taken = self.hot_area_bytes(self.nics.max(1)) + self.copied_bytes();
+        let fits = taken <= self.nicmem_kib * 1024;
+        let keys = &[
+            "kvs_hot_kib",
+            "kvs_hot_values",
+            "copy",
+            "copy_kib",
+            "nicmem_kib",
+        ];
+        ensure(fits, keys, || {
+            (
+                format!(
+                    "{} KiB of each NIC's memory wanted, it gives {}",
+                    taken.div_ceil(1024),
+                    self.nicmem_kib
+                ),
+                format!("set nicmem_kib to at least {}", taken.div_ceil(1024)),
             )
         })
     }

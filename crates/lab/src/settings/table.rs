@@ -69,6 +69,10 @@ const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
 const KVS: Condition = ("app", &["kvs"]);
 const COUNTER: Condition = ("app", &["counter"]);
 const OFFLOAD: Condition = ("offload", &["accel_nfv"]);
+const COPIES: Condition = (
+    "copy",
+    &["host_to_host", "host_to_nicmem", "nicmem_to_host"],
+);
 const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
 
 /// Workloads of whole systems that talk TCP to each other; all other keys are of the one server
@@ -157,8 +161,9 @@ settings! {
     rx_inline: bool = false, "", Flag, when SPLITTING, source "nicmem paper, section 2.2.2";
     /// Whether transmit descriptors hold headers; with `nm_nfv` they always do.
     tx_inline: bool = false, "", Flag, source "nicmem paper, section 2.2.2";
-    /// Memory that each NIC gives to software.
-    nicmem_kib: u64 = 22_528, "KiB", Whole(0, 4_194_304), when ON_NICMEM, default "the machine's";
+    /// Memory that each NIC gives to software: for values of hot items and copies first, the rest for
+    /// packets of interfaces that use it.
+    nicmem_kib: u64 = 22_528, "KiB", Whole(0, 4_194_304), default "the machine's";
     /// Queues of each NIC whose payload goes there, the first ones.
     nicmem_queues: Option<usize> = None, "queues", Whole(0, 256), when ON_NICMEM,
         default "all queues";
@@ -305,7 +310,7 @@ settings! {
     hot_share: f64 = 0.5, "share", Number(0.0, 1.0), when KVS,
         when ("kvs_key_choice", &["hot_area"]);
     /// Whether values of hot items are copied out of host memory into replies, or sent from memory
-    /// of the NIC (nmKVS), of which there is as much as the hot area is large.
+    /// of the NIC (nmKVS), of which the hot area takes its size.
     kvs_hot_values: String = "host".into(), "", Choice(&["host", "nicmem"]), when KVS,
         source "nicmem paper, section 2.2.2";
     /// Whether the hot area's keys are in memory of the NIC before traffic begins.
@@ -324,7 +329,11 @@ settings! {
     /// Co-runners that run a random-access graph kernel, each on a core of its own.
     graph_cores: usize = 0, "cores", Whole(0, 256);
 
-    /// Where co-runners run: on cores of the same socket, with the workers' LLC, or on the other
+    /// A co-runner that copies a buffer over and over, on a core of its own: from where to where.
+    copy: String = "none".into(), "", Choice(&["none", "host_to_host", "host_to_nicmem", "nicmem_to_host"]);
+    /// Size of that buffer.
+    copy_kib: u64 = 64, "KiB", Whole(1, 1_048_576), when COPIES;
+    /// Where other co-runners run: on cores of the same socket, with the workers' LLC, or on the other
     /// socket, from where they use the same memory but none of its caches.
     co_runner_socket: String = "same".into(), "", Choice(&["same", "other"]);
 

@@ -58,6 +58,7 @@ impl Attachment {
                 pool: machine.pool,
                 // No device gives memory to software here.
                 write_combining_buffers: 1,
+                copy_line: Cycles(0),
             },
             l2: CacheConfig {
                 size: machine.l1.size,

@@ -63,6 +63,8 @@ pub struct CoreConfig {
     pub pool: Cycles,
     /// Lines of a device's memory that gather writes before they go over the link.
     pub write_combining_buffers: usize,
+    /// Instructions of a copy loop for each line, beyond its memory accesses.
+    pub copy_line: Cycles,
 }
 
 /// A set-associative cache.

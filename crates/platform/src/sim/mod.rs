@@ -58,6 +58,7 @@ pub fn test_hardware() -> Hardware {
             burst: Cycles(100),
             pool: Cycles(10),
             write_combining_buffers: 4,
+            copy_line: Cycles(3),
         },
         l2: CacheConfig {
             size: Bytes(1 << 20),

@@ -98,7 +98,7 @@ impl Keeper {
         &mut self,
         shared: &Shared,
         stop: &AtomicBool,
-        pool: &Pool,
+        pools: &[Pool],
     ) -> Result<i64, RunError> {
         while !stop.load(Ordering::Acquire) {
             self.look(shared, LOOK_EVERY)?;
@@ -127,7 +127,7 @@ impl Keeper {
         let stand_ins = self.stand_ins.iter_mut().flatten();
         let stood_in: i64 = stand_ins.map(|worker| worker.buffers().0).sum();
         let mut cpu = LiveCpu::new(self.control.clone(), self.bell.clone(), self.places.len());
-        let available = pool.available(&mut cpu);
+        let available = pools.iter().map(|pool| pool.available(&mut cpu)).sum();
         Ok((ended + stood_in).wrapping_add_unsigned(available))
     }
 

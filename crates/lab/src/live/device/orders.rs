@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Release;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use nicforge_nic::{Ledger, Pool};
-use nicforge_platform::live::LiveCpu;
+use nicforge_nic::Ledger;
+use nicforge_platform::live::{Control, LiveCpu};
 
 use super::Device;
 
@@ -16,14 +16,41 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// What the device needs to take buffers back.
 #[derive(Debug)]
 pub struct Books {
-    /// The buffers.
-    pub pool: Pool,
-    /// Who has which.
-    pub ledger: Ledger,
+    /// Who has which buffer, of each pool.
+    pub ledgers: Vec<Ledger>,
     /// The device's own way to the memory.
     pub cpu: LiveCpu,
     /// Workers there are.
     pub workers: usize,
+}
+
+impl Books {
+    /// Takes the locks of all pools, from workers that `goes` says are gone if need be; else says
+    /// who does not give one back.
+    fn lock(&self, control: &Control, goes: impl Fn(&usize) -> bool) -> Result<(), usize> {
+        // What is no worker's mark is nonsense that somebody wrote.
+        let may_lose = |mark: u64| match usize::try_from(mark - 1) {
+            Ok(worker) if worker < self.workers => goes(&worker),
+            _ => true,
+        };
+        for (taken, ledger) in self.ledgers.iter().enumerate() {
+            if let Err(mark) = control.seize(ledger.pool().lock(), PATIENCE, may_lose) {
+                self.unlock(control, taken);
+                return Err(mark as usize - 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the locks of the first `taken` pools back.
+    fn unlock(&self, control: &Control, taken: usize) {
+        for ledger in &self.ledgers[..taken] {
+            control
+                .region()
+                .word(ledger.pool().lock())
+                .store(0, Release);
+        }
+    }
 }
 
 /// An order to the device.
@@ -47,7 +74,7 @@ pub enum Done {
     /// Workers began anew; for each how many frames it had got and how many of its descriptors were
     /// dealt with.
     Anew(Vec<Served>),
-    /// A worker that is not among them holds the pool's lock and does not give it back.
+    /// A worker that is not among them holds a pool's lock and does not give it back.
     Held(usize),
     /// The interface cannot begin a queue anew.
     Never,
@@ -104,16 +131,9 @@ impl Device {
         let Some(books) = &mut self.books else {
             return Done::Never;
         };
-        // What is no worker's mark is nonsense that somebody wrote.
-        let may_lose = |mark: u64| match usize::try_from(mark - 1) {
-            Ok(worker) if worker < books.workers => {
-                workers.contains(&worker) || absent.contains(&worker)
-            }
-            _ => true,
-        };
-        let lock = books.pool.lock();
-        if let Err(mark) = self.control.seize(lock, PATIENCE, may_lose) {
-            return Done::Held(mark as usize - 1);
+        let goes = |worker: &usize| workers.contains(worker) || absent.contains(worker);
+        if let Err(holder) = books.lock(&self.control, goes) {
+            return Done::Held(holder);
         }
         let mut all = vec![Served::default(); workers.len()];
         let cores = workers.start as u16..workers.end as u16;
@@ -125,7 +145,7 @@ impl Device {
             }
             let device = nic.port().0;
             let Some(registers) = nic.begin_anew(&mut self.dma, cores.clone()) else {
-                self.control.region().word(lock).store(0, Release);
+                books.unlock(&self.control, books.ledgers.len());
                 return Done::Never;
             };
             for (register, seen) in &mut self.registers {
@@ -137,11 +157,13 @@ impl Device {
         }
         self.forgiven += all.iter().map(|counted| counted.delivered).sum::<u64>();
         let gone: Vec<usize> = workers.clone().collect();
-        books.ledger.reclaim(&mut books.cpu, &gone, books.workers);
+        for ledger in &books.ledgers {
+            ledger.reclaim(&mut books.cpu, &gone, books.workers);
+        }
         for worker in workers {
             self.control.forget_worker(worker);
         }
-        self.control.region().word(lock).store(0, Release);
+        books.unlock(&self.control, books.ledgers.len());
         Done::Anew(all)
     }
 
