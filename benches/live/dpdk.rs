@@ -104,11 +104,19 @@ struct Testpmd {
 
 impl Testpmd {
     /// Forwards on processor `cpu`, in mode `mode`; its other threads are anywhere.
-    fn start(cpu: usize, device: &str, mode: &str, more: &[&str]) -> Result<Testpmd, String> {
+    fn start(
+        cpu: usize,
+        device: &str,
+        mode: &str,
+        folder: &Path,
+        more: &[&str],
+    ) -> Result<Testpmd, String> {
         let prefix = format!("nicforge-{}-{mode}", std::process::id());
         // Into a pipe it would say nothing before 4 KiB are full.
         let mut command = Command::new("stdbuf");
         command.args(["-oL", TESTPMD]);
+        // What it would leave in /var/run.
+        command.env("RUNTIME_DIRECTORY", folder);
         command.args(["--lcores", &format!("0@(0,1),1@{cpu}")]);
         command.args([
             "-m",
@@ -195,14 +203,14 @@ pub fn measure(transport: Transport, len: usize) -> Result<f64, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let socket = folder.path().join("socket");
     let [receiver, sender] = transport.devices(&socket);
-    let mut receiver = Testpmd::start(0, &receiver, "rxonly", &[])?;
+    let mut receiver = Testpmd::start(0, &receiver, "rxonly", folder.path(), &[])?;
     let began = Instant::now();
     // Who calls before somebody listens gives up.
     while !socket.exists() && began.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(100));
     }
     let packets = format!("--txpkts={len}");
-    let _sender = Testpmd::start(1, &sender, "txonly", &[&packets])?;
+    let _sender = Testpmd::start(1, &sender, "txonly", folder.path(), &[&packets])?;
     let began = Instant::now();
     while receiver
         .received(PATIENCE)
