@@ -32,6 +32,13 @@ pub enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = ATTACH_EXAMPLES)]
     Attach(AttachOptions),
+    /// Run every point of a scenario simulated and live, and put both side by side
+    #[cfg(target_os = "linux")]
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareOptions),
+    /// Know the machine that this runs on
+    #[cfg(target_os = "linux")]
+    Machine(MachineOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
@@ -57,6 +64,9 @@ pub struct RunOptions {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Run on the machine of this file instead of the scenario's
+    #[arg(long, value_name = "FILE")]
+    pub machine: Option<PathBuf>,
     /// Folder for report.json, points.csv and report.html [default: the scenario's name under out/]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -104,6 +114,9 @@ pub struct CheckOptions {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Run on the machine of this file instead of the scenario's
+    #[arg(long, value_name = "FILE")]
+    pub machine: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -152,6 +165,55 @@ pub struct AttachOptions {
     /// Which worker to be, from 0 [default: the first that is not there]
     #[arg(long, value_name = "N")]
     pub worker: Option<usize>,
+    /// Print nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct CompareOptions {
+    /// The scenario file
+    pub scenario: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Simulate the machine of this file instead of the scenario's
+    #[arg(long, value_name = "FILE")]
+    pub machine: Option<PathBuf>,
+    /// How long each point runs live; captures are played once
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = duration)]
+    pub seconds: f64,
+    /// Folder for report.json, points.csv and report.html [default: the scenario's name and -compared under out/]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print report.json to standard output instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors (and, with --json, the report)
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Args)]
+pub struct MachineOptions {
+    #[command(subcommand)]
+    pub command: MachineCommand,
+}
+
+#[derive(Subcommand)]
+pub enum MachineCommand {
+    /// Measure clock, caches, memory and copies, and write a machine file
+    #[command(after_help = MEASURE_EXAMPLES)]
+    Measure(MeasureOptions),
+}
+
+#[derive(Args)]
+pub struct MeasureOptions {
+    /// The file to write [default: machines/this-machine.toml]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Take a second instead of half a minute: good for trying, not for numbers
+    #[arg(long)]
+    pub quick: bool,
     /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
@@ -217,6 +279,23 @@ Examples:
   nicforge live examples/nat-netns.toml --attach /run/nicforge.sock
   nicforge attach /run/nicforge.sock
   nicforge attach /run/nicforge.sock --worker 1";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  nicforge compare scenarios/sim-against-live.toml
+  nicforge compare scenarios/sim-against-live.toml --machine machines/this-machine.toml --seconds 10
+  nicforge compare scenarios/nat-capture.toml --set nics=1 --set cores=1
+
+Live, frames come over a cable in memory: no PCIe and no wire. docs/live.md says what may be compared.";
+
+const MEASURE_EXAMPLES: &str = "\
+Examples:
+  nicforge machine measure
+  nicforge check scenarios/nat-200g.toml --machine machines/this-machine.toml --set cores=2
+  nicforge run scenarios/nat-200g.toml --machine machines/this-machine.toml --set cores=2
+
+Let nothing else run meanwhile. What cannot be measured without a NIC (PCIe, the NIC itself, the work
+of its driver) stands in from xeon-4216-cx5; the file gives the reason beside each number.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -13,7 +13,11 @@ const SHOWN: usize = 40;
 
 /// Checks the scenario; runs and writes nothing.
 pub fn check(options: &CheckOptions) -> Result<(), CliError> {
-    let input = load(&options.scenario, &options.overrides)?;
+    let input = load(
+        &options.scenario,
+        &options.overrides,
+        options.machine.as_deref(),
+    )?;
     input.print_notes();
     print(&describe(&input, options))
 }
@@ -77,11 +81,17 @@ fn describe(input: &Input, options: &CheckOptions) -> String {
 /// The command that runs what was checked.
 fn run_command(options: &CheckOptions) -> String {
     let Overrides { set, pcap, seed } = &options.overrides;
+    let machine = &options.machine;
     let mut command = format!("nicforge run {}", options.scenario.display());
     command.extend(set.iter().map(|text| format!(" --set {text}")));
     command.extend(
         pcap.iter()
             .map(|file| format!(" --pcap {}", file.display())),
+    );
+    command.extend(
+        machine
+            .iter()
+            .map(|file| format!(" --machine {}", file.display())),
     );
     command.extend(seed.iter().map(|seed| format!(" --seed {seed}")));
     command

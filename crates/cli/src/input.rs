@@ -36,11 +36,14 @@ impl Input {
     }
 }
 
-/// Loads and checks all that a run needs.
-pub fn load(file: &Path, overrides: &Overrides) -> Result<Input, CliError> {
+/// Loads and checks all that a run needs; `machine` is a machine file in place of the scenario's.
+pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Result<Input, CliError> {
     let mut scenario = load_scenario(file, &names())?;
     scenario.seed = overrides.seed.unwrap_or(scenario.seed);
-    let machine = load_machine(&scenario.machine_file()?)?;
+    let machine = match machine {
+        Some(file) => load_machine(file)?,
+        None => load_machine(&scenario.machine_file()?)?,
+    };
     let points = scenario.expand(&machine, &assignments(overrides)?)?;
     let mut input = Input {
         scenario,

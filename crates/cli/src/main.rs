@@ -3,12 +3,16 @@
 mod args;
 mod capture;
 mod check;
+#[cfg(target_os = "linux")]
+mod compare;
 mod error;
 mod estimate;
 mod input;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod machine;
 mod notes;
 mod output;
 mod registry;
@@ -18,6 +22,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+#[cfg(target_os = "linux")]
+use args::MachineCommand;
 use args::{Arguments, Command};
 
 fn main() -> ExitCode {
@@ -30,6 +36,12 @@ fn main() -> ExitCode {
         Command::Live(options) => live::live(options),
         #[cfg(target_os = "linux")]
         Command::Attach(options) => live::attach(options),
+        #[cfg(target_os = "linux")]
+        Command::Compare(options) => compare::compare(options),
+        #[cfg(target_os = "linux")]
+        Command::Machine(options) => match &options.command {
+            MachineCommand::Measure(options) => machine::measure(options),
+        },
         Command::Capture(options) => capture::capture(options),
     };
     match result {

@@ -4,9 +4,9 @@
 
 mod live_interfaces;
 mod netns;
+mod traffic;
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -15,82 +15,7 @@ use live_interfaces::interfaces;
 use netns::{Hosts, has};
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of each stream.
-const STREAM: usize = 4 << 20;
-
-/// Bytes that tell their place, so that none can be lost, doubled or exchanged unseen.
-fn pattern(stream: u8) -> Vec<u8> {
-    let mixed = |at: usize| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8 ^ stream;
-    (0..STREAM).map(mixed).collect()
-}
-
-/// `streams` TCP connections at once from the client to `address`, each with bytes both ways.
-fn tcp_both_ways(hosts: &Hosts, address: &str, bind: &str, streams: u8) {
-    let listener = hosts.run("server", || TcpListener::bind(bind).unwrap());
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..streams {
-                let (connection, _) = listener.accept().unwrap();
-                scope.spawn(|| exchange(connection, None));
-            }
-        });
-        for stream in 0..streams {
-            let connection = hosts.run("client", || TcpStream::connect(address).unwrap());
-            scope.spawn(move || exchange(connection, Some(stream)));
-        }
-    });
-}
-
-/// One end: sends its pattern and expects the other's. The client names the stream first.
-fn exchange(mut connection: TcpStream, stream: Option<u8>) {
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
-    connection.set_write_timeout(Some(PATIENCE)).unwrap();
-    let (mine, theirs) = match stream {
-        Some(stream) => {
-            connection.write_all(&[stream]).unwrap();
-            (pattern(stream), pattern(stream | 0x80))
-        }
-        None => {
-            let mut named = [0];
-            connection.read_exact(&mut named).unwrap();
-            (pattern(named[0] | 0x80), pattern(named[0]))
-        }
-    };
-    let mut out = connection.try_clone().unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            out.write_all(&mine).unwrap();
-            out.shutdown(Shutdown::Write).unwrap();
-        });
-        let mut came = Vec::new();
-        connection.read_to_end(&mut came).unwrap();
-        assert!(came == theirs, "{} bytes came, not the same", came.len());
-    });
-}
-
-/// Questions and answers by UDP, of every size that fits a frame.
-fn udp_questions(hosts: &Hosts, address: &str, bind: &str) {
-    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
-    let client = hosts.run("client", || {
-        let client = UdpSocket::bind("0.0.0.0:0").unwrap();
-        client.connect(address).unwrap();
-        client
-    });
-    for socket in [&server, &client] {
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    }
-    let mut buffer = [0; 2048];
-    for len in (1..=1472).step_by(97).chain([1472]) {
-        client.send(&pattern(1)[..len]).unwrap();
-        let (came, asker) = server.recv_from(&mut buffer).unwrap();
-        assert_eq!(buffer[..came], pattern(1)[..len]);
-        server.send_to(&pattern(2)[..len], asker).unwrap();
-        let came = client.recv(&mut buffer).unwrap();
-        assert_eq!(buffer[..came], pattern(2)[..len]);
-    }
-}
+use traffic::{exchange, pattern, tcp_both_ways, udp_questions};
 
 /// Nothing was dropped but ARP that is not for us and packets of connections that were over.
 fn assert_clean(report: &serde_json::Value, interface: &str) {

@@ -5,6 +5,7 @@
 
 mod live_interfaces;
 mod netns;
+mod traffic;
 
 use std::net::{TcpListener, UdpSocket};
 use std::process::Stdio;
@@ -13,9 +14,7 @@ use std::time::Duration;
 
 use live_interfaces::interfaces;
 use netns::{Gateway, Hosts, has};
-
-/// The address that the name server below knows for every name.
-const NAMED: [u8; 4] = [192, 0, 2, 7];
+use traffic::name_server;
 
 fn said(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap();
@@ -28,27 +27,6 @@ fn run(command: &mut std::process::Command) {
     let output = command.output().unwrap();
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {why}");
-}
-
-/// Answers every question with [`NAMED`] (RFC 1035, section 4.1), until `stop`.
-fn name_server(socket: &UdpSocket, stop: &AtomicBool) {
-    let some = Some(Duration::from_millis(50));
-    socket.set_read_timeout(some).unwrap();
-    let mut question = [0; 512];
-    while !stop.load(Ordering::Relaxed) {
-        let Ok((len, asker)) = socket.recv_from(&mut question) else {
-            continue;
-        };
-        // The question ends behind the root label, type and class.
-        let labels = question[12..len].iter().position(|&byte| byte == 0);
-        let end = 12 + labels.unwrap() + 5;
-        let mut answer = question[..end].to_vec();
-        // A response, recursion available; one question, one answer, nothing else.
-        answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
-        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
-        answer.extend(NAMED);
-        socket.send_to(&answer, asker).unwrap();
-    }
 }
 
 fn asks_for_names(hosts: &Hosts, interface: &str) {

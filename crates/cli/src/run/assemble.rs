@@ -34,6 +34,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
         io_way_bytes: io_ways.map(|ways| ways * way_bytes),
         wall_seconds,
         simulated_seconds: Some(simulated_seconds),
+        comparisons: Vec::new(),
         points: points
             .iter()
             .zip(runs)

@@ -14,11 +14,16 @@ use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::print;
+pub use assemble::report;
 use progress::Progress;
 
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
-    let input = load(&options.scenario, &options.overrides)?;
+    let input = load(
+        &options.scenario,
+        &options.overrides,
+        options.machine.as_deref(),
+    )?;
     let folder = options
         .out
         .clone()
@@ -38,7 +43,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let runs = run_points(&input, options, &progress);
     progress.finish();
     let wall_seconds = started.elapsed().as_secs_f64();
-    let report = assemble::report(&input, runs?, wall_seconds);
+    let report = self::report(&input, runs?, wall_seconds);
     let mut files = write_all(&report, &folder)?;
     files.extend(options.pcap_out.clone());
     if options.json {
@@ -104,7 +109,8 @@ fn run_points(
     })
 }
 
-fn closing(files: &[PathBuf], folder: &Path) -> String {
+/// What was written, and what to do with it.
+pub fn closing(files: &[PathBuf], folder: &Path) -> String {
     let mut text: String = files
         .iter()
         .map(|file| format!("wrote {}\n", file.display()))

@@ -1,5 +1,6 @@
 //! Two hosts and a gateway's place between them, as network namespaces (examples/netns.sh), and
 //! threads that stand in one of them.
+#![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,11 @@ pub struct Gateway {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The file of an example.
+pub fn example_file(name: &str) -> PathBuf {
+    root().join("examples").join(name)
 }
 
 /// Whether `program` is there.
@@ -79,7 +85,13 @@ impl Hosts {
     /// Starts `nicforge live` with an example and settings; waits until the server answers at
     /// `address`.
     pub fn gateway(&self, example: &str, settings: &[&str], address: &str) -> Gateway {
-        let mut gateway = self.start(&root().join("examples").join(example), settings);
+        let mut gateway = self.start(&example_file(example), settings);
+        self.wait_for(&mut gateway, address);
+        gateway
+    }
+
+    /// Waits until the server answers at `address` through `gateway`.
+    pub fn wait_for(&self, gateway: &mut Gateway, address: &str) {
         let patience = Instant::now() + Duration::from_secs(30);
         while !self.pings(address, 1) {
             if let Some(status) = gateway.child.try_wait().unwrap() {
@@ -87,18 +99,20 @@ impl Hosts {
             }
             assert!(Instant::now() < patience, "nobody answers at {address}");
         }
-        gateway
     }
 
     /// Starts `nicforge live` with a file and settings.
     pub fn start(&self, file: &Path, settings: &[&str]) -> Gateway {
+        let set = settings.iter().flat_map(|setting| ["--set", setting]);
+        self.start_with(file, &set.collect::<Vec<_>>())
+    }
+
+    /// Starts `nicforge live` with a file and arguments.
+    pub fn start_with(&self, file: &Path, arguments: &[&str]) -> Gateway {
         let out = tempfile::tempdir().unwrap();
         let mut command = self.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
-        command.arg("live").arg(file);
+        command.arg("live").arg(file).args(arguments);
         command.args(["--json", "--out"]).arg(out.path());
-        for setting in settings {
-            command.args(["--set", setting]);
-        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         Gateway { child, out }
@@ -132,6 +146,11 @@ impl Drop for Hosts {
 }
 
 impl Gateway {
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn said(&mut self) -> String {
         use std::io::Read;
         let mut said = String::new();

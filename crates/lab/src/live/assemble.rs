@@ -49,21 +49,34 @@ impl Assembly {
     }
 }
 
-/// Opens all ports and puts everything together.
+/// Opens all ports of `config`, in order.
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn assemble(config: &LiveConfig) -> Result<Assembly, RunError> {
-    let mut ports = Vec::new();
-    for port in &config.ports {
-        ports.push(open(&port.kind)?);
-    }
+pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, LiveError> {
+    config.ports.iter().map(|port| open(&port.kind)).collect()
+}
+
+/// Puts everything together, over `ports`.
+///
+/// # Errors
+/// What the configuration names and is not there, or cannot be had.
+pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>) -> Result<Assembly, RunError> {
     let (map, own) = addresses(config, &mut ports)?;
     let blueprint = Blueprint {
         app: app_config(config, map)?,
         config: config.clone(),
         own,
     };
+    put_together(blueprint, ports)
+}
+
+/// What `blueprint` describes, over `ports`.
+///
+/// # Errors
+/// What the interface or the application cannot be built with, and memory that cannot be had.
+pub fn put_together(blueprint: Blueprint, ports: Vec<Box<dyn Port>>) -> Result<Assembly, RunError> {
+    let config = &blueprint.config;
     let Layout {
         space,
         shape,

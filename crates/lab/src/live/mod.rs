@@ -11,6 +11,7 @@
 //! | layout.rs, assemble.rs | from the file to device and workers |
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
+//! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
 //! | neighbour.rs | ARP |
 //! | outcome.rs | what was counted, and whether it adds up |
 
@@ -22,6 +23,7 @@ mod layout;
 mod neighbour;
 mod outcome;
 mod parse;
+mod scenario;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -33,6 +35,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
+use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Clock};
 use nicforge_units::Time;
 
@@ -41,10 +44,11 @@ pub use config::{LiveConfig, PortConfig, PortKind};
 pub use device::{DeviceCounts, NicCounts};
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
+pub use scenario::{check_live, run_point_live};
 pub use worker::WorkerCounts;
 
 use crate::run::RunError;
-use assemble::{Assembly, assemble};
+use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
 
 /// How often a run looks whether it shall end.
@@ -153,7 +157,21 @@ pub fn run_live(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let assembly = assemble(config)?;
+    run_live_over(config, open_ports(config)?, stop, watch)
+}
+
+/// The same over `ports`, one for each that `config` names, in place of those: a program may hold
+/// the other ends itself ([`pair`](nicforge_platform::live::ports::pair)).
+///
+/// # Errors
+/// As [`run_live`].
+pub fn run_live_over(
+    config: &LiveConfig,
+    ports: Vec<Box<dyn Port>>,
+    stop: &AtomicBool,
+    watch: Watch<'_>,
+) -> Result<LiveRun, RunError> {
+    let assembly = assemble(config, ports)?;
     match &config.attach {
         None => run_threads(config, assembly, stop, watch),
         Some(path) => run_processes(config, path, assembly, stop, watch),

@@ -11,7 +11,7 @@ use nicforge_platform::live::Control;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::assemble::{Assembly, assemble};
+use super::assemble::{Assembly, assemble, open_ports};
 use super::device::{DeviceCounts, Phase};
 use super::parse_live;
 use super::worker::Worker;
@@ -64,7 +64,7 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
              cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
         );
         let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();
-        let mut assembly = assemble(&config).unwrap();
+        let mut assembly = assemble(&config, open_ports(&config).unwrap()).unwrap();
         let mut workers = assembly.take_workers();
         let Assembly {
             mut device,

@@ -5,6 +5,7 @@ mod tables;
 use std::fmt::Write;
 
 use super::columns::{Metric, drop_causes, measured};
+use super::comparison;
 use super::figures::{Figure, figures};
 use super::findings::findings;
 use super::number::{bytes, seconds};
@@ -43,6 +44,7 @@ pub fn to_html(report: &Report) -> Result<String, ReportError> {
     page += &facts(report);
     page += "</header>\n";
     page += &headline(report);
+    page += &comparison::section(report);
     page += &summary(report);
     page += "<div class=\"figures\">\n";
     for figure in figures(report)? {

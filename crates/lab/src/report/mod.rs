@@ -5,6 +5,7 @@
 //! `wall_seconds`, which the caller measures.
 
 mod columns;
+mod comparison;
 mod csv;
 mod figures;
 mod findings;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value};
 use crate::metrics::Metrics;
 use crate::timeline::TimelineEntry;
 
+pub use comparison::{ComparedRow, Comparison, comparison_table};
 pub use csv::to_csv;
 pub use findings::findings;
 pub use html::to_html;
@@ -65,6 +67,9 @@ pub struct Report {
     pub simulated_seconds: Option<f64>,
     /// One per variant and swept value.
     pub points: Vec<PointResult>,
+    /// Points on both grounds side by side; absent unless that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Comparison>,
 }
 
 /// A parameter of the machine, with where its value comes from.

@@ -80,7 +80,12 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
     }
 }
 
-fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, RunError> {
+/// The application of a point: one port for each NIC, which sends back what it gets.
+pub(crate) fn app_config(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+) -> Result<AppConfig, RunError> {
     let work = machine.work_cycles.get(&settings.app);
     let ports = settings.nics as u8;
     let mut config = AppConfig::new(&settings.app, PortMap::one_armed(ports));

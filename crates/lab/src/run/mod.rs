@@ -40,6 +40,8 @@ use crate::settings::Settings;
 use crate::timeline::TimelineEntry;
 
 #[cfg(target_os = "linux")]
+pub(crate) use build::app_config;
+#[cfg(target_os = "linux")]
 pub(crate) use interface::{bisect, receive_buffers};
 pub use traffic::{line_of, traffic_source};
 
@@ -139,6 +141,14 @@ pub enum RunError {
     #[cfg(target_os = "linux")]
     #[error("the worker cannot attach: {0}")]
     Attach(String),
+    /// A point that the live ground cannot run.
+    #[error("{what} cannot run on the live ground: {right}")]
+    OnlySimulated {
+        /// What is in the way.
+        what: String,
+        /// What to set.
+        right: String,
+    },
     /// A port's next hop did not answer.
     #[error(
         "{place}: nobody answers for the next hop {address}: bring its host up, or write next_hop as a hardware address"

@@ -32,6 +32,14 @@ pub fn pair() -> (PairPort, PairPort) {
     (end(0), end(1))
 }
 
+impl PairPort {
+    /// Frames that this end sent and the other has not taken yet.
+    pub fn untaken(&self) -> usize {
+        let lane = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        lane.len()
+    }
+}
+
 impl Port for PairPort {
     fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
         let mut taken = {

@@ -1,0 +1,88 @@
+//! `nicforge compare`: a scenario on both grounds, side by side in one report.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use nicforge_lab::live::{check_live, run_point_live};
+use nicforge_lab::report::{comparison_table, to_json, write_all};
+use nicforge_lab::run::{RunError, RunIo, run_point};
+use nicforge_units::Time;
+
+use crate::args::CompareOptions;
+use crate::error::CliError;
+use crate::input::{Input, load};
+use crate::output::print;
+use crate::run::{closing, report};
+
+/// Runs every point of the scenario, first simulated, then live.
+pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
+    let input = load(
+        &options.scenario,
+        &options.overrides,
+        options.machine.as_deref(),
+    )?;
+    let folder = options.out.clone().unwrap_or_else(|| {
+        let name = format!("{}-compared", input.scenario.name);
+        PathBuf::from("out").join(name)
+    });
+    if folder.exists() && !folder.is_dir() {
+        let wrong = format!("--out {}: is a file; name a folder", folder.display());
+        return Err(CliError::Usage(wrong));
+    }
+    let failed = |index: usize, cause: RunError| CliError::Point {
+        number: index + 1,
+        variant: input.points[index].variant.clone(),
+        cause,
+    };
+    // Before anything runs.
+    for (index, point) in input.points.iter().enumerate() {
+        check_live(&point.settings).map_err(|cause| failed(index, cause))?;
+    }
+    if !options.quiet {
+        input.print_notes();
+        note_about_cores(&input);
+    }
+    let started = Instant::now();
+    let (mut simulated, mut live) = (Vec::new(), Vec::new());
+    let (seed, io) = (input.scenario.seed, RunIo::default());
+    let duration = Time::from_seconds(options.seconds);
+    for (index, point) in input.points.iter().enumerate() {
+        let settings = &point.settings;
+        let sim = run_point(&input.machine, settings, seed, &io, &mut |_, _| {});
+        simulated.push(sim.map_err(|cause| failed(index, cause))?);
+        let run = run_point_live(&input.machine, settings, seed, duration);
+        live.push(run.map_err(|cause| failed(index, cause))?.metrics);
+    }
+    let mut report = report(&input, simulated, started.elapsed().as_secs_f64());
+    let frequency = input.machine.hardware.core.frequency;
+    let clock = frequency.cycles_in(Time::from_ns(1));
+    report.compare(live, |index| {
+        let settings = &input.points[index].settings;
+        (settings.cores, settings.cpu_ghz.unwrap_or(clock))
+    });
+    let files = write_all(&report, &folder)?;
+    if options.json {
+        return print(&to_json(&report));
+    }
+    match options.quiet {
+        true => Ok(()),
+        false => print(&format!(
+            "{}\n{}",
+            comparison_table(&report),
+            closing(&files, &folder)
+        )),
+    }
+}
+
+/// Threads that share a core wait for each other, which the simulation's do not.
+fn note_about_cores(input: &Input) {
+    let most = input.points.iter().map(|point| point.settings.cores).max();
+    let threads = most.unwrap_or(0) + 2;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if threads > cores {
+        eprintln!(
+            "note: live, {threads} threads (workers, device, generator) share {cores} core(s) here: \
+             they wait for each other, which those of the simulation do not"
+        );
+    }
+}

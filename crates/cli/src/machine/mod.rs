@@ -1,0 +1,110 @@
+//! `nicforge machine measure`: a machine file of the machine that it stands on.
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | system.rs | what the system knows: caches, cores, nodes |
+//! | clock.rs | the clock and an atomic, by chains of dependent instructions |
+//! | chase.rs | latencies, by a walk of pointers |
+//! | bandwidth.rs | memory bandwidth and copies |
+//! | measure.rs | which number of the file is measured how |
+//! | file.rs | the file: what was measured, and stated defaults for the rest |
+
+mod bandwidth;
+mod chase;
+mod clock;
+mod file;
+mod measure;
+mod system;
+
+use std::path::{Path, PathBuf};
+
+use nicforge_lab::machine::{Machine, parse_machine};
+
+use crate::args::MeasureOptions;
+use crate::error::CliError;
+use crate::output::print;
+
+/// Where the file goes that nobody gave a place: scenarios find machines there.
+const DEFAULT_PLACE: &str = "machines/this-machine.toml";
+
+/// How much time measuring may take.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Every measurement is the fastest of so many: others slow it down, nobody speeds it up.
+    repeats: u32,
+    /// Steps of one walk or chain.
+    steps: usize,
+    /// Most bytes of an array.
+    largest: usize,
+}
+
+impl Effort {
+    const FULL: Effort = Effort {
+        repeats: 12,
+        steps: 1 << 20,
+        largest: 1 << 30,
+    };
+    /// Says little, and takes a second.
+    const QUICK: Effort = Effort {
+        repeats: 2,
+        steps: 1 << 14,
+        largest: 16 << 20,
+    };
+}
+
+/// Measures, and writes the file.
+pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
+    let place = options.out.clone();
+    let place = place.unwrap_or_else(|| PathBuf::from(DEFAULT_PLACE));
+    if place.exists() {
+        return Err(CliError::Usage(format!(
+            "--out {}: is there already; name another file, or take it away",
+            place.display()
+        )));
+    }
+    let effort = match options.quick {
+        true => Effort::QUICK,
+        false => Effort::FULL,
+    };
+    let system = system::System::of(Path::new("/sys/devices/system"), Path::new("/proc"));
+    let say = |what: &str| {
+        if !options.quiet {
+            eprintln!("measuring {what}");
+        }
+    };
+    let found = measure::all(&system, effort, &say).map_err(cannot("memory to measure in"))?;
+    let text = file::text(&system, &found);
+    // Whoever gets the file shall be able to use it.
+    let machine = parse_machine(&text, &place)?;
+    if let Some(folder) = place
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder).map_err(cannot(&folder.display().to_string()))?;
+    }
+    std::fs::write(&place, text).map_err(cannot(&place.display().to_string()))?;
+    match options.quiet {
+        true => Ok(()),
+        false => print(&summary(&machine, &found, &place)),
+    }
+}
+
+fn cannot(what: &str) -> impl FnOnce(std::io::Error) -> CliError {
+    let what = what.to_string();
+    move |cause| CliError::Write { what, cause }
+}
+
+fn summary(machine: &Machine, found: &measure::Found, place: &Path) -> String {
+    let rows = machine.rows.iter().filter_map(|row| {
+        let measured = found.value(&row.section, row.key)?;
+        let name = format!("{}.{}", row.section, row.key);
+        Some(vec![name, measured.to_string(), row.unit.to_string()])
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let notes: String = found.notes.iter().map(|note| format!("{note}\n")).collect();
+    let place = place.display();
+    format!(
+        "{}{notes}wrote {place}\nnext: nicforge check SCENARIO --machine {place}\n",
+        crate::output::columns(&rows)
+    )
+}

@@ -1,0 +1,174 @@
+//! Traffic between the hosts whose every byte is checked.
+#![allow(dead_code)] // Each test binary uses a part of this.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::netns::Hosts;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes of each stream.
+pub const STREAM: usize = 4 << 20;
+
+/// The address that the name server below knows for every name.
+const NAMED: [u8; 4] = [192, 0, 2, 7];
+
+/// Bytes that tell their place, so that none can be lost, doubled or exchanged unseen.
+pub fn pattern(stream: u8) -> Vec<u8> {
+    let mixed = |at: usize| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8 ^ stream;
+    (0..STREAM).map(mixed).collect()
+}
+
+/// `streams` TCP connections at once from the client to `address`, each with bytes both ways.
+pub fn tcp_both_ways(hosts: &Hosts, address: &str, bind: &str, streams: u8) {
+    let listener = hosts.run("server", || TcpListener::bind(bind).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..streams {
+                let (connection, _) = listener.accept().unwrap();
+                scope.spawn(|| exchange(connection, None));
+            }
+        });
+        for stream in 0..streams {
+            let connection = hosts.run("client", || TcpStream::connect(address).unwrap());
+            scope.spawn(move || exchange(connection, Some(stream)));
+        }
+    });
+}
+
+/// One end: sends its pattern and expects the other's. The client names the stream first.
+pub fn exchange(mut connection: TcpStream, stream: Option<u8>) {
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.set_write_timeout(Some(PATIENCE)).unwrap();
+    let (mine, theirs) = match stream {
+        Some(stream) => {
+            connection.write_all(&[stream]).unwrap();
+            (pattern(stream), pattern(stream | 0x80))
+        }
+        None => {
+            let mut named = [0];
+            connection.read_exact(&mut named).unwrap();
+            (pattern(named[0] | 0x80), pattern(named[0]))
+        }
+    };
+    let mut out = connection.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            out.write_all(&mine).unwrap();
+            out.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut came = Vec::new();
+        connection.read_to_end(&mut came).unwrap();
+        assert!(came == theirs, "{} bytes came, not the same", came.len());
+    });
+}
+
+/// Questions and answers by UDP, of every size that fits a frame.
+pub fn udp_questions(hosts: &Hosts, address: &str, bind: &str) {
+    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let client = hosts.run("client", || {
+        let client = UdpSocket::bind("0.0.0.0:0").unwrap();
+        client.connect(address).unwrap();
+        client
+    });
+    for socket in [&server, &client] {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let mut buffer = [0; 2048];
+    for len in (1..=1472).step_by(97).chain([1472]) {
+        client.send(&pattern(1)[..len]).unwrap();
+        let (came, asker) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(buffer[..came], pattern(1)[..len]);
+        server.send_to(&pattern(2)[..len], asker).unwrap();
+        let came = client.recv(&mut buffer).unwrap();
+        assert_eq!(buffer[..came], pattern(2)[..len]);
+    }
+}
+
+/// `count` numbered questions by UDP, each sent again until it is answered; how many datagrams, or
+/// their answers, were lost.
+pub fn questions(hosts: &Hosts, address: &str, bind: &str, count: u32) -> u64 {
+    const SOON: Duration = Duration::from_millis(300);
+    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let client = hosts.run("client", || {
+        let client = UdpSocket::bind("0.0.0.0:0").unwrap();
+        client.connect(address).unwrap();
+        client
+    });
+    client.set_read_timeout(Some(SOON)).unwrap();
+    server.set_read_timeout(Some(SOON)).unwrap();
+    let stop = AtomicBool::new(false);
+    let (mut sent, mut answered) = (0, 0);
+    std::thread::scope(|scope| {
+        let _stops = StopAtEnd(&stop);
+        scope.spawn(|| echo(&server, &stop));
+        let mut buffer = [0; 2048];
+        for number in 0..count {
+            let question = number.to_be_bytes();
+            let until = Instant::now() + PATIENCE;
+            let mut came = false;
+            while !came {
+                assert!(
+                    Instant::now() < until,
+                    "question {number} is never answered"
+                );
+                client.send(&question).unwrap();
+                sent += 1;
+                // Answers that came late belong to questions that were asked again.
+                while let Ok(len) = client.recv(&mut buffer) {
+                    answered += 1;
+                    came = buffer[..len] == question;
+                    if came {
+                        break;
+                    }
+                }
+            }
+        }
+        while sent > answered && client.recv(&mut buffer).is_ok() {
+            answered += 1;
+        }
+    });
+    sent - answered
+}
+
+/// Ends what runs beside a test, however the test ends.
+pub struct StopAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Sends everything back that comes, until `stop`.
+pub fn echo(socket: &UdpSocket, stop: &AtomicBool) {
+    let mut buffer = [0; 2048];
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok((len, asker)) = socket.recv_from(&mut buffer) {
+            socket.send_to(&buffer[..len], asker).unwrap();
+        }
+    }
+}
+
+/// Answers every question with [`NAMED`] (RFC 1035, section 4.1), until `stop`.
+pub fn name_server(socket: &UdpSocket, stop: &AtomicBool) {
+    let some = Some(Duration::from_millis(50));
+    socket.set_read_timeout(some).unwrap();
+    let mut question = [0; 512];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((len, asker)) = socket.recv_from(&mut question) else {
+            continue;
+        };
+        // The question ends behind the root label, type and class.
+        let labels = question[12..len].iter().position(|&byte| byte == 0);
+        let end = 12 + labels.unwrap() + 5;
+        let mut answer = question[..end].to_vec();
+        // A response, recursion available; one question, one answer, nothing else.
+        answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+        answer.extend(NAMED);
+        socket.send_to(&answer, asker).unwrap();
+    }
+}

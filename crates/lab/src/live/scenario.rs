@@ -1,0 +1,153 @@
+//! A point of a scenario on the live ground: its traffic over a cable in memory, its software as
+//! workers of this process.
+//!
+//! ```text
+//!   traffic source ─► generator's thread ─► cable ─► device thread ─► workers
+//!                     takes what comes back ◄─────────┘
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nicforge_platform::live::Clock;
+use nicforge_platform::live::ports::{PairPort, Port, pair};
+use nicforge_units::Time;
+use nicforge_wire::traffic::TrafficSource;
+
+use super::assemble::put_together;
+use super::config::{LiveConfig, PortConfig, PortKind, WhenFull};
+use super::layout::Blueprint;
+use super::outcome::LiveRun;
+use super::run_threads;
+use crate::config::Place;
+use crate::machine::Machine;
+use crate::run::{RunError, app_config, line_of, traffic_source};
+use crate::settings::Settings;
+
+/// Frames that the generator sends or takes before it does the other.
+const BURST: usize = 64;
+/// A frame that is due later than this is slept for.
+const SOON: Time = Time::from_us(200);
+const NAP: Duration = Duration::from_micros(100);
+
+/// Runs the point that `settings` describe for `duration` of real time, or to the end of its
+/// capture. Sizes and traffic are the scenario's; what else `machine` says is not used, but for the
+/// line's rate. Everything is counted from the first frame on: there is no warm-up.
+///
+/// # Errors
+/// What cannot be on this ground, see [`check_live`]; and as [`run_live`](super::run_live).
+pub fn run_point_live(
+    machine: &Machine,
+    settings: &Settings,
+    seed: u64,
+    duration: Time,
+) -> Result<LiveRun, RunError> {
+    check_live(settings)?;
+    let config = LiveConfig {
+        name: settings.interface.clone(),
+        duration_s: Some(duration.as_seconds()),
+        // As a NIC on a wire, which cannot wait.
+        when_full: WhenFull::Drop,
+        settings: settings.clone(),
+        ports: vec![PortConfig {
+            // Its name: the port itself is handed over.
+            kind: PortKind::Capture(None, None),
+            place: Place::argument("the cable in memory"),
+            address: None,
+            mac: None,
+            next_hop: None,
+            peer: None,
+            inside: None,
+        }],
+        ..LiveConfig::blank()
+    };
+    let app = app_config(machine, settings, seed)?;
+    let mac = app.ports.0.first().map(|port| port.mac).unwrap_or_default();
+    let blueprint = Blueprint {
+        config: config.clone(),
+        app,
+        own: vec![(mac, None)],
+    };
+    let line = line_of(&machine.hardware);
+    let queues = settings.cores as u16;
+    let source = traffic_source(settings, line, seed, 0, queues, false)?;
+    let (ours, theirs) = pair();
+    let assembly = put_together(blueprint, vec![Box::new(theirs)])?;
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let _ends = SetAtEnd(&over);
+        scope.spawn(|| generate(source, ours, &stop, &over));
+        run_threads(&config, assembly, &stop, &mut |_| {})
+    })
+}
+
+/// Whether a point can run on the live ground.
+///
+/// # Errors
+/// [`RunError::OnlySimulated`] with what is in the way, and what to set.
+pub fn check_live(settings: &Settings) -> Result<(), RunError> {
+    let only = |what: &str, right: &str| {
+        Err(RunError::OnlySimulated {
+            what: what.to_string(),
+            right: right.to_string(),
+        })
+    };
+    if settings.is_of_whole_systems() {
+        return only("whole systems", "use a scenario of frames");
+    }
+    if settings.interface == "emulated" {
+        return only("the interface `emulated`", "set interface to another");
+    }
+    if settings.app == "kvs" {
+        return only("the key-value store's clients", "set app to another");
+    }
+    if settings.arrival == "ping_pong" {
+        return only("ping-pong traffic", "set arrival=constant and offered_gbps");
+    }
+    if settings.nics != 1 {
+        let what = format!("{} NICs with cores of their own", settings.nics);
+        return only(&what, "set nics=1 and cores to as many as one NIC has");
+    }
+    Ok(())
+}
+
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Puts frames on the cable at their times, as far as there is room and time, until `over`; says
+/// `stop` when a capture has ended and all of it was taken.
+fn generate(mut source: TrafficSource, mut cable: PairPort, stop: &AtomicBool, over: &AtomicBool) {
+    let clock = Clock::start();
+    while !over.load(Ordering::Acquire) {
+        let now = clock.now();
+        let mut sent = 0;
+        while sent < BURST
+            && source.next_time() <= now
+            && let Some(arrival) = source.next()
+        {
+            if cable.send(arrival.bytes, now).is_err() {
+                return;
+            }
+            sent += 1;
+        }
+        let Ok(came) = cable.receive(BURST, &mut |_| {}) else {
+            return;
+        };
+        if sent + came > 0 {
+            continue;
+        }
+        let next = source.next_time();
+        if next == Time::NEVER && cable.untaken() == 0 {
+            stop.store(true, Ordering::Release);
+        }
+        match next > now + SOON {
+            true => std::thread::sleep(NAP),
+            false => std::thread::yield_now(),
+        }
+    }
+}

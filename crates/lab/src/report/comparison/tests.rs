@@ -1,0 +1,117 @@
+use super::*;
+use crate::metrics::Latency;
+use crate::report::{from_json, to_csv, to_html, to_json};
+
+fn metrics(mpps: f64, idle: f64) -> Metrics {
+    Metrics {
+        throughput_mpps: mpps,
+        offered_mpps: 2.0,
+        idle_fraction: Some(idle),
+        ..Metrics::default()
+    }
+}
+
+fn report() -> Report {
+    let params = [("offered_gbps".to_string(), Value::from(3))];
+    let mut report = Report {
+        scenario: "both".into(),
+        points: vec![PointResult {
+            variant: "priv_ring".into(),
+            params: params.into_iter().collect(),
+            metrics: Metrics {
+                drops: [("no_descriptor".to_string(), 5)].into(),
+                ..metrics(2.0, 0.5)
+            },
+            timeline: Vec::new(),
+        }],
+        ..Report::default()
+    };
+    let live = Metrics {
+        latency_us: Some(Latency {
+            p50: 9.0,
+            ..Latency::default()
+        }),
+        drops: [("arp <x>".to_string(), 1)].into(),
+        ..metrics(1.0, 0.0)
+    };
+    report.compare(vec![live], |_| (2, 2.5));
+    report
+}
+
+fn row<'a>(report: &'a Report, key: &str) -> &'a ComparedRow {
+    let rows = &report.comparisons[0].rows;
+    rows.iter().find(|row| row.key == key).unwrap()
+}
+
+#[test]
+fn both_grounds_stand_side_by_side_with_their_ratio() {
+    let report = report();
+    let sent = row(&report, "throughput_mpps");
+    assert_eq!(
+        (sent.sim, sent.live, sent.ratio),
+        (Some(2.0), Some(1.0), Some(0.5))
+    );
+    // Two cores, half idle, 2 Mpps: 500 ns; never idle, 1 Mpps: 2000 ns.
+    let busy = row(&report, "busy_ns_per_packet");
+    assert_eq!(
+        (busy.sim, busy.live, busy.ratio),
+        (Some(500.0), Some(2_000.0), Some(4.0))
+    );
+    let cycles = row(&report, "busy_cycles_per_packet");
+    assert_eq!((cycles.sim, cycles.live), (Some(1_250.0), Some(5_000.0)));
+    let idle = row(&report, "idle_fraction");
+    assert_eq!((idle.unit.as_str(), idle.sim), ("%", Some(50.0)));
+}
+
+#[test]
+fn what_one_ground_does_not_know_has_no_ratio() {
+    let report = report();
+    let p50 = row(&report, "latency_us.p50");
+    assert_eq!((p50.sim, p50.live, p50.ratio), (None, Some(9.0), None));
+    let drops = &report.comparisons[0].drops;
+    let seen: Vec<(&str, Option<f64>, Option<f64>)> = drops
+        .iter()
+        .map(|row| (row.key.as_str(), row.sim, row.ratio))
+        .collect();
+    let expected = [
+        ("arp <x>", Some(0.0), None),
+        ("no_descriptor", Some(5.0), None),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn every_form_of_the_report_has_both() {
+    let report = report();
+    let names: Vec<&str> = report.points.iter().map(|point| &*point.variant).collect();
+    assert_eq!(names, ["priv_ring, sim", "priv_ring, live"]);
+    assert!(to_csv(&report).contains("\"priv_ring, live\""));
+    let table = comparison_table(&report);
+    let has = |parts: [&str; 5]| {
+        let of = |line: &str| {
+            line.split_whitespace()
+                .map(String::from)
+                .collect::<Vec<_>>()
+        };
+        table.lines().any(|line| of(line) == parts)
+    };
+    assert!(
+        has(["throughput_mpps", "Mpps", "2.00", "1.00", "0.50"]),
+        "{table}"
+    );
+    assert!(has(["latency_us.p50", "µs", "–", "9.00", "–"]), "{table}");
+    let page = to_html(&report).unwrap();
+    assert!(page.contains("<h2>Simulated and live</h2>"));
+    assert!(page.contains("<th scope=\"row\">busy_ns_per_packet</th><td>ns</td>"));
+    assert!(page.contains("dropped: arp &lt;x&gt;"));
+    let again = from_json(&to_json(&report)).unwrap();
+    assert_eq!(again.comparisons, report.comparisons);
+}
+
+#[test]
+fn a_report_without_comparison_says_nothing_of_it() {
+    let report = Report::default();
+    assert!(!to_json(&report).contains("comparisons"));
+    assert!(comparison_table(&report).is_empty());
+    assert!(!to_html(&report).unwrap().contains("Simulated and live"));
+}
