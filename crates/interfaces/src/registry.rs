@@ -92,6 +92,10 @@ macro_rules! interfaces {
                 match self { $(AnyNic::$variant(half) => half.begin_anew(dma, queues),)* }
             }
 
+            fn lent(&self, from: u16, to: u16) -> i64 {
+                match self { $(AnyNic::$variant(half) => half.lent(from, to),)* }
+            }
+
             fn blamed(&self, queue: u16) -> Option<u16> {
                 match self { $(AnyNic::$variant(half) => half.blamed(queue),)* }
             }

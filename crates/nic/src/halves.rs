@@ -105,6 +105,13 @@ pub trait ReceiveHalf {
         None
     }
 
+    /// Buffers of queue `from` that went out with packets for queue `to`, less those that went the
+    /// other way, since either last began: so far do their drivers' own counts
+    /// ([`DriverHalf::buffers_held`]) differ from what each has.
+    fn lent(&self, _from: u16, _to: u16) -> i64 {
+        0
+    }
+
     /// Whose descriptor it was that made the last frame for `queue` a
     /// [`BAD_DESCRIPTOR`](DropCause::BAD_DESCRIPTOR); `None` where nobody can tell.
     fn blamed(&self, queue: u16) -> Option<u16> {

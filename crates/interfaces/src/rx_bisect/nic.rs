@@ -116,6 +116,9 @@ pub struct NicHalf {
     held_back_max: usize,
     /// The Bx ring linked to the Ax ring that last named no buffer.
     blamed: usize,
+    /// Packets for Bx ring `b` in buffers of an Ax ring linked to Bx ring `a`: `lent[a][b]`, since
+    /// either began.
+    lent: Vec<Vec<u64>>,
     /// No Bx ring has to be written earlier.
     due: Time,
 }
@@ -134,6 +137,7 @@ impl NicHalf {
         let chooser = |number| Chooser::new(options.choice, options.seed.wrapping_add(number));
         NicHalf {
             ax: ax.into_iter().map(ring).collect(),
+            lent: vec![vec![0; bx.len()]; bx.len()],
             choosers: (0..bx.len() as u64).map(chooser).collect(),
             bx,
             pool,
@@ -225,6 +229,7 @@ impl ReceiveHalf for NicHalf {
         frame.write(dma, data_of(descriptor.mbuf));
         self.bx[target].write(dma, packet(frame, used, descriptor.mbuf));
         if linked != target {
+            self.lent[linked][target] += 1;
             self.tell(dma, linked, used);
         }
         Ok(())
@@ -284,9 +289,18 @@ impl ReceiveHalf for NicHalf {
         }
         for queue in queues {
             self.bx[usize::from(queue)].begin_anew(dma);
+            self.lent[usize::from(queue)].fill(0);
+            for lent in &mut self.lent {
+                lent[usize::from(queue)] = 0;
+            }
             registers.push(self.ax.len() as u32 + u32::from(queue));
         }
         Some(registers)
+    }
+
+    fn lent(&self, from: u16, to: u16) -> i64 {
+        let (from, to) = (usize::from(from), usize::from(to));
+        self.lent[from][to] as i64 - self.lent[to][from] as i64
     }
 
     fn blamed(&self, _queue: u16) -> Option<u16> {

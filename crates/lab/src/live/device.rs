@@ -116,6 +116,9 @@ pub struct Device {
     taken: (u64, Time),
     /// Frames delivered to workers that began anew since.
     forgiven: u64,
+    /// By worker: buffers that others, which began anew since, had lent to it, less those that it
+    /// had lent to them. Its own count of its buffers is short of so many.
+    lent: Vec<i64>,
     orders: Receiver<Ordered>,
     orderer: Sender<Ordered>,
     books: Option<Books>,
@@ -165,6 +168,7 @@ impl Device {
                 .expect("bounds and digits that are allowed"),
             taken: (0, Time::ZERO),
             forgiven: 0,
+            lent: Vec::new(),
             orders,
             orderer,
             books,
@@ -179,6 +183,11 @@ impl Device {
             bell,
             manners,
         }
+    }
+
+    /// What workers' own counts of their buffers are short of, see [`ReceiveHalf::lent`].
+    pub fn lent(&self) -> i64 {
+        self.lent.iter().sum()
     }
 
     /// Where orders go; ring the bell after one.

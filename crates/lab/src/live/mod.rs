@@ -278,6 +278,7 @@ fn run_processes(
         device_ended?;
         held
     })?;
+    let held = held + device.lent();
     finish(&shared, &device, &pools, held, seconds)
 }
 

@@ -1,9 +1,11 @@
 //! Whose buffer is used; applications apart; rings of other numbers.
 
+use nicforge_nic::ReceiveHalf;
+
 use super::super::policy::Chooser;
 use super::{AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, Topology, bench, waiting};
 use crate::rx_bisect::{AxRing, Consumption, MemoryDomain};
-use crate::suite::{Bench, Flat};
+use crate::suite::{Bench, Flat, Ground};
 
 #[test]
 fn own_buffers_first_then_those_of_others() {
@@ -26,6 +28,24 @@ fn own_buffers_first_then_those_of_others() {
         bench.send(3, 60).unwrap();
         bench.audit();
     }
+}
+
+/// Whoever counts buffers after a core's death needs to know what it and the others owe each other.
+#[test]
+fn what_was_lent_is_known_until_a_queue_begins_anew() {
+    let topology = Topology::per_core(3, 8, 64);
+    let mut bench: Bench<Flat> = bench(&topology, AxChoice::RoundRobin, Consumption::Parallel);
+    for _ in 0..8 + 6 {
+        bench.send(0, 60).unwrap();
+    }
+    let lent = |bench: &Bench<Flat>| {
+        [(1, 0), (2, 0), (0, 1), (1, 2)].map(|(from, to)| bench.nic.lent(from, to))
+    };
+    assert_eq!(lent(&bench), [3, 3, -3, 0], "eight were its own");
+    let mut device = bench.ground.device();
+    bench.nic.begin_anew(&mut *device, 1..2).unwrap();
+    drop(device);
+    assert_eq!(lent(&bench), [0, 3, 0, 0], "the dead one's are settled");
 }
 
 #[test]

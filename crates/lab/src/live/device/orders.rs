@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Release;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use nicforge_nic::Ledger;
+use nicforge_interfaces::AnyNic;
+use nicforge_nic::{Ledger, Nic, ReceiveHalf};
 use nicforge_platform::live::{Control, LiveCpu};
 
 use super::Device;
@@ -92,6 +93,26 @@ pub struct Served {
 /// An order, and where to say that it is done.
 pub type Ordered = (Order, Sender<Done>);
 
+/// What `gone` and each of the others still owe each other goes to that one's account in `lent`; the
+/// accounts of `gone` are closed.
+fn settle(nic: &Nic<AnyNic>, gone: &Range<usize>, lent: &mut [i64]) {
+    for (other, account) in lent.iter_mut().enumerate() {
+        if gone.contains(&other) {
+            *account = 0;
+            continue;
+        }
+        for worker in gone.clone() {
+            // A worker has a queue in each set, and lends within a set.
+            let pairs = nic
+                .queues_of(worker as u16)
+                .zip(nic.queues_of(other as u16));
+            *account += pairs
+                .map(|(from, to)| nic.receive.lent(from, to))
+                .sum::<i64>();
+        }
+    }
+}
+
 impl Device {
     /// Carries out what was ordered meanwhile; whether there was anything.
     pub(super) fn follow_orders(&mut self) -> bool {
@@ -143,6 +164,8 @@ impl Device {
                 counted.delivered += queues.map(|queue| nic.delivered_to(queue)).sum::<u64>();
                 counted.served += nic.transmit.served_of(worker);
             }
+            self.lent.resize(books.workers, 0);
+            settle(nic, &workers, &mut self.lent);
             let device = nic.port().0;
             let Some(registers) = nic.begin_anew(&mut self.dma, cores.clone()) else {
                 books.unlock(&self.control, books.ledgers.len());
