@@ -211,7 +211,7 @@ pub struct MeasureOptions {
     /// The file to write [default: machines/this-machine.toml]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Take a second instead of half a minute: good for trying, not for numbers
+    /// Measure little: good for trying, not for numbers
     #[arg(long)]
     pub quick: bool,
     /// Print nothing but errors

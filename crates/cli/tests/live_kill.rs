@@ -7,7 +7,7 @@ mod live_interfaces;
 mod netns;
 mod traffic;
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use netns::{Gateway, Hosts, example_file};
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
+use rustix::net;
 use traffic::{StopAtEnd, echo, exchange};
 
 const WORKERS: u16 = 2;
@@ -93,23 +94,24 @@ fn flows(hosts: &Hosts, worker: u16) -> Vec<Flow> {
     hosts.run("client", || ports.take(FLOWS).map(open).collect())
 }
 
-/// TCP connections through the other worker, one after another, all bytes checked, until `stop`.
-fn streams(hosts: &Hosts, stop: &AtomicBool) -> u32 {
+/// A connection to the server from the client's port `from`.
+fn connect(from: u16) -> TcpStream {
+    let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &SocketAddrV4::new(CLIENT, from)).unwrap();
+    net::connect(&socket, &SocketAddrV4::new(SERVER, TCP_PORT)).unwrap();
+    TcpStream::from(socket)
+}
+
+/// TCP connections through the other worker, one after another from ports from `first` on, all bytes
+/// checked, until `stop`.
+fn streams(hosts: &Hosts, first: u16, stop: &AtomicBool) -> u32 {
     let listener = hosts.run("server", || TcpListener::bind((SERVER, TCP_PORT)).unwrap());
+    let mut ports = (first..).filter(|&port| worker_of(port, TCP_PORT) != VICTIM);
     let mut done = 0;
-    while !stop.load(Ordering::Relaxed) {
-        let connection = hosts.run("client", || {
-            loop {
-                let connection = TcpStream::connect((SERVER, TCP_PORT)).unwrap();
-                let port = connection.local_addr().unwrap().port();
-                if worker_of(port, TCP_PORT) != VICTIM {
-                    return connection;
-                }
-                drop(connection);
-                // Its other end is not wanted either.
-                drop(listener.accept().unwrap());
-            }
-        });
+    while !stop.load(Ordering::Relaxed)
+        && let Some(port) = ports.next()
+    {
+        let connection = hosts.run("client", || connect(port));
         let (accepted, _) = listener.accept().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| exchange(accepted, None));
@@ -183,6 +185,8 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
         return;
     };
     for (seed, interface) in (1..).zip(interfaces()) {
+        // Not those of the interface before, which the system keeps for a while.
+        let first = 25_000 + 2_000 * seed as u16;
         let folder = tempfile::tempdir().unwrap();
         let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
         let gateway = gateway(&hosts, interface, &mut crew);
@@ -204,7 +208,7 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
             let (hosts, stop) = (&hosts, &stop);
             let all = all.map(|(flow, patience)| scope.spawn(move || flow.run(patience, stop)));
             let all: Vec<_> = all.collect();
-            let connections = scope.spawn(move || streams(hosts, stop));
+            let connections = scope.spawn(move || streams(hosts, first, stop));
             kill(&mut crew, interface, seed, &own);
             stop.store(true, Ordering::Relaxed);
             all.into_iter().for_each(|flow| flow.join().unwrap());

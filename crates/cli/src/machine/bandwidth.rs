@@ -36,14 +36,20 @@ pub fn triad(effort: Effort, threads: usize, bytes: usize) -> f64 {
     1.0 / seconds
 }
 
+/// Words read or copied at a time: so few that it ends before another program has its turn. Arrays
+/// in memory are far larger, so that the next part is in no cache.
+const PART: usize = (1 << 20) / ELEMENT;
+
 /// Bytes per second that one core reads in order, `bytes` of them again and again.
 pub fn reads(effort: Effort, bytes: usize) -> io::Result<f64> {
     let mut arena = Arena::new(bytes)?;
     let words = arena.words();
     words.fill(1);
-    let passes = passes(effort, words.len() * 8);
-    let seconds = fastest(effort, passes * words.len() * 8, || {
-        for _ in 0..passes {
+    let part = words.len().min(PART);
+    let mut parts = words.chunks_exact(part).cycle();
+    let passes = PART / part;
+    let seconds = fastest(effort, passes * part * ELEMENT, || {
+        for words in parts.by_ref().take(passes) {
             let sum = words.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
             black_box(sum);
         }
@@ -57,18 +63,16 @@ pub fn copies(effort: Effort, bytes: usize) -> io::Result<f64> {
     let words = arena.words();
     words.fill(1);
     let (from, to) = words.split_at_mut(words.len() / 2);
-    let copied = from.len() * 8;
-    let passes = passes(effort, copied);
-    let seconds = fastest(effort, passes * copied, || {
+    let part = from.len().min(PART);
+    let (passes, parts) = (PART / part, from.len() / part);
+    let mut next = 0;
+    let seconds = fastest(effort, passes * part * ELEMENT, || {
         for _ in 0..passes {
-            to[..from.len()].copy_from_slice(from);
+            let here = next * part..(next + 1) * part;
+            to[here.clone()].copy_from_slice(&from[here]);
             black_box(&mut *to);
+            next = (next + 1) % parts;
         }
     });
     Ok(1.0 / seconds)
-}
-
-/// So many that a pass over small arrays is no shorter than the clock can tell.
-fn passes(effort: Effort, bytes: usize) -> usize {
-    (effort.steps * 8 / bytes).max(1)
 }

@@ -14,6 +14,9 @@ use super::clock::fastest;
 const LINE_WORDS: usize = 8;
 const LINE_BYTES: usize = LINE_WORDS * 8;
 
+/// Lines that are walked through before: more than a cache has.
+const WARMED_LINES: usize = 1 << 20;
+
 /// Memory, in large pages where the system gives them: else page walks would be measured too.
 pub struct Arena(MmapMut);
 
@@ -73,7 +76,7 @@ impl Ring {
             black_box(&mut at);
         };
         // Whatever can be in a cache is in it.
-        walk(lines.min(effort.steps));
+        walk(lines.min(WARMED_LINES));
         fastest(effort, steps * WALKS, || walk(steps))
     }
 }

@@ -32,7 +32,7 @@ const DEFAULT_PLACE: &str = "machines/this-machine.toml";
 struct Effort {
     /// Every measurement is the fastest of so many: others slow it down, nobody speeds it up.
     repeats: u32,
-    /// Steps of one walk or chain.
+    /// Steps of one walk or chain: so few that it ends before another program has its turn.
     steps: usize,
     /// Most bytes of an array.
     largest: usize,
@@ -40,14 +40,14 @@ struct Effort {
 
 impl Effort {
     const FULL: Effort = Effort {
-        repeats: 12,
-        steps: 1 << 20,
+        repeats: 100,
+        steps: 1 << 14,
         largest: 1 << 30,
     };
     /// Says little, and takes a second.
     const QUICK: Effort = Effort {
         repeats: 2,
-        steps: 1 << 14,
+        steps: 1 << 12,
         largest: 16 << 20,
     };
 }

@@ -116,8 +116,7 @@ pub struct Device {
     taken: (u64, Time),
     /// Frames delivered to workers that began anew since.
     forgiven: u64,
-    /// By worker: buffers that others, which began anew since, had lent to it, less those that it
-    /// had lent to them. Its own count of its buffers is short of so many.
+    /// By worker: buffers that others, which began anew since, had lent it, less the reverse.
     lent: Vec<i64>,
     orders: Receiver<Ordered>,
     orderer: Sender<Ordered>,
