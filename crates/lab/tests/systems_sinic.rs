@@ -1,37 +1,20 @@
 //! Whole systems whose NIC is a SINIC: TCP over FIFOs that the CPU empties and fills by registers.
 
-use std::path::Path;
+mod whole_systems;
 
-use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::metrics::Metrics;
-use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use whole_systems::measure;
 
-const INTERFACES: [&str; 3] = ["sinic", "v_sinic", "v_sinic_zero_copy"];
-
-fn machine() -> Machine {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
-    load_machine(&folder.join("m5-10gbe.toml")).unwrap()
-}
+const INTERFACES: [&str; 4] = [
+    "sinic",
+    "v_sinic",
+    "v_sinic_zero_copy",
+    "v_sinic_delayed_copy",
+];
 
 fn settings(workload: &str, interface: &str) -> Settings {
-    Settings {
-        workload: workload.into(),
-        interface: interface.into(),
-        placement: "OCC".into(),
-        warmup_ms: 1.0,
-        window_ms: 2.0,
-        ..Settings::for_machine(&machine())
-    }
-}
-
-/// Runs a point. That every byte which a process reads is the one that its peer wrote there is
-/// checked inside, and so is that every packet buffer is found in one place.
-fn measure(settings: &Settings) -> Metrics {
-    let io = RunIo::default();
-    settings.check(&machine()).unwrap();
-    let point = run_point(&machine(), settings, 1, &io, &mut |_, _| {}).unwrap();
-    point.metrics
+    whole_systems::settings(workload, interface, "OCC")
 }
 
 #[test]
@@ -96,4 +79,61 @@ fn the_same_point_measures_the_same() {
         let settings = settings("tcp_receive", interface);
         assert_eq!(measure(&settings), measure(&settings), "{interface}");
     }
+}
+
+#[test]
+fn a_driver_does_what_its_device_asks() {
+    let bandwidth = |settings: &Settings| {
+        let metrics = measure(settings);
+        assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{metrics:?}");
+        assert!(metrics.bandwidth_gbps.unwrap() > 1.0, "{metrics:?}");
+        metrics
+    };
+    for (workload, interface) in [
+        ("tcp_receive", "v_sinic_zero_copy"),
+        ("tcp_transmit", "sinic"),
+    ] {
+        let plain = settings(workload, interface);
+        let as_ever = bandwidth(&plain);
+        let polls = bandwidth(&Settings {
+            driver_polls: true,
+            ..plain.clone()
+        });
+        assert_eq!(polls.interrupts_khz, Some(0.0));
+        assert!(as_ever.interrupts_khz > Some(0.0));
+        // Who polls is never idle.
+        assert_eq!(polls.cpu_time.unwrap().idle, 0.0);
+        for (receive_thread, transmit_thread) in [(true, false), (false, true)] {
+            let with_thread = bandwidth(&Settings {
+                receive_thread,
+                transmit_thread,
+                ..plain.clone()
+            });
+            // Waking it takes time of the core.
+            let stack = |metrics: &Metrics| metrics.cpu_time.as_ref().unwrap().stack;
+            assert_ne!(stack(&with_thread), stack(&as_ever), "{workload}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_is_delayed_is_the_cores_still_and_one_that_is_saved_is_not() {
+    let copy = |interface| {
+        let settings = Settings {
+            cpu_ghz: Some(10.0),
+            ..settings("tcp_receive", interface)
+        };
+        let metrics = measure(&settings);
+        metrics.cpu_time.unwrap().copy / metrics.bandwidth_gbps.unwrap()
+    };
+    let (plain, delayed, saved) = (
+        copy("v_sinic"),
+        copy("v_sinic_delayed_copy"),
+        copy("v_sinic_zero_copy"),
+    );
+    // Delayed, the core waits for the engine besides.
+    assert!(
+        delayed > plain && saved < delayed,
+        "{plain} {delayed} {saved}"
+    );
 }

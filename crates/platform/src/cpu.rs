@@ -83,6 +83,14 @@ pub trait Cpu {
     /// Reads and writes `len` bytes in place.
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8];
 
+    /// Copies `len` bytes from `from` to `to`, which do not overlap; returns them where they are now.
+    fn copy(&mut self, from: Addr, to: Addr, len: usize) -> &[u8] {
+        let bytes = self.bytes(from, len).to_vec();
+        let there = self.bytes_mut(to, len);
+        there.copy_from_slice(&bytes);
+        there
+    }
+
     /// Starts fetching `len` bytes that will be needed soon; overlaps with others.
     fn prefetch(&mut self, at: Addr, len: usize);
 

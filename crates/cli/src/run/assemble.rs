@@ -14,12 +14,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
         points,
         ..
     } = input;
-    let llc = &machine.hardware.llc;
-    let way_bytes = llc.size.0 / llc.ways as u64;
-    let io_ways = match nicforge_lab::settings::key("io_ways").and_then(|key| shared(input, key)) {
-        Some(Value::Integer(ways)) => Some(ways),
-        _ => None,
-    };
+    let (llc_bytes, io_way_bytes) = capacities(input);
     let simulated_seconds = runs.iter().map(|run| run.simulated.as_seconds()).sum();
     Report {
         scenario: scenario.name.clone(),
@@ -30,8 +25,8 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
         machine: machine.name.clone(),
         machine_rows: machine_rows(input),
         settings_rows: settings_rows(input),
-        llc_bytes: Some(llc.size.0),
-        io_way_bytes: io_ways.map(|ways| ways * way_bytes),
+        llc_bytes,
+        io_way_bytes,
         wall_seconds,
         simulated_seconds: Some(simulated_seconds),
         comparisons: Vec::new(),
@@ -46,6 +41,23 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
             })
             .collect(),
     }
+}
+
+/// Bytes of the last-level cache and of its I/O ways, where all points have the same. Where a NIC
+/// sits in one of several places, the place decides what devices may allocate.
+fn capacities(input: &Input) -> (Option<u64>, Option<u64>) {
+    let all_have =
+        |name: &str| match nicforge_lab::settings::key(name).and_then(|key| shared(input, key)) {
+            Some(Value::Integer(value)) => Some(value),
+            _ => None,
+        };
+    let llc = &input.machine.hardware.llc;
+    if input.machine.integrated.is_some() {
+        return (all_have("cache_mib").map(|mib| mib << 20), None);
+    }
+    let way_bytes = llc.size.0 / llc.ways as u64;
+    let io_ways = all_have("io_ways").map(|ways| ways * way_bytes);
+    (Some(llc.size.0), io_ways)
 }
 
 fn machine_rows(input: &Input) -> Vec<MachineRow> {

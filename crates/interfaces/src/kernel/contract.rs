@@ -42,9 +42,9 @@ pub trait KernelNic {
     /// by register refuses those beyond.
     fn set_memory_end(&mut self, _end: Addr) {}
 
-    /// A frame came in from the wire, last bit at the cursor. The cause by which it is dropped
-    /// is counted by the caller.
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause>;
+    /// A frame came in from the wire, last bit at the cursor. The NIC may keep its bytes and leave an
+    /// empty buffer in their place. The cause by which it is dropped is counted by the caller.
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause>;
 
     /// A core's write of register `index` arrives. What means nothing is counted and ignored.
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64);
@@ -52,6 +52,12 @@ pub trait KernelNic {
     /// A core's read of register `index` arrives. Returns the value and when the NIC gives it:
     /// later than the cursor for a register that blocks.
     fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time);
+
+    /// Whether a read of register `index` would block now, and how long at most: whoever reads then
+    /// lets pass what happens until it does not.
+    fn blocks(&self, _index: u32) -> Option<Time> {
+        None
+    }
 
     /// When it has work of its own to do next: [`advance`](Self::advance) is then called.
     fn due(&self) -> Time;
@@ -122,6 +128,21 @@ impl Sending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransmitBusy;
 
+/// What an interface asks of the kernel around its driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The driver is polled always, and the NIC never interrupts.
+    pub polls: bool,
+    /// Received packets are taken by a thread that the interrupt wakes, which takes turns with
+    /// processes, and not within a soft interrupt, which goes before them.
+    pub receive_thread: bool,
+    /// Frames are given to the driver by a thread of their own, not by whoever sends.
+    pub transmit_thread: bool,
+    /// Deferred payload goes to the kernel's buffer when it is wanted, and from there to the
+    /// process: the copy is delayed, not saved.
+    pub delays_copy: bool,
+}
+
 /// The driver's half, in the kernel of one core. Buffers for received frames come from `pool`,
 /// and what was transmitted goes back there.
 pub trait KernelDriver {
@@ -173,6 +194,11 @@ pub trait KernelDriver {
     /// whether or not somebody has asked to read it.
     fn is_pressed(&self) -> bool {
         false
+    }
+
+    /// What it asks of the kernel, once it has begun.
+    fn advice(&self) -> Advice {
+        Advice::default()
     }
 
     /// Buffers of the pool that the driver holds: given to the NIC, or not yet transmitted.

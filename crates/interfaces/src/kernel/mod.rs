@@ -17,7 +17,7 @@ mod port;
 pub mod registry;
 
 pub use contract::{
-    Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
+    Advice, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
 };
 pub use port::Port;
 pub use registry::{AnyKernelDriver, AnyKernelNic};

@@ -4,7 +4,9 @@ use nicforge_nic::{DropCause, PoolCache};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
-use super::{Deferred, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending, TransmitBusy};
+use super::{
+    Advice, Deferred, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending, TransmitBusy,
+};
 use crate::InterfaceError;
 
 macro_rules! kernel_interfaces {
@@ -47,7 +49,7 @@ macro_rules! kernel_interfaces {
                 match self { $(AnyKernelNic::$variant(half) => half.set_memory_end(end),)* }
             }
 
-            fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause> {
+            fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause> {
                 match self { $(AnyKernelNic::$variant(half) => half.receive(dma, frame),)* }
             }
 
@@ -57,6 +59,10 @@ macro_rules! kernel_interfaces {
 
             fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
                 match self { $(AnyKernelNic::$variant(half) => half.read_register(dma, index),)* }
+            }
+
+            fn blocks(&self, index: u32) -> Option<Time> {
+                match self { $(AnyKernelNic::$variant(half) => half.blocks(index),)* }
             }
 
             fn due(&self) -> Time {
@@ -130,6 +136,10 @@ macro_rules! kernel_interfaces {
                 match self { $(AnyKernelDriver::$variant(half) => half.is_pressed(),)* }
             }
 
+            fn advice(&self) -> Advice {
+                match self { $(AnyKernelDriver::$variant(half) => half.advice(),)* }
+            }
+
             fn buffers_held(&self) -> u64 {
                 match self { $(AnyKernelDriver::$variant(half) => half.buffers_held(),)* }
             }
@@ -146,6 +156,8 @@ kernel_interfaces! {
         "the same with a register set for each of several packets";
     "v_sinic_zero_copy", VSinicZeroCopy, v_sinic::zero_copy,
         "the same, which leaves payload in the FIFO until a process wants it";
+    "v_sinic_delayed_copy", VSinicDelayedCopy, v_sinic::delayed_copy,
+        "the same, whose payload then goes by a buffer of the kernel";
 }
 
 /// All names, in the order of the registry.

@@ -3,19 +3,21 @@
 //! One buffer is always posted, so that the copy of a packet overlaps with what the stack does
 //! with the one before.
 
-use nicforge_nic::{DriverCosts, PoolCache, Segment, data_of, mbuf_room};
+use nicforge_nic::{PoolCache, Segment, data_of, mbuf_room};
 use nicforge_platform::{Addr, Cpu};
 
+use super::attention::Attention;
 use super::registers::{Tag, interrupt, rx_done};
-use super::window::{Transmitter, Window, describe, flags};
-use crate::kernel::{KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use super::window::{describe, flags};
+use crate::kernel::{Advice, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+
+/// What the driver wants to hear of.
+const RECEIVED: u64 = interrupt::RX_DMA.mask();
 
 /// The driver.
 #[derive(Debug)]
 pub struct Driver {
-    window: Window,
-    costs: DriverCosts,
-    transmit: Transmitter,
+    attention: Attention,
     /// Where the next packet goes.
     posted: Option<Addr>,
     /// Bytes of a packet that one copy brings at most.
@@ -23,32 +25,17 @@ pub struct Driver {
     per_poll: usize,
     /// The device has more packets: what was posted is being filled.
     more: bool,
-    polls: bool,
     oversized: u64,
-}
-
-/// What interrupts a driver: received packets, and room for frames where the stack waits for it.
-pub(crate) fn wanted(received: u64, transmit: &Transmitter) -> u64 {
-    match transmit.waits() {
-        true => received | interrupt::TX_DMA.mask(),
-        false => received,
-    }
 }
 
 impl Driver {
     pub(super) fn new(plan: &KernelPlan) -> Driver {
-        let window = Window {
-            device: plan.device,
-        };
         Driver {
-            window,
-            costs: plan.costs,
-            transmit: Transmitter::new(window, 0),
+            attention: Attention::new(plan),
             posted: None,
             copy: 0,
             per_poll: 1,
             more: false,
-            polls: false,
             oversized: 0,
         }
     }
@@ -59,25 +46,22 @@ impl Driver {
     }
 
     fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
-        self.window.begin_receive(cpu, 0, data_of(mbuf), self.copy);
+        self.attention
+            .window
+            .begin_receive(cpu, 0, data_of(mbuf), self.copy);
         self.posted = Some(mbuf);
-    }
-
-    fn unmask<C: Cpu>(&mut self, cpu: &mut C) {
-        let mask = wanted(interrupt::RX_DMA.mask(), &self.transmit);
-        self.window.write(cpu, Tag::IntrMask, 0, mask);
-        self.polls = false;
     }
 
     /// RxDone, once the copy is complete.
     fn done<C: Cpu>(&mut self, cpu: &mut C) -> Option<u64> {
         let done = match self.more {
-            true => self.window.read(cpu, Tag::RxWait, 0),
+            true => self.attention.window.read(cpu, Tag::RxWait, 0),
             false => {
                 // What completes from here on is an event again.
-                let status = interrupt::RX_DMA.mask();
-                self.window.write(cpu, Tag::IntrStatus, 0, status);
-                self.window.read(cpu, Tag::RxDone, 0)
+                self.attention
+                    .window
+                    .write(cpu, Tag::IntrStatus, 0, RECEIVED);
+                self.attention.window.read(cpu, Tag::RxDone, 0)
             }
         };
         rx_done::COMPLETE.is_set(done).then_some(done)
@@ -94,9 +78,10 @@ impl Driver {
             fits &= len + left <= mbuf_room();
             let at = if fits { len } else { 0 };
             let part = left.min(self.copy);
-            self.window
+            self.attention
+                .window
                 .begin_receive(cpu, 0, data_of(mbuf) + u64::from(at), part);
-            done = self.window.finish_receive(cpu, 0).ok()?;
+            done = self.attention.window.finish_receive(cpu, 0).ok()?;
             len += part;
         }
         fits.then_some(len)
@@ -125,7 +110,7 @@ impl Driver {
         };
         self.more = rx_done::PACKETS.get(done) > 0;
         self.post(cpu, fresh);
-        cpu.work(self.costs.rx_packet);
+        cpu.work(self.attention.costs.rx_packet);
         let Some(len) = len else {
             self.oversized += 1;
             pool.give(cpu, mbuf);
@@ -157,24 +142,18 @@ enum Taken {
 
 impl KernelDriver for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-        self.transmit.start(cpu);
-        self.copy = (self.window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
-        self.per_poll = self.window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
-        self.window.enable(cpu);
+        let window = self.attention.window;
+        self.copy = (window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
+        self.per_poll = window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
+        self.attention.start(cpu);
         if let Some(mbuf) = pool.take(cpu) {
             self.post(cpu, mbuf);
         }
-        self.unmask(cpu);
+        self.attention.rest(cpu, RECEIVED);
     }
 
     fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
-        let status = self.window.read(cpu, Tag::IntrStatus, 0);
-        let mine = status & wanted(interrupt::RX_DMA.mask(), &self.transmit) != 0;
-        if mine {
-            self.window.write(cpu, Tag::IntrMask, 0, 0);
-            self.polls = true;
-        }
-        mine
+        self.attention.interrupt(cpu, RECEIVED)
     }
 
     fn poll<C: Cpu>(
@@ -184,7 +163,7 @@ impl KernelDriver for Driver {
         received: &mut Vec<Received>,
         budget: usize,
     ) -> bool {
-        self.transmit.reclaim(cpu, pool, false);
+        self.attention.transmit.reclaim(cpu, pool, false);
         for _ in 0..budget.min(self.per_poll) {
             match self.take(cpu, pool, received) {
                 Taken::Packet => {}
@@ -192,9 +171,8 @@ impl KernelDriver for Driver {
                 Taken::NoBuffer => return true,
                 Taken::Nothing if self.more => return true,
                 Taken::Nothing => {
-                    cpu.work(self.costs.burst);
-                    self.unmask(cpu);
-                    return false;
+                    cpu.work(self.attention.costs.burst);
+                    return self.attention.rest(cpu, RECEIVED);
                 }
             }
         }
@@ -207,16 +185,14 @@ impl KernelDriver for Driver {
         pool: &mut PoolCache,
         frame: &Sending,
     ) -> Result<(), TransmitBusy> {
-        let sent = self.transmit.transmit(cpu, pool, frame);
-        match sent {
-            Ok(()) => cpu.work(self.costs.tx_packet),
-            Err(TransmitBusy) if self.polls => {}
-            Err(TransmitBusy) => self.unmask(cpu),
-        }
-        sent
+        self.attention.send(cpu, pool, frame, RECEIVED)
+    }
+
+    fn advice(&self) -> Advice {
+        self.attention.advice()
     }
 
     fn buffers_held(&self) -> u64 {
-        u64::from(self.posted.is_some()) + self.transmit.buffers_held()
+        u64::from(self.posted.is_some()) + self.attention.transmit.buffers_held()
     }
 }

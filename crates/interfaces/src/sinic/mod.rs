@@ -7,6 +7,7 @@
 //!   wire ◄─ transmit FIFO ◄ copy engine ─┘            └◄ TxData: where from TxDone, TxWait
 //! ```
 
+mod attention;
 mod driver;
 mod interrupts;
 mod misuse;
@@ -21,12 +22,12 @@ mod window;
 
 use nicforge_platform::{AddressSpace, Vector};
 
+pub(crate) use attention::Attention;
 pub use driver::Driver;
-pub(crate) use driver::wanted;
 pub use misuse::Misuse;
 pub use nic::{Nic, RX_DISABLED, RX_FIFO_FULL, Surroundings};
 pub use options::{FRAME_MAX, Options, OptionsError};
-pub(crate) use window::{Transmitter, Window, describe, flags};
+pub(crate) use window::{describe, flags};
 
 use crate::InterfaceError;
 use crate::kernel::{KernelPlan, Port};

@@ -240,7 +240,7 @@ impl KernelNic for Nic {
         self.memory_end = end;
     }
 
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8]) -> Result<(), DropCause> {
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause> {
         self.run_to(dma, dma.now());
         if !config::RX_EN.is_set(self.enables) {
             return Err(RX_DISABLED);
@@ -270,6 +270,10 @@ impl KernelNic for Nic {
             self.misuses[misuse as usize] += 1;
             (u64::MAX, self.now)
         })
+    }
+
+    fn blocks(&self, index: u32) -> Option<Time> {
+        self.would_wait(index).then_some(self.options.wait_timeout)
     }
 
     fn due(&self) -> Time {

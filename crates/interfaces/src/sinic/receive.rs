@@ -87,11 +87,11 @@ impl ReceiveSide {
         }
     }
 
-    /// A frame comes in.
+    /// A frame comes in; an empty buffer takes its place.
     ///
     /// # Errors
     /// When it is dropped.
-    pub fn arrive(&mut self, frame: &[u8]) -> Result<ReceiveEvents, Refused> {
+    pub fn arrive(&mut self, frame: &mut Vec<u8>) -> Result<ReceiveEvents, Refused> {
         let len = frame.len() as u64;
         if len == 0 || len > FRAME_MAX {
             return Err(Refused::Length);
@@ -99,12 +99,11 @@ impl ReceiveSide {
         if self.used + len > self.size {
             return Err(Refused::Full);
         }
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.extend_from_slice(frame);
+        let empty = self.spare.pop().unwrap_or_default();
         self.unclaimed.push_back(Packet {
-            bytes,
-            copied: 0,
             flags: flags_of(frame),
+            bytes: std::mem::replace(frame, empty),
+            copied: 0,
         });
         self.used += len;
         self.packets += 1;

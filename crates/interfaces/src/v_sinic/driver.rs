@@ -3,20 +3,20 @@
 //! ```text
 //!   posted: 3 ─ 4 ─ 5 ─ …   in the order in which packets will be bound to them
 //!   taken from the front ─► whole packets: posted again with a new buffer
-//!                        ─► zero copy: the header goes to the stack, the payload stays; the
-//!                           virtual NIC is posted again once somebody has copied it
+//!                        ─► zero copy, delayed copy: the header goes to the stack, the payload
+//!                           stays; the virtual NIC is posted again once somebody has copied it
 //! ```
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{DriverCosts, PoolCache, Segment, data_of, mbuf_room};
+use nicforge_nic::{PoolCache, Segment, data_of, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
 
-use crate::kernel::{Deferred, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::kernel::{Advice, Deferred, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
-use crate::sinic::{Transmitter, Window, describe, flags, wanted};
+use crate::sinic::{Attention, describe, flags};
 
 /// Bytes of a UDP header (RFC 768).
 const UDP_HEADER_LEN: usize = 8;
@@ -26,9 +26,7 @@ const TCP_DATA_OFFSET: usize = 12;
 /// The driver.
 #[derive(Debug)]
 pub struct Driver {
-    window: Window,
-    costs: DriverCosts,
-    transmit: Transmitter,
+    attention: Attention,
     /// Posted virtual NICs and their buffers, in the order of posting.
     posted: VecDeque<(u16, Addr, u32)>,
     /// Those that have no buffer.
@@ -38,9 +36,10 @@ pub struct Driver {
     vnics: usize,
     /// Bytes of a packet that one copy brings at most.
     copy: u32,
-    /// Bytes of a packet that are copied first with zero copy: all headers.
+    /// Bytes of a packet that are copied first where payload stays: all headers.
     header: u32,
-    zero_copy: bool,
+    /// Payload stays in the FIFO until somebody wants it.
+    leaves: bool,
     /// Bytes in the FIFO of packets whose payload is with the stack: of each virtual NIC, and all.
     held_by: Vec<u32>,
     held: u64,
@@ -49,7 +48,6 @@ pub struct Driver {
     /// The FIFO's high watermark.
     mark: u64,
     per_poll: usize,
-    polls: bool,
     /// Where payload goes that nobody wants.
     waste: Addr,
     oversized: u64,
@@ -57,14 +55,8 @@ pub struct Driver {
 
 impl Driver {
     pub(super) fn new(plan: &KernelPlan, vnics: u16, space: &mut AddressSpace) -> Driver {
-        let window = Window {
-            device: plan.device,
-        };
         Driver {
-            window,
-            costs: plan.costs,
-            // With several cores each has its own; this one has the first.
-            transmit: Transmitter::new(window, 0),
+            attention: Attention::new(plan),
             posted: VecDeque::new(),
             // Taken from the end.
             idle: (0..vnics).rev().collect(),
@@ -72,13 +64,12 @@ impl Driver {
             vnics: vnics.into(),
             copy: 0,
             header: plan.sinic.header_copy.0 as u32,
-            zero_copy: false,
+            leaves: false,
             held_by: vec![0; vnics.into()],
             held: 0,
             unclaimed: 0,
             mark: 0,
             per_poll: 1,
-            polls: false,
             waste: space.data(plan.sinic.rx_max_copy.0, 64),
             oversized: 0,
         }
@@ -90,16 +81,10 @@ impl Driver {
     }
 
     fn conditions(&self) -> u64 {
-        match self.zero_copy {
+        match self.leaves {
             true => interrupt::RX_DMA.mask() | interrupt::RX_HIGH.mask(),
             false => interrupt::RX_DMA.mask(),
         }
-    }
-
-    fn unmask<C: Cpu>(&mut self, cpu: &mut C) {
-        let mask = wanted(self.conditions(), &self.transmit);
-        self.window.write(cpu, Tag::IntrMask, 0, mask);
-        self.polls = false;
     }
 
     /// Whether the FIFO is above its watermark, as far as the driver knows: RxHigh speaks only once,
@@ -109,11 +94,13 @@ impl Driver {
     }
 
     fn post<C: Cpu>(&mut self, cpu: &mut C, vnic: u16, mbuf: Addr) {
-        let len = match self.zero_copy && !self.fills() {
+        let len = match self.leaves && !self.fills() {
             true => self.header.min(self.copy),
             false => self.copy,
         };
-        self.window.begin_receive(cpu, vnic, data_of(mbuf), len);
+        self.attention
+            .window
+            .begin_receive(cpu, vnic, data_of(mbuf), len);
         self.posted.push_back((vnic, mbuf, len));
     }
 
@@ -133,9 +120,9 @@ impl Driver {
         while copied < len {
             let part = (len - copied).min(self.copy);
             let to = to + u64::from(copied);
-            self.window.begin_receive(cpu, vnic, to, part);
+            self.attention.window.begin_receive(cpu, vnic, to, part);
             // A device that is stuck has lost the packet; the stack's checksums tell.
-            if self.window.finish_receive(cpu, vnic).is_err() {
+            if self.attention.window.finish_receive(cpu, vnic).is_err() {
                 return;
             }
             copied += part;
@@ -171,13 +158,13 @@ impl Driver {
         let Some(&(vnic, mbuf, asked)) = self.posted.front() else {
             return false;
         };
-        let done = self.window.read(cpu, Tag::RxDone, vnic);
+        let done = self.attention.window.read(cpu, Tag::RxDone, vnic);
         self.unclaimed = rx_done::PACKETS.get(done);
         if !rx_done::COMPLETE.is_set(done) {
             return false;
         }
         self.posted.pop_front();
-        cpu.work(self.costs.rx_packet);
+        cpu.work(self.attention.costs.rx_packet);
         describe(cpu, mbuf, done);
         let says = rx_done::COPY_LEN.get(done) as u32;
         let (mut len, mut left) = match rx_done::MORE.is_set(done) {
@@ -187,7 +174,7 @@ impl Driver {
         // What takes this one's place.
         let fresh = pool.take(cpu);
         self.spare.extend(fresh);
-        let leave = self.zero_copy && !self.is_pressed();
+        let leave = self.leaves && !self.is_pressed();
         let needed = match leave && left > 0 {
             true => headers_len(cpu.bytes(data_of(mbuf), len as usize), done),
             false => None,
@@ -243,24 +230,18 @@ fn headers_len(head: &[u8], done: u64) -> Option<u32> {
 
 impl KernelDriver for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-        self.transmit.start(cpu);
-        self.copy = (self.window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
-        self.mark = self.window.read(cpu, Tag::RxFifoMark, 0);
-        self.per_poll = self.window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
-        let config = self.window.enable(cpu);
-        self.zero_copy = config::ZERO_COPY.is_set(config);
+        let window = self.attention.window;
+        self.copy = (window.read(cpu, Tag::RxMaxCopy, 0) as u32).min(mbuf_room());
+        self.mark = window.read(cpu, Tag::RxFifoMark, 0);
+        self.per_poll = window.read(cpu, Tag::RxMaxIntr, 0).max(1) as usize;
+        let config = self.attention.start(cpu);
+        self.leaves = config::ZERO_COPY.is_set(config) || config::DELAY_COPY.is_set(config);
         self.refill(cpu, pool);
-        self.unmask(cpu);
+        self.attention.rest(cpu, self.conditions());
     }
 
     fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
-        let status = self.window.read(cpu, Tag::IntrStatus, 0);
-        let mine = status & wanted(self.conditions(), &self.transmit) != 0;
-        if mine {
-            self.window.write(cpu, Tag::IntrMask, 0, 0);
-            self.polls = true;
-        }
-        mine
+        self.attention.interrupt(cpu, self.conditions())
     }
 
     fn poll<C: Cpu>(
@@ -270,20 +251,20 @@ impl KernelDriver for Driver {
         received: &mut Vec<Received>,
         budget: usize,
     ) -> bool {
-        self.transmit.reclaim(cpu, pool, false);
+        self.attention.transmit.reclaim(cpu, pool, false);
         self.refill(cpu, pool);
         // What completes from here on is an event again.
         let status = self.conditions();
-        self.window.write(cpu, Tag::IntrStatus, 0, status);
+        let window = self.attention.window;
+        window.write(cpu, Tag::IntrStatus, 0, status);
         for _ in 0..budget.min(self.per_poll) {
             if !self.take(cpu, pool, received) {
                 // Nobody says when there are buffers again.
                 if self.posted.is_empty() && !self.idle.is_empty() {
                     return true;
                 }
-                cpu.work(self.costs.burst);
-                self.unmask(cpu);
-                return false;
+                cpu.work(self.attention.costs.burst);
+                return self.attention.rest(cpu, status);
             }
         }
         true
@@ -295,13 +276,11 @@ impl KernelDriver for Driver {
         pool: &mut PoolCache,
         frame: &Sending,
     ) -> Result<(), TransmitBusy> {
-        let sent = self.transmit.transmit(cpu, pool, frame);
-        match sent {
-            Ok(()) => cpu.work(self.costs.tx_packet),
-            Err(TransmitBusy) if self.polls => {}
-            Err(TransmitBusy) => self.unmask(cpu),
-        }
-        sent
+        self.attention.send(cpu, pool, frame, self.conditions())
+    }
+
+    fn advice(&self) -> Advice {
+        self.attention.advice()
     }
 
     fn copy_deferred<C: Cpu>(&mut self, cpu: &mut C, deferred: &mut Deferred, to: Addr, len: u32) {
@@ -324,10 +303,10 @@ impl KernelDriver for Driver {
 
     /// The FIFO is above its watermark, or hardly a virtual NIC is left for further packets.
     fn is_pressed(&self) -> bool {
-        self.zero_copy && (self.fills() || self.posted.len() * 2 < self.vnics)
+        self.leaves && (self.fills() || self.posted.len() * 2 < self.vnics)
     }
 
     fn buffers_held(&self) -> u64 {
-        (self.posted.len() + self.spare.len()) as u64 + self.transmit.buffers_held()
+        (self.posted.len() + self.spare.len()) as u64 + self.attention.transmit.buffers_held()
     }
 }

@@ -24,12 +24,15 @@ pub const MAP: RegisterMap = RegisterMap {
     stride: Some(SET_BYTES),
 };
 
+/// What Config says of copies.
+const COPIES: u64 = config::ZERO_COPY.mask() | config::DELAY_COPY.mask();
+
 /// Builds both halves, of a device that tells its driver to copy packets whole.
 ///
 /// # Errors
 /// When the options cannot be had together.
 pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver), InterfaceError> {
-    build_with(plan, space, plan.sinic.advice & !config::ZERO_COPY.mask())
+    build_with(plan, space, plan.sinic.advice & !COPIES)
 }
 
 fn build_with(
@@ -51,7 +54,7 @@ fn build_with(
 
 /// The same device, which tells its driver to receive without a copy in the kernel.
 pub mod zero_copy {
-    use super::{AddressSpace, InterfaceError, KernelPlan, build_with, config};
+    use super::{AddressSpace, COPIES, InterfaceError, KernelPlan, build_with, config};
 
     pub use super::{Driver, Nic};
 
@@ -63,6 +66,27 @@ pub mod zero_copy {
         plan: &KernelPlan,
         space: &mut AddressSpace,
     ) -> Result<(Nic, Driver), InterfaceError> {
-        build_with(plan, space, plan.sinic.advice | config::ZERO_COPY.mask())
+        let others = plan.sinic.advice & !COPIES;
+        build_with(plan, space, others | config::ZERO_COPY.mask())
+    }
+}
+
+/// The same device, which tells its driver to copy payload to the kernel's buffer only when somebody
+/// wants it.
+pub mod delayed_copy {
+    use super::{AddressSpace, COPIES, InterfaceError, KernelPlan, build_with, config};
+
+    pub use super::{Driver, Nic};
+
+    /// Builds both halves.
+    ///
+    /// # Errors
+    /// When the options cannot be had together.
+    pub fn build(
+        plan: &KernelPlan,
+        space: &mut AddressSpace,
+    ) -> Result<(Nic, Driver), InterfaceError> {
+        let others = plan.sinic.advice & !COPIES;
+        build_with(plan, space, others | config::DELAY_COPY.mask())
     }
 }

@@ -85,8 +85,8 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
 pub const METRICS: [Metric; 47] = [
-    metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("bandwidth_gbps", "bandwidth", GBPS, Some("payload"), |m| m.bandwidth_gbps),
+    metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("misses_per_kb", "misses/KB", LINES, Some("misses/KB"), |m| m.misses_per_kb),
     metric("interrupts_khz", "interrupts", Unit::Plain("kHz"), None, |m| m.interrupts_khz),
     metric("cpu_time.interrupt", "interrupt", Unit::Share, Some("interrupt"), |m| cpu_time(m, |c| c.interrupt)),

@@ -31,14 +31,14 @@ const PLAIN: [(&str, &[&str], &str); 8] = [
         "Highest rate without loss (RFC 2544), frame bytes.",
     ),
     (
-        "Throughput",
-        &["throughput_gbps"],
-        "Frame bytes sent back out, without preamble and gap.",
-    ),
-    (
         "Bandwidth",
         &["bandwidth_gbps"],
         "Payload that processes read and wrote.",
+    ),
+    (
+        "Throughput",
+        &["throughput_gbps"],
+        "Frame bytes sent back out, without preamble and gap.",
     ),
     (
         "Cache misses",
@@ -68,6 +68,12 @@ const PLAIN: [(&str, &[&str], &str); 8] = [
     ),
 ];
 
+/// Whether the points are of whole systems, whose payload is counted.
+fn whole_systems(report: &Report) -> bool {
+    let mut points = report.points.iter();
+    points.any(|point| point.metrics.bandwidth_gbps.is_some())
+}
+
 /// All figures that the report has data for, in reading order.
 ///
 /// # Errors
@@ -75,7 +81,7 @@ const PLAIN: [(&str, &[&str], &str); 8] = [
 pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
     let shape = Shape::of(report);
     let mut figures = Vec::new();
-    for (index, (title, keys, note)) in PLAIN.into_iter().enumerate() {
+    for (title, keys, note) in PLAIN {
         let metrics: Vec<&Metric> = keys.iter().map(|key| by_key(key)).collect();
         let known = |metric: &&Metric| {
             report
@@ -84,7 +90,9 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
                 .any(|point| (metric.get)(&point.metrics).is_some())
         };
         let metrics: Vec<&Metric> = metrics.into_iter().filter(known).collect();
-        if !metrics.is_empty() {
+        // What a system sends says nothing about one that receives: payload does.
+        let superseded = title == "Throughput" && whole_systems(report);
+        if !metrics.is_empty() && !superseded {
             // Bars carry their names; lines need a legend.
             let (panels, legend) = match shape.x {
                 Some(_) => (over_x(&shape, &metrics)?, variant_legend(&shape)),
@@ -98,7 +106,7 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
                 panels,
             });
         }
-        if index == 1 {
+        if title == "Throughput" {
             figures.extend(timeline::figure(&shape)?);
             figures.extend(latency::figure(report, &shape)?);
             figures.extend(parts::figure(report, &shape, &parts::cycles())?);

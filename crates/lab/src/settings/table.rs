@@ -88,6 +88,16 @@ pub(super) const WHOLE_SYSTEMS: Condition = (
     ],
 );
 
+/// Interfaces whose device tells its driver what to do.
+const BY_REGISTERS: Condition = (
+    "interface",
+    &[
+        "sinic",
+        "v_sinic",
+        "v_sinic_zero_copy",
+        "v_sinic_delayed_copy",
+    ],
+);
 const ISCSI: Condition = ("workload", &["iscsi_initiator"]);
 
 settings! {
@@ -184,6 +194,16 @@ settings! {
     /// Size of the second-level cache; the machine's when unset.
     cache_mib: Option<usize> = None, "MiB", PowerOfTwo(1, 1024), when WHOLE_SYSTEMS,
         default "the machine's";
+    /// Whether the driver of a SINIC polls always instead of waiting for interrupts.
+    driver_polls: bool = false, "", Flag, when BY_REGISTERS,
+        source "integrated NIC dissertation, appendix A.3.1: Config.Poll";
+    /// Whether it receives by a thread, which takes turns with the process, instead of by soft
+    /// interrupts.
+    receive_thread: bool = false, "", Flag, when BY_REGISTERS,
+        source "integrated NIC dissertation, appendix A.3.1: Config.RxThread";
+    /// Whether it transmits by a thread.
+    transmit_thread: bool = false, "", Flag, when BY_REGISTERS,
+        source "integrated NIC dissertation, appendix A.3.1: Config.TxThread";
     /// TCP connections, which a process uses in turn.
     streams: usize = 1, "connections", Whole(1, 256), when WHOLE_SYSTEMS, unless ISCSI;
     /// Bytes that a process reads or writes by one system call, at most.

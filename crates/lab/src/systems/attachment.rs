@@ -21,6 +21,8 @@ pub struct Attachment {
     pub lines_to_cache: u64,
     /// What asking the interrupt controller takes.
     pub controller: Time,
+    /// Memory and caches take no time: nobody looks at this system.
+    pub perfect: bool,
 }
 
 impl Attachment {
@@ -92,6 +94,7 @@ impl Attachment {
             hardware,
             lines_to_cache: to_cache,
             controller: way.controller(),
+            perfect: false,
         }
     }
 
@@ -115,6 +118,7 @@ impl Attachment {
         link.mmio_read = Time::ZERO;
         link.mmio_write = Time::ZERO;
         attachment.controller = Time::ZERO;
+        attachment.perfect = true;
         attachment
     }
 }

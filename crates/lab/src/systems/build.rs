@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 
 use nicforge_apps::{AppConfig, PortMap};
+use nicforge_interfaces::sinic::Options;
+use nicforge_interfaces::sinic::registers::config;
 use nicforge_nic::DriverCosts;
 use nicforge_platform::Addr;
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
@@ -92,6 +94,24 @@ impl Parts<'_> {
         }
     }
 
+    /// The machine's SINIC, whose Config asks of its driver what the settings say.
+    fn sinic(&self) -> Options {
+        let settings = self.settings;
+        let asked = [
+            (config::POLL, settings.driver_polls),
+            (config::RX_THREAD, settings.receive_thread),
+            (config::TX_THREAD, settings.transmit_thread),
+        ];
+        let advice = asked
+            .iter()
+            .filter(|(_, is)| *is)
+            .map(|(bit, _)| bit.mask());
+        Options {
+            advice: advice.fold(self.machine.sinic.advice, |all, bit| all | bit),
+            ..self.machine.sinic.clone()
+        }
+    }
+
     fn work(&self, machine: &Machine, app: &str) -> Result<Cycles, RunError> {
         let work = machine.work_cycles.get(app);
         Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles {
@@ -118,7 +138,7 @@ impl Parts<'_> {
             driver: self.machine.driver,
             interface: &self.settings.interface,
             nic: self.machine.nic,
-            sinic: self.machine.sinic.clone(),
+            sinic: self.sinic(),
             connections: self.connections((0, 1), true),
             incoming: vec![self.wire(0)],
             process_bytes: self.process_bytes(),
@@ -140,7 +160,7 @@ impl Parts<'_> {
             driver: self.machine.driver,
             interface: &self.settings.interface,
             nic: self.machine.nic,
-            sinic: self.machine.sinic.clone(),
+            sinic: self.sinic(),
             connections: Vec::new(),
             incoming: vec![self.wire(0), self.wire(3)],
             process_bytes: 0,

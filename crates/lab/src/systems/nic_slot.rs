@@ -66,13 +66,13 @@ impl NicSlot {
             self.nic
                 .write_register(dma, write.register.index, write.value);
         } else if self.incoming.due() <= now {
-            if let Some(frame) = self.incoming.take() {
+            if let Some(mut frame) = self.incoming.take() {
                 self.arrived.0 += 1;
                 self.arrived.1 += frame.len() as u64;
-                if let Err(cause) = self.nic.receive(dma, &frame) {
+                if let Err(cause) = self.nic.receive(dma, &mut frame) {
                     self.drops.count(cause.0);
                 }
-                self.nic.port().recycle(frame);
+                self.incoming.give_back(frame);
             }
         } else {
             self.nic.advance(dma);
@@ -117,7 +117,82 @@ impl Devices for NicSlots<'_> {
         };
         slot.catch_up(host, at);
         slot.reached = slot.reached.max(at);
-        let mut dma = SimDma::new(host, &mut slot.dma, at);
-        slot.nic.read_register(&mut dma, register.index)
+        let Some(most) = slot.nic.blocks(register.index) else {
+            let mut dma = SimDma::new(host, &mut slot.dma, at);
+            return slot.nic.read_register(&mut dma, register.index);
+        };
+        // What comes in meanwhile may be what is waited for.
+        let limit = at + most;
+        while slot.nic.blocks(register.index).is_some() && slot.due() <= limit {
+            slot.step(host);
+        }
+        let mut dma = SimDma::new(host, &mut slot.dma, slot.reached);
+        let (value, given) = slot.nic.read_register(&mut dma, register.index);
+        (value, given.min(limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nicforge_interfaces::kernel::registry;
+    use nicforge_interfaces::sinic::registers::{Tag, config, rx_data, rx_done};
+    use nicforge_platform::{Addr, AddressSpace};
+
+    use super::*;
+    use crate::systems::attachment::Attachment;
+    use crate::systems::system::kernel_plan;
+    use crate::systems::wire::WirePlan;
+
+    /// A packet that is on the wire ends a read of RxWait; nothing but the time-out ends another.
+    #[test]
+    fn a_blocked_register_answers_when_what_is_waited_for_comes_in() {
+        let text = include_str!("../../../../machines/m5-10gbe.toml");
+        let path = std::path::Path::new("machines/m5-10gbe.toml");
+        let machine = crate::machine::parse_machine(text, path).unwrap();
+        let machine = machine.integrated.as_ref().unwrap();
+        let placement = machine.placement("OCC").unwrap();
+        let hardware =
+            Attachment::new(machine, placement, machine.frequency, machine.l2.size).hardware;
+        let mut space = AddressSpace::default();
+        let to = space.data(4096, 64);
+        let plan = kernel_plan(0, &machine.nic, &machine.sinic, machine.driver);
+        let (mut nic, _) = registry::build("sinic", &plan, &mut space).unwrap();
+        nic.set_memory_end(Addr(space.end()));
+        let delay = Time::from_us(2);
+        let plan = WirePlan {
+            delay,
+            loss: 0.0,
+            duplicates: 0.0,
+            reordered: 0.0,
+            reordered_by: Time::ZERO,
+        };
+        let mut host = Host::new(&hardware, &space);
+        let slot = NicSlot::new(nic, &hardware.pcie, 0, Wire::new(&plan, 1));
+        let mut slots = [slot];
+        let post = |slots: &mut [NicSlot], tag: Tag, value| {
+            slots[0].post(MmioWrite {
+                arrives: Time::ZERO,
+                register: tag.of(0, 0),
+                value,
+            });
+        };
+        post(&mut slots, Tag::Config, config::RX_EN.mask());
+        let data = rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000);
+        post(&mut slots, Tag::RxData, data);
+        slots[0].incoming.send(Time::ZERO, vec![7; 200]);
+        let at = Time::from_us(1);
+        let wait = Tag::RxWait.of(0, 0);
+        let (value, given) = NicSlots(&mut slots).read(&mut host, wait, at);
+        assert!(rx_done::COMPLETE.is_set(value));
+        assert!(given > delay && given < delay + Time::from_us(1), "{given}");
+        assert_eq!(host.memory.slice(to, 200), [7; 200]);
+        slots[0].post(MmioWrite {
+            arrives: given,
+            register: Tag::RxData.of(0, 0),
+            value: data,
+        });
+        let (value, late) = NicSlots(&mut slots).read(&mut host, wait, given);
+        assert!(!rx_done::COMPLETE.is_set(value));
+        assert_eq!(late, given + machine.sinic.wait_timeout);
     }
 }

@@ -110,6 +110,9 @@ impl System {
         let mut host = Host::new(hardware, &space);
         host.hierarchy
             .split_device_writes(plan.attachment.lines_to_cache);
+        if plan.attachment.perfect {
+            host.hierarchy.be_perfect();
+        }
         let pattern = pattern();
         for from in (0..plan.process_bytes).step_by(PATTERN_BYTES) {
             let len = (plan.process_bytes - from).min(PATTERN_BYTES as u64) as usize;
@@ -156,6 +159,8 @@ impl System {
         let mut slots = NicSlots(&mut self.nics);
         let mut cpu = SimCpu::with_devices(&mut self.host, &mut self.core, &mut slots);
         let next = self.kernel.step(&mut cpu);
+        let memory = &self.host.memory;
+        self.kernel.check_arrived(|at, len| memory.slice(at, len));
         self.wakes = next.max(self.core.now());
         self.settle();
     }
@@ -199,7 +204,12 @@ impl System {
     }
 }
 
-fn kernel_plan(device: u8, nic: &NicNumbers, sinic: &Options, costs: DriverCosts) -> KernelPlan {
+pub(super) fn kernel_plan(
+    device: u8,
+    nic: &NicNumbers,
+    sinic: &Options,
+    costs: DriverCosts,
+) -> KernelPlan {
     KernelPlan {
         device,
         owner: Owner(0),

@@ -29,6 +29,8 @@ pub struct Wire {
     /// By arrival, then by the order in which they were sent.
     frames: BTreeMap<(Time, u64), Vec<u8>>,
     sent: u64,
+    /// Buffers of frames that arrived, for the sender's next ones.
+    spare: Vec<Vec<u8>>,
     /// Frames that were lost, by intent.
     pub lost: u64,
 }
@@ -41,6 +43,7 @@ impl Wire {
             random: Pcg64::seed_from_u64(seed),
             frames: BTreeMap::new(),
             sent: 0,
+            spare: Vec::new(),
             lost: 0,
         }
     }
@@ -75,6 +78,16 @@ impl Wire {
     pub fn due(&self) -> Time {
         let first = self.frames.first_key_value();
         first.map_or(Time::NEVER, |(&(time, _), _)| time)
+    }
+
+    /// A buffer that the receiving end needs no more.
+    pub fn give_back(&mut self, buffer: Vec<u8>) {
+        self.spare.push(buffer);
+    }
+
+    /// A buffer that the sending end may use again.
+    pub fn take_back(&mut self) -> Option<Vec<u8>> {
+        self.spare.pop()
     }
 
     /// The next frame.

@@ -1,6 +1,7 @@
 //! All systems and the links between them, in one schedule: the earliest actor runs, ties go to
 //! the lowest number. Actors are each system's NICs, then its core, system by system.
 
+use nicforge_interfaces::kernel::KernelNic;
 use nicforge_platform::sim::Schedule;
 use nicforge_units::Time;
 
@@ -79,13 +80,18 @@ impl World {
     /// Frames go onto their links, and everybody concerned knows when it is due.
     fn settle(&mut self, system: usize) {
         for nic in 0..self.systems[system].nics.len() {
-            let (peer, peer_nic) = self.peers[system][nic];
             let mut sent = false;
             while let Some((time, frame)) = self.systems[system].take_sent(nic) {
-                self.systems[peer].nics[peer_nic].incoming.send(time, frame);
+                let (peer, peer_nic) = self.peers[system][nic];
+                let link = &mut self.systems[peer].nics[peer_nic].incoming;
+                link.send(time, frame);
+                if let Some(buffer) = link.take_back() {
+                    self.systems[system].nics[nic].nic.port().recycle(buffer);
+                }
                 sent = true;
             }
             if sent {
+                let (peer, peer_nic) = self.peers[system][nic];
                 self.reschedule_nic(peer, peer_nic);
             }
             self.reschedule_nic(system, nic);

@@ -8,7 +8,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 pub use cycles::CoreCycles;
 
 use super::nicmem::WriteCombining;
-use super::{CoreConfig, Devices, Host};
+use super::{CoreConfig, Devices, Host, MmioWrite};
 use crate::{Addr, Cpu, Part, Pod, Register};
 
 /// Lines that one burst may touch for free after the first time: half an L1 of 32 KiB.
@@ -16,17 +16,6 @@ const NEAR_LINES: usize = 256;
 
 /// Bits below the burst's number in `near`: more lines than there are.
 const BURST_SHIFT: u32 = 40;
-
-/// A register write on its way to a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MmioWrite {
-    /// When the device sees it.
-    pub arrives: Time,
-    /// Which register.
-    pub register: Register,
-    /// What is written.
-    pub value: u64,
-}
 
 /// The state of one core between its steps.
 pub struct SimCore {
@@ -234,7 +223,7 @@ impl<'a> SimCpu<'a> {
     /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
     #[inline]
     fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
-        if len == 0 {
+        if len == 0 || self.host.hierarchy.is_perfect() {
             return;
         }
         if write && self.host.nicmem.holds(at.line()) {
@@ -335,6 +324,14 @@ impl Cpu for SimCpu<'_> {
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
         self.touch_run(at, len, true);
         self.host.memory.slice_mut(at, len)
+    }
+
+    #[inline]
+    fn copy(&mut self, from: Addr, to: Addr, len: usize) -> &[u8] {
+        self.touch_run(from, len, false);
+        self.touch_run(to, len, true);
+        self.host.memory.copy(from, to, len);
+        self.host.memory.slice(to, len)
     }
 
     #[inline]

@@ -2,8 +2,19 @@
 
 use nicforge_units::Time;
 
-use super::{Host, MmioWrite};
+use super::Host;
 use crate::Register;
+
+/// A register write on its way to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmioWrite {
+    /// When the device sees it.
+    pub arrives: Time,
+    /// Which register.
+    pub register: Register,
+    /// What is written.
+    pub value: u64,
+}
 
 /// The devices that the cores of one host reach.
 ///

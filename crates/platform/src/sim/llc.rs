@@ -216,6 +216,15 @@ impl Llc {
 /// The way that was not used for longest, and for how long; the first of equals.
 #[inline(always)]
 fn oldest(ways: &[Way], clock: u32) -> (usize, u32) {
+    // Eight ways are usual, and with a number that the compiler knows it needs no loop.
+    match <&[Way; 8]>::try_from(ways) {
+        Ok(ways) => oldest_of(ways, clock),
+        Err(_) => oldest_of(ways, clock),
+    }
+}
+
+#[inline(always)]
+fn oldest_of(ways: &[Way], clock: u32) -> (usize, u32) {
     let (mut number, mut age) = (0, 0);
     for (other, way) in ways.iter().enumerate() {
         let other_age = clock.wrapping_sub(way.used);

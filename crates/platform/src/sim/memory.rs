@@ -91,6 +91,14 @@ impl SimMemory {
         &mut self.bytes[at.0 as usize..][..len]
     }
 
+    /// Copies `len` bytes from `from` to `to`.
+    #[inline]
+    pub fn copy(&mut self, from: Addr, to: Addr, len: usize) {
+        self.slice_mut(to, len);
+        let from = from.0 as usize;
+        self.bytes.copy_within(from..from + len, to.0 as usize);
+    }
+
     /// Makes `len` bytes at `at` zero.
     pub fn zero(&mut self, at: Addr, len: usize) {
         let end = at + len as u64;

@@ -32,9 +32,9 @@ pub use cache::WAYS_MAX;
 pub use config::{
     CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
 };
-pub use core::{CoreCycles, MmioWrite, SimCore, SimCpu};
+pub use core::{CoreCycles, SimCore, SimCpu};
 pub use counters::MemoryCounters;
-pub use devices::Devices;
+pub use devices::{Devices, MmioWrite};
 pub use dma::{DmaCounters, DmaPort, SimDma};
 pub use hierarchy::{Hierarchy, Served};
 pub use host::Host;

@@ -41,6 +41,9 @@ impl Schedule {
             time => time.as_ps() << ACTOR_BITS | actor as u64,
         };
         let mut node = self.leaves + actor;
+        if self.winners[node] == key {
+            return;
+        }
         self.winners[node] = key;
         while node > 1 {
             key = key.min(self.winners[node ^ 1]);

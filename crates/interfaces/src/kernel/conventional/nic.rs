@@ -36,6 +36,8 @@ pub struct Nic {
     gathering: VecDeque<(Time, Gathered)>,
     /// The frame whose pieces are being fetched.
     pieces: Vec<Descriptor>,
+    /// For pieces where host memory cannot be looked at in place.
+    scratch: Vec<u8>,
     interrupts: Interrupts,
     /// Register accesses and descriptors that mean nothing.
     errors: u64,
@@ -53,6 +55,9 @@ struct Gathered {
 #[derive(Debug)]
 struct Interrupts {
     status: u64,
+    /// Events that the engines have worked ahead for: each counts from its time on. Software that
+    /// saw one before what it announces is in memory would look in vain, and clear it.
+    ahead: Vec<(Time, u64)>,
     mask: u64,
     delay: Time,
     /// When an interrupt is due that the mask lets through.
@@ -60,10 +65,15 @@ struct Interrupts {
 }
 
 impl Interrupts {
-    fn event(&mut self, now: Time, event: u64) {
-        self.status |= event;
-        if self.at == Time::NEVER {
-            self.at = now + self.delay;
+    fn event(&mut self, time: Time, event: u64) {
+        self.ahead.push((time, event));
+    }
+
+    /// What happened up to `now` is in the status.
+    fn reach(&mut self, now: Time) {
+        for (time, event) in self.ahead.extract_if(.., |&mut (time, _)| time <= now) {
+            self.status |= event;
+            self.at = self.at.min(time + self.delay);
         }
     }
 
@@ -75,10 +85,14 @@ impl Interrupts {
     }
 
     fn due(&self) -> Time {
-        match self.status & self.mask {
+        let raised = match self.status & self.mask {
             0 => Time::NEVER,
             _ => self.at,
-        }
+        };
+        let passed = |&&(_, event): &&(Time, u64)| event & self.mask != 0;
+        let ahead = self.ahead.iter().filter(passed);
+        let first = ahead.map(|&(time, _)| time).min();
+        first.map_or(raised, |time| raised.min(time + self.delay))
     }
 }
 
@@ -99,8 +113,10 @@ impl Nic {
             tx_free: Time::ZERO,
             gathering: VecDeque::new(),
             pieces: Vec::new(),
+            scratch: Vec::new(),
             interrupts: Interrupts {
                 status: 0,
+                ahead: Vec::new(),
                 mask: 0,
                 delay: plan.interrupt_delay,
                 at: Time::NEVER,
@@ -153,9 +169,10 @@ impl Nic {
         let mut frame = self.port.buffer();
         let mut here = dma.now();
         for piece in self.pieces.drain(..) {
-            let from = frame.len();
-            frame.resize(from + piece.status.bytes() as usize, 0);
-            here = here.max(dma.read_ahead(Addr(piece.at), &mut frame[from..]));
+            let len = piece.status.bytes() as usize;
+            let (bytes, there) = dma.view_ahead(Addr(piece.at), len, &mut self.scratch);
+            frame.extend_from_slice(bytes);
+            here = here.max(there);
         }
         self.tx_free = dma.now();
         let offload = descriptor.status.offload();
@@ -221,19 +238,19 @@ fn verified(frame: &[u8]) -> RxFlags {
 }
 
 impl KernelNic for Nic {
-    fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &[u8]) -> Result<(), DropCause> {
+    fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause> {
         let len = Bytes(frame.len() as u64);
         if self.held_bytes + len > self.rx_fifo {
             return Err(DropCause("fifo_full"));
         }
         self.held_bytes += len;
-        let mut bytes = self.port.buffer();
-        bytes.extend_from_slice(frame);
-        self.held.push_back(bytes);
+        let empty = self.port.buffer();
+        self.held.push_back(std::mem::replace(frame, empty));
         Ok(())
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
+        self.interrupts.reach(dma.now());
         let known = match index {
             registers::STATUS => {
                 self.interrupts.clear(value);
@@ -251,6 +268,7 @@ impl KernelNic for Nic {
     }
 
     fn read_register<D: Dma>(&mut self, dma: &mut D, index: u32) -> (u64, Time) {
+        self.interrupts.reach(dma.now());
         let value = match index {
             registers::STATUS => {
                 let status = self.interrupts.status;
@@ -276,6 +294,7 @@ impl KernelNic for Nic {
     fn advance<D: Dma>(&mut self, dma: &mut D) {
         // One thing at a time: each moves the cursor, and the engines do not wait for each other.
         let now = dma.now();
+        self.interrupts.reach(now);
         if self.written_back_due() <= now {
             if let Some((_, done)) = self.gathering.pop_front() {
                 self.write_back(dma, &done);

@@ -168,8 +168,17 @@ impl Nic {
         Ok((value, self.now))
     }
 
+    /// Whether a read of register `index` would wait for a copy now.
+    pub(super) fn would_wait(&self, index: u32) -> bool {
+        match self.decode(index) {
+            Ok((Tag::RxWait, _, vnic)) => self.receive.is_busy(vnic),
+            Ok((Tag::TxWait, _, vnic)) => self.transmit.is_busy(vnic),
+            _ => false,
+        }
+    }
+
     /// Goes on until a copy is done, or the time-out is over; returns when that is. What the wire
-    /// and other cores do meanwhile is not known yet, so a wait that needs them lasts its time.
+    /// and other cores do meanwhile is not known here: see [`KernelNic::blocks`].
     fn wait<D: Dma>(&mut self, dma: &mut D, busy: impl Fn(&Nic) -> bool) -> Time {
         let limit = self.now + self.options.wait_timeout;
         while busy(self) {

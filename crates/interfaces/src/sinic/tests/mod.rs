@@ -170,7 +170,7 @@ impl Bench {
 
     fn arrive(&mut self, frame: &[u8]) -> Result<(), DropCause> {
         let (nic, memory) = self.dma();
-        nic.receive(memory, frame)
+        nic.receive(memory, &mut frame.to_vec())
     }
 
     /// Time passes, and the device does what it does by itself.

@@ -165,7 +165,10 @@ impl<D: KernelDriver> System<D> {
     pub fn arrive(&mut self, frame: &[u8]) -> bool {
         self.device.deliver(&mut self.host, self.now);
         let mut dma = SimDma::new(&mut self.host, &mut self.device.port, self.now);
-        self.device.nic.receive(&mut dma, frame).is_ok()
+        self.device
+            .nic
+            .receive(&mut dma, &mut frame.to_vec())
+            .is_ok()
     }
 
     /// One thing happens, by `until`; returns whether anything did.

@@ -1,5 +1,6 @@
 //! System calls: copying between a process and its sockets, sleeping and waking.
 
+use nicforge_interfaces::kernel::KernelDriver;
 use nicforge_nic::Segment;
 use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::Cycles;
@@ -67,11 +68,7 @@ impl Kernel {
         }
         let count = u64::from(to.len);
         cpu.enter(Part::Copy);
-        self.scratch.clear();
-        let bytes = cpu.bytes(from + self.moved, to.len as usize);
-        self.scratch.extend_from_slice(bytes);
-        cpu.bytes_mut(to.at, to.len as usize)
-            .copy_from_slice(&self.scratch);
+        cpu.copy(from + self.moved, to.at, to.len as usize);
         cpu.work(self.copy_work(count));
         cpu.enter(Part::Stack);
         let connection = &mut self.connections[number];
@@ -88,11 +85,11 @@ impl Kernel {
     fn receive_some<C: Cpu>(&mut self, cpu: &mut C, number: usize, buffer: Buffer) {
         let readable = self.connections[number].engine.readable() as u64;
         let wanted = buffer.len - self.moved;
-        if readable == 0 && (self.moved == 0 || buffer.all) {
+        if wanted > 0 && readable == 0 && (self.moved == 0 || buffer.all) {
             self.waiting = Waiting::Readable(number);
             return;
         }
-        if readable > 0 {
+        if wanted > 0 && readable > 0 {
             let len = readable.min(wanted) as u32;
             let at = buffer.to + self.moved;
             self.read_packet(cpu, number, Segment { at, len });
@@ -107,6 +104,41 @@ impl Kernel {
         }
     }
 
+    /// Payload that is still in the NIC goes straight to the buffer of a read that is posted for it,
+    /// within the soft interrupt: it does not wait until the process runs (section 7.2).
+    pub(super) fn land<C: Cpu>(&mut self, cpu: &mut C, number: usize) {
+        let Some(Call::Receive {
+            connection,
+            to,
+            len,
+            ..
+        }) = self.call
+        else {
+            return;
+        };
+        let nic = self.connections[number].plan.nic;
+        if connection != number || self.drivers[nic].advice().delays_copy {
+            return;
+        }
+        loop {
+            let connection = &mut self.connections[number];
+            let room = (len - self.moved).min(connection.engine.readable() as u64) as u32;
+            let next = connection.receive.next();
+            let in_nic = next.is_some_and(|(payload, _)| payload.deferred.is_some());
+            if room == 0 || !in_nic {
+                return;
+            }
+            let at = to + self.moved;
+            self.read_packet(cpu, number, Segment { at, len: room });
+        }
+    }
+
+    /// Whether what [`land`](Self::land) brought ends the call.
+    pub(super) fn landed_enough(&self) -> bool {
+        matches!(self.call, Some(Call::Receive { len, all, .. })
+            if self.moved > 0 && (!all || self.moved == len))
+    }
+
     /// Copies what one packet has to `to`.
     fn read_packet<C: Cpu>(&mut self, cpu: &mut C, number: usize, to: Segment) {
         let connection = &mut self.connections[number];
@@ -118,25 +150,18 @@ impl Kernel {
             return;
         };
         cpu.enter(Part::Copy);
-        let (len, by_core) = copy_next(cpu, driver, payload, skip, to, &mut self.scratch);
+        let (len, by_core) = copy_next(cpu, driver, payload, skip, to);
+        self.arrived.push((place, Segment { at: to.at, len }));
         if by_core {
             let cycles = f64::from(len) / self.costs.copy_bytes_per_cycle;
             cpu.work(Cycles(cycles as u64));
-        } else if self.verify {
-            self.scratch.clear();
-            let bytes = cpu.bytes(to.at, len as usize);
-            self.scratch.extend_from_slice(bytes);
         }
         cpu.enter(Part::Stack);
-        let seen = by_core || self.verify;
-        if seen && !self.process.is_right(place, &self.scratch) {
-            self.counters.wrong_bytes += u64::from(len);
-        }
         connection.receive.advance(len.into());
         connection.engine.take(len as usize);
         while let Some(payload) = connection.receive.finished() {
             if let Some(deferred) = payload.deferred {
-                nicforge_interfaces::kernel::KernelDriver::drop_deferred(driver, cpu, deferred);
+                driver.drop_deferred(cpu, deferred);
             }
             self.pool.give(cpu, payload.mbuf);
         }

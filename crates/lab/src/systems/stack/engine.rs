@@ -125,10 +125,13 @@ impl Engine {
     /// for one at all.
     pub fn receive(&mut self, now: Time, headers: &[u8], payload: usize) -> bool {
         let mut packet = std::mem::take(&mut self.exchange.scratch);
-        packet.clear();
-        packet.extend_from_slice(headers);
-        packet.resize(headers.len() + payload, 0);
-        self.exchange.incoming = Some(packet);
+        let len = headers.len() + payload;
+        // What stands there of earlier packets is as good a payload as any.
+        if packet.len() < len {
+            packet.resize(len, 0);
+        }
+        packet[..headers.len()].copy_from_slice(headers);
+        self.exchange.incoming = Some((packet, len));
         if payload > 0 && self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
@@ -208,7 +211,8 @@ fn instant(time: Time) -> Instant {
 
 /// Where smoltcp gets packets and leaves them.
 struct Exchange {
-    incoming: Option<Vec<u8>>,
+    /// A packet, in a buffer that may be longer, and its length.
+    incoming: Option<(Vec<u8>, usize)>,
     outgoing: VecDeque<Emitted>,
     /// Segments that may be sent still.
     room: usize,
@@ -219,6 +223,7 @@ struct Exchange {
 /// A packet on its way in.
 struct Incoming<'a> {
     packet: Vec<u8>,
+    len: usize,
     scratch: &'a mut Vec<u8>,
 }
 
@@ -234,9 +239,10 @@ impl Device for Exchange {
     type TxToken<'a> = Outgoing<'a>;
 
     fn receive(&mut self, _now: Instant) -> Option<(Incoming<'_>, Outgoing<'_>)> {
-        let packet = self.incoming.take()?;
+        let (packet, len) = self.incoming.take()?;
         let incoming = Incoming {
             packet,
+            len,
             scratch: &mut self.scratch,
         };
         let reply = Outgoing {
@@ -266,7 +272,7 @@ impl Device for Exchange {
 
 impl phy::RxToken for Incoming<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        let result = f(&self.packet);
+        let result = f(&self.packet[..self.len]);
         *self.scratch = self.packet;
         result
     }

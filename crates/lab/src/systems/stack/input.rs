@@ -115,6 +115,7 @@ impl Kernel {
             }
             self.pool.give(cpu, payload.mbuf);
         }
+        self.land(cpu, number);
         self.flush(cpu, number);
         self.wake(cpu, number);
         Ok(())
@@ -124,7 +125,9 @@ impl Kernel {
     pub(super) fn wake<C: Cpu>(&mut self, cpu: &mut C, number: usize) {
         let engine = &self.connections[number].engine;
         let ready = match self.waiting {
-            Waiting::Readable(waited) => waited == number && engine.readable() > 0,
+            Waiting::Readable(waited) => {
+                waited == number && (engine.readable() > 0 || self.landed_enough())
+            }
             Waiting::AnyReadable => engine.readable() > 0,
             // A third of the buffer, as Linux has it (sk_stream_min_wspace).
             Waiting::Writable(waited) => {

@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 
 use nicforge_apps::AnyApp;
 use nicforge_interfaces::kernel::{AnyKernelDriver, KernelDriver, Received, Sending};
-use nicforge_nic::{DropCounters, PoolCache};
-use nicforge_platform::{Cpu, Part};
+use nicforge_nic::{DropCounters, PoolCache, Segment};
+use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::{Cycles, Time};
 
 pub use connection::{Connection, ConnectionPlan};
@@ -119,10 +119,11 @@ pub struct Kernel {
     poll_from: usize,
     /// Frames that the driver had no room for, by NIC.
     queues: Vec<VecDeque<Sending>>,
+    /// Whether the thread that sends has its turn coming, by NIC.
+    thread_sends: Vec<bool>,
     received: Vec<Received>,
-    scratch: Vec<u8>,
-    /// Whether payload that the NIC copied to a process is looked at, too.
-    pub verify: bool,
+    /// What came to the process in this step: its place in the stream, and where it is.
+    arrived: Vec<(u64, Segment)>,
     /// Packets that were dropped, by cause.
     pub drops: DropCounters,
     /// Counts.
@@ -156,9 +157,9 @@ impl Kernel {
             polled: 0,
             poll_from: 0,
             queues: vec![VecDeque::new(); nics],
+            thread_sends: vec![false; nics],
             received: Vec::new(),
-            scratch: Vec::new(),
-            verify: false,
+            arrived: Vec::new(),
             drops: DropCounters::default(),
             counters: KernelCounters::default(),
         }
@@ -167,8 +168,9 @@ impl Kernel {
     /// Brings the NICs up.
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
         cpu.enter(Part::Driver);
-        for driver in &mut self.drivers {
+        for (driver, polling) in self.drivers.iter_mut().zip(&mut self.polling) {
             driver.start(cpu, &mut self.pool);
+            *polling = driver.advice().polls;
         }
         cpu.enter(Part::Stack);
     }
@@ -185,13 +187,21 @@ impl Kernel {
             self.take_interrupt(cpu, nic);
             return cpu.now();
         }
-        let turn = self.polled >= self.costs.poll_round && self.waiting == Waiting::No;
+        // Timers and threads have a turn too, or they would never come while packets do.
+        let others = self.waiting == Waiting::No
+            || self.thread_may_send().is_some()
+            || self.connection_due(now).is_some();
+        let turn = self.polled >= self.costs.poll_round && others;
         if !turn && let Some(nic) = self.polled_next() {
             self.poll(cpu, nic);
             self.poll_from = nic + 1;
             return cpu.now();
         }
         self.polled = 0;
+        if let Some(nic) = self.thread_may_send() {
+            self.drain_queue(cpu, nic);
+            return cpu.now();
+        }
         if let Some(number) = self.connection_due(now) {
             self.flush(cpu, number);
             return cpu.now();
@@ -207,6 +217,17 @@ impl Kernel {
             .chain(timers)
             .min()
             .unwrap_or(Time::NEVER)
+    }
+
+    /// Counts the bytes that came to the process in this step, whoever copied them, and are not
+    /// those that its peer sent. `memory` shows them without an access of anybody.
+    pub fn check_arrived<'a>(&mut self, memory: impl Fn(Addr, usize) -> &'a [u8]) {
+        for (place, there) in self.arrived.drain(..) {
+            let bytes = memory(there.at, there.len as usize);
+            if !self.process.is_right(place, bytes) {
+                self.counters.wrong_bytes += u64::from(there.len);
+            }
+        }
     }
 
     /// The next NIC in turn that is polled.
@@ -228,6 +249,10 @@ impl Kernel {
         cpu.work(self.costs.interrupt);
         cpu.work(self.costs.controller);
         self.polling[nic] |= self.drivers[nic].interrupt(cpu);
+        if self.polling[nic] && self.drivers[nic].advice().receive_thread {
+            cpu.enter(Part::Stack);
+            cpu.work(self.costs.wake);
+        }
     }
 
     fn poll<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
@@ -235,7 +260,11 @@ impl Kernel {
         let mut received = std::mem::take(&mut self.received);
         let more = self.drivers[nic].poll(cpu, &mut self.pool, &mut received, 1);
         self.polling[nic] = more;
-        self.polled += 1;
+        let advice = self.drivers[nic].advice();
+        // A thread takes turns with the process, and who polls always leaves it the turn when there
+        // is nothing.
+        let turn = advice.receive_thread || advice.polls && received.is_empty();
+        self.polled += if turn { self.costs.poll_round } else { 1 };
         self.drain_queue(cpu, nic);
         cpu.enter(Part::Stack);
         for packet in received.drain(..) {

@@ -90,8 +90,14 @@ impl Kernel {
 
     /// Gives a frame to the driver, or keeps it until there is room.
     pub(super) fn transmit<C: Cpu>(&mut self, cpu: &mut C, nic: usize, sending: Sending) {
+        let by_thread = self.drivers[nic].advice().transmit_thread;
+        if by_thread && self.queues[nic].is_empty() {
+            // The thread is woken, and has its turn.
+            cpu.work(self.costs.wake);
+            self.thread_sends[nic] = true;
+        }
         let before = cpu.enter(Part::Driver);
-        let waits = !self.queues[nic].is_empty();
+        let waits = by_thread || !self.queues[nic].is_empty();
         if waits
             || self.drivers[nic]
                 .transmit(cpu, &mut self.pool, &sending)
@@ -102,8 +108,21 @@ impl Kernel {
         cpu.enter(before);
     }
 
-    /// Tries frames again that the driver had no room for; then connections may go on.
+    /// A NIC whose sending thread has frames, and no news yet that there is no room for them.
+    pub(super) fn thread_may_send(&self) -> Option<usize> {
+        self.thread_sends.iter().position(|&sends| sends)
+    }
+
+    /// Gives the driver the frames that wait: those that it had no room for, or those of its thread.
+    /// Then connections may go on.
     pub(super) fn drain_queue<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
+        self.thread_sends[nic] = false;
+        let before = cpu.enter(Part::Driver);
+        self.drain(cpu, nic);
+        cpu.enter(before);
+    }
+
+    fn drain<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
         if self.queues[nic].is_empty() {
             return;
         }

@@ -127,17 +127,18 @@ impl ReceiveQueue {
     }
 }
 
-/// Copies the next bytes of `payload`, `skip` bytes of which were read, to `to`: at most `len`, and
-/// only what can go at once. Returns how many, and whether the core copied them: then they are in
-/// `scratch` too.
+/// Copies the next bytes of `payload`, `skip` bytes of which were read, to `to`: at most as many as
+/// fit, and only what can go at once. Returns how many, and whether the core copied them.
 pub fn copy_next<C: Cpu, D: KernelDriver>(
     cpu: &mut C,
     driver: &mut D,
     payload: &mut Payload,
     skip: u64,
     to: Segment,
-    scratch: &mut Vec<u8>,
 ) -> (u32, bool) {
+    if driver.advice().delays_copy {
+        payload.fetch(cpu, driver);
+    }
     let here = u64::from(payload.here.len);
     if skip >= here && skip == here + u64::from(payload.passed) {
         if let Some(deferred) = &mut payload.deferred {
@@ -156,8 +157,6 @@ pub fn copy_next<C: Cpu, D: KernelDriver>(
         payload.fetch(cpu, driver);
     }
     let len = u64::from(to.len).min(u64::from(payload.here.len).saturating_sub(skip));
-    scratch.clear();
-    scratch.extend_from_slice(cpu.bytes(payload.here.at + skip, len as usize));
-    cpu.bytes_mut(to.at, len as usize).copy_from_slice(scratch);
+    cpu.copy(payload.here.at + skip, to.at, len as usize);
     (len as u32, true)
 }

@@ -1,0 +1,34 @@
+//! What the tests of whole systems share.
+
+use std::path::Path;
+
+use nicforge_lab::machine::{Machine, load_machine};
+use nicforge_lab::metrics::Metrics;
+use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::settings::Settings;
+
+pub fn machine() -> Machine {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    load_machine(&folder.join("m5-10gbe.toml")).unwrap()
+}
+
+/// A short run of `workload` over `interface`, with its NICs at `placement`.
+pub fn settings(workload: &str, interface: &str, placement: &str) -> Settings {
+    Settings {
+        workload: workload.into(),
+        interface: interface.into(),
+        placement: placement.into(),
+        warmup_ms: 1.0,
+        window_ms: 2.0,
+        ..Settings::for_machine(&machine())
+    }
+}
+
+/// Runs a point. That every byte which a process reads is the one that its peer wrote there is
+/// checked inside, and so is that every packet buffer is found in one place.
+pub fn measure(settings: &Settings) -> Metrics {
+    let io = RunIo::default();
+    settings.check(&machine()).unwrap();
+    let point = run_point(&machine(), settings, 1, &io, &mut |_, _| {}).unwrap();
+    point.metrics
+}
