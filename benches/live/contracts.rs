@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use nicforge_nic::{
-    Arriving, DriverHalf, MBUF_STRIDE_BYTES, Packet, PortId, ReceiveHalf, RxFlags, Segment,
-    TxOffload, registers,
+    Arriving, DriverHalf, Packet, PortId, ReceiveHalf, RxFlags, Segment, TxOffload, mbuf_room,
+    registers,
 };
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma};
 use nicforge_platform::{Addr, Register};
@@ -111,7 +111,8 @@ fn free(packets: &mut Vec<Packet>, mut give: impl FnMut(Addr)) {
 
 /// Words in front of each buffer's frame, and of each buffer.
 const HEAD_BYTES: usize = 256;
-const STRIDE: usize = MBUF_STRIDE_BYTES as usize;
+/// Frame and object header behind it.
+const STRIDE: usize = HEAD_BYTES + mbuf_room() as usize + 64;
 /// Descriptors that the device reads at a time.
 const BATCH: usize = 32;
 

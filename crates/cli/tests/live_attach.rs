@@ -6,16 +6,19 @@ mod attach;
 mod live_interfaces;
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use attach::{Crew, shares_rings};
 use live_interfaces::interfaces;
 use nicforge_platform::Addr;
-use nicforge_platform::live::Region;
 use nicforge_platform::live::handover::receive_files;
+use nicforge_platform::live::{Bell, Region};
 use nicforge_wire::capture::CaptureReader;
 use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -216,6 +219,21 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
     }
 }
 
+/// Says hello as worker 0 and that its queues are up; the region and the device's bell.
+fn join_as_worker_0(socket: &std::ffi::OsStr) -> (UnixStream, Region, Bell) {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let hello = format!(
+        "{{\"hello\":{{\"version\":\"{}/1\",\"worker\":0}}}}\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    stream.write_all(hello.as_bytes()).unwrap();
+    let (_, mut files) = receive_files(&stream, &mut [0; 65_536]).unwrap();
+    let bell = Bell::of(files.remove(1));
+    let region = Region::attach(files.remove(0), 0).unwrap();
+    stream.write_all(b"\"ready\"\n").unwrap();
+    (stream, region, bell)
+}
+
 /// Not a test by itself: the worker that writes anything anywhere, in a process of its own.
 #[test]
 #[ignore = "started by another test"]
@@ -223,16 +241,7 @@ fn a_mad_worker() {
     let Some(socket) = std::env::var_os(MAD) else {
         return;
     };
-    use std::io::Write;
-    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
-    let hello = format!(
-        "{{\"hello\":{{\"version\":\"{}/1\",\"worker\":0}}}}\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    stream.write_all(hello.as_bytes()).unwrap();
-    let (_, mut files) = receive_files(&stream, &mut [0; 65_536]).unwrap();
-    let region = Region::attach(files.remove(0), 0).unwrap();
-    stream.write_all(b"\"ready\"\n").unwrap();
+    let (_stream, region, _) = join_as_worker_0(&socket);
     let words = region.len() / 8;
     let mut state = 88_172_645_463_325_252u64;
     loop {
@@ -246,6 +255,56 @@ fn a_mad_worker() {
             _ => (state >> 8) % (1 << 15),
         };
         region.store(Addr(at % words * 8), state >> (state % 60));
+    }
+}
+
+/// Not a test by itself: the worker that has a hundred frames sent which it never wrote.
+#[test]
+#[ignore = "started by another test"]
+fn a_wrong_worker() {
+    let Some(socket) = std::env::var_os(MAD) else {
+        return;
+    };
+    let (_stream, region, bell) = join_as_worker_0(&socket);
+    // Behind host memory: a line of its own, the device's, two workers', and then the registers,
+    // of each device 12 for receiving, 1 for steering, 2 doorbells for sending.
+    let magic = u64::from_le_bytes(*b"nicforge");
+    let mut lines = (0..region.len() / 64).map(|line| line * 64);
+    let begin = lines.find(|&line| region.load::<u64>(Addr(line)) == magic);
+    let doorbell = begin.unwrap() + 64 * (4 + 13);
+    region.word(Addr(doorbell)).store(100, Ordering::Release);
+    loop {
+        bell.ring_now();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A queue whose descriptors name nothing is closed, and the run says why; whoever takes the place
+/// finds a queue that works.
+#[test]
+fn a_bad_queue_is_closed_with_its_reason() {
+    for interface in interfaces() {
+        let mut run = Run::new(interface, FRAMES);
+        let mut wrong = Command::new(std::env::current_exe().unwrap());
+        wrong.args(["--ignored", "--exact", "a_wrong_worker"]);
+        wrong.env(MAD, &run.crew.socket);
+        let mut wrong = wrong.stdout(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + PATIENCE;
+        while wrong.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                wrong.kill().unwrap();
+                panic!("{interface}: it was not ended");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        (0..2).for_each(|worker| run.crew.attach(worker));
+        let sent = by_flow(&frames(&capture(FRAMES)));
+        let (said, report, came) = run.end();
+        let reason = "worker 0 is lost: 100 of its descriptors name no buffer";
+        assert!(said.contains(reason), "{interface}: {said}");
+        assert!(by_flow(&came) == sent, "{interface}: {} came", came.len());
+        let (causes, made) = (drops(&report), drops(&report).values().sum::<u64>());
+        assert_eq!(made, 100, "{interface}: {causes:?}");
     }
 }
 

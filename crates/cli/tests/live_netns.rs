@@ -44,7 +44,7 @@ fn nat_carries_ping_tcp_and_udp_on_every_interface() {
         let gateway = hosts.gateway("nat-netns.toml", &[&set, "cores=2"], "10.99.2.2");
         assert!(hosts.pings("10.99.2.2", 20), "{interface}: ping");
         tcp_both_ways(&hosts, "10.99.2.2:7000", "10.99.2.2:7000", 4);
-        udp_questions(&hosts, "10.99.2.2:53", "10.99.2.2:53");
+        udp_questions(&hosts, "10.99.2.2:53", "10.99.2.2:53", 1472);
         assert_clean(&gateway.stop(), interface);
     }
 }

@@ -3,7 +3,7 @@
 use nicforge_interfaces::nm_nfv::{Options, Split};
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{
-    Allocation, Application, KeyTable, Nicmem, NicmemError, PAYLOAD_BYTES, Pool, PoolCache,
+    Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, room_for,
 };
 use nicforge_platform::AddressSpace;
 use nicforge_units::Cycles;
@@ -123,11 +123,12 @@ impl NearMemory {
             + 2 * settings.pool_cache
             + 2 * settings.burst;
         let wanted = (settings.nicmem_users(queues) * each) as u64;
-        let buffers = wanted.min(self.nicmem.available() / PAYLOAD_BYTES);
+        let room = room_for(settings.buffer_bytes as u64);
+        let buffers = wanted.min(self.nicmem.available() / room);
         if buffers > 0 {
-            let bytes = buffers * PAYLOAD_BYTES;
+            let bytes = buffers * room;
             let memory = self.nicmem.alloc_nicmem(Application::default(), bytes)?;
-            self.pool = Some(Pool::over_nicmem(space, memory));
+            self.pool = Some(Pool::over_nicmem(space, memory, room));
         }
         Ok(())
     }

@@ -37,8 +37,8 @@ pub use fifo::MacFifo;
 pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, ReceiveHalf, Waiting};
 pub use ledger::{LEDGER_ENTRY_BYTES, Ledger};
 pub use mbuf::{
-    HEADROOM_BYTES, MBUF_STRIDE_BYTES, METADATA_BYTES, NEXT_OFFSET, PAYLOAD_BYTES,
-    REFERENCES_OFFSET, data_of, mbuf_room,
+    DATA_BYTES_MAX, HEADROOM_BYTES, METADATA_BYTES, NEXT_OFFSET, REFERENCES_OFFSET, data_of,
+    mbuf_room, room_for,
 };
 pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};
 pub use packet::{Packet, PortId, RxFlags, Segment, TxOffload, Verdict};

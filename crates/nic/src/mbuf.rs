@@ -13,24 +13,36 @@ pub const NEXT_OFFSET: u64 = 72;
 pub const REFERENCES_OFFSET: u64 = 80;
 /// Room for headers in front of a received frame.
 pub const HEADROOM_BYTES: u64 = 128;
-/// Room for the frame.
+/// Room for the frame, where nothing else is asked for.
 pub const DATA_BYTES: u64 = 2048;
-/// Room that a buffer on nicmem has there.
-pub const PAYLOAD_BYTES: u64 = DATA_BYTES;
 /// The mempool's own header of each object.
 pub const OBJECT_HEADER_BYTES: u64 = 64;
-/// From one buffer to the next: an odd number of lines, so that buffers spread over all sets.
-pub const MBUF_STRIDE_BYTES: u64 =
-    METADATA_BYTES + HEADROOM_BYTES + DATA_BYTES + OBJECT_HEADER_BYTES;
+/// The most room that a buffer may be given: the longest frame that a NIC sends.
+pub const DATA_BYTES_MAX: u64 = 16 << 10;
 
-const _: () = assert!(MBUF_STRIDE_BYTES / 64 % 2 == 1);
+/// The room of a buffer that shall hold frames of `wanted` bytes: whole lines.
+pub const fn room_for(wanted: u64) -> u64 {
+    let least = if wanted < DATA_BYTES_MAX {
+        wanted
+    } else {
+        DATA_BYTES_MAX
+    };
+    least.next_multiple_of(64)
+}
+
+/// From one buffer with `room` for a frame, whole lines, to the next: an odd number of lines, so that
+/// buffers spread over all sets.
+pub const fn mbuf_stride(room: u64) -> u64 {
+    let lines = (METADATA_BYTES + HEADROOM_BYTES + room + OBJECT_HEADER_BYTES).div_ceil(64);
+    (lines | 1) * 64
+}
 
 /// Where a received frame begins in the buffer whose metadata is at `mbuf`.
 pub const fn data_of(mbuf: Addr) -> Addr {
     Addr(mbuf.0 + METADATA_BYTES + HEADROOM_BYTES)
 }
 
-/// Bytes of frame that a buffer has room for.
+/// Bytes of frame that a buffer has room for, where nothing else is asked for.
 pub const fn mbuf_room() -> u32 {
     DATA_BYTES as u32
 }

@@ -12,7 +12,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
 use crate::ledger::Ledger;
-use crate::mbuf::{MBUF_STRIDE_BYTES, OBJECT_HEADER_BYTES, PAYLOAD_BYTES};
+use crate::mbuf::{DATA_BYTES, OBJECT_HEADER_BYTES, mbuf_stride, room_for};
 use crate::packet::drop_reference;
 use crate::{Allocation, Packet};
 
@@ -27,29 +27,51 @@ const ENTRIES: u64 = 192;
 pub struct Pool {
     buffers: Addr,
     count: u64,
+    /// Room for a frame in each, and from one to the next.
+    room: u64,
+    stride: u64,
     shared: Addr,
     /// Where its payload lies, if that is memory of a NIC.
     payload: Option<Allocation>,
 }
 
 impl Pool {
-    /// Room for `count` buffers.
+    /// `count` buffers of the usual size.
     pub fn new(space: &mut AddressSpace, count: usize) -> Pool {
+        Pool::with_room(space, count, DATA_BYTES as usize)
+    }
+
+    /// `count` buffers that hold frames of `room` bytes, rounded up to whole lines, at most
+    /// [`DATA_BYTES_MAX`](crate::DATA_BYTES_MAX).
+    pub fn with_room(space: &mut AddressSpace, count: usize, room: usize) -> Pool {
         let count = count as u64;
+        let room = room_for(room as u64);
         Pool {
-            buffers: space.data(count * MBUF_STRIDE_BYTES, 4096),
+            buffers: space.data(count * mbuf_stride(room), 4096),
             count,
+            room,
+            stride: mbuf_stride(room),
             shared: space.data(ENTRIES + count * 8, 64),
             payload: None,
         }
     }
 
-    /// As many buffers as `payload`, memory of a NIC, has room for.
-    pub fn over_nicmem(space: &mut AddressSpace, payload: Allocation) -> Pool {
-        Pool {
-            payload: Some(payload),
-            ..Pool::new(space, (payload.len / PAYLOAD_BYTES) as usize)
-        }
+    /// As many buffers of `room` bytes as `payload`, memory of a NIC, has room for.
+    pub fn over_nicmem(space: &mut AddressSpace, payload: Allocation, room: u64) -> Pool {
+        let count = payload.len / room_for(room);
+        let pool = Pool::with_room(space, count as usize, room as usize);
+        let payload = Some(payload);
+        Pool { payload, ..pool }
+    }
+
+    /// Bytes of frame that each buffer holds.
+    pub fn room(&self) -> u32 {
+        self.room as u32
+    }
+
+    /// Bytes from one buffer to the next.
+    pub fn stride(&self) -> u64 {
+        self.stride
     }
 
     /// The memory of a NIC that it lies on, if it does.
@@ -61,8 +83,7 @@ impl Pool {
     #[inline]
     pub fn payload_of(&self, mbuf: Addr) -> Option<Addr> {
         let number = self.number_of(mbuf)?;
-        self.payload
-            .map(|payload| payload.at + number * PAYLOAD_BYTES)
+        self.payload.map(|payload| payload.at + number * self.room)
     }
 
     /// How many buffers there are.
@@ -81,14 +102,14 @@ impl Pool {
 
     /// The metadata address of buffer `number`.
     pub fn buffer(&self, number: u64) -> Addr {
-        self.buffers + number * MBUF_STRIDE_BYTES + OBJECT_HEADER_BYTES
+        self.buffers + number * self.stride + OBJECT_HEADER_BYTES
     }
 
     /// The number of the buffer whose metadata is at `mbuf`; `None` if that is no buffer of ours.
     pub fn number_of(&self, mbuf: Addr) -> Option<u64> {
         let offset = mbuf.0.checked_sub(self.buffers.0 + OBJECT_HEADER_BYTES)?;
-        let number = offset / MBUF_STRIDE_BYTES;
-        (offset.is_multiple_of(MBUF_STRIDE_BYTES) && number < self.count).then_some(number)
+        let number = offset / self.stride;
+        (offset.is_multiple_of(self.stride) && number < self.count).then_some(number)
     }
 
     /// The shared ring holds the buffers `numbers` and no others, whatever stood there.
@@ -340,13 +361,13 @@ mod tests {
     #[test]
     fn a_buffer_on_nicmem_goes_back_to_its_own_pool() {
         let mut space = AddressSpace::default();
-        let mut nicmem = Nicmem::new(&mut space, 0, 10 * PAYLOAD_BYTES + 5);
+        let mut nicmem = Nicmem::new(&mut space, 0, 10 * DATA_BYTES + 5);
         let memory = nicmem
-            .alloc_nicmem(Application(0), 10 * PAYLOAD_BYTES)
+            .alloc_nicmem(Application(0), 10 * DATA_BYTES)
             .unwrap();
         let (host, near) = (
             Pool::new(&mut space, 4),
-            Pool::over_nicmem(&mut space, memory),
+            Pool::over_nicmem(&mut space, memory, DATA_BYTES),
         );
         assert_eq!((host.count(), near.count()), (4, 10));
         let near_cache = PoolCache::new(&mut space, near, 2, Cycles(1));
@@ -358,7 +379,7 @@ mod tests {
         let theirs = cache.nicmem().unwrap().take(&mut cpu).unwrap();
         assert_eq!(host.payload_of(ours), None);
         let payload = near.payload_of(theirs).unwrap();
-        assert!(memory.holds(payload) && memory.holds(payload + (PAYLOAD_BYTES - 1)));
+        assert!(memory.holds(payload) && memory.holds(payload + (DATA_BYTES - 1)));
         let before = cache.len();
         for mbuf in [theirs, ours] {
             cache.give(&mut cpu, mbuf);

@@ -95,25 +95,16 @@ fn page(now: &Snapshot) -> String {
         "Bytes that went out.",
         by_port(|nic| nic.port.sent_bytes),
     );
-    let mut drops = Vec::new();
-    for (port, nic) in ports() {
-        let causes = nic.drops.causes().iter();
-        drops.extend(
-            causes.map(|(cause, count)| {
-                (format!("port=\"{port}\",cause=\"{cause}\""), *count as f64)
-            }),
-        );
-    }
-    for (worker, counts) in workers() {
-        let causes = counts.drops.causes().iter();
-        drops.extend(causes.map(|(cause, count)| {
-            (
-                format!("worker=\"{worker}\",cause=\"{cause}\""),
-                *count as f64,
-            )
-        }));
-    }
-    metric("dropped_frames_total", "Frames dropped, by cause.", drops);
+    metric(
+        "link_downs_total",
+        "How often a port's interface went down.",
+        by_port(|nic| nic.link.as_ref().map_or(0, |link| link.downs)),
+    );
+    metric(
+        "dropped_frames_total",
+        "Frames dropped, by cause.",
+        drops(now),
+    );
     let packets = workers().map(|(w, counts)| (format!("worker=\"{w}\""), counts.taken as f64));
     metric(
         "worker_packets_total",
@@ -127,4 +118,27 @@ fn page(now: &Snapshot) -> String {
         idle.collect(),
     );
     text
+}
+
+/// Drops of ports and workers, by cause.
+fn drops(now: &Snapshot) -> Vec<(String, f64)> {
+    let mut drops = Vec::new();
+    for (port, nic) in now.device.nics.iter().enumerate() {
+        let causes = nic.drops.causes().iter();
+        drops.extend(
+            causes.map(|(cause, count)| {
+                (format!("port=\"{port}\",cause=\"{cause}\""), *count as f64)
+            }),
+        );
+    }
+    for (worker, counts) in now.workers.iter().enumerate() {
+        let causes = counts.drops.causes().iter();
+        drops.extend(causes.map(|(cause, count)| {
+            (
+                format!("worker=\"{worker}\",cause=\"{cause}\""),
+                *count as f64,
+            )
+        }));
+    }
+    drops
 }

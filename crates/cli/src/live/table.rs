@@ -1,6 +1,6 @@
 //! What a live run shows while it goes on, and at its end.
 
-use nicforge_lab::live::{LiveConfig, Snapshot, WorkerCounts};
+use nicforge_lab::live::{LiveConfig, NicCounts, Snapshot, WorkerCounts};
 
 use crate::output::columns;
 
@@ -47,6 +47,11 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
             100.0 * (1.0 - idle.min(1.0))
         ));
     }
+    for (number, nic) in now.device.nics.iter().enumerate() {
+        if nic.link.as_ref().is_some_and(|link| !link.is_up) {
+            line.push_str(&format!("  port {number} DOWN"));
+        }
+    }
     let drops = now.drops().since(&before.drops());
     for (cause, count) in drops.causes() {
         line.push_str(&format!("  {cause} {count}"));
@@ -58,14 +63,23 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
 /// All counts at the end, port by port and worker by worker.
 pub fn totals(end: &Snapshot) -> String {
     let mut rows = vec![
-        ["port", "in", "out", "Mbyte in", "Mbyte out", "drops"]
-            .map(str::to_string)
-            .to_vec(),
+        [
+            "port",
+            "link",
+            "in",
+            "out",
+            "Mbyte in",
+            "Mbyte out",
+            "drops",
+        ]
+        .map(str::to_string)
+        .to_vec(),
     ];
     let mega = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
     for (number, nic) in end.device.nics.iter().enumerate() {
         rows.push(vec![
             number.to_string(),
+            link(nic),
             nic.arrived().to_string(),
             nic.port.sent.to_string(),
             mega(nic.nic.bytes),
@@ -79,6 +93,24 @@ pub fn totals(end: &Snapshot) -> String {
         rows.push(worker_row(number, worker));
     }
     text.push_str(&columns(&rows));
+    text
+}
+
+/// How the interface of a port is, and what happened to it.
+fn link(nic: &NicCounts) -> String {
+    let Some(link) = &nic.link else {
+        return "-".to_string();
+    };
+    let mut text = match link.is_up {
+        true => format!("up, MTU {}", link.mtu),
+        false => "down".to_string(),
+    };
+    if link.downs > 0 {
+        text.push_str(&format!(", {} times down", link.downs));
+    }
+    if link.mtu_changes > 0 {
+        text.push_str(&format!(", MTU changed {} times", link.mtu_changes));
+    }
     text
 }
 

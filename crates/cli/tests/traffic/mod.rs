@@ -66,7 +66,7 @@ pub fn exchange(mut connection: TcpStream, stream: Option<u8>) {
 }
 
 /// Questions and answers by UDP, of every size that fits a frame.
-pub fn udp_questions(hosts: &Hosts, address: &str, bind: &str) {
+pub fn udp_questions(hosts: &Hosts, address: &str, bind: &str, longest: usize) {
     let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
     let client = hosts.run("client", || {
         let client = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -76,8 +76,8 @@ pub fn udp_questions(hosts: &Hosts, address: &str, bind: &str) {
     for socket in [&server, &client] {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
     }
-    let mut buffer = [0; 2048];
-    for len in (1..=1472).step_by(97).chain([1472]) {
+    let mut buffer = vec![0; 65_536];
+    for len in (1..=longest).step_by(longest / 15).chain([longest]) {
         client.send(&pattern(1)[..len]).unwrap();
         let (came, asker) = server.recv_from(&mut buffer).unwrap();
         assert_eq!(buffer[..came], pattern(1)[..len]);

@@ -1,7 +1,7 @@
 //! The emulating core's part: it plays the wrapped NIC, on packets of the physical rings.
 
 use nicforge_nic::{
-    Arriving, Completion, CompletionReader, DriverCosts, DropCause, ReceiveHalf, mbuf_room,
+    Arriving, Completion, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, ReceiveHalf,
 };
 use nicforge_platform::{Cpu, Part};
 use nicforge_units::Time;
@@ -153,7 +153,7 @@ impl Served {
     /// Passes one packet on and puts a buffer in its place; but if it has to wait.
     fn pass_on<C: Cpu>(&self, cpu: &mut C, inner: &mut AnyNic, frame: &Completion) -> Fate {
         /// The core never looks at the bytes of a frame, nor has it any.
-        const UNSEEN: [u8; mbuf_room() as usize] = [0; mbuf_room() as usize];
+        static UNSEEN: [u8; DATA_BYTES_MAX as usize] = [0; DATA_BYTES_MAX as usize];
         let note = self.physical.note(frame.entry.into());
         let mbuf = frame.buffer(cpu, note);
         let arriving = Arriving {

@@ -1,6 +1,6 @@
 //! The driver's half.
 
-use nicforge_nic::{Completion, DriverCosts, DriverHalf, Packet, PoolCache, mbuf_room};
+use nicforge_nic::{Completion, DriverCosts, DriverHalf, Packet, PoolCache};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
 use super::layout::{DONE, Descriptor, ENTRY_BYTES, decode};
@@ -40,11 +40,11 @@ impl Driver {
     }
 
     /// Puts an empty buffer into the entry at the tail.
-    fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
+    fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr, room: u32) {
         let index = self.ring.index(self.tail);
         let descriptor = Descriptor {
             mbuf,
-            room: mbuf_room().into(),
+            room: room.into(),
             reserved: 0,
             done: 0,
         };
@@ -70,7 +70,7 @@ impl DriverHalf for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         for _ in 0..self.ring.entries {
             let Some(mbuf) = pool.take(cpu) else { break };
-            self.post(cpu, mbuf);
+            self.post(cpu, mbuf, pool.pool().room());
         }
         cpu.mmio_write(self.doorbell, self.tail);
     }
@@ -98,7 +98,7 @@ impl DriverHalf for Driver {
             let slot = self.buffers + self.ring.index(self.consumed) * 8;
             let received = Addr(cpu.load::<u64>(slot));
             self.consumed += 1;
-            self.post(cpu, fresh);
+            self.post(cpu, fresh, pool.pool().room());
             if completion.len == 0 {
                 pool.give(cpu, received);
             } else {

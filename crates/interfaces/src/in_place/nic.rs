@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting, data_of, mbuf_room};
+use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting, data_of};
 use nicforge_platform::{Dma, bytemuck};
 use nicforge_units::Bytes;
 
@@ -52,7 +52,7 @@ impl ReceiveHalf for NicHalf {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let good = self.pool.number_of(descriptor.mbuf).is_some();
-        let room = descriptor.room.min(mbuf_room().into());
+        let room = descriptor.room.min(self.pool.room().into());
         if good && frame.bytes.len() as u64 > room {
             return Err(DropCause::OVERSIZED);
         }

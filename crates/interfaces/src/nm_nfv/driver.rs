@@ -1,8 +1,8 @@
 //! The driver's half.
 
 use nicforge_nic::{
-    Completion, CompletionReader, DriverCosts, DriverHalf, Key, METADATA_BYTES, PAYLOAD_BYTES,
-    Packet, Pool, PoolCache, Segment, data_of, mbuf_room,
+    Completion, CompletionReader, DriverCosts, DriverHalf, Key, METADATA_BYTES, Packet, Pool,
+    PoolCache, Segment, data_of,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
@@ -54,7 +54,7 @@ impl Side {
         let index = self.ring.index(self.tail);
         let note = self.note(index / self.each);
         if let Some(headers) = pair.headers {
-            let buffer = Buffer::new(headers, mbuf_room(), Key::HOST);
+            let buffer = Buffer::new(headers, self.ring.room, Key::HOST);
             cpu.store(self.ring.descriptor(index), buffer);
             cpu.store(note, headers.0);
         }
@@ -148,9 +148,10 @@ impl Driver {
         let payload = nicmem.and_then(|(pool, _)| {
             let at = pool.payload_of(pair.payload)?;
             let key = pool.nicmem()?.key;
-            Some(Buffer::new(at, PAYLOAD_BYTES as u32, key))
+            Some(Buffer::new(at, pool.room(), key))
         });
-        let payload = payload.unwrap_or(Buffer::new(pair.payload, mbuf_room(), Key::HOST));
+        let room = self.sides[side].ring.room;
+        let payload = payload.unwrap_or(Buffer::new(pair.payload, room, Key::HOST));
         self.sides[side].post(cpu, pair, payload);
         self.posted += 1;
     }

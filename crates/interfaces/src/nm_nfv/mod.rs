@@ -90,7 +90,7 @@ pub fn build(
             inlining_completion_ring(space, room, first, owner, options.rx_inline)?;
         let rings = [PRIMARY, SECONDARY].map(|_| {
             let first = plan.first_position;
-            layout::ring(space, entries, each, first)
+            layout::ring(space, entries, each, first).with_room(plan.pool.room())
         });
         let sides = [PRIMARY, SECONDARY].map(|side| {
             let doorbell = Register {

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Application, Arriving, Completion, CompletionWriter, DropCause, Key, KeyTable, PAYLOAD_BYTES,
-    Pool, RX_INLINE_BYTES, ReceiveHalf, Refusal, Waiting, data_of, mbuf_room,
+    Application, Arriving, Completion, CompletionWriter, DropCause, Key, KeyTable, Pool,
+    RX_INLINE_BYTES, ReceiveHalf, Refusal, Waiting, data_of,
 };
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::Bytes;
@@ -49,11 +49,11 @@ impl Memory {
             if self.pool.number_of(buffer.at).is_none() {
                 return Err(DropCause::BAD_DESCRIPTOR);
             }
-            let len = buffer.room.min(mbuf_room()) as usize;
+            let len = buffer.room.min(self.pool.room()) as usize;
             let at = data_of(buffer.at);
             return Ok(Room { at, len });
         }
-        let len = u64::from(buffer.room).min(PAYLOAD_BYTES);
+        let len = u64::from(buffer.room.min(self.pool.room()));
         self.keys
             .check(self.application, Key(buffer.key), buffer.at, len)
             .map_err(Refusal::cause)?;
@@ -107,7 +107,11 @@ impl Queue {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let inlines = self.each == 1;
-        let cut = cut(frame, split, inlines);
+        let most = match inlines {
+            true => RX_INLINE_BYTES,
+            false => memory.pool.room() as usize,
+        };
+        let cut = cut(frame, split, most);
         let room = match (inlines, memory.room(payload)) {
             (true, payload) => payload.map(|payload| (None, payload)),
             (false, payload) => memory.room(first).and_then(|header| {
@@ -119,7 +123,7 @@ impl Queue {
             let headers_fit = header.is_none_or(|header| cut <= header.len);
             // Cut in two a frame still is no longer than one buffer: that is the longest frame.
             let fits = headers_fit && frame.bytes.len() - cut <= payload.len;
-            if !fits || frame.bytes.len() > mbuf_room() as usize {
+            if !fits || frame.bytes.len() > memory.pool.room() as usize {
                 return Err(DropCause::OVERSIZED);
             }
         }
@@ -166,15 +170,11 @@ impl Queue {
     }
 }
 
-/// Bytes of `frame` that go in front.
-fn cut(frame: &Arriving<'_>, split: Split, inlines: bool) -> usize {
+/// Bytes of `frame` that go in front, where there is room for `most`.
+fn cut(frame: &Arriving<'_>, split: Split, most: usize) -> usize {
     let wanted = match split {
         Split::Headers => frame.headers,
         Split::At(offset) => offset,
-    };
-    let most = match inlines {
-        true => RX_INLINE_BYTES,
-        false => mbuf_room() as usize,
     };
     wanted.min(most).min(frame.bytes.len())
 }

@@ -1,6 +1,6 @@
 use nicforge_nic::{
-    Allocation, Application, Arriving, DropCause, Key, Nicmem, PAYLOAD_BYTES, Pool, PortId,
-    ReceiveHalf, RxFlags, mbuf_room,
+    Allocation, Application, Arriving, DropCause, Key, Nicmem, Pool, PortId, ReceiveHalf, RxFlags,
+    mbuf_room,
 };
 use nicforge_platform::{AddressSpace, Cpu, Owner};
 use nicforge_units::{Bytes, Time};
@@ -92,9 +92,11 @@ const THEM: Application = Application(4);
 
 fn raw() -> Raw {
     let mut space = AddressSpace::default();
-    let mut nicmem = Nicmem::new(&mut space, 0, 8 * PAYLOAD_BYTES);
-    let ours = nicmem.alloc_nicmem(US, 4 * PAYLOAD_BYTES).unwrap();
-    let theirs = nicmem.alloc_nicmem(THEM, 2 * PAYLOAD_BYTES).unwrap();
+    let mut nicmem = Nicmem::new(&mut space, 0, 8 * u64::from(mbuf_room()));
+    let ours = nicmem.alloc_nicmem(US, 4 * u64::from(mbuf_room())).unwrap();
+    let theirs = nicmem
+        .alloc_nicmem(THEM, 2 * u64::from(mbuf_room()))
+        .unwrap();
     let pool = Pool::new(&mut space, 8);
     let rings = [PRIMARY, SECONDARY].map(|_| ring(&mut space, 8, 2, 0));
     let (writer, _) = inlining_completion_ring(&mut space, 16, 0, Owner(0), false).unwrap();
@@ -148,8 +150,8 @@ impl Raw {
 fn memory_that_the_queues_owner_does_not_hold_is_refused_and_untouched() {
     let mut raw = raw();
     let (ours, theirs) = (raw.ours, raw.theirs);
-    let room = PAYLOAD_BYTES as u32;
-    let freed = raw.nicmem.alloc_nicmem(US, PAYLOAD_BYTES).unwrap();
+    let room = mbuf_room();
+    let freed = raw.nicmem.alloc_nicmem(US, u64::from(mbuf_room())).unwrap();
     raw.nicmem.dealloc_nicmem(US, freed.at).unwrap();
     let last = ours.at + (ours.len - 64);
     for (at, key, cause) in [
@@ -180,7 +182,7 @@ fn memory_that_the_queues_owner_does_not_hold_is_refused_and_untouched() {
 #[test]
 fn the_secondary_ring_has_its_turn_when_the_primary_is_dry() {
     let mut raw = raw();
-    let near = Buffer::new(raw.ours.at, PAYLOAD_BYTES as u32, raw.ours.key);
+    let near = Buffer::new(raw.ours.at, mbuf_room(), raw.ours.key);
     let far = Buffer::new(raw.pool.buffer(1), mbuf_room(), Key::HOST);
     raw.give(SECONDARY, far);
     raw.give(PRIMARY, near);

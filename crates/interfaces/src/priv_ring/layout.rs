@@ -38,6 +38,8 @@ pub struct Ring<T = RxDescriptor> {
     pub entries: u64,
     /// The position that both sides count from.
     pub first: u64,
+    /// Room that each buffer in it has for a frame, in bytes.
+    pub room: u32,
     descriptor: PhantomData<T>,
 }
 
@@ -48,12 +50,18 @@ impl<T> Ring<T> {
         Ring::at(base, entries, first)
     }
 
+    /// The same for buffers with `room` bytes for a frame.
+    pub fn with_room(self, room: u32) -> Ring<T> {
+        Ring { room, ..self }
+    }
+
     /// The same in memory that begins at `base`.
     pub fn at(base: Addr, entries: u64, first: u64) -> Ring<T> {
         Ring {
             base,
             entries,
             first,
+            room: mbuf_room(),
             descriptor: PhantomData,
         }
     }
@@ -75,7 +83,7 @@ impl Ring {
         let index = self.index(position);
         let descriptor = RxDescriptor {
             mbuf,
-            room: mbuf_room(),
+            room: self.room,
             reserved: 0,
         };
         cpu.store(self.descriptor(index), descriptor);

@@ -33,7 +33,8 @@ pub fn build(
     let mut queues = Vec::new();
     let mut drivers = Vec::new();
     for (queue, &owner) in plan.owners.iter().enumerate() {
-        let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position);
+        let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position)
+            .with_room(plan.pool.room());
         let (writer, reader) = completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
         queues.push(nic::Queue::new(ring, plan.descriptor_read, writer));
         let doorbell = Register {

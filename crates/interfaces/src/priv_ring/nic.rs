@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, mbuf_room};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -37,7 +37,7 @@ impl Queue {
         };
         let good = pool.number_of(descriptor.mbuf).is_some();
         // A buffer has no more room than it has, whatever its descriptor says.
-        if good && frame.bytes.len() > descriptor.room.min(mbuf_room()) as usize {
+        if good && frame.bytes.len() > descriptor.room.min(pool.room()) as usize {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);

@@ -96,7 +96,7 @@ pub fn build_with(
     let mut filled_by: Vec<Vec<driver::Ax>> = vec![Vec::new(); topology.bx.len()];
     for (number, ax) in topology.ax.iter().enumerate() {
         Plan::check_ring("ax_entries", ax.entries)?;
-        let ring = Ring::new(space, ax.entries as u64, first);
+        let ring = Ring::new(space, ax.entries as u64, first).with_room(plan.pool.room());
         fetchers.push((Fetcher::new(ring, plan.descriptor_read), linked[number]));
         filled_by[linked[number]].push(driver::Ax::new(number as u16, ring, register(number)));
     }

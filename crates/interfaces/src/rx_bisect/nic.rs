@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use nicforge_nic::{
     Arriving, Completion, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, data_of,
-    mbuf_room,
 };
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
@@ -211,7 +210,7 @@ impl ReceiveHalf for NicHalf {
         };
         let good = self.pool.number_of(descriptor.mbuf).is_some();
         // A buffer has no more room than it has, whatever its descriptor says.
-        if good && frame.bytes.len() > descriptor.room.min(mbuf_room()) as usize {
+        if good && frame.bytes.len() > descriptor.room.min(self.pool.room()) as usize {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);

@@ -48,12 +48,13 @@ const _: () = assert!(size_of::<Descriptor>() == 64);
 const SINGLE_BYTES: usize = 16;
 
 impl Descriptor {
-    /// Empty buffers, as many as the ring's descriptors have, and what comes next in a list.
-    pub fn new(mbufs: [Addr; SLOTS_MAX], next: u32) -> Descriptor {
+    /// Empty buffers, as many as the ring's descriptors have, the room of each, and what comes next
+    /// in a list.
+    pub fn new(mbufs: [Addr; SLOTS_MAX], room: u32, next: u32) -> Descriptor {
         let [first, others @ ..] = mbufs;
         Descriptor {
             first,
-            room: mbuf_room(),
+            room,
             next,
             others,
             reserved: [0; 3],
@@ -100,9 +101,16 @@ pub struct Ring {
     pub slots: u64,
     /// The position that both sides count from.
     pub first: u64,
+    /// Room that each buffer in it has for a frame, in bytes.
+    pub room: u32,
 }
 
 impl Ring {
+    /// The same for buffers with `room` bytes for a frame.
+    pub fn with_room(self, room: u32) -> Ring {
+        Ring { room, ..self }
+    }
+
     /// A new ring for `entries` packets (a power of two) in descriptors of `slots` buffers.
     pub fn new(
         space: &mut AddressSpace,
@@ -120,6 +128,7 @@ impl Ring {
             entries,
             slots,
             first,
+            room: mbuf_room(),
         };
         ring.base = space.data(ring.count() * ring.stride() as u64, 64);
         ring.buffers = space.data(ring.count() * slots * 8, 64);
@@ -157,7 +166,7 @@ impl Ring {
 
     /// Puts empty buffers into descriptor `index`.
     pub fn store<C: Cpu>(&self, cpu: &mut C, index: u64, mbufs: [Addr; SLOTS_MAX], next: u32) {
-        let descriptor = Descriptor::new(mbufs, next);
+        let descriptor = Descriptor::new(mbufs, self.room, next);
         match self.slots {
             1 => cpu.store(
                 self.descriptor(index),

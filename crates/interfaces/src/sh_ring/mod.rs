@@ -96,7 +96,8 @@ fn build(
         let cores = owners.len() as u64;
         let entries = plan.rx_entries as u64;
         let slots = slots_for(entries, cores, slots);
-        let ring = Ring::new(space, order, entries, slots, plan.first_position);
+        let ring = Ring::new(space, order, entries, slots, plan.first_position)
+            .with_room(plan.pool.room());
         let doorbell = Register {
             device: plan.device,
             index: first_register + number as u32,

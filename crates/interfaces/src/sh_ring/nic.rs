@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, mbuf_room};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 
 use super::feed::{Feed, Fetched};
@@ -70,7 +70,7 @@ impl ReceiveHalf for NicHalf {
         let mbuf = current.descriptor.mbuf(queue.slot);
         let mbuf = self.pool.number_of(mbuf).map(|_| mbuf);
         // A buffer has no more room than it has, whatever its descriptor says.
-        let room = current.descriptor.room.min(mbuf_room());
+        let room = current.descriptor.room.min(self.pool.room());
         if mbuf.is_some() && frame.bytes.len() > room as usize {
             return Err(DropCause::OVERSIZED);
         }

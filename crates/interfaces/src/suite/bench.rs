@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_nic::{
-    Application, Arriving, DriverHalf, DropCause, DropCounters, Nicmem, PAYLOAD_BYTES, Packet,
-    Pool, PoolCache, PortId, ReceiveHalf, RxFlags,
+    Application, Arriving, DriverHalf, DropCause, DropCounters, Nicmem, Packet, Pool, PoolCache,
+    PortId, ReceiveHalf, RxFlags,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
@@ -67,15 +67,15 @@ impl<G: Ground> Bench<G> {
         build: impl FnOnce(&Plan, &mut AddressSpace) -> (AnyNic, Vec<AnyDriver>),
     ) -> Bench<G> {
         let mut space = AddressSpace::default();
-        let near_bytes = setup.near_buffers(interface) * PAYLOAD_BYTES;
+        let near_bytes = setup.near_buffers(interface) * setup.room as u64;
         let mut nicmem = Nicmem::new(&mut space, 0, near_bytes);
         let below = space.data(GUARD_BYTES as u64, 4096);
-        let pool = Pool::new(&mut space, setup.buffers(interface));
+        let pool = Pool::with_room(&mut space, setup.buffers(interface), setup.room);
         let above = space.data(GUARD_BYTES as u64, 4096);
         let near = nicmem.alloc_nicmem(Application::default(), near_bytes);
         let near = near
             .ok()
-            .map(|memory| Pool::over_nicmem(&mut space, memory));
+            .map(|memory| Pool::over_nicmem(&mut space, memory, setup.room as u64));
         let plan = setup.plan_with(pool, near, nicmem.keys());
         let (nic, drivers) = build(&plan, &mut space);
         let mut cache = |pool| PoolCache::new(&mut space, pool, setup.cache, Cycles(1));

@@ -11,6 +11,7 @@ for_all! {
     a_full_ring_drops_and_recovers,
     without_buffers_frames_wait,
     an_oversized_frame_costs_no_entry,
+    large_buffers_hold_jumbo_frames,
     a_queue_without_buffers_drops,
 }
 
@@ -111,6 +112,27 @@ fn an_oversized_frame_costs_no_entry<G: Ground>(interface: &'static str) {
         capacity - 4,
         "{interface}: entries were lost"
     );
+    bench.audit();
+}
+
+/// An MTU of 9000 bytes: what fits arrives whole, also between short frames; one byte more is too
+/// much.
+fn large_buffers_hold_jumbo_frames<G: Ground>(interface: &'static str) {
+    const ROOM: usize = 9_216;
+    let setup = Setup {
+        room: ROOM,
+        ..setup()
+    };
+    let mut bench: Bench<G> = Bench::new(interface, &setup);
+    for _ in 0..3 * ENTRIES {
+        for len in [9_018, 60, ROOM, 2_049] {
+            bench.send(0, len).unwrap();
+            let oversized = bench.send(0, ROOM + 1);
+            assert_eq!(oversized, Err(DropCause::OVERSIZED), "{interface}");
+        }
+        bench.pass(Time::from_us(2));
+        bench.drain();
+    }
     bench.audit();
 }
 

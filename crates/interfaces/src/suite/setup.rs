@@ -4,6 +4,7 @@ use nicforge_nic::{DriverCosts, KeyTable, Pool};
 use nicforge_platform::Owner;
 use nicforge_units::{Bytes, Time};
 
+use super::frames::frame_len_max;
 use crate::Plan;
 use crate::nm_nfv::{self, Split};
 use crate::rx_bisect::{self, AxChoice, Consumption};
@@ -19,6 +20,8 @@ pub struct Setup {
     pub sharing: usize,
     /// Buffers beyond those that fill the rings.
     pub spare: usize,
+    /// Bytes of frame that a buffer holds.
+    pub room: usize,
     /// Buffers that each core's level of the pool keeps.
     pub cache: usize,
     /// Where ring positions begin.
@@ -40,6 +43,7 @@ impl Default for Setup {
             rx_entries: 64,
             sharing: 8,
             spare: 128,
+            room: frame_len_max(),
             cache: 16,
             first_position: 0,
             emulates: "rx_bisect",

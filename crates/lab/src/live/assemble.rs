@@ -1,8 +1,10 @@
 //! Assembles a live run from its configuration.
 
 use nicforge_apps::{AppConfig, PortMap, read_routes};
-use nicforge_nic::{LEDGER_ENTRY_BYTES, MBUF_STRIDE_BYTES, Pool, PortId};
-use nicforge_platform::live::ports::{CapturePort, PacketPort, Port, PortCounters, TapPort};
+use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
+use nicforge_platform::live::ports::{
+    CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort,
+};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Bytes;
 use nicforge_wire::headers::MacAddress;
@@ -12,8 +14,10 @@ use super::device::{Books, Device, Manners};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Own};
 use super::worker::{Worker, WorkerParts};
+use crate::config::Place;
 use crate::run::RunError;
-use crate::settings::Settings;
+use crate::scenario::Assignment;
+use crate::settings::{self, Settings};
 
 /// A live run that is ready to go.
 pub struct Assembly {
@@ -62,6 +66,7 @@ pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, LiveError> 
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
 pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>) -> Result<Assembly, RunError> {
+    let config = &fit_buffers(config, &ports);
     let (map, own) = addresses(config, &mut ports)?;
     let blueprint = Blueprint {
         app: app_config(config, map)?,
@@ -100,7 +105,7 @@ pub fn put_together(blueprint: Blueprint, ports: Vec<Box<dyn Port>>) -> Result<A
         // What lies on memory of a NIC comes into rings of those only who took it themselves.
         dma.keep_book(Stock {
             begin: pool.buffer(0),
-            stride: MBUF_STRIDE_BYTES,
+            stride: pool.stride(),
             count: pool.count() as u64,
             ledger: of_pool.at,
         });
@@ -138,9 +143,31 @@ fn window(settings: &Settings) -> usize {
     (receive.min(settings.tx_entries) / 2).max(1)
 }
 
+/// Buffers hold the longest frame of any port, unless the file says what they hold.
+fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
+    const KEY: &str = "buffer_bytes";
+    let mut config = config.clone();
+    let longest = ports.iter().filter_map(|port| port.link());
+    let longest = longest.map(Link::frame_bytes_max).max().unwrap_or(0);
+    let is_set = config.assignments.iter().any(|set| set.key.name == KEY);
+    if is_set || longest <= config.settings.buffer_bytes {
+        return config;
+    }
+    config.settings.buffer_bytes = longest.min(DATA_BYTES_MAX as usize);
+    // Workers that attach are told what was set.
+    if let Some(key) = settings::key(KEY)
+        && let Some(value) = (key.get)(&config.settings)
+    {
+        let place = Place::argument("the MTU of the ports");
+        config.assignments.push(Assignment { key, value, place });
+    }
+    config
+}
+
 fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
     Ok(match kind {
         PortKind::Packet(name) => Box::new(PacketPort::open(name)?),
+        PortKind::Xdp(name, queue) => Box::new(XdpPort::open(name, *queue)?),
         PortKind::Tap(name) => Box::new(TapPort::open(name)?),
         PortKind::Capture(from, to) => Box::new(CapturePort::open(from.as_deref(), to.as_deref())?),
     })

@@ -1,7 +1,7 @@
 //! The file that `nicforge live` is given.
 //!
 //! ```toml
-//! [live]            # name, title, duration_s, idle, when_full
+//! [live]            # name, title, duration_s, idle, when_full, pin, attach
 //! [settings]        # keys of `nicforge list settings` that a live run uses
 //! [app]             # addresses: external_address, external_addresses, service, server_address
 //! [[port]]          # one for each port, counted from 0
@@ -18,7 +18,7 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 25] = [
+const SETTINGS: [&str; 26] = [
     "interface",
     "app",
     "cores",
@@ -36,6 +36,7 @@ const SETTINGS: [&str; 25] = [
     "nicmem_kib",
     "nicmem_queues",
     "burst",
+    "buffer_bytes",
     "table_entries",
     "servers",
     "routes_file",
@@ -61,6 +62,8 @@ pub struct LiveConfig {
     pub idle: Idle,
     /// What to do with frames that come in while receive rings are full.
     pub when_full: WhenFull,
+    /// Whether each thread gets a core of its own.
+    pub pin: Pin,
     /// Workers are processes that attach through this Unix socket; `None`: threads of this one.
     pub attach: Option<PathBuf>,
     /// Interface, application, sizes; `cores` is the number of workers.
@@ -93,6 +96,18 @@ pub enum WhenFull {
     Drop,
 }
 
+/// Whether each thread of a run, the device's and every worker's, gets a core of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pin {
+    /// When there are more cores than threads.
+    #[default]
+    Auto,
+    /// In any case; with fewer cores than threads there is no run.
+    Yes,
+    /// The system puts threads where it likes.
+    No,
+}
+
 /// Addresses that applications need on a real network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppAddresses {
@@ -109,8 +124,10 @@ pub struct AppAddresses {
 /// What is at the other end of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortKind {
-    /// A network interface of the system.
+    /// A network interface of the system, through a packet socket.
     Packet(String),
+    /// The same through an AF_XDP socket, and which of its queues.
+    Xdp(String, Option<u32>),
     /// A TAP device.
     Tap(String),
     /// Capture files: frames come from the first and go to the second.
@@ -153,6 +170,7 @@ impl std::fmt::Display for PortKind {
         };
         match self {
             PortKind::Packet(name) => write!(f, "interface {name}"),
+            PortKind::Xdp(name, _) => write!(f, "interface {name} (AF_XDP)"),
             PortKind::Tap(name) => write!(f, "TAP device {name}"),
             PortKind::Capture(from, to) => {
                 write!(f, "capture, reads {}, writes {}", file(from), file(to))
@@ -170,6 +188,7 @@ impl LiveConfig {
             duration_s: None,
             idle: Idle::default(),
             when_full: WhenFull::default(),
+            pin: Pin::default(),
             attach: None,
             settings: Settings {
                 cores: 1,

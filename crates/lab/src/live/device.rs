@@ -10,16 +10,18 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use nicforge_interfaces::AnyNic;
 use nicforge_nic::transmit::{Departure, Egress};
-use nicforge_nic::{DropCounters, Nic, NicCounters, ReceiveHalf};
-use nicforge_platform::live::ports::{Port, PortCounters};
+use nicforge_nic::{Nic, ReceiveHalf};
+use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
 use nicforge_platform::{Dma, Register};
 use nicforge_units::Time;
 
 use super::config::{Idle, WhenFull};
 
+mod counts;
 mod orders;
 
+pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
 
 /// Frames taken from a port before the others have their turn.
@@ -61,36 +63,6 @@ impl Phase {
             _ => Phase::Ending,
         }
     }
-}
-
-/// What one NIC and its port counted.
-#[derive(Clone, Debug, Default)]
-pub struct NicCounts {
-    /// The NIC's own counters.
-    pub nic: NicCounters,
-    /// Its drops, by cause; those of the port among them.
-    pub drops: DropCounters,
-    /// The port's.
-    pub port: PortCounters,
-    /// Descriptors that it dealt with.
-    pub served: u64,
-}
-
-impl NicCounts {
-    /// Frames that came in, those that the port could not read among them.
-    pub fn arrived(&self) -> u64 {
-        let unreadable = self.port.unreadable.iter().map(|(_, count)| count);
-        self.nic.frames + unreadable.sum::<u64>()
-    }
-}
-
-/// What the device counted.
-#[derive(Clone, Debug, Default)]
-pub struct DeviceCounts {
-    /// By port.
-    pub nics: Vec<NicCounts>,
-    /// By worker, where they are processes: descriptors since it began that meant nothing.
-    pub nonsense: Vec<u64>,
 }
 
 /// How a device behaves at its limits.
@@ -365,9 +337,13 @@ impl Device {
         }
         let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
             let mut drops = nic.drops.clone();
+            let link = port.link().cloned();
             let port = port.counters();
             let refused = nic.transmit.counters().refused.causes().iter();
-            let more = [("port_refused", port.refused)];
+            let more = [
+                ("port_refused", port.refused),
+                ("above_mtu", port.above_mtu),
+            ];
             let more = more.iter().chain(refused).chain(&port.unreadable);
             for &(cause, count) in more.filter(|(_, count)| *count > 0) {
                 drops.add(cause, count);
@@ -376,6 +352,7 @@ impl Device {
                 nic: nic.counters.clone(),
                 drops,
                 port: port.clone(),
+                link,
                 served: nic.transmit.served(),
             }
         });

@@ -74,7 +74,7 @@ impl Blueprint {
         let app = &app;
         let per_port = receive_buffers(settings) + settings.tx_entries;
         let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
-        let pool = Pool::new(&mut space, count * per_worker);
+        let pool = Pool::with_room(&mut space, count * per_worker, settings.buffer_bytes);
         let pools = std::iter::once(pool).chain(near.pool());
         let ledgers = ledgers(&mut space, config, pools);
         let (mut tx_rings, mut halves) = (Vec::new(), Vec::new());

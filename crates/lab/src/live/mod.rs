@@ -12,6 +12,7 @@
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
+//! | pin.rs | which core each thread stands on |
 //! | neighbour.rs | ARP |
 //! | outcome.rs | what was counted, and whether it adds up |
 
@@ -23,6 +24,7 @@ mod layout;
 mod neighbour;
 mod outcome;
 mod parse;
+mod pin;
 mod scenario;
 #[cfg(test)]
 mod tests;
@@ -40,7 +42,7 @@ use nicforge_platform::live::{Bell, Clock};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
-pub use config::{LiveConfig, PortConfig, PortKind};
+pub use config::{LiveConfig, Pin, PortConfig, PortKind};
 pub use device::{DeviceCounts, NicCounts};
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
@@ -50,6 +52,7 @@ pub use worker::WorkerCounts;
 use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
+use pin::{Places, go_to};
 
 /// How often a run looks whether it shall end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -171,10 +174,11 @@ pub fn run_live_over(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
+    let places = Places::new(config.pin, config.settings.cores)?;
     let assembly = assemble(config, ports)?;
     match &config.attach {
-        None => run_threads(config, assembly, stop, watch),
-        Some(path) => run_processes(config, path, assembly, stop, watch),
+        None => run_threads(config, assembly, &places, stop, watch),
+        Some(path) => run_processes(config, (path, places), assembly, stop, watch),
     }
 }
 
@@ -182,6 +186,7 @@ pub fn run_live_over(
 fn run_threads(
     config: &LiveConfig,
     mut assembly: Assembly,
+    places: &Places,
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
@@ -199,15 +204,21 @@ fn run_threads(
     // Before the first frame comes in.
     workers.iter_mut().for_each(worker::Worker::start);
     std::thread::scope(|scope| {
-        let boards = workers.iter_mut().zip(&shared.workers);
+        let boards = workers.iter_mut().zip(&shared.workers).enumerate();
         let threads: Vec<_> = boards
-            .map(|(worker, board)| {
+            .map(|(number, (worker, board))| {
                 let tell = |counts: &WorkerCounts| *locked(board) = counts.clone();
                 let stop = &shared.workers_stop;
-                scope.spawn(move || worker.run(stop, tell))
+                scope.spawn(move || {
+                    go_to(places.worker(number));
+                    worker.run(stop, tell)
+                })
             })
             .collect();
-        let device_thread = scope.spawn(|| device.run(&shared.phase, &shared.device));
+        let device_thread = scope.spawn(|| {
+            go_to(places.device());
+            device.run(&shared.phase, &shared.device)
+        });
         let works = || !device_thread.is_finished() && !threads.iter().any(|t| t.is_finished());
         let clock = control.clock();
         seconds = shared.watch(config, clock, stop, watch, works);
@@ -235,7 +246,7 @@ fn run_threads(
 /// All workers are processes that attach at `path`.
 fn run_processes(
     config: &LiveConfig,
-    path: &Path,
+    (path, places): (&Path, Places),
     assembly: Assembly,
     stop: &AtomicBool,
     watch: Watch<'_>,
@@ -259,11 +270,20 @@ fn run_processes(
         )));
     }
     let memory = (control.clone(), bell.clone());
-    let mut keeper = attach::Keeper::new(path, groups, blueprint, memory, device.orderer())?;
+    let mut keeper = attach::Keeper::new(
+        path,
+        groups,
+        (blueprint, places.clone()),
+        memory,
+        device.orderer(),
+    )?;
     let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
     let mut seconds = 0.0;
     let held = std::thread::scope(|scope| {
-        let device_thread = scope.spawn(|| device.run(&shared.phase, &shared.device));
+        let device_thread = scope.spawn(|| {
+            go_to(places.device());
+            device.run(&shared.phase, &shared.device)
+        });
         let kept = scope.spawn(|| keeper.run(&shared, &shared.workers_stop, &pools));
         let works = || !device_thread.is_finished() && !kept.is_finished();
         let clock = control.clock();

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{
-    AppAddresses, Idle, LiveConfig, Neighbour, PortConfig, PortKind, WhenFull, check,
+    AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, WhenFull, check,
 };
-use crate::config::{ConfigError, Field, Located, Node, parse_tree, read_text, shorten};
+use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Names;
 
@@ -57,9 +57,21 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
                 let choices = [("wait", WhenFull::Wait), ("drop", WhenFull::Drop)];
                 config.when_full = choice(field, &choices)?;
             }
+            "pin" => {
+                let choices = [("auto", Pin::Auto), ("yes", Pin::Yes), ("no", Pin::No)];
+                config.pin = choice(field, &choices)?;
+            }
             "attach" => config.attach = Some(PathBuf::from(field.value.text("attach")?)),
             other => {
-                let known = ["name", "title", "duration_s", "idle", "when_full", "attach"];
+                let known = [
+                    "name",
+                    "title",
+                    "duration_s",
+                    "idle",
+                    "when_full",
+                    "pin",
+                    "attach",
+                ];
                 let what = "key of [live]";
                 return Err(ConfigError::unknown(&field.place, what, other, &known));
             }
@@ -149,8 +161,10 @@ fn read_ports(value: &Located) -> Result<Vec<PortConfig>, ConfigError> {
 }
 
 fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
-    const KEYS: [&str; 9] = [
+    const KEYS: [&str; 11] = [
         "interface",
+        "xdp",
+        "queue",
         "tap",
         "read",
         "write",
@@ -161,7 +175,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
         "inside",
     ];
     let mut kinds: Vec<PortKind> = Vec::new();
-    let (mut read, mut write) = (None, None);
+    let (mut read, mut write, mut queue) = (None, None, None);
     let mut port = PortConfig {
         kind: PortKind::Capture(None, None),
         place: table.place.clone(),
@@ -175,6 +189,8 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
         let text = || field.value.text(&field.key);
         match field.key.as_str() {
             "interface" => kinds.push(PortKind::Packet(text()?.to_owned())),
+            "xdp" => kinds.push(PortKind::Xdp(text()?.to_owned(), None)),
+            "queue" => queue = Some(count(field)?),
             "tap" => kinds.push(PortKind::Tap(text()?.to_owned())),
             "read" => read = Some(PathBuf::from(text()?)),
             "write" => write = Some(PathBuf::from(text()?)),
@@ -207,12 +223,28 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
     if read.is_some() || write.is_some() {
         kinds.push(PortKind::Capture(read, write));
     }
+    let kind = other_end(kinds, queue, &table.place)?;
+    Ok(PortConfig { kind, ..port })
+}
+
+/// The one of `kinds` that a port has.
+fn other_end(
+    kinds: Vec<PortKind>,
+    queue: Option<u32>,
+    place: &Place,
+) -> Result<PortKind, ConfigError> {
     match <[PortKind; 1]>::try_from(kinds) {
-        Ok([kind]) => Ok(PortConfig { kind, ..port }),
+        Ok([PortKind::Xdp(name, _)]) => Ok(PortKind::Xdp(name, queue)),
+        Ok(_) if queue.is_some() => Err(ConfigError::new(
+            place,
+            "a `queue` of a port that has none",
+            "leave it out, or name the interface with `xdp`",
+        )),
+        Ok([kind]) => Ok(kind),
         Err(kinds) => Err(ConfigError::new(
-            &table.place,
+            place,
             format!("a port with {} other ends", kinds.len()),
-            "give it one: `interface`, `tap`, or `read` and `write`",
+            "give it one: `interface`, `xdp`, `tap`, or `read` and `write`",
         )),
     }
 }

@@ -18,6 +18,7 @@ use super::assemble::put_together;
 use super::config::{LiveConfig, PortConfig, PortKind, WhenFull};
 use super::layout::Blueprint;
 use super::outcome::LiveRun;
+use super::pin::Places;
 use super::run_threads;
 use crate::config::Place;
 use crate::machine::Machine;
@@ -72,12 +73,13 @@ pub fn run_point_live(
     let queues = settings.cores as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
     let (ours, theirs) = pair();
+    let places = Places::new(config.pin, config.settings.cores)?;
     let assembly = put_together(blueprint, vec![Box::new(theirs)])?;
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let _ends = SetAtEnd(&over);
         scope.spawn(|| generate(source, ours, &stop, &over));
-        run_threads(&config, assembly, &stop, &mut |_| {})
+        run_threads(&config, assembly, &places, &stop, &mut |_| {})
     })
 }
 

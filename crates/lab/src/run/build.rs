@@ -238,7 +238,7 @@ fn parts(
         + settings.tx_entries
         + 2 * settings.pool_cache
         + 2 * settings.burst;
-    let pool = Pool::new(&mut space, settings.cores * per_core);
+    let pool = Pool::with_room(&mut space, settings.cores * per_core, settings.buffer_bytes);
     for near in &mut near {
         near.make_pool(&mut space, settings, queues)?;
     }

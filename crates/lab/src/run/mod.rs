@@ -159,6 +159,17 @@ pub enum RunError {
         /// Who was asked for.
         address: std::net::Ipv4Addr,
     },
+    /// Each thread shall have a core of its own, and there are not so many.
+    #[error(
+        "{threads} threads, the device's and each worker's, cannot have a core each of {cores}: use \
+         fewer workers, or pin = \"auto\""
+    )]
+    TooFewCores {
+        /// Threads.
+        threads: usize,
+        /// Cores that this process may use.
+        cores: usize,
+    },
     /// The machine has no places for NICs.
     #[error(
         "machine {machine} has no place {placement}: use one with [placements], such as m5-10gbe"

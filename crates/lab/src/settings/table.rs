@@ -184,6 +184,10 @@ settings! {
     /// make it give some to the shared level.
     pool_cache: usize = 256, "buffers", Whole(0, 4096),
         source "DPDK user guide, testpmd: mbuf cache of 250, rounded";
+    /// Bytes of frame that a packet buffer holds, rounded up to whole cache lines. Longer frames are
+    /// dropped (`oversized_frame`).
+    buffer_bytes: usize = 2048, "bytes", Whole(2048, 16_384),
+        source "DPDK: RTE_MBUF_DEFAULT_DATAROOM";
     /// LLC ways that DMA writes may allocate into (DDIO); 0 turns DDIO off.
     io_ways: usize = 2, "ways", Whole(0, 16), default "the machine's";
     /// Core clock; the machine's when unset.

@@ -13,6 +13,7 @@
 //! | control.rs | behind it: register words, who sleeps, the origin of time |
 //! | cpu.rs, dma.rs | the two contracts over it |
 //! | ports/ | where frames come from and go to |
+//! | affinity.rs | which core a thread stands on |
 //! | bell.rs | how the device sleeps and is woken |
 //! | handover.rs | how another process gets it, and whether that process is still there |
 //! | stock.rs | which worker the device gave which buffer |
@@ -25,6 +26,7 @@
 
 #![allow(unsafe_code)]
 
+mod affinity;
 mod bell;
 mod clock;
 mod control;
@@ -39,6 +41,7 @@ mod tests;
 
 use std::io;
 
+pub use affinity::{allowed as allowed_cores, stand_on};
 pub use bell::Bell;
 pub use clock::Clock;
 pub use control::{Control, Shape};
@@ -57,6 +60,16 @@ pub enum LiveError {
         what: String,
         /// What the system says.
         cause: io::Error,
+    },
+    /// An interface cannot be used in the way that is wanted.
+    #[error("interface {name}: {problem}; {remedy}")]
+    Interface {
+        /// Which.
+        name: String,
+        /// What is wrong.
+        problem: String,
+        /// What helps.
+        remedy: String,
     },
     /// A shared region is not what it should be.
     #[error("the shared region {0}: attach with the same version and configuration")]

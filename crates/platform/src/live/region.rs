@@ -56,7 +56,32 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Region {
+    /// Memory of this process alone: Miri knows no other.
+    #[cfg(miri)]
+    pub fn new(len: u64) -> Result<Region, LiveError> {
+        let len = len.next_multiple_of(4096);
+        let file = std::fs::File::open("/dev/null").map_err(LiveError::of("/dev/null"))?;
+        // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        Ok(Region {
+            base: base.cast(),
+            len,
+            pages: Pages::Ordinary,
+            file: file.into(),
+        })
+    }
+
     /// `len` bytes of zeroed memory, in huge pages when the system has enough of them.
+    #[cfg(not(miri))]
     pub fn new(len: u64) -> Result<Region, LiveError> {
         match Region::with_pages(len.next_multiple_of(HUGE_PAGE_BYTES), Pages::Huge) {
             Ok(region) => Ok(region),
@@ -65,6 +90,7 @@ impl Region {
         }
     }
 
+    #[cfg_attr(miri, expect(dead_code))]
     fn with_pages(len: u64, pages: Pages) -> Result<Region, LiveError> {
         let huge = match pages {
             Pages::Huge => MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB,

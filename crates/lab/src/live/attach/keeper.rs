@@ -19,6 +19,7 @@ use super::message::{Invitation, Reply, Said, VERSION};
 use super::place::{Heard, Member, Place, State, line};
 use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
+use crate::live::pin::Places;
 use crate::live::worker::Worker;
 use crate::live::{Shared, locked};
 use crate::run::RunError;
@@ -47,6 +48,7 @@ pub struct Keeper {
     /// Fills a shared ring for workers that are not there.
     stand_ins: Vec<Option<Worker>>,
     blueprint: Blueprint,
+    cores: Places,
     control: Control,
     bell: Bell,
     orders: Sender<Ordered>,
@@ -62,7 +64,7 @@ impl Keeper {
     pub fn new(
         path: &Path,
         groups: Vec<Range<usize>>,
-        blueprint: Blueprint,
+        (blueprint, cores): (Blueprint, Places),
         (control, bell): (Control, Bell),
         orders: Sender<Ordered>,
     ) -> Result<Keeper, RunError> {
@@ -85,6 +87,7 @@ impl Keeper {
             stand_ins: groups.iter().map(|_| None).collect(),
             groups,
             blueprint,
+            cores,
             control,
             bell,
             orders,
@@ -246,7 +249,8 @@ impl Keeper {
         self.places[number].state = State::Free;
         self.begin_anew(shared, number, true);
         let place = &mut self.places[number];
-        let invitation = Invitation::new(&self.blueprint, number, place.order, place.used);
+        let mut invitation = Invitation::new(&self.blueprint, number, place.order, place.used);
+        invitation.core = self.cores.worker(number);
         place.used = true;
         let reply = line(&Reply::Welcome(Box::new(invitation)));
         self.control.introduce();

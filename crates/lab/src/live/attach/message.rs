@@ -77,6 +77,8 @@ pub struct Invitation {
     pub order: u64,
     /// Whether somebody worked there before, whose tables are still to be wiped.
     pub wipes: bool,
+    /// The core that it shall stand on, if it shall on one.
+    pub core: Option<usize>,
     /// `key=value` of all settings that were made.
     settings: Vec<String>,
     app: AppAddresses,
@@ -115,6 +117,7 @@ impl Invitation {
             worker,
             order,
             wipes,
+            core: None,
             settings: settings.collect(),
             app: config.app,
             idle: config.idle,

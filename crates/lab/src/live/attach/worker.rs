@@ -16,6 +16,7 @@ use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
 use super::place::line;
 use crate::live::layout::{Blueprint, Layout};
 use crate::live::locked;
+use crate::live::pin::go_to;
 use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
 use crate::run::RunError;
 use crate::settings::Names;
@@ -68,6 +69,7 @@ pub fn attach(
     let mut counts = WorkerCounts::default();
     std::thread::scope(|scope| {
         scope.spawn(|| listen(reader, stop, &dismissed));
+        go_to(invitation.core);
         let ended = member.work(&mut stream, stop);
         counts = member.worker.counts().clone();
         // Ends the other thread.

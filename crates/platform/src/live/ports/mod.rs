@@ -3,15 +3,19 @@
 //! | file | port |
 //! | --- | --- |
 //! | packet.rs | a network interface of the system, through a packet socket (AF_PACKET) |
+//! | xdp/ | the same through an AF_XDP socket, past the system's stack |
+//! | link.rs | what is behind these: up or down, how long frames may be |
 //! | tap.rs | a TAP device: the system's own stack is at the other end |
 //! | capture.rs | capture files, in and out |
 //! | pair.rs | memory: two ends of a cable within this program |
 
 mod capture;
+mod link;
 mod packet;
 mod pair;
 mod system;
 mod tap;
+mod xdp;
 
 use std::os::fd::BorrowedFd;
 
@@ -20,9 +24,11 @@ use nicforge_units::Time;
 use super::LiveError;
 
 pub use capture::CapturePort;
+pub use link::Link;
 pub use packet::PacketPort;
 pub use pair::{PairPort, pair};
 pub use tap::TapPort;
+pub use xdp::XdpPort;
 
 /// What a port counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +43,8 @@ pub struct PortCounters {
     pub unreadable: Vec<(&'static str, u64)>,
     /// Frames that the other side had no room for.
     pub refused: u64,
+    /// Frames that were to go out and are longer than the interface carries.
+    pub above_mtu: u64,
 }
 
 impl PortCounters {
@@ -79,8 +87,8 @@ pub trait Port: Send {
         false
     }
 
-    /// Largest frame that it carries, in bytes without FCS, if it knows.
-    fn frame_bytes_max(&self) -> Option<usize> {
+    /// The interface behind it, if there is one, as of when it last looked.
+    fn link(&self) -> Option<&Link> {
         None
     }
 

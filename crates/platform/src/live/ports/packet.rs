@@ -15,7 +15,7 @@ use nicforge_wire::join::Joined;
 use nicforge_wire::offload::{OFFLOAD_HEADER_LEN, Offload};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use super::{Port, PortCounters, system};
+use super::{Link, Port, PortCounters, system};
 use crate::live::LiveError;
 
 /// Messages received or sent by one call.
@@ -27,8 +27,6 @@ const SLOT: usize = (OFFLOAD_HEADER_LEN + FRAME_MAX).next_multiple_of(64);
 const CONTROL: usize = 64;
 /// Bytes that may wait in the socket, each way. Frames that find no room are lost there.
 const SOCKET_BYTES: c_int = 8 << 20;
-/// Bytes beyond the MTU: Ethernet header and two tags.
-const ABOVE_MTU: usize = ETHERNET_HEADER_LEN + 2 * VLAN_TAG_LEN;
 
 // From linux/if_packet.h, where the libc crate has not all of them.
 const PACKET_STATISTICS: c_int = 6;
@@ -70,10 +68,9 @@ struct Message {
 
 /// An interface.
 pub struct PacketPort {
-    name: String,
+    link: Link,
     socket: OwnedFd,
     mac: [u8; 6],
-    mtu: usize,
     slots: Box<[u8]>,
     /// Room for control messages; words, as they must be aligned.
     beside: Box<[[u64; CONTROL / 8]; BATCH]>,
@@ -87,7 +84,6 @@ pub struct PacketPort {
     last: Option<Joined>,
     scratch: Vec<u8>,
     tagged: Vec<u8>,
-    link_is_up: bool,
     counters: PortCounters,
 }
 
@@ -112,26 +108,13 @@ impl PacketPort {
             // Without the privilege the usual size stays.
             let _ = system::set_option(fd, libc::SOL_SOCKET, option, SOCKET_BYTES);
         }
-        let promiscuous = libc::packet_mreq {
-            mr_ifindex: index as c_int,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        system::set_option(
-            fd,
-            libc::SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            promiscuous,
-        )
-        .map_err(failed)?;
+        system::make_promiscuous(fd, index).map_err(failed)?;
         let mac = system::bind_to(fd, index).map_err(failed)?;
-        let mtu = system::mtu(fd, name).map_err(failed)?;
+        let link = Link::of(fd, name).map_err(failed)?;
         Ok(PacketPort {
-            name: name.to_owned(),
+            link,
             socket,
             mac,
-            mtu,
             slots: vec![0; BATCH * SLOT].into(),
             beside: Box::new([[0; CONTROL / 8]; BATCH]),
             waiting: Vec::with_capacity(BATCH),
@@ -141,14 +124,8 @@ impl PacketPort {
             last: None,
             scratch: Vec::new(),
             tagged: Vec::new(),
-            link_is_up: true,
             counters: PortCounters::default(),
         })
-    }
-
-    /// Whether the interface was up when it was last used.
-    pub fn link_is_up(&self) -> bool {
-        self.link_is_up
     }
 
     /// Fills the slots anew.
@@ -177,7 +154,7 @@ impl PacketPort {
             Ok(received) => received,
             Err(cause) => return self.excuse(cause),
         };
-        self.link_is_up = true;
+        self.link.is_up = true;
         for header in &headers[..received] {
             let len = header.msg_len as usize;
             self.waiting.push((len, tag_of(&header.msg_hdr)));
@@ -197,10 +174,12 @@ impl PacketPort {
         match cause.raw_os_error() {
             Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS) => Ok(()),
             Some(libc::ENETDOWN | libc::ENXIO) => {
-                self.link_is_up = false;
+                self.link.went_down();
                 Ok(())
             }
-            _ => Err(LiveError::of(format!("interface {}", self.name))(cause)),
+            _ => Err(LiveError::of(format!("interface {}", self.link.name()))(
+                cause,
+            )),
         }
     }
 
@@ -292,6 +271,10 @@ impl Port for PacketPort {
     }
 
     fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+        if !self.link.carries(frame) {
+            self.counters.above_mtu += 1;
+            return Ok(());
+        }
         if let Some(last) = &mut self.last
             && last.join(&mut self.outgoing, frame)
             && let Some(message) = self.messages.last_mut()
@@ -366,22 +349,24 @@ impl Port for PacketPort {
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         // While the interface is down the socket is always readable, with nothing to read.
-        self.link_is_up.then(|| self.socket.as_fd())
+        self.link.is_up.then(|| self.socket.as_fd())
     }
 
-    fn frame_bytes_max(&self) -> Option<usize> {
-        Some(self.mtu + ABOVE_MTU)
+    fn link(&self) -> Option<&Link> {
+        Some(&self.link)
     }
 
     fn hardware_address(&self) -> Option<[u8; 6]> {
         Some(self.mac)
     }
 
-    /// Asks the socket what it had no room for.
+    /// Asks the socket what it had no room for, and how the interface is.
     fn look(&mut self) -> Result<(), LiveError> {
-        let counted: Statistics =
-            system::option(self.socket.as_fd(), libc::SOL_PACKET, PACKET_STATISTICS)
-                .map_err(LiveError::of(format!("interface {}", self.name)))?;
+        let fd = self.socket.as_fd();
+        let failed = LiveError::of(format!("interface {}", self.link.name()));
+        let counted = system::option(fd, libc::SOL_PACKET, PACKET_STATISTICS)
+            .and_then(|counted: Statistics| self.link.look(fd).map(|()| counted))
+            .map_err(failed)?;
         self.counters.lost("socket_full", counted.drops.into());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The few system calls of packet sockets and TAP devices that have no safe wrapper.
+//! The few system calls of packet sockets, TAP devices and interfaces that have no safe wrapper.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -88,6 +88,104 @@ pub fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     done(result)?;
     // SAFETY: the call before filled in this member of the union.
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}
+
+/// The hardware address of the interface `name`.
+pub fn hardware_address(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]> {
+    let mut request = interface_request(name)?;
+    // SAFETY: SIOCGIFHWADDR reads the name of the request and writes its `ifru_hwaddr`, both
+    // within it.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFHWADDR as _,
+            &raw mut request,
+        )
+    };
+    done(result)?;
+    // SAFETY: the call before filled in this member of the union.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    Ok(std::array::from_fn(|at| address.sa_data[at] as u8))
+}
+
+/// Whether frames can pass the interface `name`: it was brought up and has a carrier.
+pub fn is_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    let mut request = interface_request(name)?;
+    // SAFETY: SIOCGIFFLAGS reads the name of the request and writes its `ifru_flags`, both within
+    // it.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFFLAGS as _,
+            &raw mut request,
+        )
+    };
+    done(result)?;
+    let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
+    // SAFETY: the call before filled in this member of the union.
+    Ok(unsafe { request.ifr_ifru.ifru_flags } & wanted == wanted)
+}
+
+/// Keeps the interface with number `index` in promiscuous mode as long as `socket`, a packet
+/// socket, is open.
+pub fn make_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: index as c_int,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(
+        socket,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        promiscuous,
+    )
+}
+
+/// Receive queues of the interface `name` (ETHTOOL_GCHANNELS of linux/ethtool.h); 1 where its
+/// driver does not count them.
+pub fn receive_queues(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+    const GET_CHANNELS: u32 = 0x3c;
+    /// In use: for receiving only, and for both directions.
+    const RECEIVE: usize = 5;
+    const BOTH: usize = 8;
+    let mut channels = [0u32; 9];
+    channels[0] = GET_CHANNELS;
+    match ethtool(socket, name, &mut channels) {
+        Ok(()) => Ok((channels[RECEIVE] + channels[BOTH]).max(1)),
+        Err(cause) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Whether the interface `name` is none of a device on a wire, but made by software or by a
+/// hypervisor (ETHTOOL_GDRVINFO of linux/ethtool.h: it is on no bus, or on virtio's).
+pub fn is_virtual(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    const GET_DRIVER: u32 = 0x3;
+    const BUS: usize = 4 + 3 * 32;
+    // 196 bytes; words, as the first is one.
+    let mut driver = [[0u32; 7]; 7];
+    driver[0][0] = GET_DRIVER;
+    match ethtool(socket, name, &mut driver) {
+        Ok(()) => {
+            let bus = &bytemuck::bytes_of(&driver)[BUS..];
+            Ok(bus[0] == 0 || bus.starts_with(b"virtio"))
+        }
+        Err(cause) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(true),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Asks the driver of the interface `name`; `about` begins with the number of the question, and is
+/// as large as the answer to it.
+fn ethtool<T: bytemuck::Pod>(socket: BorrowedFd<'_>, name: &str, about: &mut T) -> io::Result<()> {
+    const SIOCETHTOOL: u32 = 0x8946;
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut *about).cast();
+    // SAFETY: the call reads the name of the request, and reads and writes behind its `ifru_data`
+    // what belongs to the question, which `about` has room for; any bytes are a value of it.
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })
 }
 
 /// Makes an open `/dev/net/tun` the TAP device `name`: frames without any header.

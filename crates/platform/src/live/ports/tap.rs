@@ -2,12 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nicforge_units::Time;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{Port, PortCounters, system};
+use super::{Link, Port, PortCounters, system};
 use crate::live::LiveError;
 
 /// No frame is longer: the stack cuts and finishes frames itself, as nothing else was agreed.
@@ -15,7 +16,9 @@ const FRAME_MAX: usize = 65_550;
 
 /// A TAP device, which is there as long as the value.
 pub struct TapPort {
-    name: String,
+    link: Link,
+    /// To ask about the device.
+    asks: OwnedFd,
     file: File,
     frame: Box<[u8]>,
     counters: PortCounters,
@@ -32,8 +35,12 @@ impl TapPort {
             .open("/dev/net/tun")
             .map_err(failed)?;
         system::become_tap(file.as_fd(), name).map_err(failed)?;
+        let flags = SocketFlags::CLOEXEC;
+        let asks = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
+            .map_err(|cause| failed(cause.into()))?;
         Ok(TapPort {
-            name: name.to_owned(),
+            link: Link::of(asks.as_fd(), name).map_err(failed)?,
+            asks,
             file,
             frame: vec![0; FRAME_MAX].into(),
             counters: PortCounters::default(),
@@ -53,7 +60,9 @@ impl Port for TapPort {
                 // EIO: the device is down.
                 Err(cause) if cause.raw_os_error() == Some(libc::EIO) => break,
                 Err(cause) => {
-                    return Err(LiveError::of(format!("TAP device {}", self.name))(cause));
+                    return Err(LiveError::of(format!("TAP device {}", self.link.name()))(
+                        cause,
+                    ));
                 }
             }
             frames += 1;
@@ -63,6 +72,10 @@ impl Port for TapPort {
     }
 
     fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+        if !self.link.carries(frame) {
+            self.counters.above_mtu += 1;
+            return Ok(());
+        }
         match self.file.write(frame) {
             Ok(_) => self.counters.went_out(frame.len() as u64),
             // No room, down, or nothing that the stack takes for a frame.
@@ -75,7 +88,11 @@ impl Port for TapPort {
             {
                 self.counters.refused += 1;
             }
-            Err(cause) => return Err(LiveError::of(format!("TAP device {}", self.name))(cause)),
+            Err(cause) => {
+                return Err(LiveError::of(format!("TAP device {}", self.link.name()))(
+                    cause,
+                ));
+            }
         }
         Ok(())
     }
@@ -85,7 +102,17 @@ impl Port for TapPort {
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.file.as_fd())
+        // While the device is down the file is always readable, with nothing to read.
+        self.link.is_up.then(|| self.file.as_fd())
+    }
+
+    fn link(&self) -> Option<&Link> {
+        Some(&self.link)
+    }
+
+    fn look(&mut self) -> Result<(), LiveError> {
+        let failed = LiveError::of(format!("TAP device {}", self.link.name()));
+        self.link.look(self.asks.as_fd()).map_err(failed)
     }
 
     fn counters(&self) -> &PortCounters {

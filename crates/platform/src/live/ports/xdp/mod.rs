@@ -1,0 +1,252 @@
+//! A network interface of the system, through an AF_XDP socket: its driver hands frames over before
+//! the system's stack sees them, and takes frames that it never saw.
+//!
+//! ```text
+//!   wire ─► driver ─► program.rs ─► receive ring ─► chunk ─► NIC
+//!   wire ◄─ driver ◄────────────── transmit ring ◄─ chunk ◄─
+//!                     rings.rs: chunks come back by the fill and completion rings
+//! ```
+
+mod program;
+mod rings;
+mod socket;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nicforge_units::Time;
+use nicforge_wire::offload::finish_begun;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use super::{Link, Port, PortCounters, system};
+use crate::live::LiveError;
+use program::{Attachment, Failed};
+use socket::XdpSocket;
+
+/// An interface.
+pub struct XdpPort {
+    link: Link,
+    mac: [u8; 6],
+    /// Keeps the interface in promiscuous mode, and is asked about it.
+    packets: OwnedFd,
+    /// Goes before the socket that it hands frames to.
+    _attachment: Attachment,
+    socket: XdpSocket,
+    /// A frame that came in several chunks, so far.
+    parts: Vec<u8>,
+    /// Whether frames may have checksums that are only begun.
+    is_virtual: bool,
+    /// Frames that found no room, as the kernel counts.
+    lost: u64,
+    counters: PortCounters,
+}
+
+impl XdpPort {
+    /// Opens receive and transmit queue `queue` of the interface `name`, in promiscuous mode; its
+    /// only queue when left out.
+    ///
+    /// # Errors
+    /// When the interface is not there or has other queues, or when system or driver cannot.
+    pub fn open(name: &str, queue: Option<u32>) -> Result<XdpPort, LiveError> {
+        let failed = |cause: io::Error| LiveError::of(format!("interface {name}"))(cause);
+        let refused = |cause: Errno| failed(cause.into());
+        system::interface_request(name).map_err(failed)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let open = |family| socket_with(family, SocketType::RAW, flags, None);
+        let packets = open(AddressFamily::PACKET).map_err(refused)?;
+        let fd = packets.as_fd();
+        let index = netdevice::name_to_index(fd, name).map_err(refused)?;
+        let link = Link::of(fd, name).map_err(failed)?;
+        let queues = system::receive_queues(fd, name).map_err(failed)?;
+        let queue = choose(name, queue, queues)?;
+        let mac = system::hardware_address(fd, name).map_err(failed)?;
+        let is_virtual = system::is_virtual(fd, name).map_err(failed)?;
+        system::make_promiscuous(fd, index).map_err(failed)?;
+
+        let explained = |what| move |cause: Errno| explain(name, Failed(what, cause.into()));
+        let socket = open(AddressFamily::XDP).map_err(explained(OPENING))?;
+        let socket = XdpSocket::new(socket).map_err(explained("setting up AF_XDP rings"))?;
+        let bound = socket.bind(index, queue);
+        bound.map_err(explained("taking the queue for an AF_XDP socket"))?;
+        let attachment = Attachment::new(index, queue, socket.file());
+        let attachment = attachment.map_err(|failure| explain(name, failure))?;
+        Ok(XdpPort {
+            link,
+            mac,
+            // Behind a driver there may be what a stack began.
+            is_virtual: is_virtual || !attachment.is_native,
+            _attachment: attachment,
+            packets,
+            socket,
+            parts: Vec::new(),
+            lost: 0,
+            counters: PortCounters::default(),
+        })
+    }
+
+    /// Hands the frame that `piece` completes over to `each`; whether it completes one.
+    fn hand_over(&mut self, piece: socket::Piece, each: &mut dyn FnMut(&[u8])) -> bool {
+        let is_whole = self.parts.is_empty() && !piece.goes_on;
+        let bytes = self.socket.bytes(piece);
+        if !is_whole {
+            self.parts.extend_from_slice(bytes);
+        }
+        if !piece.goes_on {
+            let frame = if is_whole { bytes } else { &mut self.parts };
+            if self.is_virtual {
+                finish_begun(frame);
+            }
+            each(frame);
+            self.parts.clear();
+        }
+        self.socket.give_back(piece);
+        !piece.goes_on
+    }
+
+    /// Sends what is in the ring.
+    fn send_on(&mut self) -> Result<(), LiveError> {
+        let counters = &mut self.counters;
+        match self.socket.send(|bytes| counters.went_out(bytes)) {
+            Ok(()) => Ok(()),
+            Err(Errno::NETDOWN | Errno::NXIO) => {
+                self.link.went_down();
+                Ok(())
+            }
+            Err(cause) => Err(LiveError::of(format!("interface {}", self.link.name()))(
+                cause,
+            )),
+        }
+    }
+}
+
+const OPENING: &str = "opening an AF_XDP socket";
+
+/// The queue to take of `queues`, when `wanted` is asked for.
+fn choose(name: &str, wanted: Option<u32>, queues: u32) -> Result<u32, LiveError> {
+    let wrong = |problem: String, remedy: String| LiveError::Interface {
+        name: name.to_owned(),
+        problem,
+        remedy,
+    };
+    match wanted {
+        Some(queue) if queue < queues => Ok(queue),
+        Some(queue) => Err(wrong(
+            format!("it has no receive queue {queue}"),
+            format!("`queue` counts from 0, and there are {queues}"),
+        )),
+        None if queues == 1 => Ok(0),
+        None => Err(wrong(
+            format!("it has {queues} receive queues, and an AF_XDP port has one"),
+            format!(
+                "lead all frames to one with `ethtool -L {name} combined 1`, or say which is \
+                 meant with `queue`"
+            ),
+        )),
+    }
+}
+
+/// What is wrong with the interface `name`, and what helps.
+fn explain(name: &str, Failed(what, cause): Failed) -> LiveError {
+    let remedy = match cause.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "it needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+        }
+        Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
+            "the kernel is built without AF_XDP: use a packet socket, with `interface` instead \
+             of `xdp`"
+        }
+        Some(libc::EBUSY) => {
+            "another program has the queue or the interface's place for XDP programs: `ip link \
+             show` names it, `ip link set dev … xdp off` takes it away"
+        }
+        Some(libc::ERANGE) => "its MTU, or that of the other end, is too large for XDP: lower it",
+        Some(libc::ENOBUFS | libc::ENOMEM) => "raise the limit of locked memory (`ulimit -l`)",
+        Some(libc::EINVAL) => "it needs Linux 6.6 or later",
+        _ => "use a packet socket, with `interface` instead of `xdp`",
+    };
+    LiveError::Interface {
+        name: name.to_owned(),
+        problem: format!("{what}: {cause}"),
+        remedy: remedy.to_owned(),
+    }
+}
+
+impl Port for XdpPort {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        if self.socket.queued() > 0 {
+            self.send_on()?;
+        }
+        let mut frames = 0;
+        while frames < budget
+            && let Some(piece) = self.socket.take()
+        {
+            frames += usize::from(self.hand_over(piece, each));
+        }
+        self.socket.settle();
+        self.counters.received += frames as u64;
+        Ok(frames)
+    }
+
+    fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+        if !self.link.carries(frame) {
+            self.counters.above_mtu += 1;
+            return Ok(());
+        }
+        if !self.link.is_up {
+            self.counters.refused += 1;
+            return Ok(());
+        }
+        if !self.socket.put(frame) {
+            self.send_on()?;
+            if !self.socket.put(frame) {
+                self.counters.refused += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LiveError> {
+        self.send_on()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        // What the kernel did not take at once it is asked for again, soon.
+        (self.socket.queued() == 0).then(|| self.socket.file())
+    }
+
+    fn link(&self) -> Option<&Link> {
+        Some(&self.link)
+    }
+
+    fn hardware_address(&self) -> Option<[u8; 6]> {
+        Some(self.mac)
+    }
+
+    /// Asks the kernel what it had no room for, and how the interface is.
+    fn look(&mut self) -> Result<(), LiveError> {
+        let failed = LiveError::of(format!("interface {}", self.link.name()));
+        let looked = self.link.look(self.packets.as_fd());
+        let counted = looked.and_then(|()| self.socket.statistics().map_err(io::Error::from));
+        let counted = counted.map_err(failed)?;
+        let lost = counted.rx_dropped + counted.rx_ring_full.unwrap_or(0);
+        self.counters.lost("socket_full", lost - self.lost);
+        self.lost = lost;
+        Ok(())
+    }
+
+    fn counters(&self) -> &PortCounters {
+        &self.counters
+    }
+
+    fn counters_mut(&mut self) -> &mut PortCounters {
+        &mut self.counters
+    }
+
+    /// What the kernel does not take any more was refused.
+    fn finish(&mut self) -> Result<(), LiveError> {
+        self.send_on()?;
+        self.counters.refused += self.socket.queued() as u64;
+        Ok(())
+    }
+}
