@@ -154,7 +154,6 @@ impl PacketPort {
             Ok(received) => received,
             Err(cause) => return self.excuse(cause),
         };
-        self.link.is_up = true;
         for header in &headers[..received] {
             let len = header.msg_len as usize;
             self.waiting.push((len, tag_of(&header.msg_hdr)));

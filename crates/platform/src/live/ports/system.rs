@@ -121,9 +121,22 @@ pub fn is_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
         )
     };
     done(result)?;
-    let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
     // SAFETY: the call before filled in this member of the union.
-    Ok(unsafe { request.ifr_ifru.ifru_flags } & wanted == wanted)
+    let flags = c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+    Ok(flags & libc::IFF_UP != 0 && has_carrier(socket, name, flags)?)
+}
+
+/// Asks the driver (ETHTOOL_GLINK of linux/ethtool.h): the flag says it up to a second late.
+fn has_carrier(socket: BorrowedFd<'_>, name: &str, flags: c_int) -> io::Result<bool> {
+    const GET_LINK: u32 = 0xa;
+    let mut link = [GET_LINK, 0];
+    match ethtool(socket, name, &mut link) {
+        Ok(()) => Ok(link[1] != 0),
+        Err(cause) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            Ok(flags & libc::IFF_RUNNING != 0)
+        }
+        Err(cause) => Err(cause),
+    }
 }
 
 /// Keeps the interface with number `index` in promiscuous mode as long as `socket`, a packet

@@ -13,6 +13,7 @@ mod socket;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use nicforge_units::Time;
 use nicforge_wire::offload::finish_begun;
@@ -67,10 +68,11 @@ impl XdpPort {
         let explained = |what| move |cause: Errno| explain(name, Failed(what, cause.into()));
         let socket = open(AddressFamily::XDP).map_err(explained(OPENING))?;
         let socket = XdpSocket::new(socket).map_err(explained("setting up AF_XDP rings"))?;
-        let bound = socket.bind(index, queue);
-        bound.map_err(explained("taking the queue for an AF_XDP socket"))?;
-        let attachment = Attachment::new(index, queue, socket.file());
-        let attachment = attachment.map_err(|failure| explain(name, failure))?;
+        let failed = explained("taking the queue for an AF_XDP socket");
+        when_free(|| socket.bind(index, queue), |cause| *cause == Errno::BUSY).map_err(failed)?;
+        let attach = || Attachment::new(index, queue, socket.file());
+        let is_taken = |failed: &Failed| failed.1.raw_os_error() == Some(libc::EBUSY);
+        let attachment = when_free(attach, is_taken).map_err(|failure| explain(name, failure))?;
         Ok(XdpPort {
             link,
             mac,
@@ -120,6 +122,26 @@ impl XdpPort {
     }
 }
 
+/// Tries until the place is free, for a while: the kernel clears up after whoever had it before when
+/// it has time.
+fn when_free<T, E>(
+    mut attempt: impl FnMut() -> Result<T, E>,
+    is_taken: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    for _ in 0..PATIENCE_MS / PAUSE_MS {
+        match attempt() {
+            Err(cause) if is_taken(&cause) => {
+                std::thread::sleep(Duration::from_millis(PAUSE_MS));
+            }
+            done => return done,
+        }
+    }
+    attempt()
+}
+
+/// How long a place may be taken by somebody who is going, and how often that is looked at.
+const PATIENCE_MS: u64 = 2_000;
+const PAUSE_MS: u64 = 20;
 const OPENING: &str = "opening an AF_XDP socket";
 
 /// The queue to take of `queues`, when `wanted` is asked for.
@@ -194,8 +216,13 @@ impl Port for XdpPort {
             return Ok(());
         }
         if !self.link.is_up {
-            self.counters.refused += 1;
-            return Ok(());
+            // It may be up again, and nobody looked since.
+            let failed = LiveError::of(format!("interface {}", self.link.name()));
+            self.link.look(self.packets.as_fd()).map_err(failed)?;
+            if !self.link.is_up {
+                self.counters.refused += 1;
+                return Ok(());
+            }
         }
         if !self.socket.put(frame) {
             self.send_on()?;
