@@ -143,12 +143,15 @@ fn real_captures() -> Vec<PathBuf> {
     found
 }
 
-/// The frames of a capture, without their times.
+/// The frames of a capture, without their times; what was captured short has the zeros at its end
+/// that a replay plays.
 fn frames(path: &Path) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(path).expect("a capture");
     let mut frames = Vec::new();
     while let Some(record) = reader.next_record().expect("a record") {
-        frames.push(record.bytes.to_vec());
+        let mut frame = record.bytes.to_vec();
+        frame.resize(record.original_len as usize, 0);
+        frames.push(frame);
     }
     frames
 }
