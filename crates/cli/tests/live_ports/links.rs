@@ -21,6 +21,8 @@ fn a_link_goes_and_comes(name: &str, kind: &str) {
         assert!(!hosts.pings("10.99.2.2", 1), "nobody is there");
         ip(&hosts, host, &format!("link set {interface} up"));
         wait_for_answers(&hosts);
+        // The port looks every 50 ms: what is over sooner is not seen.
+        std::thread::sleep(Duration::from_millis(500));
     }
     ip(&hosts, "gateway", "link set nf-inside mtu 1400");
     ip(&hosts, "client", "link set eth0 mtu 1400");
