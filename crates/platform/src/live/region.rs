@@ -12,6 +12,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use super::LiveError;
 use crate::Addr;
 
+#[cfg(not(miri))]
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 /// What the region's memory is made of.
@@ -76,7 +77,11 @@ impl Region {
             base: base.cast(),
             len,
             pages: Pages::Ordinary,
-            file: file.into(),
+            mapping: Arc::new(Mapping {
+                base,
+                len: len as usize,
+                file: file.into(),
+            }),
         })
     }
 
@@ -199,7 +204,7 @@ impl Region {
     /// caches ahead of time. Any address may be said.
     #[inline]
     pub(super) fn expect_write(&self, at: Addr) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let at = self.hint(at);
             // SAFETY: a prefetch changes no memory and no register and cannot fault, whatever the
@@ -212,7 +217,7 @@ impl Region {
                 );
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = at;
     }
 
