@@ -64,7 +64,7 @@ struct Wire(Vec<Vec<u8>>);
 
 impl Egress for Wire {
     fn depart(&mut self, departure: Departure<'_>) {
-        self.0.push(departure.bytes.to_vec());
+        self.0.push(departure.pieces.concat());
     }
 }
 

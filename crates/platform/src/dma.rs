@@ -8,6 +8,9 @@ use crate::Addr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector(pub u16);
 
+/// A run of host memory: where it begins, and its bytes.
+pub type Run = (Addr, usize);
+
 /// The contract of a device with its host: reads, posted writes, publishes, interrupts.
 ///
 /// Posted writes stay in order; a publish makes all earlier ones visible with it. A call
@@ -20,17 +23,30 @@ pub trait Dma {
     /// Reads host memory ahead of need; returns when the bytes are there. Nothing waits.
     fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time;
 
-    /// Reads `len` bytes ahead of need where nobody changes them: what comes back may be host
-    /// memory itself, if that is safe, or a copy in `scratch`.
+    /// Reads runs of host memory ahead of need, where nobody changes them, to send them behind
+    /// `front`: what comes back, in order, may be host memory itself, if that is safe, or a copy of
+    /// all in `scratch`; and when the last of it is here.
     fn view_ahead<'a>(
         &'a mut self,
-        from: Addr,
-        len: usize,
+        front: &'a [u8],
+        runs: [Run; 2],
         scratch: &'a mut Vec<u8>,
-    ) -> (&'a [u8], Time) {
-        scratch.resize(len, 0);
-        let here = self.read_ahead(from, scratch);
-        (scratch, here)
+    ) -> ([&'a [u8]; 3], Time) {
+        let here = self.gather_ahead(front, runs, scratch);
+        ([scratch, &[], &[]], here)
+    }
+
+    /// The same as one run of bytes in `into`.
+    fn gather_ahead(&mut self, front: &[u8], runs: [Run; 2], into: &mut Vec<u8>) -> Time {
+        into.clear();
+        into.extend_from_slice(front);
+        let mut here = self.now();
+        for (at, len) in runs.into_iter().filter(|&(_, len)| len > 0) {
+            let begin = into.len();
+            into.resize(begin + len, 0);
+            here = here.max(self.read_ahead(at, &mut into[begin..]));
+        }
+        here
     }
 
     /// Writes host memory: posted, nobody waits.

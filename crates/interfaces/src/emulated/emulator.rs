@@ -50,8 +50,8 @@ pub struct Emulated {
     pub passed: u64,
     /// Frames that were lost on the way.
     pub lost: Vec<Lost>,
-    /// Packets wait for the emulated NIC to get descriptors.
-    pub waits: bool,
+    /// Physical rings whose packets wait for the emulated NIC to get descriptors.
+    pub waiting: usize,
     /// Register writes to the emulated NIC that meant nothing.
     pub refused: u64,
 }
@@ -91,7 +91,7 @@ impl NicHalf {
     pub fn emulate<C: Cpu>(&mut self, cpu: &mut C) -> Emulated {
         let part = cpu.enter(Part::Driver);
         let mut came_to = Emulated::default();
-        for (index, value) in std::mem::take(&mut self.bells) {
+        while let Some((index, value)) = self.bells.pop_first() {
             let known = self.inner.write_register(&mut Way::new(cpu), index, value);
             came_to.refused += u64::from(!known);
         }
@@ -109,6 +109,16 @@ impl NicHalf {
         }
         cpu.enter(part);
         came_to
+    }
+
+    /// Doorbells of the emulated NIC rang since its core looked.
+    pub fn rang(&self) -> bool {
+        !self.bells.is_empty()
+    }
+
+    /// Physical rings that the emulating core serves.
+    pub fn rings(&self) -> usize {
+        self.emulator.rings.len()
     }
 
     /// When the emulating core has something to do even if no packet comes.
@@ -136,7 +146,7 @@ impl Served {
                 Fate::Passed => came_to.passed += 1,
                 Fate::Lost(lost) => came_to.lost.push(lost),
                 Fate::Waits => {
-                    came_to.waits = true;
+                    came_to.waiting += 1;
                     break;
                 }
             }

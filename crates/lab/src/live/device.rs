@@ -113,7 +113,11 @@ impl Egress for Out<'_> {
     fn depart(&mut self, departure: Departure<'_>) {
         let latency = self.now.saturating_sub(departure.stamp);
         self.latency.saturating_record(latency.as_ps() / 1_000);
-        if let Err(error) = self.port.send(departure.bytes, self.now) {
+        let sent = match departure.pieces {
+            [bytes, [], []] => self.port.send(bytes, self.now),
+            pieces => self.port.send(&pieces.concat(), self.now),
+        };
+        if let Err(error) = sent {
             self.failed.get_or_insert(error);
         }
     }

@@ -8,12 +8,25 @@ use nicforge_units::Time;
 
 use super::nic_actor::NicActor;
 
+/// What an emulating core that finds nothing to do waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// It is at work.
+    No,
+    /// A packet.
+    Packet,
+    /// A packet, or a doorbell of the emulated NIC, for packets that found no descriptor.
+    PacketOrBell,
+    /// A doorbell: packets of all its rings found no descriptor.
+    Bell,
+}
+
 /// The core that plays the NIC behind one port.
 pub struct EmulatorActor {
     core: SimCore,
     /// Times of publishes to this core that it has not polled for yet, oldest first.
     published: VecDeque<Time>,
-    sleeps: bool,
+    waits: Waits,
     /// Frames that were lost behind the device, by cause.
     pub drops: DropCounters,
 }
@@ -24,15 +37,25 @@ impl EmulatorActor {
         EmulatorActor {
             core,
             published: VecDeque::new(),
-            sleeps: true,
+            waits: Waits::Packet,
             drops: DropCounters::default(),
         }
     }
 
-    /// Something was published to this core, visible at `time`; returns whether it sleeps.
+    /// Something was published to this core, visible at `time`; returns whether that wakes it.
     pub fn notice(&mut self, time: Time) -> bool {
         self.published.push_back(time);
-        self.sleeps
+        matches!(self.waits, Waits::Packet | Waits::PacketOrBell)
+    }
+
+    /// The core's time.
+    pub fn now(&self) -> Time {
+        self.core.now()
+    }
+
+    /// Whether a doorbell of the NIC that it plays wakes it.
+    pub fn waits_for_bell(&self) -> bool {
+        matches!(self.waits, Waits::Bell | Waits::PacketOrBell)
     }
 
     /// One step at `now` for the NIC that is `nic`'s; returns the time of the next. As long as it
@@ -51,17 +74,23 @@ impl EmulatorActor {
             self.published.pop_front();
         }
         let came_to = half.emulate(&mut SimCpu::new(host, &mut self.core));
-        let due = half.emulation_due();
+        let (due, rings) = (half.emulation_due(), half.rings());
         for lost in &came_to.lost {
             self.drops.count(lost.cause.0);
         }
         nic.nic.counters.bad_register_writes += came_to.refused;
-        self.sleeps = came_to.passed == 0 && !came_to.waits && came_to.lost.is_empty();
-        if !self.sleeps {
-            return self.core.now();
-        }
+        self.waits = match came_to.waiting {
+            _ if came_to.passed > 0 || !came_to.lost.is_empty() => Waits::No,
+            0 => Waits::Packet,
+            waiting if waiting < rings => Waits::PacketOrBell,
+            _ => Waits::Bell,
+        };
         let published = self.published.front().copied().unwrap_or(Time::NEVER);
-        published.min(due)
+        match self.waits {
+            Waits::No => self.core.now(),
+            Waits::Packet | Waits::PacketOrBell => published.min(due),
+            Waits::Bell => due,
+        }
     }
 
     /// Its register writes since the last call.

@@ -68,6 +68,11 @@ impl NicActor {
         self.see_turned(turned);
     }
 
+    /// Whether doorbells of a NIC that a core plays here wait for that core.
+    pub fn rang(&mut self) -> bool {
+        self.nic.receive.emulated().is_some_and(|half| half.rang())
+    }
+
     /// Frames may have been turned round; there were `before` of them, of which `due` knows.
     fn see_turned(&mut self, before: u64) {
         if before == 0 {

@@ -131,12 +131,12 @@ impl Egress for Sink {
     fn depart(&mut self, departure: Departure<'_>) {
         self.total += 1;
         let latency = departure.last_bit.saturating_sub(departure.stamp);
-        self.total_bytes += departure.bytes.len() as u64;
+        self.total_bytes += departure.frame_bytes() as u64;
         self.total_latency_ps += latency.as_ps();
         self.last = self.last.max(departure.last_bit);
         if departure.last_bit >= self.from && departure.last_bit < self.until {
             self.frames += 1;
-            self.bytes += departure.bytes.len() as u64;
+            self.bytes += departure.frame_bytes() as u64;
             self.latency
                 .saturating_record(latency.as_ps().div_ceil(1_000));
         }
@@ -147,7 +147,7 @@ impl Egress for Sink {
             capture.push(Captured {
                 time: departure.last_bit,
                 port: departure.port,
-                bytes: departure.bytes.to_vec(),
+                bytes: departure.pieces.concat(),
             });
         }
     }

@@ -206,6 +206,14 @@ impl World {
         self.nics[number].step(&mut self.host, &mut self.sink, now);
         self.reschedule_nic(number);
         self.wake_cores();
+        if let Some(emulator) = self.emulators.get(number)
+            && emulator.waits_for_bell()
+            && self.nics[number].rang()
+        {
+            let actor = self.first_emulator() + number;
+            let next = self.schedule.time_of(actor).min(emulator.now().max(now));
+            self.schedule.set(actor, next);
+        }
         for (PortId(port), time) in self.sink.take_returned() {
             let port = usize::from(port);
             self.sources[port].returned(time);

@@ -44,7 +44,7 @@ struct Wire(Vec<(Vec<u8>, Time)>);
 
 impl Egress for Wire {
     fn depart(&mut self, departure: Departure<'_>) {
-        self.0.push((departure.bytes.to_vec(), departure.last_bit));
+        self.0.push((departure.pieces.concat(), departure.last_bit));
     }
 }
 

@@ -31,12 +31,20 @@ const WORDS_MAX: usize = 16 * 8;
 pub struct Departure<'a> {
     /// Out of this port.
     pub port: PortId,
-    /// The frame without FCS.
-    pub bytes: &'a [u8],
+    /// The frame without FCS, in the pieces that it was gathered from.
+    pub pieces: [&'a [u8]; 3],
     /// What its descriptor carried.
     pub stamp: Time,
     /// When its last bit is on the wire.
     pub last_bit: Time,
+}
+
+impl Departure<'_> {
+    /// Bytes of the frame.
+    #[inline]
+    pub fn frame_bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len()).sum()
+    }
 }
 
 /// Whoever is at the other end of the wire.
@@ -97,6 +105,8 @@ pub struct TransmitEngine {
     /// Queues with descriptors that are not served yet, by number.
     busy: Vec<usize>,
     turn: usize,
+    /// No descriptor of any ring is here before, unless a doorbell rings.
+    nothing_before: Time,
     /// Room taken in the internal buffer, from the read's issue until the last bit is sent.
     taken: Bytes,
     taken_until: VecDeque<(Time, Bytes)>,
@@ -148,6 +158,7 @@ impl TransmitEngine {
             queues: rings.iter().map(queue).collect(),
             busy: Vec::new(),
             turn: 0,
+            nothing_before: Time::ZERO,
             taken: Bytes(0),
             taken_until: VecDeque::new(),
             full: false,
@@ -173,6 +184,7 @@ impl TransmitEngine {
             Some(queue) if tail >= queue.tail && tail - queue.served <= queue.ring.entries => {
                 queue.tail = tail;
                 queue.fetch(dma);
+                self.nothing_before = Time::ZERO;
                 if queue.served != tail
                     && let Err(place) = self.busy.binary_search(&number)
                 {
@@ -241,6 +253,9 @@ impl TransmitEngine {
 
     /// The next ring to serve, or when there may be one.
     fn choose(&mut self, now: Time) -> Result<usize, Time> {
+        if now < self.nothing_before {
+            return Err(self.nothing_before);
+        }
         self.release(now);
         if self.full {
             let room = self.resume_room;
@@ -248,6 +263,7 @@ impl TransmitEngine {
             self.full = false;
         }
         let mut next = Time::NEVER;
+        let mut all_wait = true;
         let queues = self.queues.len();
         let first = self.busy.partition_point(|&number| number < self.turn);
         for step in 0..self.busy.len() {
@@ -276,6 +292,7 @@ impl TransmitEngine {
             if self.taken == Bytes(0) || self.taken + len <= self.buffer_size {
                 return Ok(number);
             }
+            all_wait = false;
             let pause = queue.last_read.as_ps() as f64 * self.deschedule_reads;
             let not_before = now + Time::from_ps(pause as u64);
             queue.not_before = not_before;
@@ -286,6 +303,9 @@ impl TransmitEngine {
             // Room for other rings' frames, not for this one: again when its own is there.
             let own = self.room_at(now, len).err().unwrap_or(now);
             next = next.min(own.max(not_before));
+        }
+        if all_wait {
+            self.nothing_before = next;
         }
         Err(next)
     }
@@ -311,7 +331,7 @@ impl TransmitEngine {
             return;
         }
         let mut frame = std::mem::take(&mut self.frame);
-        let (bytes, here) = gather(&descriptor, inlined.as_ref(), dma, &mut frame);
+        let (pieces, here) = gather(&descriptor, inlined.as_ref(), dma, &mut frame);
         queue.last_read = here - now;
         let len = Bytes(descriptor.len());
         let last_bit = self.occupy_wire(len, here);
@@ -331,7 +351,7 @@ impl TransmitEngine {
         self.take_room(gathered, last_bit);
         egress.depart(Departure {
             port: self.port,
-            bytes,
+            pieces,
             stamp: descriptor.stamp,
             last_bit,
         });

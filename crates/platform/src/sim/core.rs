@@ -168,22 +168,26 @@ impl<'a> SimCpu<'a> {
     }
 
     /// Accesses one line; the core waits for `share_q16` of its latency.
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
+        let entry = line << 1 | self.core.burst;
+        let near = self.core.near[line as usize % NEAR_LINES];
+        // What was written may be read, but not the other way round. Lines of a NIC are never near.
+        if near != entry | 1 && (write || near != entry) {
+            self.touch_far(line, write, share_q16);
+        }
+    }
+
+    /// The same for a line that this burst has not touched yet.
+    fn touch_far(&mut self, line: u64, write: bool, share_q16: u64) {
         if self.host.nicmem.holds(line) {
             return match write {
                 true => self.store_to_device(line, (0, CACHE_LINE_BYTES)),
                 false => self.load_from_device(line),
             };
         }
-        let slot = line as usize % NEAR_LINES;
         let entry = line << 1 | self.core.burst;
-        let near = &mut self.core.near[slot];
-        // What was written may be read, but not the other way round.
-        if *near == entry | 1 || !write && *near == entry {
-            return;
-        }
-        *near = entry | u64::from(write);
+        self.core.near[line as usize % NEAR_LINES] = entry | u64::from(write);
         if let Some(link) = self.core.link {
             let memory = self.host.hierarchy.remote_access(write, self.core.cursor);
             let latency = (link + memory).as_ps();

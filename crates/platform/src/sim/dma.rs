@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
 use super::{Host, LinkConfig};
+use crate::dma::Run;
 use crate::{Addr, Dma, Vector};
 
 /// What a device's DMA counted since its run began.
@@ -181,12 +182,16 @@ impl Dma for SimDma<'_> {
 
     fn view_ahead<'a>(
         &'a mut self,
-        from: Addr,
-        len: usize,
+        front: &'a [u8],
+        runs: [Run; 2],
         _scratch: &'a mut Vec<u8>,
-    ) -> (&'a [u8], Time) {
-        let here = self.time_read(from, len as u64);
-        (self.host.memory.slice(from, len), here)
+    ) -> ([&'a [u8]; 3], Time) {
+        let mut here = self.cursor;
+        for (at, len) in runs.into_iter().filter(|&(_, len)| len > 0) {
+            here = here.max(self.time_read(at, len as u64));
+        }
+        let [first, second] = runs.map(|(at, len)| self.host.memory.slice(at, len));
+        ([front, first, second], here)
     }
 
     fn write(&mut self, to: Addr, bytes: &[u8]) {

@@ -26,6 +26,12 @@ const NONE: u8 = 0;
 /// More than one L2 may have it.
 const MANY: u8 = u8::MAX;
 
+/// The bit of an L2 in `sharers`.
+#[inline(always)]
+fn sharer(l2: usize) -> u16 {
+    1 << (l2 % 16)
+}
+
 /// Where a core's access was served, and how long that took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
@@ -41,6 +47,9 @@ pub struct Hierarchy {
     /// `MANY`.
     llc: Llc,
     l2: Vec<Cache>,
+    /// Of lines that `MANY` hold: the L2s that may have each, number modulo 16, as bits. It saves
+    /// the simulation from looking into all of them; no result depends on it.
+    sharers: Vec<u16>,
     dram: Dram,
     l2_hit: Time,
     llc_hit: Time,
@@ -68,6 +77,7 @@ impl Hierarchy {
         Hierarchy {
             llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
             l2,
+            sharers: vec![0; lines as usize],
             dram: Dram::new(&hardware.dram),
             l2_hit: hardware.l2.hit,
             llc_hit: hardware.llc.hit,
@@ -188,6 +198,13 @@ impl Hierarchy {
             }
         }
         self.counters.core_look_up(app, found);
+        if owner == MANY {
+            let before = match holder {
+                MANY => self.sharers[line as usize],
+                one => sharer(usize::from(one) - 1),
+            };
+            self.sharers[line as usize] = before | sharer(core);
+        }
         self.set_holder(line, owner);
         if let Some(evicted) = self.l2[core].fill(line, dirty) {
             self.victim_to_llc(core, evicted.line, evicted.dirty, now);
@@ -201,8 +218,11 @@ impl Hierarchy {
         match self.holder(line) {
             NONE => false,
             MANY => {
+                let sharers = self.sharers[line as usize];
                 let mut l2s = self.l2.iter().enumerate();
-                l2s.any(|(number, l2)| number != core && l2.holds(line))
+                l2s.any(|(number, l2)| {
+                    number != core && sharers & sharer(number) != 0 && l2.holds(line)
+                })
             }
             holder => self.l2[usize::from(holder) - 1].holds(line),
         }
@@ -214,8 +234,10 @@ impl Hierarchy {
             NONE => None,
             MANY => {
                 let mut found = None;
+                let sharers = self.sharers[line as usize];
                 for (number, l2) in self.l2.iter_mut().enumerate() {
                     if number != core
+                        && sharers & sharer(number) != 0
                         && let Some(dirty) = l2.remove(line)
                     {
                         found = Some(dirty || found.unwrap_or(false));

@@ -84,9 +84,13 @@ impl SimMemory {
     /// `len` bytes at `at`, to write.
     #[inline]
     pub fn slice_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
-        let end = (at.0 + len as u64).div_ceil(CACHE_LINE_BYTES);
-        for line in at.line()..end {
-            self.zeros[(line / 64) as usize] &= !(1 << (line % 64));
+        let (first, end) = (at.line(), (at.0 + len as u64).div_ceil(CACHE_LINE_BYTES));
+        if end == first + 1 {
+            self.zeros[(first / 64) as usize] &= !(1 << (first % 64));
+        } else {
+            for (word, bits) in words_of(first, end) {
+                self.zeros[word] &= !bits;
+            }
         }
         &mut self.bytes[at.0 as usize..][..len]
     }

@@ -170,8 +170,9 @@ impl Nic {
         let mut here = dma.now();
         for piece in self.pieces.drain(..) {
             let len = piece.status.bytes() as usize;
-            let (bytes, there) = dma.view_ahead(Addr(piece.at), len, &mut self.scratch);
-            frame.extend_from_slice(bytes);
+            let runs = [(Addr(piece.at), len), (Addr(0), 0)];
+            let (pieces, there) = dma.view_ahead(&[], runs, &mut self.scratch);
+            pieces.iter().for_each(|run| frame.extend_from_slice(run));
             here = here.max(there);
         }
         self.tx_free = dma.now();

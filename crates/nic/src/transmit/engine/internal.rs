@@ -64,7 +64,7 @@ impl TransmitEngine {
         self.take_room(Bytes(len as u64), last_bit);
         egress.depart(Departure {
             port: self.port,
-            bytes: &frame.bytes,
+            pieces: [&frame.bytes, &[], &[]],
             stamp: frame.stamp,
             last_bit,
         });

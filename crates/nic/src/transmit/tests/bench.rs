@@ -33,7 +33,7 @@ impl Egress for Wire {
             issued: self.now,
             last_bit: departure.last_bit,
             stamp: departure.stamp,
-            bytes: departure.bytes.to_vec(),
+            bytes: departure.pieces.concat(),
         });
     }
 }

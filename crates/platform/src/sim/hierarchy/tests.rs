@@ -50,6 +50,26 @@ fn a_line_that_several_l2s_have_comes_from_one_of_them() {
     assert_eq!(h.dram_lines(), 1);
 }
 
+/// With more L2s than there are bits for sharers: no copy outlives a write, by a core or a device.
+#[test]
+fn a_write_takes_a_line_from_all_of_many_l2s() {
+    let mut hardware = test_hardware();
+    hardware.cores = 40;
+    let mut h = Hierarchy::new(&hardware, 1 << 20);
+    let holders = |h: &Hierarchy| h.l2.iter().filter(|l2| l2.holds(5)).count();
+    for round in 0..2 {
+        for core in 0..40 {
+            ns(&mut h, core, 5);
+        }
+        assert_eq!(holders(&h), 40);
+        match round {
+            0 => h.core_access(17, 5, true, true, Time::ZERO).latency,
+            _ => h.device_write(5, 1, Time::ZERO),
+        };
+        assert_eq!(holders(&h), 1 - round);
+    }
+}
+
 #[test]
 fn a_line_moves_from_llc_to_l2_and_back() {
     let mut h = small();
