@@ -1,34 +1,37 @@
 //! TCP through NAT between two network namespaces, per second of processor time: Nicforge on every
 //! interface against the kernel's own masquerading on the same veths.
 //!
-//! `cargo bench -p nicforge-cli --bench masquerade [INTERFACE]` prints a line for each. Processor time
-//! is that of the whole machine (/proc/stat), both hosts' included, on either side: what the kernel
-//! does in soft interrupts is charged to nobody else. So nothing else may run. Needs root, iperf3 and
-//! nft; says so where they are not.
+//! `cargo bench -p nicforge-cli --bench masquerade [INTERFACE …] [-- cut]` prints a line for each;
+//! `cut` runs with segments cut (examples/nat-netns.toml) instead of whole (nat-segments.toml).
+//! Processor time is that of both hosts' programs, of Nicforge, and of the threads to which the kernel
+//! moves soft interrupts: what others do at the same time counts only as far as it spoils the caches. A
+//! third kind of gateway shows what packet sockets cost without any NIC: it copies frames from one to
+//! the other and translates nothing. Needs root, iperf3 and nft; says so where they are not.
 
 #[path = "../crates/cli/tests/netns/mod.rs"]
 mod netns;
 
-use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use netns::{Hosts, has};
 use nicforge_interfaces::registry;
+use nicforge_platform::live::ports::{PacketPort, Port};
+use nicforge_units::Time;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Seconds of one measurement, and how often each is made, in turns.
-const SECONDS: u32 = 4;
+const SECONDS: u32 = 3;
 const ROUNDS: usize = 3;
-
-/// Seconds that the machine's processors were busy since it began (proc(5): ticks of 1/100 s, all but
-/// idle and waiting).
-fn busy_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap();
-    let fields = stat.lines().next().unwrap().split_whitespace().skip(1);
-    let ticks: Vec<u64> = fields.map(|field| field.parse().unwrap()).collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guests are within user.
-    let busy = ticks[..3].iter().chain(&ticks[5..7]).sum::<u64>();
-    busy as f64 / 100.0
-}
+/// How much longer one may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A second in proc(5).
+const TICKS: f64 = 100.0;
+/// Longer than any segment of a stack.
+const LONGEST: usize = 1 << 20;
 
 /// Gbit/s that arrived, and Gbit per second of processor time.
 #[derive(Clone, Copy)]
@@ -37,49 +40,200 @@ struct Measured {
     per_second: f64,
 }
 
-fn stream(hosts: &Hosts, more: &[&str]) -> Option<Measured> {
-    let mut server = serve(hosts);
-    let mut found = None;
-    // The server needs a moment before it listens.
-    for _ in 0..20 {
-        let mut client = hosts.on("client", "iperf3");
-        let time = SECONDS.to_string();
-        client.args(["-c", "10.99.2.2", "-J", "-P", "4", "-t", &time]);
-        let before = busy_seconds();
-        let said = client.args(more).output().unwrap().stdout;
-        let busy = busy_seconds() - before;
-        let said: serde_json::Value = serde_json::from_slice(&said).unwrap_or_default();
-        let end = &said["end"]["sum_received"];
-        if let (Some(bytes), Some(bits)) = (end["bytes"].as_f64(), end["bits_per_second"].as_f64())
-        {
-            found = Some(Measured {
-                rate: bits / 1e9,
-                per_second: bytes * 8.0 / 1e9 / busy.max(0.01),
-            });
+/// Seconds of processor time by /proc/ID/stat: of the process, and of its children that ended.
+fn used(id: u32) -> (f64, f64) {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything: state is field 3, utime 14, stime, cutime, cstime.
+    let fields: Vec<f64> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|field| field.parse().unwrap_or(0.0))
+        .collect();
+    let of = |from: usize| fields.get(from..from + 2).map_or(0.0, |f| f[0] + f[1]) / TICKS;
+    (of(11), of(13))
+}
+
+/// Seconds that ksoftirqd, which does what no program's own time is left for, has run so far.
+fn soft_interrupts() -> f64 {
+    let named = |id: &String| {
+        let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+        name.starts_with("ksoftirqd")
+    };
+    let ran = |id: String| {
+        let stat = fs::read_to_string(format!("/proc/{id}/schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(named).filter_map(ran).sum::<f64>() / 1e9
+}
+
+/// The bench: two hosts, and whether it shall end.
+struct Bench {
+    hosts: Hosts,
+    stop: Arc<AtomicBool>,
+}
+
+/// Waits for `child`, but not for ever, nor when it shall end; what it said.
+fn wait(mut child: Child, stop: &AtomicBool) -> Vec<u8> {
+    let until = Instant::now() + Duration::from_secs(SECONDS.into()) + PATIENCE;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > until || stop.load(Ordering::Relaxed) {
+            let _ = child.kill();
             break;
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(20));
     }
-    // It ends after one client.
-    let _ = server.kill();
-    let _ = server.wait();
-    found
+    child
+        .wait_with_output()
+        .map_or(Vec::new(), |ended| ended.stdout)
 }
 
-fn serve(hosts: &Hosts) -> Child {
-    let mut server = hosts.on("server", "iperf3");
-    let server = server.args(["-s", "-1"]).stdout(Stdio::null());
-    server.stderr(Stdio::null()).spawn().unwrap()
+impl Bench {
+    fn ends(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Streams one way; `gateway` is the process whose time counts too.
+    fn stream(&self, gateway: Option<u32>, more: &[&str]) -> Option<Measured> {
+        let me = std::process::id();
+        let time = || gateway.map_or(0.0, |id| used(id).0) + used(me).1 + soft_interrupts();
+        // The server needs a moment before it listens.
+        for _ in 0..20 {
+            if self.ends() {
+                return None;
+            }
+            let before = time();
+            let server = self.iperf("server", &["-s", "-1"]);
+            std::thread::sleep(Duration::from_millis(100));
+            let seconds = SECONDS.to_string();
+            let mut words = vec!["-c", "10.99.2.2", "-J", "-P", "4", "-t", &seconds];
+            words.extend(["--connect-timeout", "2000"]);
+            words.extend(more);
+            let said = wait(self.iperf("client", &words), &self.stop);
+            let said: serde_json::Value = serde_json::from_slice(&said).unwrap_or_default();
+            let end = &said["end"]["sum_received"];
+            let bytes = end["bytes"].as_f64();
+            let failed = AtomicBool::new(bytes.is_none());
+            wait(server, &failed);
+            if let (Some(bytes), Some(bits)) = (bytes, end["bits_per_second"].as_f64()) {
+                return Some(Measured {
+                    rate: bits / 1e9,
+                    per_second: bytes * 8.0 / 1e9 / (time() - before).max(0.01),
+                });
+            }
+        }
+        None
+    }
+
+    fn iperf(&self, host: &str, words: &[&str]) -> Child {
+        let mut program = self.hosts.on(host, "iperf3");
+        program.args(words).stderr(Stdio::null());
+        program.stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn both_ways(&self, gateway: Option<u32>) -> [Option<Measured>; 2] {
+        [self.stream(gateway, &[]), self.stream(gateway, &["-R"])]
+    }
+
+    /// Through the kernel.
+    fn kernel(&self) -> Result<[Option<Measured>; 2], String> {
+        self.shell("gateway", KERNEL_UP)?;
+        let measured = self.both_ways(None);
+        self.shell("gateway", KERNEL_DOWN)?;
+        Ok(measured)
+    }
+
+    /// Runs a line of commands on a host; what it said if it failed.
+    fn shell(&self, host: &str, script: &str) -> Result<(), String> {
+        let mut shell: Command = self.hosts.on(host, "sh");
+        let output = shell.args(["-ec", script]).output().unwrap();
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+        }
+    }
+
+    fn nicforge(&self, example: &str, interface: &str) -> [Option<Measured>; 2] {
+        let mut set = vec![format!("interface={interface}")];
+        if interface == "rx_bisect" && example == WHOLE {
+            // The example's entries, on that interface's own rings.
+            set.extend(["ax_entries=64", "bx_entries=64"].map(String::from));
+        }
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        let gateway = self.hosts.gateway(example, &set, "10.99.2.2");
+        let measured = self.both_ways(Some(gateway.id()));
+        if !self.ends() {
+            gateway.stop();
+        }
+        measured
+    }
+
+    /// Frames from one packet socket to the other by a thread of this process, without a NIC.
+    fn copying(&self) -> [Option<Measured>; 2] {
+        let both = [
+            // The other host's hardware address (examples/netns.sh), so that nothing has to be changed.
+            ("client", "10.99.1.1", "02:00:00:01:00:00"),
+            ("server", "10.99.2.1", "02:00:0a:63:01:02"),
+        ];
+        for (host, address, mac) in both {
+            let script = format!("ip neigh replace {address} lladdr {mac} dev eth0");
+            self.shell(host, &script).unwrap();
+        }
+        let ports = self.hosts.run("gateway", || {
+            ["nf-inside", "nf-outside"].map(|name| PacketPort::open(name).unwrap())
+        });
+        let done = AtomicBool::new(false);
+        let measured = std::thread::scope(|scope| {
+            let _stops = SetAtEnd(&done);
+            scope.spawn(|| copy(ports, &done));
+            self.both_ways(Some(std::process::id()))
+        });
+        for (host, address, _) in both {
+            let script = format!("ip neigh del {address} dev eth0");
+            self.shell(host, &script).unwrap();
+        }
+        measured
+    }
 }
 
-/// Runs a line of commands in the gateway's place; what it said if it failed.
-fn in_gateway(hosts: &Hosts, script: &str) -> Result<(), String> {
-    let mut shell = hosts.on("gateway", "sh");
-    let output = shell.args(["-ec", script]).output().unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+/// However its scope ends.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
+}
+
+fn copy([mut inside, mut outside]: [PacketPort; 2], done: &AtomicBool) {
+    while !done.load(Ordering::Relaxed) {
+        let there = pass(&mut inside, &mut outside);
+        let back = pass(&mut outside, &mut inside);
+        if there + back == 0 {
+            let files = [inside.readable(), outside.readable()];
+            let files = files.into_iter().flatten();
+            let mut files: Vec<_> = files
+                .map(|file| {
+                    rustix::event::PollFd::from_borrowed_fd(file, rustix::event::PollFlags::IN)
+                })
+                .collect();
+            let soon = rustix::event::Timespec {
+                tv_sec: 0,
+                tv_nsec: 50_000_000,
+            };
+            let _ = rustix::event::poll(&mut files, Some(&soon));
+        }
+    }
+}
+
+fn pass(from: &mut PacketPort, to: &mut PacketPort) -> usize {
+    let mut each = |frame: &[u8], left| to.send_unfinished(frame, left, Time::ZERO).unwrap();
+    let frames = from.receive_unfinished(32, LONGEST, &mut each).unwrap();
+    to.flush().unwrap();
+    frames
 }
 
 const KERNEL_UP: &str = "\
@@ -91,26 +245,8 @@ const KERNEL_UP: &str = "\
 const KERNEL_DOWN: &str = "\
     nft delete table ip nat; sysctl -qw net.ipv4.ip_forward=0; \
     ip addr flush dev nf-inside; ip addr flush dev nf-outside";
-
-/// Both ways through the kernel.
-fn kernel(hosts: &Hosts) -> Result<[Option<Measured>; 2], String> {
-    in_gateway(hosts, KERNEL_UP)?;
-    let measured = both_ways(hosts);
-    in_gateway(hosts, KERNEL_DOWN)?;
-    Ok(measured)
-}
-
-fn both_ways(hosts: &Hosts) -> [Option<Measured>; 2] {
-    [stream(hosts, &[]), stream(hosts, &["-R"])]
-}
-
-fn nicforge(hosts: &Hosts, interface: &str) -> [Option<Measured>; 2] {
-    let set = format!("interface={interface}");
-    let gateway = hosts.gateway("nat-netns.toml", &[&set], "10.99.2.2");
-    let measured = both_ways(hosts);
-    gateway.stop();
-    measured
-}
+const WHOLE: &str = "nat-segments.toml";
+const CUT: &str = "nat-netns.toml";
 
 /// The best of each way: others slow a measurement down, nobody speeds it up.
 fn best(rounds: &[[Option<Measured>; 2]]) -> [Option<Measured>; 2] {
@@ -130,7 +266,18 @@ fn line(name: &str, best: [Option<Measured>; 2], kernel: [Option<Measured>; 2]) 
         ),
         _ => format!("{:>8} {:>11} {:>6}", "-", "-", "-"),
     };
-    format!("{name:<20}{}    {}", way(0), way(1))
+    format!("{name:<22}{}    {}", way(0), way(1))
+}
+
+/// What is measured, in turns.
+fn contenders() -> (Vec<&'static str>, &'static str) {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let names = registry::names();
+    let asked = |name: &str| words.iter().any(|word| word == name);
+    let all = !names.iter().any(|name| asked(name));
+    let wanted = names.iter().copied();
+    let wanted = wanted.filter(|name| *name != "emulated" && (all || asked(name)));
+    (wanted.collect(), if asked("cut") { CUT } else { WHOLE })
 }
 
 fn main() {
@@ -139,28 +286,48 @@ fn main() {
             return println!("skipped: needs {program}");
         }
     }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // So that the hosts are taken away then, too.
+        signal_hook::flag::register(signal, stop.clone()).unwrap();
+    }
     let Some(hosts) = Hosts::up("masquerade") else {
         return;
     };
-    let names = registry::names();
-    let wanted = std::env::args().find(|name| names.contains(&name.as_str()));
-    let wanted = |name: &&str| *name != "emulated" && wanted.as_deref().is_none_or(|w| w == *name);
-    let names: Vec<&str> = names.iter().copied().filter(wanted).collect();
-    let mut of_kernel = Vec::new();
+    let bench = Bench { hosts, stop };
+    let (names, example) = contenders();
+    println!(
+        "examples/{example}; client to server, then server to client; best of {ROUNDS}, {SECONDS} s each"
+    );
+    println!("                        Gbit/s  Gbit/CPU-s  ratio      Gbit/s  Gbit/CPU-s  ratio");
+    let (mut of_kernel, mut of_sockets) = (Vec::new(), Vec::new());
     let mut ours: Vec<Vec<_>> = vec![Vec::new(); names.len()];
-    for _ in 0..ROUNDS {
-        match kernel(&hosts) {
-            Ok(measured) => of_kernel.push(measured),
+    for round in 1..=ROUNDS {
+        let tell = |name: &str, measured: [Option<Measured>; 2], kernel| {
+            eprintln!("{} (round {round})", line(name, measured, kernel));
+            measured
+        };
+        let kernel = match bench.kernel() {
+            Ok(measured) => tell("kernel, masquerade", measured, measured),
             Err(why) => return println!("skipped: the kernel does not masquerade here ({why})"),
-        }
+        };
+        of_kernel.push(kernel);
+        of_sockets.push(tell("packet sockets alone", bench.copying(), kernel));
         for (name, rounds) in names.iter().zip(&mut ours) {
-            rounds.push(nicforge(&hosts, name));
+            if !bench.ends() {
+                rounds.push(tell(name, bench.nicforge(example, name), kernel));
+            }
+        }
+        if bench.ends() {
+            return println!("interrupted");
         }
     }
-    println!("client to server, then server to client; best of {ROUNDS}, {SECONDS} s each");
-    println!("                      Gbit/s  Gbit/CPU-s  ratio      Gbit/s  Gbit/CPU-s  ratio");
     let kernel = best(&of_kernel);
     println!("{}", line("kernel, masquerade", kernel, kernel));
+    println!(
+        "{}",
+        line("packet sockets alone", best(&of_sockets), kernel)
+    );
     for (name, rounds) in names.iter().zip(&ours) {
         println!("{}", line(name, best(rounds), kernel));
     }

@@ -99,6 +99,7 @@ fn arriving(frame: &[u8]) -> Arriving<'_> {
         stamp: Time::ZERO,
         rss_hash: 1,
         flags: RxFlags::L3_GOOD,
+        segment: 0,
         port: PortId(0),
         queue: 0,
     }

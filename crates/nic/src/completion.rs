@@ -9,7 +9,7 @@
 //! | 1 | NIC | RSS hash (low 32 bits), flags (next 8), port (next 8), receive ring (high 16) |
 //! | 2 | NIC | arrival of the first bit, ps |
 //! | 3 | NIC | buffer's metadata address, where the interface hands buffers over by it |
-//! | 4 | NIC | bytes of the frame in the first of two buffers, where the interface splits frames |
+//! | 4 | NIC | bytes of the frame in the first of two buffers, where the interface splits frames (low 32 bits), payload bytes of each frame that a segment stands for (next 16) |
 //! | 5–6 | – | zero |
 //! | 7 | NIC | done bit |
 //!
@@ -55,6 +55,8 @@ pub struct Completion {
     pub mbuf: Addr,
     /// Of a frame that was split: bytes in front.
     pub head: u32,
+    /// Of a segment that stands for several frames: payload bytes of each; else 0.
+    pub segment: u16,
 }
 
 impl Completion {
@@ -82,7 +84,12 @@ impl Completion {
             port: self.port_id(),
             rss_hash: self.rss_hash,
             flags: self.flags.without(RxFlags::HANDED_OVER),
-            offload: TxOffload::default(),
+            // What came unfinished goes out so, and is for the NIC that sends it.
+            offload: TxOffload {
+                l3_checksum: false,
+                l4_checksum: self.flags.contains(RxFlags::L4_BEGUN),
+                segment: self.segment,
+            },
             stamp: self.stamp,
         }
     }
@@ -119,7 +126,7 @@ impl Completion {
             second,
             self.stamp.as_ps(),
             self.mbuf.0,
-            self.head.into(),
+            u64::from(self.head) | u64::from(self.segment) << 32,
             0,
             0,
             done,
@@ -137,6 +144,7 @@ impl Completion {
             stamp: Time::from_ps(words[2]),
             mbuf: Addr(words[3]),
             head: words[4] as u32,
+            segment: (words[4] >> 32) as u16,
         }
     }
 }
@@ -293,6 +301,7 @@ impl CompletionWriter {
             stamp: frame.stamp,
             mbuf: mbuf.unwrap_or_default(),
             head: 0,
+            segment: frame.segment,
         };
         match mbuf {
             Some(mbuf) => frame.write(dma, data_of(mbuf)),

@@ -89,6 +89,7 @@ struct Held {
     stamp: Time,
     rss_hash: u32,
     flags: RxFlags,
+    segment: u16,
     queue: u16,
     /// When the parser is done with it.
     parsed: Time,
@@ -249,6 +250,7 @@ impl<R: ReceiveHalf> Nic<R> {
                 stamp: held.stamp,
                 rss_hash: held.rss_hash,
                 flags: held.flags,
+                segment: held.segment,
                 port: self.spec.port,
                 queue: held.queue,
             };

@@ -22,6 +22,9 @@ pub struct Arriving<'a> {
     pub rss_hash: u32,
     /// What the NIC verified.
     pub flags: RxFlags,
+    /// Payload bytes of each frame, where this is a segment that stands for several (large receive
+    /// offload); else 0.
+    pub segment: u16,
     /// The port it came in on.
     pub port: PortId,
     /// The queue that steering chose, counted within this NIC.

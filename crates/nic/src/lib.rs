@@ -40,7 +40,8 @@ pub use mbuf::{
     DATA_BYTES_MAX, HEADROOM_BYTES, METADATA_BYTES, NEXT_OFFSET, REFERENCES_OFFSET, data_of,
     mbuf_room, room_for,
 };
+pub use nicforge_wire::unfinished::TxOffload;
 pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};
-pub use packet::{Packet, PortId, RxFlags, Segment, TxOffload, Verdict};
+pub use packet::{Packet, PortId, RxFlags, Segment, Verdict};
 pub use pool::{Pool, PoolCache};
 pub use steering::{PortRule, Steering};

@@ -17,8 +17,9 @@ pub const HEADROOM_BYTES: u64 = 128;
 pub const DATA_BYTES: u64 = 2048;
 /// The mempool's own header of each object.
 pub const OBJECT_HEADER_BYTES: u64 = 64;
-/// The most room that a buffer may be given: the longest frame that a NIC sends.
-pub const DATA_BYTES_MAX: u64 = 16 << 10;
+/// The most room that a buffer may be given: an IP packet of 64 KiB with its Ethernet header, which is
+/// the longest segment that a stack leaves to its NIC to cut; whole lines.
+pub const DATA_BYTES_MAX: u64 = 65_600;
 
 /// The room of a buffer that shall hold frames of `wanted` bytes: whole lines.
 pub const fn room_for(wanted: u64) -> u64 {

@@ -3,6 +3,7 @@
 use nicforge_platform::{Addr, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::checksum::ChecksumVerdict;
+use nicforge_wire::unfinished::TxOffload;
 
 /// A physical port of the machine, counted from 0 over all NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +29,9 @@ impl RxFlags {
     pub const L4_GOOD: RxFlags = RxFlags(2);
     /// A checksum was verified and is wrong.
     pub const CHECKSUM_BAD: RxFlags = RxFlags(4);
+    /// The TCP or UDP checksum is only begun, as its sender left the rest to the NIC; the frame was
+    /// on no wire that could have spoilt it.
+    pub const L4_BEGUN: RxFlags = RxFlags(8);
 
     /// Not about the frame: it lies in the buffer that the completion names, and not in that of
     /// the ring's entry ([`Completion::hand_over`](crate::Completion::hand_over)).
@@ -57,15 +61,6 @@ impl RxFlags {
     pub const fn without(self, other: RxFlags) -> RxFlags {
         RxFlags(self.0 & !other.0)
     }
-}
-
-/// What the application asks the NIC to do while it transmits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TxOffload {
-    /// Compute the IPv4 header checksum.
-    pub l3_checksum: bool,
-    /// Compute the TCP or UDP checksum (the application leaves the field as it likes).
-    pub l4_checksum: bool,
 }
 
 /// A received packet: a small value that points at its buffer.

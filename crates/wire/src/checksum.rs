@@ -152,9 +152,14 @@ pub struct ChecksumVerdict {
 /// beginning, the rest of it is zeros.
 pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
     ChecksumVerdict {
-        l3: ipv4_header(frame, summary).map(|header| fold(native_sum(header)) == 0xffff),
+        l3: verify_l3(frame, summary),
         l4: verify_l4(frame, summary),
     }
+}
+
+/// Whether the IPv4 header's checksum is right; `None` where there is none.
+pub fn verify_l3(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
+    ipv4_header(frame, summary).map(|header| fold(native_sum(header)) == 0xffff)
 }
 
 fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {

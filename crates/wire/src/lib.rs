@@ -18,5 +18,6 @@ pub mod rewrite;
 pub mod rss;
 mod split;
 pub mod traffic;
+pub mod unfinished;
 
 pub use parse::{Fragment, FrameError, FrameSummary, IpAddresses, parse_frame, parse_headers};

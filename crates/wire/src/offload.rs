@@ -23,8 +23,8 @@ pub const OFFLOAD_HEADER_LEN: usize = 10;
 const NEEDS_CHECKSUM: u8 = 1;
 const ECN: u8 = 0x80;
 /// Where headers have their checksums.
-const TCP_CHECKSUM: usize = 16;
-const UDP_CHECKSUM: usize = 6;
+pub(crate) const TCP_CHECKSUM: usize = 16;
+pub(crate) const UDP_CHECKSUM: usize = 6;
 /// Congestion window reduced: said once, by the first segment (RFC 3168, section 6.1.2).
 const CWR: u8 = 0x80;
 
@@ -49,7 +49,7 @@ impl OffloadError {
     }
 }
 
-/// What is left to do for a frame.
+/// What is left to do for a frame, as the header says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// Where the range of the begun checksum begins, and where in it the checksum stands.
@@ -62,7 +62,7 @@ pub struct Offload {
 
 impl Offload {
     pub(crate) const TCP_V4: u8 = 1;
-    const TCP_V6: u8 = 4;
+    pub(crate) const TCP_V6: u8 = 4;
     const UDP: u8 = 5;
 
     /// From a header; any bytes are one.

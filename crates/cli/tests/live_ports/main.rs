@@ -12,6 +12,7 @@ mod traffic;
 
 mod jumbo;
 mod links;
+mod segments;
 mod xdp;
 
 use std::path::PathBuf;
@@ -20,9 +21,14 @@ use netns::Hosts;
 
 /// A NAT between the two hosts, each of whose ports is of its own kind.
 fn nat(folder: &tempfile::TempDir, inside: &str, outside: &str) -> PathBuf {
+    nat_with(folder, inside, outside, "")
+}
+
+/// The same with `more` under [live].
+fn nat_with(folder: &tempfile::TempDir, inside: &str, outside: &str, more: &str) -> PathBuf {
     let file = folder.path().join("nat.toml");
     let text = format!(
-        "[live]\nname = \"nat\"\n[settings]\ninterface = \"priv_ring\"\napp = \"nat\"\n\
+        "[live]\nname = \"nat\"\n{more}\n[settings]\ninterface = \"priv_ring\"\napp = \"nat\"\n\
          [app]\nexternal_address = \"10.99.2.1\"\n\
          [[port]]\n{inside} = \"nf-inside\"\naddress = \"10.99.1.1\"\nnext_hop = \"10.99.1.2\"\n\
          [[port]]\n{outside} = \"nf-outside\"\naddress = \"10.99.2.1\"\nnext_hop = \"10.99.2.2\"\n"

@@ -173,6 +173,7 @@ impl Served {
             stamp: frame.stamp,
             rss_hash: frame.rss_hash,
             flags: frame.flags,
+            segment: frame.segment,
             port: frame.port_id(),
             queue: frame.ring,
         };

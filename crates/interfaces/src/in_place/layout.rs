@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0 | address of the buffer's metadata | frame length (low 32 bits), RSS hash (high 32) |
 //! | 1 | bytes of room for a frame | arrival of the first bit, ps |
-//! | 2 | 0 | flags (low 8 bits), port (next 8) |
+//! | 2 | 0 | flags (low 8 bits), port (next 8), bytes of each frame of a segment (next 16) |
 //! | 3 | 0 | 1: done |
 //!
 //! Registers: receive register `queue` is the doorbell: the ring's tail, counted without end.
@@ -41,7 +41,7 @@ pub fn completion(frame: &Arriving<'_>, len: u32) -> [u64; 4] {
     [
         u64::from(len) | u64::from(frame.rss_hash) << 32,
         frame.stamp.as_ps(),
-        u64::from(frame.flags.0) | u64::from(frame.port.0) << 8,
+        u64::from(frame.flags.0) | u64::from(frame.port.0) << 8 | u64::from(frame.segment) << 16,
         1,
     ]
 }
@@ -54,6 +54,7 @@ pub fn decode(words: [u64; 4]) -> Completion {
         stamp: Time::from_ps(words[1]),
         flags: RxFlags(words[2] as u8),
         port: (words[2] >> 8) as u8,
+        segment: (words[2] >> 16) as u16,
         ..Completion::default()
     }
 }

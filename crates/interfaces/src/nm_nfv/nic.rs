@@ -190,6 +190,7 @@ fn completion(frame: &Arriving<'_>, side: usize, entry: u32, cut: usize) -> Comp
         ring: side as u16,
         stamp: frame.stamp,
         mbuf: Addr(0),
+        segment: frame.segment,
     }
 }
 

@@ -148,6 +148,7 @@ impl Raw {
             stamp: Time::ZERO,
             rss_hash: 0,
             flags: RxFlags::default(),
+            segment: 0,
             port: PortId(0),
             queue: 0,
         };

@@ -42,6 +42,7 @@ pub fn packet(frame: &Arriving<'_>, from: AxEntry, mbuf: Addr) -> Completion {
         stamp: frame.stamp,
         mbuf,
         head: 0,
+        segment: frame.segment,
     }
 }
 

@@ -14,6 +14,10 @@ use super::{Ground, Setup};
 use crate::emulated::Lost;
 use crate::{AnyDriver, AnyNic, Plan, registry};
 
+/// What the NIC says of every frame: its stack left to it to compute a checksum and to cut.
+const FLAGS: RxFlags = RxFlags::L3_GOOD.with(RxFlags::L4_BEGUN);
+const SEGMENT: u16 = 0xa5c3;
+
 pub(super) const GUARD_BYTES: usize = 16 << 10;
 pub(super) const GUARD: u8 = 0xa5;
 
@@ -155,7 +159,8 @@ impl<G: Ground> Bench<G> {
             headers: frame.len().min(HEADERS),
             stamp: stamp(number_of(frame)),
             rss_hash: flow,
-            flags: RxFlags::L3_GOOD,
+            flags: FLAGS,
+            segment: SEGMENT,
             port: PortId(0),
             queue: self.queue_of(flow),
         };
@@ -226,7 +231,13 @@ impl<G: Ground> Bench<G> {
             "{name}: flow {flow}, loss or disorder"
         );
         assert_eq!(packet.stamp, stamp(number_of(&bytes)), "{name}: stamp");
-        assert_eq!(packet.flags, RxFlags::L3_GOOD, "{name}: flags");
+        assert_eq!(packet.flags, FLAGS, "{name}: flags");
+        let offload = packet.offload;
+        assert_eq!(
+            (offload.l4_checksum, offload.segment),
+            (true, SEGMENT),
+            "{name}"
+        );
         for mbuf in buffers_of(packet) {
             assert!(self.is_buffer(mbuf), "{name}: no buffer of a pool");
             let mut held = self.hands.iter().flat_map(|(held, _)| buffers_of(held));

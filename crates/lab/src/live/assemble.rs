@@ -9,7 +9,7 @@ use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock}
 use nicforge_units::Bytes;
 use nicforge_wire::headers::MacAddress;
 
-use super::config::{LiveConfig, Neighbour, PortConfig, PortKind};
+use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
 use super::device::{Books, Device, Manners};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Own};
@@ -88,7 +88,7 @@ pub fn put_together(blueprint: Blueprint, ports: Vec<Box<dyn Port>>) -> Result<A
         pool,
         near,
         ledgers,
-        nics,
+        mut nics,
         mut workers,
     } = blueprint.lay_out()?;
     let control = Control::new(&space, &shape)?;
@@ -116,8 +116,14 @@ pub fn put_together(blueprint: Blueprint, ports: Vec<Box<dyn Port>>) -> Result<A
             workers: config.settings.cores,
         }
     });
+    let whole = config.segments == Segments::Whole;
+    if whole {
+        let nics = nics.iter_mut();
+        nics.for_each(|nic| nic.transmit.leave_unfinished());
+    }
     let shared = (control.clone(), bell.clone());
     let manners = Manners {
+        longest_segment: if whole { pool.room() as usize } else { 0 },
         idle: config.idle,
         when_full: config.when_full,
         window: window(&config.settings),
@@ -143,12 +149,16 @@ fn window(settings: &Settings) -> usize {
     (receive.min(settings.tx_entries) / 2).max(1)
 }
 
-/// Buffers hold the longest frame of any port, unless the file says what they hold.
+/// Buffers hold the longest frame of any port, or segment that is to come whole, unless the file says what they hold.
 fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
     const KEY: &str = "buffer_bytes";
     let mut config = config.clone();
     let longest = ports.iter().filter_map(|port| port.link());
     let longest = longest.map(Link::frame_bytes_max).max().unwrap_or(0);
+    let longest = match config.segments {
+        Segments::Cut => longest,
+        Segments::Whole => DATA_BYTES_MAX as usize,
+    };
     let is_set = config.assignments.iter().any(|set| set.key.name == KEY);
     if is_set || longest <= config.settings.buffer_bytes {
         return config;

@@ -1,7 +1,7 @@
 //! The file that `nicforge live` is given.
 //!
 //! ```toml
-//! [live]            # name, title, duration_s, idle, when_full, pin, attach
+//! [live]            # name, title, duration_s, idle, when_full, segments, pin, attach
 //! [settings]        # keys of `nicforge list settings` that a live run uses
 //! [app]             # addresses: external_address, external_addresses, service, server_address
 //! [[port]]          # one for each port, counted from 0
@@ -62,6 +62,8 @@ pub struct LiveConfig {
     pub idle: Idle,
     /// What to do with frames that come in while receive rings are full.
     pub when_full: WhenFull,
+    /// What becomes of segments that their sender left to its NIC to cut.
+    pub segments: Segments,
     /// Whether each thread gets a core of its own.
     pub pin: Pin,
     /// Workers are processes that attach through this Unix socket; `None`: threads of this one.
@@ -94,6 +96,18 @@ pub enum WhenFull {
     Wait,
     /// The NIC takes them and drops them, as one on a fast wire must. Files wait all the same.
     Drop,
+}
+
+/// What becomes of segments of up to 64 KiB, and of checksums, that their sender left to its NIC:
+/// there are such on virtual interfaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Segments {
+    /// The port finishes them, so that frames are as on a wire.
+    #[default]
+    Cut,
+    /// They go through whole, and the port that they leave by finishes them, or its kernel, or the
+    /// NIC behind that (large receive offload, segmentation offload).
+    Whole,
 }
 
 /// Whether each thread of a run, the device's and every worker's, gets a core of its own.
@@ -188,6 +202,7 @@ impl LiveConfig {
             duration_s: None,
             idle: Idle::default(),
             when_full: WhenFull::default(),
+            segments: Segments::default(),
             pin: Pin::default(),
             attach: None,
             settings: Settings {

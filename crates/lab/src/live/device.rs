@@ -10,7 +10,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use nicforge_interfaces::AnyNic;
 use nicforge_nic::transmit::{Departure, Egress};
-use nicforge_nic::{Nic, ReceiveHalf};
+use nicforge_nic::{Nic, ReceiveHalf, TxOffload};
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
 use nicforge_platform::{Dma, Register};
@@ -74,6 +74,8 @@ pub struct Manners {
     pub when_full: WhenFull,
     /// Frames of a port that may wait for software before the others wait in the port.
     pub window: usize,
+    /// The longest segment that is delivered whole; 0: all are cut when they come in.
+    pub longest_segment: usize,
 }
 
 /// All NICs, their ports, and the memory.
@@ -113,9 +115,14 @@ impl Egress for Out<'_> {
     fn depart(&mut self, departure: Departure<'_>) {
         let latency = self.now.saturating_sub(departure.stamp);
         self.latency.saturating_record(latency.as_ps() / 1_000);
+        let left = departure.left;
+        let mut send = |frame: &[u8]| match left == TxOffload::default() {
+            true => self.port.send(frame, self.now),
+            false => self.port.send_unfinished(frame, left, self.now),
+        };
         let sent = match departure.pieces {
-            [bytes, [], []] => self.port.send(bytes, self.now),
-            pieces => self.port.send(&pieces.concat(), self.now),
+            [bytes, [], []] => send(bytes),
+            pieces => send(&pieces.concat()),
         };
         if let Err(error) = sent {
             self.failed.get_or_insert(error);
@@ -249,7 +256,9 @@ impl Device {
                 };
                 let dma = &mut self.dma;
                 let stamp = dma.now();
-                busy |= port.receive(budget, &mut |frame| nic.receive(dma, frame, stamp))? > 0;
+                let mut each = |frame: &[u8], left| nic.receive_unfinished(dma, frame, left, stamp);
+                let longest = self.manners.longest_segment;
+                busy |= port.receive_unfinished(budget, longest, &mut each)? > 0;
             }
             let before = nic.transmit.served();
             let mut out = Out {

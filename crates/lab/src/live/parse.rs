@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{
-    AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, WhenFull, check,
+    AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check,
 };
 use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
@@ -57,6 +57,10 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
                 let choices = [("wait", WhenFull::Wait), ("drop", WhenFull::Drop)];
                 config.when_full = choice(field, &choices)?;
             }
+            "segments" => {
+                let choices = [("cut", Segments::Cut), ("whole", Segments::Whole)];
+                config.segments = choice(field, &choices)?;
+            }
             "pin" => {
                 let choices = [("auto", Pin::Auto), ("yes", Pin::Yes), ("no", Pin::No)];
                 config.pin = choice(field, &choices)?;
@@ -69,6 +73,7 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
                     "duration_s",
                     "idle",
                     "when_full",
+                    "segments",
                     "pin",
                     "attach",
                 ];

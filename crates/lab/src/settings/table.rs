@@ -186,7 +186,7 @@ settings! {
         source "DPDK user guide, testpmd: mbuf cache of 250, rounded";
     /// Bytes of frame that a packet buffer holds, rounded up to whole cache lines. Longer frames are
     /// dropped (`oversized_frame`).
-    buffer_bytes: usize = 2048, "bytes", Whole(2048, 16_384),
+    buffer_bytes: usize = 2048, "bytes", Whole(2048, 65_600),
         source "DPDK: RTE_MBUF_DEFAULT_DATAROOM";
     /// LLC ways that DMA writes may allocate into (DDIO); 0 turns DDIO off.
     io_ways: usize = 2, "ways", Whole(0, 16), default "the machine's";

@@ -12,6 +12,7 @@ fn an_entry_survives_the_wire_format() {
         stamp: Time::from_ps(u64::MAX - 1),
         mbuf: Addr(1 << 40),
         head: 128,
+        segment: 1448,
     };
     let words = completion.encode(1);
     assert_eq!(

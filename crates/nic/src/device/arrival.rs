@@ -2,10 +2,11 @@
 
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
+use nicforge_wire::checksum::ChecksumVerdict;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers};
 
 use super::{Held, Nic, RUN_AHEAD};
-use crate::{Arriving, ReceiveHalf, RxFlags};
+use crate::{Arriving, ReceiveHalf, RxFlags, TxOffload};
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ pub struct Parsed {
     headers: usize,
     rss_hash: u32,
     flags: RxFlags,
+    /// As [`Arriving`] has it.
+    segment: u16,
 }
 
 impl<R: ReceiveHalf> Nic<R> {
@@ -26,6 +29,26 @@ impl<R: ReceiveHalf> Nic<R> {
             headers: summary.headers_end(&frame[..head]),
             rss_hash: self.rss.hash(&summary),
             flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
+            segment: 0,
+            summary,
+        })
+    }
+
+    /// Parses a frame of which `left` was left to do when it came.
+    fn parse_unfinished(&self, frame: &[u8], left: TxOffload) -> Result<Parsed, FrameError> {
+        if !left.l4_checksum {
+            return self.parse(frame, frame.len());
+        }
+        let summary = parse_headers(frame, frame.len())?;
+        let verdict = ChecksumVerdict {
+            l3: checksum::verify_l3(frame, &summary),
+            l4: Some(true),
+        };
+        Ok(Parsed {
+            headers: summary.headers_end(frame),
+            rss_hash: self.rss.hash(&summary),
+            flags: RxFlags::of(verdict).with(RxFlags::L4_BEGUN),
+            segment: left.segment,
             summary,
         })
     }
@@ -44,6 +67,24 @@ impl<R: ReceiveHalf> Nic<R> {
         }
         match self.parse(frame, head) {
             Ok(parsed) => self.take(dma, (frame, head), &parsed, stamp),
+            Err(error) => self.drops.count(error.name()),
+        }
+    }
+
+    /// As [`receive`](Self::receive), for a frame that was on no wire: its sender left to its NIC what
+    /// `left` says, and the NIC that sends it will do it ([`Packet::offload`](crate::Packet::offload)).
+    pub fn receive_unfinished<D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &[u8],
+        left: TxOffload,
+        stamp: Time,
+    ) {
+        if !self.admit(dma, frame) {
+            return;
+        }
+        match self.parse_unfinished(frame, left) {
+            Ok(parsed) => self.take(dma, (frame, frame.len()), &parsed, stamp),
             Err(error) => self.drops.count(error.name()),
         }
     }
@@ -93,6 +134,7 @@ impl<R: ReceiveHalf> Nic<R> {
             stamp,
             rss_hash: *rss_hash,
             flags: parsed.flags,
+            segment: parsed.segment,
             port: self.spec.port,
             queue: self.steering.queue_of(frame, summary, *rss_hash),
         };
@@ -129,6 +171,7 @@ impl<R: ReceiveHalf> Nic<R> {
             stamp: arriving.stamp,
             rss_hash: arriving.rss_hash,
             flags: arriving.flags,
+            segment: arriving.segment,
             queue: arriving.queue,
             parsed,
         });

@@ -8,7 +8,7 @@ use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use super::{Nic, registers};
 use crate::mock::{MockHost, spec, udp_frame};
 use crate::transmit::{Departure, Egress, TxDescriptor, TxRing};
-use crate::{Arriving, DropCause, PortId, ReceiveHalf, RxFlags, Segment, Waiting};
+use crate::{Arriving, DropCause, PortId, ReceiveHalf, RxFlags, Segment, TxOffload, Waiting};
 
 /// Takes a microsecond for each frame.
 const DRAIN: Time = Time::from_us(1);
@@ -17,6 +17,7 @@ const QUEUES: u16 = 4;
 #[derive(Default)]
 struct Remembers {
     frames: Vec<(u16, u32, RxFlags, Time)>,
+    segments: Vec<u16>,
     registers: Vec<(u32, u64)>,
     refuses: Option<DropCause>,
 }
@@ -30,6 +31,7 @@ impl ReceiveHalf for Remembers {
         let began = dma.now();
         self.frames
             .push((frame.queue, frame.rss_hash, frame.flags, began));
+        self.segments.push(frame.segment);
         dma.wait_until(began + DRAIN);
         Ok(())
     }
@@ -64,6 +66,34 @@ fn bench() -> (Nic<Remembers>, MockHost, TxRing, Addr) {
     let end = Addr(space.end());
     let nic = Nic::new(&spec(), Remembers::default(), &[ring], end);
     (nic, MockHost::new(&space), ring, data)
+}
+
+#[test]
+fn what_a_sender_left_to_its_nic_is_told_and_not_verified() {
+    let (mut nic, mut host, ..) = bench();
+    let mut frame = udp_frame(100, 1_000);
+    frame[40] ^= 0x55;
+    let left = TxOffload {
+        l4_checksum: true,
+        segment: 500,
+        ..TxOffload::default()
+    };
+    nic.receive_unfinished(&mut host, &frame, left, Time::ZERO);
+    nic.receive_unfinished(&mut host, &frame, TxOffload::default(), Time::ZERO);
+    nic.receive_unfinished(&mut host, &frame[..13], left, Time::ZERO);
+    host.now = Time::from_us(5);
+    nic.receive_held(&mut host);
+    let flags: Vec<RxFlags> = nic.receive.frames.iter().map(|frame| frame.2).collect();
+    let good = RxFlags::L3_GOOD.with(RxFlags::L4_GOOD);
+    let begun = good.with(RxFlags::L4_BEGUN);
+    let bad = RxFlags::L3_GOOD.with(RxFlags::CHECKSUM_BAD);
+    assert_eq!(flags, [begun, bad]);
+    assert_eq!(nic.receive.segments, [500, 0]);
+    assert_eq!(
+        nic.drops.total(),
+        1,
+        "what is no frame is none, whatever is left"
+    );
 }
 
 #[test]

@@ -15,43 +15,17 @@ use std::collections::VecDeque;
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
 
+use super::departure::{Departure, Egress};
 use super::gather::{Inlined, gather};
 use super::guard::Guard;
 use super::layout::{TxDescriptor, TxRing};
-use crate::{DropCounters, KeyTable, NicSpec, PortId};
+use crate::{DATA_BYTES_MAX, DropCounters, KeyTable, NicSpec, PortId, TxOffload};
 use internal::InternalQueue;
 
 mod anew;
 
 /// Words of descriptors fetched by one read, at most: 16 descriptors of a line.
 const WORDS_MAX: usize = 16 * 8;
-
-/// A frame that leaves the machine.
-#[derive(Debug)]
-pub struct Departure<'a> {
-    /// Out of this port.
-    pub port: PortId,
-    /// The frame without FCS, in the pieces that it was gathered from.
-    pub pieces: [&'a [u8]; 3],
-    /// What its descriptor carried.
-    pub stamp: Time,
-    /// When its last bit is on the wire.
-    pub last_bit: Time,
-}
-
-impl Departure<'_> {
-    /// Bytes of the frame.
-    #[inline]
-    pub fn frame_bytes(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.len()).sum()
-    }
-}
-
-/// Whoever is at the other end of the wire.
-pub trait Egress {
-    /// A frame leaves. Called in order of departure for each port.
-    fn depart(&mut self, departure: Departure<'_>);
-}
 
 /// What the engine counted since the run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,6 +94,8 @@ pub struct TransmitEngine {
     /// Frames that come from the NIC's own receive path.
     internal: InternalQueue,
     frame: Vec<u8>,
+    /// Whether others compute checksums and cut segments.
+    unfinished: bool,
     /// Descriptors that were served in queues that began anew since.
     served_before: u64,
     counters: TransmitCounters,
@@ -167,6 +143,7 @@ impl TransmitEngine {
             late_reports: VecDeque::new(),
             internal: InternalQueue::default(),
             frame: Vec::new(),
+            unfinished: false,
             served_before: 0,
             counters: TransmitCounters::default(),
         }
@@ -175,6 +152,13 @@ impl TransmitEngine {
     /// Descriptors may name memory of the NIC from now on, as `keys` has it.
     pub fn set_keys(&mut self, keys: KeyTable) {
         self.guard = self.guard.with_keys(keys);
+    }
+
+    /// From now on checksums are not computed and segments not cut: whoever is at the other end of the
+    /// wire does, and segments may be as long as a buffer.
+    pub fn leave_unfinished(&mut self) {
+        self.unfinished = true;
+        self.guard = self.guard.with_longest(DATA_BYTES_MAX);
     }
 
     /// Queue `number`'s doorbell: descriptors before `tail` are valid, and the first of them are
@@ -331,7 +315,13 @@ impl TransmitEngine {
             return;
         }
         let mut frame = std::mem::take(&mut self.frame);
-        let (pieces, here) = gather(&descriptor, inlined.as_ref(), dma, &mut frame);
+        let (pieces, here) = gather(
+            &descriptor,
+            inlined.as_ref(),
+            self.unfinished,
+            dma,
+            &mut frame,
+        );
         queue.last_read = here - now;
         let len = Bytes(descriptor.len());
         let last_bit = self.occupy_wire(len, here);
@@ -352,6 +342,10 @@ impl TransmitEngine {
         egress.depart(Departure {
             port: self.port,
             pieces,
+            left: match self.unfinished {
+                true => descriptor.offload,
+                false => TxOffload::default(),
+            },
             stamp: descriptor.stamp,
             last_bit,
         });

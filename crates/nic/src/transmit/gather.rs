@@ -10,11 +10,12 @@ use crate::TxOffload;
 /// The second line of a descriptor that has one.
 pub type Inlined = [u64; 8];
 
-/// The frame that a descriptor names, ready for the wire, in up to three pieces, and when all of it
-/// is here. `inlined` is the descriptor's second line, where the first bytes stand if it says so.
+/// The frame that a descriptor names, ready for the wire unless it is left `unfinished`, in up to three
+/// pieces, and when all of it is here. `inlined` is the descriptor's second line, where the first bytes stand if it says so.
 pub fn gather<'a, D: Dma>(
     descriptor: &TxDescriptor,
     inlined: Option<&'a Inlined>,
+    unfinished: bool,
     dma: &'a mut D,
     frame: &'a mut Vec<u8>,
 ) -> ([&'a [u8]; 3], Time) {
@@ -24,7 +25,7 @@ pub fn gather<'a, D: Dma>(
         Some(words) => (&bytemuck::bytes_of(words)[..head.1], [(Addr(0), 0), rest]),
         None => (&[][..], [head, rest]),
     };
-    if descriptor.offload == TxOffload::default() {
+    if unfinished || descriptor.offload == TxOffload::default() {
         return dma.view_ahead(front, runs, frame);
     }
     let here = dma.gather_ahead(front, runs, frame);

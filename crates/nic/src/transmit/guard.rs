@@ -8,7 +8,7 @@ use crate::{Application, DropCause, Key, KeyTable, Refusal, Segment};
 /// The descriptor names no memory, or too much of it.
 pub const BAD_TX_DESCRIPTOR: DropCause = DropCause("bad_tx_descriptor");
 
-/// The longest frame.
+/// The longest frame; segments that are cut may be longer.
 const FRAME_MAX: u64 = 16 << 10;
 
 /// All that a NIC knows of memory: where the host's ends, and whose its own is.
@@ -16,17 +16,33 @@ const FRAME_MAX: u64 = 16 << 10;
 pub struct Guard {
     memory_end: Addr,
     keys: KeyTable,
+    longest: u64,
 }
 
 impl Guard {
     /// Host memory below `memory_end`, and memory of the NIC as `keys` has it.
     pub fn new(memory_end: Addr, keys: KeyTable) -> Guard {
-        Guard { memory_end, keys }
+        Guard {
+            memory_end,
+            keys,
+            longest: FRAME_MAX,
+        }
     }
 
     /// The same with the NIC's memory as `keys` has it.
     pub fn with_keys(&self, keys: KeyTable) -> Guard {
-        Guard::new(self.memory_end, keys)
+        Guard {
+            keys,
+            ..self.clone()
+        }
+    }
+
+    /// The same, where a descriptor may name up to `longest` bytes.
+    pub fn with_longest(&self, longest: u64) -> Guard {
+        Guard {
+            longest,
+            ..self.clone()
+        }
     }
 
     /// Whether a ring of `application` may have `descriptor`; else why the NIC does not touch it.
@@ -38,7 +54,7 @@ impl Guard {
     ) -> Result<(), DropCause> {
         let TxDescriptor { head, rest, .. } = *descriptor;
         let inlined = descriptor.inline && head.len > INLINE_BYTES;
-        if head.len == 0 || descriptor.len() > FRAME_MAX || inlined {
+        if head.len == 0 || descriptor.len() > self.longest || inlined {
             return Err(BAD_TX_DESCRIPTOR);
         }
         if !descriptor.inline {

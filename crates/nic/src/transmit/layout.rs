@@ -6,7 +6,7 @@
 //! | 1 | driver | its length (low 32 bits), length of the second segment (high 32, 0: none) |
 //! | 2 | driver | address of the second segment |
 //! | 3 | driver | stamp that the packet carries, ps |
-//! | 4 | driver | flags: bit 0 report, bit 1 fill L3 checksum, bit 2 fill L4 checksum, bit 3 inline |
+//! | 4 | driver | flags: bit 0 report, bit 1 fill L3 checksum, bit 2 fill L4 checksum, bit 3 inline; bits 16–31: payload bytes of each frame to cut it into (0: none) |
 //! | 5 | driver | keys of the two segments (low and high 32 bits), 0 for host memory |
 //! | 6–7 | – | zero |
 //!
@@ -29,6 +29,7 @@ const REPORT: u64 = 1;
 const FILL_L3: u64 = 2;
 const FILL_L4: u64 = 4;
 const INLINE: u64 = 8;
+const SEGMENT_SHIFT: u32 = 16;
 
 /// Bytes of a frame that an inlining descriptor holds.
 pub const INLINE_BYTES: u32 = 64;
@@ -44,7 +45,7 @@ pub struct TxDescriptor {
     pub stamp: Time,
     /// Tell software when this and all earlier descriptors are done.
     pub report: bool,
-    /// Checksums to compute.
+    /// Checksums to compute, and whether to cut it.
     pub offload: TxOffload,
     /// What `head` is named by, where that is memory of the NIC.
     pub head_key: Key,
@@ -60,7 +61,8 @@ impl TxDescriptor {
         let flags = u64::from(self.report) * REPORT
             + u64::from(self.offload.l3_checksum) * FILL_L3
             + u64::from(self.offload.l4_checksum) * FILL_L4
-            + u64::from(self.inline) * INLINE;
+            + u64::from(self.inline) * INLINE
+            + (u64::from(self.offload.segment) << SEGMENT_SHIFT);
         [
             self.head.at.0,
             u64::from(self.head.len) | u64::from(self.rest.len) << 32,
@@ -89,6 +91,7 @@ impl TxDescriptor {
             offload: TxOffload {
                 l3_checksum: words[4] & FILL_L3 != 0,
                 l4_checksum: words[4] & FILL_L4 != 0,
+                segment: (words[4] >> SEGMENT_SHIFT) as u16,
             },
             head_key: Key(words[5] as u32),
             rest_key: Key((words[5] >> 32) as u32),
@@ -196,6 +199,7 @@ mod tests {
             offload: TxOffload {
                 l3_checksum: false,
                 l4_checksum: true,
+                segment: 1448,
             },
             head_key: Key(5),
             rest_key: Key(u32::MAX),

@@ -1,5 +1,6 @@
 //! Transmit rings, shared by all interfaces: descriptor layout, the NIC's engine, the driver.
 
+mod departure;
 mod driver;
 mod engine;
 mod gather;
@@ -8,7 +9,8 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+pub use departure::{Departure, Egress};
 pub use driver::{TransmitDriver, TxFull};
-pub use engine::{Departure, Egress, TransmitCounters, TransmitEngine};
+pub use engine::{TransmitCounters, TransmitEngine};
 pub use guard::BAD_TX_DESCRIPTOR;
 pub use layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};

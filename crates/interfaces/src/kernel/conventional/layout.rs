@@ -107,6 +107,7 @@ impl Status {
         TxOffload {
             l3_checksum: self.0 & Status::L3 != 0,
             l4_checksum: self.0 & Status::L4 != 0,
+            ..TxOffload::default()
         }
     }
 }

@@ -81,6 +81,7 @@ impl Kernel {
             offload: TxOffload {
                 l3_checksum: true,
                 l4_checksum: true,
+                ..TxOffload::default()
             },
         };
         let nic = plan.nic;

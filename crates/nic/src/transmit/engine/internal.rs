@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 
-use super::{Departure, Egress, TransmitEngine};
+use super::TransmitEngine;
+use crate::TxOffload;
+use crate::transmit::{Departure, Egress};
 
 /// A frame on its way through the NIC alone.
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl TransmitEngine {
         egress.depart(Departure {
             port: self.port,
             pieces: [&frame.bytes, &[], &[]],
+            left: TxOffload::default(),
             stamp: frame.stamp,
             last_bit,
         });

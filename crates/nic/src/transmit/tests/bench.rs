@@ -5,7 +5,7 @@ use nicforge_units::{Bytes, Time};
 
 use crate::mock::{MockHost, spec};
 use crate::transmit::{Departure, Egress, TransmitEngine, TxDescriptor, TxRing};
-use crate::{NicSpec, Segment};
+use crate::{NicSpec, Segment, TxOffload};
 
 /// Bytes of payload memory.
 pub const DATA_BYTES: usize = 64 << 10;
@@ -17,6 +17,7 @@ pub struct Sent {
     pub issued: Time,
     pub last_bit: Time,
     pub stamp: Time,
+    pub left: TxOffload,
     pub bytes: Vec<u8>,
 }
 
@@ -33,6 +34,7 @@ impl Egress for Wire {
             issued: self.now,
             last_bit: departure.last_bit,
             stamp: departure.stamp,
+            left: departure.left,
             bytes: departure.pieces.concat(),
         });
     }

@@ -122,6 +122,7 @@ fn checksums_are_filled_on_the_way_and_only_where_asked() {
             offload: TxOffload {
                 l3_checksum: l3,
                 l4_checksum: l4,
+                segment: 0,
             },
             ..bench.frame(len as u32, 0)
         };
@@ -140,6 +141,41 @@ fn checksums_are_filled_on_the_way_and_only_where_asked() {
     }
 }
 
+/// Then a port does it, or the NIC behind it; and a segment may be longer than a frame.
+#[test]
+fn an_engine_that_leaves_frames_unfinished_says_what_is_left() {
+    let offload = TxOffload {
+        l3_checksum: true,
+        l4_checksum: true,
+        segment: 1448,
+    };
+    for leaves in [false, true] {
+        let mut bench = Bench::new(1, 8);
+        if leaves {
+            bench.engine.leave_unfinished();
+        }
+        for len in [1_000, 60_000] {
+            let descriptor = TxDescriptor {
+                offload,
+                ..bench.frame(len, 0)
+            };
+            bench.write(0, &descriptor);
+        }
+        bench.doorbells();
+        bench.run();
+        let left: Vec<TxOffload> = bench.wire.sent.iter().map(|sent| sent.left).collect();
+        match leaves {
+            true => assert_eq!(left, [offload; 2]),
+            false => assert_eq!(left, [TxOffload::default()], "the long one is refused"),
+        }
+        let as_it_lay = bench.host.memory.bytes(bench.data, 1_000);
+        assert_eq!(
+            bench.wire.sent[0].bytes, as_it_lay,
+            "no packet, so nothing to fill"
+        );
+    }
+}
+
 #[test]
 fn what_has_no_checksum_goes_out_as_it_is() {
     let mut bench = Bench::new(1, 8);
@@ -147,6 +183,7 @@ fn what_has_no_checksum_goes_out_as_it_is() {
         offload: TxOffload {
             l3_checksum: true,
             l4_checksum: true,
+            segment: 0,
         },
         ..bench.frame(13, 0)
     };

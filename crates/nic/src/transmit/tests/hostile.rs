@@ -154,6 +154,7 @@ fn any_descriptor(bench: &Bench, random: &mut Pcg64) -> TxDescriptor {
         offload: TxOffload {
             l3_checksum: random.next_u32().is_multiple_of(2),
             l4_checksum: random.next_u32().is_multiple_of(2),
+            segment: random.next_u32() as u16,
         },
         ..TxDescriptor::default()
     }

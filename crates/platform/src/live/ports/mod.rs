@@ -20,6 +20,7 @@ mod xdp;
 use std::os::fd::BorrowedFd;
 
 use nicforge_units::Time;
+use nicforge_wire::unfinished::TxOffload;
 
 use super::LiveError;
 
@@ -45,6 +46,8 @@ pub struct PortCounters {
     pub refused: u64,
     /// Frames that were to go out and are longer than the interface carries.
     pub above_mtu: u64,
+    /// Segments were cut into so many more frames on their way out.
+    pub cut: u64,
 }
 
 impl PortCounters {
@@ -62,11 +65,50 @@ impl PortCounters {
     }
 }
 
+/// Does what is `left` to do for `frame` and sends what becomes of it.
+fn finish_and_send<P: Port + ?Sized>(
+    port: &mut P,
+    frame: &[u8],
+    left: TxOffload,
+    now: Time,
+) -> Result<(), LiveError> {
+    let mut sent = Ok(());
+    let frames = left.finish(frame, &mut |frame| {
+        if sent.is_ok() {
+            sent = port.send(frame, now);
+        }
+    });
+    port.counters_mut().cut += frames as u64 - 1;
+    sent
+}
+
 /// One end of a cable: whole frames without FCS, checksums finished.
 pub trait Port: Send {
     /// Hands about `budget` frames that came in to `each`, at most 64 KiB worth of them more.
     /// Returns how many; 0 when there are none now.
     fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError>;
+
+    /// As [`receive`](Self::receive), but segments of at most `longest` bytes, which their sender left
+    /// to its NIC to cut, come as one frame each, and checksums that are begun stay so; `each` is told
+    /// what is left to do. Where frames come over a wire there are none.
+    fn receive_unfinished(
+        &mut self,
+        budget: usize,
+        _longest: usize,
+        each: &mut dyn FnMut(&[u8], TxOffload),
+    ) -> Result<usize, LiveError> {
+        self.receive(budget, &mut |frame| each(frame, TxOffload::default()))
+    }
+
+    /// As [`send`](Self::send), for a frame for which `left` is still to be done.
+    fn send_unfinished(
+        &mut self,
+        frame: &[u8],
+        left: TxOffload,
+        now: Time,
+    ) -> Result<(), LiveError> {
+        finish_and_send(self, frame, left, now)
+    }
 
     /// Takes a frame to send at `now`; it leaves with the next [`flush`](Self::flush).
     fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError>;

@@ -10,13 +10,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{c_int, iovec, mmsghdr};
 use nicforge_units::Time;
-use nicforge_wire::headers::{ETHERNET_HEADER_LEN, VLAN_TAG_LEN, ethertype};
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, VLAN_TAG_LEN};
 use nicforge_wire::join::Joined;
 use nicforge_wire::offload::{OFFLOAD_HEADER_LEN, Offload};
+use nicforge_wire::unfinished::TxOffload;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+mod large;
+mod tag;
 
 use super::{Link, Port, PortCounters, system};
 use crate::live::LiveError;
+use tag::{put_tag_in, tag_of};
 
 /// Messages received or sent by one call.
 const BATCH: usize = 32;
@@ -32,8 +37,6 @@ const SOCKET_BYTES: c_int = 8 << 20;
 const PACKET_STATISTICS: c_int = 6;
 const PACKET_IGNORE_OUTGOING: c_int = 23;
 const PACKET_QDISC_BYPASS: c_int = 20;
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 
 /// What a packet socket counted since it was last asked (struct tpacket_stats).
 #[repr(C)]
@@ -41,19 +44,6 @@ const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 struct Statistics {
     packets: u32,
     drops: u32,
-}
-
-/// What the kernel says about a frame beside it (struct tpacket_auxdata).
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Beside {
-    status: u32,
-    len: u32,
-    snaplen: u32,
-    mac: u16,
-    net: u16,
-    vlan_tci: u16,
-    vlan_tpid: u16,
 }
 
 /// What is sent by one message: a frame, or several of a flow that the other side cuts again.
@@ -182,12 +172,14 @@ impl PacketPort {
         }
     }
 
-    /// Hands the frame in slot `slot` over; returns as how many frames.
+    /// Hands the frame in slot `slot` over, as it is if it has at most `longest` bytes and others can
+    /// finish it; returns as how many frames.
     fn hand_over(
         &mut self,
         slot: usize,
         (len, tag): (usize, Option<[u8; VLAN_TAG_LEN]>),
-        each: &mut dyn FnMut(&[u8]),
+        longest: usize,
+        each: &mut dyn FnMut(&[u8], TxOffload),
     ) -> usize {
         let slot = &mut self.slots[slot * SLOT..][..len];
         let Some((header, frame)) = slot.split_first_chunk_mut::<OFFLOAD_HEADER_LEN>() else {
@@ -195,9 +187,17 @@ impl PacketPort {
             return 0;
         };
         let offload = Offload::decode(header);
+        if frame.len() <= longest
+            && tag.is_none()
+            && let Some(left) = TxOffload::left(&offload, frame)
+        {
+            each(frame, left);
+            return 1;
+        }
+        let mut each = |frame: &[u8]| each(frame, TxOffload::default());
         let tagged = &mut self.tagged;
         let finished = match tag {
-            None => offload.finish(frame, &mut self.scratch, each),
+            None => offload.finish(frame, &mut self.scratch, &mut each),
             Some(tag) => offload.finish(frame, &mut self.scratch, &mut |frame| {
                 put_tag_in(tagged, frame, tag);
                 each(tagged);
@@ -213,47 +213,17 @@ impl PacketPort {
     }
 }
 
-/// The tag that the kernel took out of a frame, as it stood there.
-fn tag_of(header: &libc::msghdr) -> Option<[u8; VLAN_TAG_LEN]> {
-    // SAFETY: the kernel filled the control buffer and its length in, and `header` still points
-    // to it; the macros' results are only used if they are not null and say that they are long
-    // enough.
-    let beside = unsafe {
-        let first = libc::CMSG_FIRSTHDR(header);
-        if first.is_null()
-            || (*first).cmsg_level != libc::SOL_PACKET
-            || (*first).cmsg_type != libc::PACKET_AUXDATA
-            || ((*first).cmsg_len as usize) < size_of::<libc::cmsghdr>() + size_of::<Beside>()
-        {
-            return None;
-        }
-        libc::CMSG_DATA(first).cast::<Beside>().read_unaligned()
-    };
-    if beside.status & TP_STATUS_VLAN_VALID == 0 {
-        return None;
-    }
-    let known = beside.status & TP_STATUS_VLAN_TPID_VALID != 0;
-    let kind = if known {
-        beside.vlan_tpid
-    } else {
-        ethertype::VLAN
-    };
-    let ([a, b], [c, d]) = (kind.to_be_bytes(), beside.vlan_tci.to_be_bytes());
-    Some([a, b, c, d])
-}
-
-/// Puts a tag behind the addresses of `frame`, into `tagged`.
-fn put_tag_in(tagged: &mut Vec<u8>, frame: &[u8], tag: [u8; VLAN_TAG_LEN]) {
-    const ADDRESSES: usize = 12;
-    let (addresses, rest) = frame.split_at(frame.len().min(ADDRESSES));
-    tagged.clear();
-    tagged.extend_from_slice(addresses);
-    tagged.extend_from_slice(&tag);
-    tagged.extend_from_slice(rest);
-}
-
 impl Port for PacketPort {
     fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        self.receive_unfinished(budget, 0, &mut |frame, _| each(frame))
+    }
+
+    fn receive_unfinished(
+        &mut self,
+        budget: usize,
+        longest: usize,
+        each: &mut dyn FnMut(&[u8], TxOffload),
+    ) -> Result<usize, LiveError> {
         let mut frames = 0;
         while frames < budget {
             if self.next == self.waiting.len() {
@@ -262,11 +232,20 @@ impl Port for PacketPort {
                     break;
                 }
             }
-            frames += self.hand_over(self.next, self.waiting[self.next], each);
+            frames += self.hand_over(self.next, self.waiting[self.next], longest, each);
             self.next += 1;
         }
         self.counters.received += frames as u64;
         Ok(frames)
+    }
+
+    fn send_unfinished(
+        &mut self,
+        frame: &[u8],
+        left: TxOffload,
+        now: Time,
+    ) -> Result<(), LiveError> {
+        self.send_begun(frame, left, now)
     }
 
     fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
