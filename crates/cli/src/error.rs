@@ -63,6 +63,7 @@ fn is_input(error: &RunError) -> bool {
             | RunError::File { .. }
             | RunError::Capture { .. }
             | RunError::NoWorkCycles { .. }
+            | RunError::AddressSpace { .. }
             | RunError::OnlySimulated { .. }
     )
 }

@@ -28,6 +28,40 @@ fn every_paper_scenario_checks() {
     }
 }
 
+/// A text says how each is run, and the list of texts names each text.
+#[test]
+fn every_paper_scenario_has_a_prediction_text_and_every_text_is_listed() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let names = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        entries
+            .map(|entry| name(entry).into_string().unwrap())
+            .collect()
+    };
+    let read = |text: &str| {
+        let file = root.join("docs/predictions").join(text);
+        std::fs::read_to_string(file).unwrap()
+    };
+    let texts = names("docs/predictions");
+    let all: String = texts.iter().map(|text| read(text)).collect();
+    for scenario in names("scenarios/paper") {
+        let command = format!("run scenarios/paper/{scenario}");
+        assert!(
+            all.contains(&command),
+            "no text says what `{command}` shows"
+        );
+    }
+    let list = read("README.md");
+    for text in texts.iter().filter(|text| *text != "README.md") {
+        let line = format!("- [{}]({text}): ", text.trim_end_matches(".md"));
+        assert!(
+            list.contains(&line),
+            "docs/predictions/README.md has no `{line}`"
+        );
+    }
+}
+
 #[test]
 fn a_capture_that_is_not_there_ends_the_run_with_place_and_remedy() {
     let folder = folder();

@@ -35,6 +35,16 @@ fn a_wrong_scenario() {
 }
 
 #[test]
+fn more_memory_than_is_modelled() {
+    let text = format!("{HEADER}[settings]\napp = \"kvs\"\nkvs_log_mib = 65536\n");
+    refused(
+        &text,
+        &["run", "s.toml"],
+        &["over 64 GiB at most", "fewer `table_entries`"],
+    );
+}
+
+#[test]
 fn a_missing_scenario() {
     refused(
         "",

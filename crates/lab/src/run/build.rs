@@ -12,7 +12,7 @@ use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
-use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
+use nicforge_platform::sim::{DmaPort, Hardware, Hierarchy, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
@@ -140,6 +140,10 @@ pub fn build(
 ) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
     let mut parts = parts(machine, settings, &hardware, seed)?;
+    let (needs, most) = (parts.space.end(), Hierarchy::bytes_max(&hardware));
+    if needs > most {
+        return Err(RunError::AddressSpace { needs, most });
+    }
     let cpu = fill(&mut parts, settings, seed)?;
     let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
     let memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());

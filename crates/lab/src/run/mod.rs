@@ -87,6 +87,19 @@ pub enum RunError {
         /// What the system says.
         cause: std::io::Error,
     },
+    /// More memory than the model of the caches can tell apart.
+    #[error(
+        "the tables, buffers and arrays of this point take {} GiB, and caches of this machine's sizes are \
+         modelled over {} GiB at most: give it fewer `table_entries`, `array_mib`, `kvs_log_mib` or buffers",
+        .needs.div_ceil(1 << 30),
+        .most >> 30
+    )]
+    AddressSpace {
+        /// Bytes of address space that the point takes.
+        needs: u64,
+        /// Bytes that there may be.
+        most: u64,
+    },
     /// The capture cannot be replayed.
     #[error("{}: {cause}", path.display())]
     Capture {

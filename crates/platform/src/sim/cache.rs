@@ -9,7 +9,7 @@ mod set;
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
-use set::{EMPTY_SET, Set};
+use set::{EMPTY_SET, Set, TAG_BITS};
 
 /// Most ways that the model holds.
 pub const WAYS_MAX: usize = 16;
@@ -33,7 +33,7 @@ pub struct Cache {
 impl Cache {
     /// An empty cache of `config`'s size and ways.
     pub fn new(config: &CacheConfig) -> Cache {
-        let sets = config.size.0 / CACHE_LINE_BYTES / config.ways as u64;
+        let sets = Cache::sets(config);
         assert!(
             sets.is_power_of_two() && config.ways <= WAYS_MAX,
             "a cache has a power of two of sets and at most {WAYS_MAX} ways"
@@ -45,15 +45,19 @@ impl Cache {
         }
     }
 
-    /// How many lines of address space the model can tell apart.
-    pub fn lines_max(&self) -> u64 {
-        1 << (self.set_bits + 16)
+    fn sets(config: &CacheConfig) -> u64 {
+        config.size.0 / CACHE_LINE_BYTES / config.ways as u64
+    }
+
+    /// How many lines of address space a cache of `config` can tell apart.
+    pub fn lines_max(config: &CacheConfig) -> u64 {
+        Cache::sets(config) << TAG_BITS
     }
 
     #[inline(always)]
-    fn place(&self, line: u64) -> (usize, i16) {
+    fn place(&self, line: u64) -> (usize, u32) {
         let index = line as usize & (self.sets.len() - 1);
-        (index, (line >> self.set_bits) as i16)
+        (index, (line >> self.set_bits) as u32)
     }
 
     /// Finds `line` and makes it the most recently used, and dirty if it is written.
@@ -84,10 +88,10 @@ impl Cache {
         let way = set.victim(self.ways);
         let bit = 1u16 << way;
         let evicted = (set.valid & bit != 0).then(|| Evicted {
-            line: u64::from(set.tags[way] as u16) << self.set_bits | index as u64,
+            line: u64::from(set.tag(way)) << self.set_bits | index as u64,
             dirty: set.dirty & bit != 0,
         });
-        set.tags[way] = tag;
+        set.set_tag(way, tag);
         set.valid |= bit;
         set.dirty = set.dirty & !bit | if dirty { bit } else { 0 };
         set.touch(way);

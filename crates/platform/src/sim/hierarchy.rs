@@ -69,10 +69,10 @@ impl Hierarchy {
         let l2: Vec<Cache> = (0..hardware.cores)
             .map(|_| Cache::new(&hardware.l2))
             .collect();
-        let lines_max = l2.iter().map(Cache::lines_max).min();
+        let most = Hierarchy::bytes_max(hardware);
         assert!(
-            hardware.cores < usize::from(MANY) && lines_max >= Some(lines),
-            "the model tells {lines_max:?} lines apart; this run needs {lines}"
+            hardware.cores < usize::from(MANY) && bytes <= most,
+            "the model tells {most} bytes apart; this run needs {bytes}"
         );
         Hierarchy {
             llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
@@ -86,6 +86,13 @@ impl Hierarchy {
             perfect: false,
             counters: MemoryCounters::default(),
         }
+    }
+
+    /// How many bytes of address space the caches of `hardware` can tell apart.
+    pub fn bytes_max(hardware: &Hardware) -> u64 {
+        // The LLC knows lines by numbers of 32 bits, the highest of which is none.
+        let lines = Cache::lines_max(&hardware.l2).min(u64::from(u32::MAX) - 1);
+        lines * nicforge_units::CACHE_LINE_BYTES
     }
 
     /// Of each device write only the first `lines` lines go to the LLC from now on, and the others

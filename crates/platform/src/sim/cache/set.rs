@@ -11,31 +11,76 @@ const EMPTY: u8 = u8::MAX;
 /// Oldest recency of a way that holds a line.
 const OLDEST: u8 = EMPTY - 1;
 
+/// Bits of a tag: 16 that are compared at once, and 4 above them.
+pub(super) const TAG_BITS: u32 = 20;
+const HIGH_BITS: usize = 4;
+
 /// The ways of one index.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Set {
-    pub tags: [i16; WAYS_MAX],
+    /// Low bits of each way's tag.
+    low: [i16; WAYS_MAX],
     /// 0 is the most recently used way.
     age: [u8; WAYS_MAX],
+    /// High bits of each way's tag, four a way.
+    high: u64,
     pub valid: u16,
     pub dirty: u16,
 }
 
 pub(super) const EMPTY_SET: Set = Set {
-    tags: [0; WAYS_MAX],
+    low: [0; WAYS_MAX],
     age: [EMPTY; WAYS_MAX],
+    high: 0,
     valid: 0,
     dirty: 0,
 };
 
+const _: () = assert!(size_of::<Set>() == 64 && WAYS_MAX * HIGH_BITS <= 64);
+
 impl Set {
     /// The way that holds `tag`, as a bit, or 0.
     #[inline(always)]
-    pub fn find(&self, tag: i16) -> u16 {
-        let equal = i16x16::new(self.tags).simd_eq(i16x16::splat(tag));
+    pub fn find(&self, tag: u32) -> u16 {
+        let equal = i16x16::new(self.low).simd_eq(i16x16::splat(tag as i16));
         // All ones stay all ones, and zero stays zero, when saturated to a byte.
-        i8x16::from_i16x16_saturate(equal).to_bitmask() as u16 & self.valid
+        let found = i8x16::from_i16x16_saturate(equal).to_bitmask() as u16 & self.valid;
+        match u64::from(tag >> 16) | self.high {
+            0 => found,
+            _ => self.find_high(found, tag >> 16),
+        }
+    }
+
+    /// Of ways whose low bits agree, the one whose high bits are `high`.
+    fn find_high(&self, mut found: u16, high: u32) -> u16 {
+        while found != 0 && self.high_of(found.trailing_zeros() as usize) != high {
+            found &= found - 1;
+        }
+        found & found.wrapping_neg()
+    }
+
+    #[inline(always)]
+    fn high_of(&self, way: usize) -> u32 {
+        (self.high >> (HIGH_BITS * way)) as u32 & ((1 << HIGH_BITS) - 1)
+    }
+
+    /// The tag of `way`.
+    #[inline(always)]
+    pub fn tag(&self, way: usize) -> u32 {
+        self.high_of(way) << 16 | u32::from(self.low[way] as u16)
+    }
+
+    /// `way` holds `tag` from now on.
+    #[inline(always)]
+    pub fn set_tag(&mut self, way: usize, tag: u32) {
+        self.low[way] = tag as i16;
+        // Few runs take so much memory that there are any.
+        if u64::from(tag >> 16) | self.high != 0 {
+            let shift = HIGH_BITS * way;
+            let others = self.high & !(((1 << HIGH_BITS) - 1) << shift);
+            self.high = others | u64::from(tag >> 16) << shift;
+        }
     }
 
     /// Makes `way` the youngest: all that were younger age by one, up to `OLDEST`.

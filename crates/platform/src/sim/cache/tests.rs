@@ -1,12 +1,16 @@
 use super::*;
 use nicforge_units::{Bytes, Time};
 
-fn cache(sets: u64, ways: usize) -> Cache {
-    Cache::new(&CacheConfig {
+fn config(sets: u64, ways: usize) -> CacheConfig {
+    CacheConfig {
         size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES),
         ways,
         hit: Time::ZERO,
-    })
+    }
+}
+
+fn cache(sets: u64, ways: usize) -> Cache {
+    Cache::new(&config(sets, ways))
 }
 
 #[test]
@@ -63,4 +67,25 @@ fn removal_frees_the_way_first() {
     assert_eq!(cache.remove(2), Some(true));
     assert_eq!(cache.fill(3, false), None);
     assert!(cache.holds(1));
+}
+
+/// Lines that share all bits of a tag that are compared at once are told apart.
+#[test]
+fn tags_that_differ_in_high_bits_only_are_different() {
+    let mut cache = cache(4, 16);
+    let line = |high: u64| 3 | 77 << 2 | high << 18;
+    for high in 0..16 {
+        assert!(!cache.hit(line(high), false));
+        cache.fill(line(high), high % 2 == 0);
+    }
+    assert!((0..16).all(|high| cache.hit(line(high), false)));
+    assert_eq!(cache.remove(line(5)), Some(false));
+    assert!(!cache.holds(line(5)) && cache.holds(line(4)) && cache.holds(line(6)));
+    assert_eq!(cache.fill(line(5), false), None);
+    let evicted = cache.fill(3 | 78 << 2, false);
+    assert_eq!(evicted.map(|e| (e.line, e.dirty)), Some((line(0), true)));
+    assert_eq!(
+        Cache::lines_max(&config(4, 16)),
+        line(15).next_power_of_two()
+    );
 }
