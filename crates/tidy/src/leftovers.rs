@@ -59,6 +59,27 @@ pub fn machine_paths(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// Lines that a merge left, in any text file.
+pub fn conflicts(files: &[File]) -> Vec<Finding> {
+    let is_left = |line: &str| {
+        // A row of `=` alone is also how Markdown underlines a title, so the outer two have to do.
+        ["<", ">"]
+            .iter()
+            .any(|sign| line.starts_with(&format!("{} ", sign.repeat(7))))
+    };
+    let of = |file: &File| -> Vec<Finding> {
+        let lines = (1..).zip(file.text.lines());
+        let left = lines.filter(|(_, line)| is_left(line));
+        left.map(|(line, _)| Finding {
+            file: file.path.clone(),
+            line,
+            message: "a merge left its mark here: decide which side stays".into(),
+        })
+        .collect()
+    };
+    files.iter().flat_map(of).collect()
+}
+
 /// Crates whose root does not open with a sentence that says what they are.
 pub fn crate_docs(files: &[File]) -> Vec<Finding> {
     let root = |file: &&File| {

@@ -257,6 +257,19 @@ fn machine_paths_are_found_in_any_text() {
 }
 
 #[test]
+fn what_a_merge_left_is_found_in_any_text() {
+    let text = format!(
+        "a\n{0} HEAD\nb\n=======\nc\n{1} other\n",
+        "<".repeat(7),
+        ">".repeat(7)
+    );
+    let found = leftovers::conflicts(&one("docs/model.md", &text));
+    assert_eq!(found.iter().map(|f| f.line).collect::<Vec<_>>(), [2, 6]);
+    let title = "Title\n=======\n>>> a quotation of a quotation\n";
+    assert!(leftovers::conflicts(&one("docs/model.md", title)).is_empty());
+}
+
+#[test]
 fn a_crate_opens_with_a_sentence() {
     let root = "crates/nic/src/lib.rs";
     assert!(leftovers::crate_docs(&one(root, "//! What every NIC has.\n")).is_empty());

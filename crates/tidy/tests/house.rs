@@ -76,6 +76,11 @@ fn no_machine_paths() {
 }
 
 #[test]
+fn no_merge_left_its_marks() {
+    expect_none(leftovers::conflicts(&FILES));
+}
+
+#[test]
 fn crates_say_what_they_are() {
     expect_none(leftovers::crate_docs(&FILES));
 }
