@@ -27,11 +27,15 @@ pub struct NicSlot {
     /// The time up to which things have happened here. What became possible since may have been
     /// due before, but begins now.
     reached: Time,
+    /// When something happens here next: kept, because it is asked for far more often than it
+    /// changes.
+    due: Time,
 }
 
 impl NicSlot {
     /// NIC `number` behind `link`, with `incoming` ending at it.
     pub fn new(nic: AnyKernelNic, link: &LinkConfig, number: usize, incoming: Wire) -> NicSlot {
+        let due = nic.due().min(incoming.due());
         NicSlot {
             nic,
             dma: DmaPort::new(link, number),
@@ -40,22 +44,33 @@ impl NicSlot {
             drops: DropCounters::default(),
             arrived: (0, 0),
             reached: Time::ZERO,
+            due,
         }
     }
 
     /// When something happens here next.
     pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Things have happened up to `reached`: when is the next?
+    fn settle(&mut self) {
         let write = self
             .writes
             .front()
             .map_or(Time::NEVER, |write| write.arrives);
         let first = write.min(self.incoming.due()).min(self.nic.due());
-        first.max(self.reached)
+        self.due = first.max(self.reached);
+    }
+
+    /// Something new happens here at `time`.
+    fn expect(&mut self, time: Time) {
+        self.due = self.due.min(time.max(self.reached));
     }
 
     /// Does the one thing that is due first.
     pub fn step(&mut self, host: &mut Host) {
-        let now = self.due();
+        let now = self.due;
         self.reached = now;
         let dma = &mut SimDma::new(host, &mut self.dma, now);
         let arrived = self
@@ -77,6 +92,15 @@ impl NicSlot {
         } else {
             self.nic.advance(dma);
         }
+        self.settle();
+    }
+
+    /// The peer sends a frame, whose last bit leaves it at `time`. Gives back a buffer that it may
+    /// use again, if there is one.
+    pub fn send_here(&mut self, time: Time, frame: Vec<u8>) -> Option<Vec<u8>> {
+        self.incoming.send(time, frame);
+        self.expect(self.incoming.due());
+        self.incoming.take_back()
     }
 
     /// All register writes so far arrive: the run begins with a NIC that its driver has brought up.
@@ -97,6 +121,7 @@ impl NicSlot {
     /// A core's register write is on its way. One core's writes come in order.
     pub fn post(&mut self, write: MmioWrite) {
         self.writes.push_back(write);
+        self.expect(write.arrives);
     }
 }
 
@@ -119,7 +144,9 @@ impl Devices for NicSlots<'_> {
         slot.reached = slot.reached.max(at);
         let Some(most) = slot.nic.blocks(register.index) else {
             let mut dma = SimDma::new(host, &mut slot.dma, at);
-            return slot.nic.read_register(&mut dma, register.index);
+            let answer = slot.nic.read_register(&mut dma, register.index);
+            slot.settle();
+            return answer;
         };
         // What comes in meanwhile may be what is waited for.
         let limit = at + most;
@@ -128,6 +155,7 @@ impl Devices for NicSlots<'_> {
         }
         let mut dma = SimDma::new(host, &mut slot.dma, slot.reached);
         let (value, given) = slot.nic.read_register(&mut dma, register.index);
+        slot.settle();
         (value, given.min(limit))
     }
 }
@@ -179,7 +207,7 @@ mod tests {
         post(&mut slots, Tag::Config, config::RX_EN.mask());
         let data = rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000);
         post(&mut slots, Tag::RxData, data);
-        slots[0].incoming.send(Time::ZERO, vec![7; 200]);
+        slots[0].send_here(Time::ZERO, vec![7; 200]);
         let at = Time::from_us(1);
         let wait = Tag::RxWait.of(0, 0);
         let (value, given) = NicSlots(&mut slots).read(&mut host, wait, at);

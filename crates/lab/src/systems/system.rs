@@ -165,10 +165,10 @@ impl System {
         self.settle();
     }
 
-    /// A step of NIC `number`.
-    pub fn step_nic(&mut self, number: usize) {
+    /// A step of NIC `number`. Returns whether it interrupts the core.
+    pub fn step_nic(&mut self, number: usize) -> bool {
         self.nics[number].step(&mut self.host);
-        self.settle();
+        self.take_interrupts(number)
     }
 
     /// Register writes go to the NICs, interrupts to the core.
@@ -178,12 +178,19 @@ impl System {
                 slot.post(write);
             }
         }
-        for (number, slot) in self.nics.iter_mut().enumerate() {
-            for (_, time) in slot.dma.take_interrupts() {
-                self.kernel.interrupt(number, time);
-                self.wakes = self.wakes.min(time.max(self.core.now()));
-            }
+        for number in 0..self.nics.len() {
+            self.take_interrupts(number);
         }
+    }
+
+    fn take_interrupts(&mut self, number: usize) -> bool {
+        let mut any = false;
+        for (_, time) in self.nics[number].dma.take_interrupts() {
+            self.kernel.interrupt(number, time);
+            self.wakes = self.wakes.min(time.max(self.core.now()));
+            any = true;
+        }
+        any
     }
 
     /// Frames that left NIC `number` since the last call.

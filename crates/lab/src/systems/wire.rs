@@ -1,7 +1,7 @@
 //! A link between two ports: it carries frames, late, and where a scenario wants it, not all of
 //! them, not in order, and some twice.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use nicforge_units::Time;
 use rand_core::{RngCore, SeedableRng};
@@ -26,9 +26,8 @@ pub struct WirePlan {
 pub struct Wire {
     plan: WirePlan,
     random: Pcg64,
-    /// By arrival, then by the order in which they were sent.
-    frames: BTreeMap<(Time, u64), Vec<u8>>,
-    sent: u64,
+    /// With their arrival, in its order; of those that arrive together, the first that was sent first.
+    frames: VecDeque<(Time, Vec<u8>)>,
     /// Buffers of frames that arrived, for the sender's next ones.
     spare: Vec<Vec<u8>>,
     /// Frames that were lost, by intent.
@@ -41,8 +40,7 @@ impl Wire {
         Wire {
             plan: *plan,
             random: Pcg64::seed_from_u64(seed),
-            frames: BTreeMap::new(),
-            sent: 0,
+            frames: VecDeque::new(),
             spare: Vec::new(),
             lost: 0,
         }
@@ -65,8 +63,11 @@ impl Wire {
     }
 
     fn put(&mut self, arrives: Time, frame: Vec<u8>) {
-        self.sent += 1;
-        self.frames.insert((arrives, self.sent), frame);
+        // Only what was held back is overtaken: the place is at the end or near it.
+        let before = self.frames.iter().rev();
+        let later = before.take_while(|(time, _)| *time > arrives).count();
+        let place = self.frames.len() - later;
+        self.frames.insert(place, (arrives, frame));
     }
 
     fn happens(&mut self, share: f64) -> bool {
@@ -76,8 +77,7 @@ impl Wire {
 
     /// When the next frame arrives.
     pub fn due(&self) -> Time {
-        let first = self.frames.first_key_value();
-        first.map_or(Time::NEVER, |(&(time, _), _)| time)
+        self.frames.front().map_or(Time::NEVER, |&(time, _)| time)
     }
 
     /// A buffer that the receiving end needs no more.
@@ -92,7 +92,7 @@ impl Wire {
 
     /// The next frame.
     pub fn take(&mut self) -> Option<Vec<u8>> {
-        self.frames.pop_first().map(|(_, frame)| frame)
+        self.frames.pop_front().map(|(_, frame)| frame)
     }
 }
 

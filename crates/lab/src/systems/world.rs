@@ -45,7 +45,7 @@ impl World {
             first_actor,
         };
         for system in 0..world.systems.len() {
-            world.settle(system);
+            world.carry_all(system);
         }
         world
     }
@@ -63,39 +63,48 @@ impl World {
             if due >= time {
                 return Ok(());
             }
-            let system = match self.actors[number] {
+            match self.actors[number] {
                 Actor::Nic { system, number } => {
-                    self.systems[system].step_nic(number);
-                    system
+                    let interrupts = self.systems[system].step_nic(number);
+                    self.carry(system, number);
+                    if interrupts {
+                        self.reschedule_core(system);
+                    }
                 }
                 Actor::Core { system } => {
                     self.systems[system].step_core();
-                    system
+                    self.carry_all(system);
                 }
-            };
-            self.settle(system);
+            }
         }
     }
 
-    /// Frames go onto their links, and everybody concerned knows when it is due.
-    fn settle(&mut self, system: usize) {
+    /// Everything that a step of a system's core may have changed.
+    fn carry_all(&mut self, system: usize) {
         for nic in 0..self.systems[system].nics.len() {
-            let mut sent = false;
-            while let Some((time, frame)) = self.systems[system].take_sent(nic) {
-                let (peer, peer_nic) = self.peers[system][nic];
-                let link = &mut self.systems[peer].nics[peer_nic].incoming;
-                link.send(time, frame);
-                if let Some(buffer) = link.take_back() {
-                    self.systems[system].nics[nic].nic.port().recycle(buffer);
-                }
-                sent = true;
-            }
-            if sent {
-                let (peer, peer_nic) = self.peers[system][nic];
-                self.reschedule_nic(peer, peer_nic);
-            }
-            self.reschedule_nic(system, nic);
+            self.carry(system, nic);
         }
+        self.reschedule_core(system);
+    }
+
+    /// Frames of NIC `nic` go onto its link, and both ends' NICs are due accordingly.
+    fn carry(&mut self, system: usize, nic: usize) {
+        let mut sent = false;
+        let (peer, peer_nic) = self.peers[system][nic];
+        while let Some((time, frame)) = self.systems[system].take_sent(nic) {
+            let link = &mut self.systems[peer].nics[peer_nic];
+            if let Some(buffer) = link.send_here(time, frame) {
+                self.systems[system].nics[nic].nic.port().recycle(buffer);
+            }
+            sent = true;
+        }
+        if sent {
+            self.reschedule_nic(peer, peer_nic);
+        }
+        self.reschedule_nic(system, nic);
+    }
+
+    fn reschedule_core(&mut self, system: usize) {
         let core = self.first_actor[system] + self.systems[system].nics.len();
         self.schedule.set(core, self.systems[system].core_due());
     }

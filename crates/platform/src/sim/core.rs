@@ -235,9 +235,7 @@ impl<'a> SimCpu<'a> {
         }
         let last = (at + (len as u64 - 1)).line();
         self.touch(at.line(), write, 1 << 16);
-        for line in at.line() + 1..=last {
-            self.touch(line, write, self.core.streaming_q16);
-        }
+        self.touch_next(at.line() + 1..last + 1, write);
     }
 
     fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
@@ -268,7 +266,7 @@ impl Cpu for SimCpu<'_> {
         let len = size_of::<T>();
         if self.host.nicmem.holds(at.line()) {
             self.store_run_to_device(at, len as u64);
-        } else {
+        } else if !self.host.hierarchy.is_perfect() {
             for line in at.line()..=(at + (len as u64 - 1)).line() {
                 self.touch(line, true, self.core.independent_q16);
             }
@@ -394,5 +392,6 @@ impl Cpu for SimCpu<'_> {
 
 mod cycles;
 mod device_memory;
+mod run;
 #[cfg(test)]
 mod tests;

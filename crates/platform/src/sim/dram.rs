@@ -88,6 +88,20 @@ impl Dram {
     fn take(&mut self, now: Time, lines: u64) -> Time {
         self.lines += lines;
         let wanted = now.as_ps() >> SLOT_SHIFT;
+        // Nearly always the slot is in use and does not become full.
+        let slot = &mut self.slots[wanted as usize % SLOTS];
+        if wanted <= self.latest
+            && slot.number == wanted
+            && u64::from(slot.lines) + lines < u64::from(self.lines_per_slot)
+        {
+            slot.lines += lines as u32;
+            return Time::ZERO;
+        }
+        self.take_slots(wanted, lines)
+    }
+
+    /// As [`take`](Self::take), from slot `wanted` on.
+    fn take_slots(&mut self, wanted: u64, lines: u64) -> Time {
         if wanted > self.latest {
             self.roll_to(wanted);
         }

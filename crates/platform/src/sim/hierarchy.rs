@@ -130,11 +130,7 @@ impl Hierarchy {
                 l2_miss: false,
             };
         }
-        if self.l2[core].hit(line, write) {
-            if write && self.holder(line) == MANY {
-                self.take_from_other_l2s(core, line);
-                self.set_holder(line, core as u8 + 1);
-            }
+        if self.hits_own_l2(core, line, write) {
             return Served {
                 latency: self.l2_hit,
                 l2_miss: false,
@@ -145,6 +141,23 @@ impl Hierarchy {
             latency,
             l2_miss: true,
         }
+    }
+
+    /// Whether `core`'s own L2 has the line; if so the access is done, after
+    /// [`l2_hit_latency`](Self::l2_hit_latency). Else it is to be fetched.
+    #[inline(always)]
+    pub fn hits_own_l2(&mut self, core: usize, line: u64, write: bool) -> bool {
+        let hit = self.l2[core].hit(line, write);
+        if hit && write && self.holder(line) == MANY {
+            self.take_from_other_l2s(core, line);
+            self.set_holder(line, core as u8 + 1);
+        }
+        hit
+    }
+
+    /// Load-to-use latency of an L2.
+    pub fn l2_hit_latency(&self) -> Time {
+        self.l2_hit
     }
 
     #[inline(always)]
@@ -168,7 +181,14 @@ impl Hierarchy {
     }
 
     /// Brings a line into an L2 that lacks it; returns the latency.
-    fn fetch_into_l2(&mut self, core: usize, line: u64, write: bool, app: bool, now: Time) -> Time {
+    pub fn fetch_into_l2(
+        &mut self,
+        core: usize,
+        line: u64,
+        write: bool,
+        app: bool,
+        now: Time,
+    ) -> Time {
         let holder = self.holder(line);
         let mut owner = core as u8 + 1;
         let mut dirty = write;
@@ -323,10 +343,7 @@ impl Hierarchy {
 
     /// A device's write when it may not allocate: to memory, and out of the LLC.
     fn write_around(&mut self, first: u64, count: u64, now: Time) -> Time {
-        for line in first..first + count {
-            self.llc.remove(line);
-            self.llc.lines[line as usize].touch();
-        }
+        self.llc.remove_run(first, count);
         self.counters.fresh_lost += count;
         self.dram.write(now, count)
     }

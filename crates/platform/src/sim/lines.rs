@@ -121,6 +121,12 @@ pub fn any_held(run: &[Line]) -> bool {
     run.iter().fold(0, |all, line| all | line.0) >> HOLDER_SHIFT != 0
 }
 
+/// Whether the LLC has any line of a run.
+#[inline]
+pub fn any_in_llc(run: &[Line]) -> bool {
+    run.iter().fold(0, |all, line| all | line.0) & IN_LLC != 0
+}
+
 /// How many lines devices touched since the last [`forget_touched`].
 pub fn touched(lines: &[Line]) -> u64 {
     let touched = lines.iter().filter(|line| line.0 & TOUCHED != 0);

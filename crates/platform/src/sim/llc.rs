@@ -8,7 +8,7 @@ use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
 use super::cache::WAYS_MAX;
-use super::lines::{Line, LineState};
+use super::lines::{self, Line, LineState};
 
 /// A way that holds nothing.
 const NOTHING: u32 = u32::MAX;
@@ -108,6 +108,19 @@ impl Llc {
             used,
         };
         Some(state)
+    }
+
+    /// A device writes `count` lines from `first` on somewhere else: takes out those that are here.
+    pub fn remove_run(&mut self, first: u64, count: u64) {
+        let run = first as usize..(first + count) as usize;
+        if lines::any_in_llc(&self.lines[run.clone()]) {
+            for line in first..first + count {
+                self.remove(line);
+            }
+        }
+        for word in &mut self.lines[run] {
+            word.touch();
+        }
     }
 
     /// A core's content of `line`, which is here, is newer.

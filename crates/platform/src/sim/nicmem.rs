@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
@@ -43,6 +44,12 @@ impl NicmemMap {
     #[inline(always)]
     pub fn holds(&self, line: u64) -> bool {
         line >= self.first && line < self.end && self.device_of(line).is_some()
+    }
+
+    /// Whether any of `lines` may be memory of a NIC.
+    #[inline(always)]
+    pub fn overlaps(&self, lines: &Range<u64>) -> bool {
+        lines.start < self.end && self.first < lines.end
     }
 
     /// Whose memory `line` is.

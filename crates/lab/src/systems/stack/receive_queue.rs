@@ -1,7 +1,7 @@
 //! The receive side of a socket: packets by their place in the stream, each in its kernel buffer
 //! or, as far as its payload was not copied yet, in the NIC.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use nicforge_interfaces::kernel::{Deferred, KernelDriver};
 use nicforge_nic::Segment;
@@ -52,8 +52,8 @@ impl Payload {
 /// Packets of one connection that nobody has read.
 #[derive(Debug, Default)]
 pub struct ReceiveQueue {
-    /// By the place of their first byte in the stream.
-    packets: BTreeMap<u64, Payload>,
+    /// Each with the place of its first byte in the stream, in that order.
+    packets: VecDeque<(u64, Payload)>,
     /// Bytes of the stream that were read.
     read: u64,
     /// The sequence number of the stream's first byte, once it is known.
@@ -87,18 +87,32 @@ impl ReceiveQueue {
         if end <= self.read || end > self.read + window {
             return Some(payload);
         }
-        match self.packets.get(&place) {
-            Some(before) if before.len() >= payload.len() => Some(payload),
-            _ => self.packets.insert(place, payload),
+        let number = self.packets_until(place);
+        match number.checked_sub(1).map(|last| &mut self.packets[last]) {
+            Some((there, before)) if *there == place => match before.len() >= payload.len() {
+                true => Some(payload),
+                false => Some(std::mem::replace(before, payload)),
+            },
+            _ => {
+                self.packets.insert(number, (place, payload));
+                None
+            }
         }
+    }
+
+    /// Packets that begin at `place` or before: nearly always all.
+    fn packets_until(&self, place: u64) -> usize {
+        let behind = self.packets.iter().rev();
+        self.packets.len() - behind.take_while(|(there, _)| *there > place).count()
     }
 
     /// The packet that has the next byte to read, and how many of its bytes come before that.
     pub fn next(&mut self) -> Option<(&mut Payload, u64)> {
         let read = self.read;
-        let holds = |(place, payload): &(&u64, &mut Payload)| *place + payload.len() > read;
-        let found = self.packets.range_mut(..=read).rev().find(holds);
-        found.map(|(place, payload)| (payload, read - place))
+        let begun = self.packets.partition_point(|(place, _)| *place <= read);
+        let holds = |(place, payload): &&mut (u64, Payload)| *place + payload.len() > read;
+        let found = self.packets.range_mut(..begun).rev().find(holds);
+        found.map(|(place, payload)| (payload, read - *place))
     }
 
     /// `len` bytes were read.
@@ -108,16 +122,16 @@ impl ReceiveQueue {
 
     /// A packet of which nothing is left to read, if there is one.
     pub fn finished(&mut self) -> Option<Payload> {
-        let (&place, payload) = self.packets.first_key_value()?;
+        let (place, payload) = self.packets.front()?;
         if place + payload.len() > self.read {
             return None;
         }
-        self.packets.remove(&place)
+        self.packets.pop_front().map(|(_, payload)| payload)
     }
 
     /// All packets whose payload is still in the NIC, in the order of the stream.
     pub fn in_nic(&mut self) -> impl Iterator<Item = &mut Payload> {
-        let packets = self.packets.values_mut();
+        let packets = self.packets.iter_mut().map(|(_, payload)| payload);
         packets.filter(|payload| payload.deferred.is_some())
     }
 
