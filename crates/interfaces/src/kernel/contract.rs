@@ -11,8 +11,10 @@ use super::Port;
 pub struct KernelPlan {
     /// The NIC's device number in register addresses.
     pub device: u8,
-    /// The core that runs its driver.
+    /// The core that it interrupts, and that polls its driver.
     pub owner: Owner,
+    /// Cores that send by it, the first of which is 0.
+    pub cores: usize,
     /// Descriptors of each direction, where the interface has descriptors.
     pub rx_entries: usize,
     /// The same for transmit.
@@ -138,13 +140,17 @@ pub struct Advice {
     pub receive_thread: bool,
     /// Frames are given to the driver by a thread of their own, not by whoever sends.
     pub transmit_thread: bool,
+    /// Received packets go to a thread on the core whose process reads their connection, and not to
+    /// one on the core that polls.
+    pub spreads: bool,
     /// Deferred payload goes to the kernel's buffer when it is wanted, and from there to the
     /// process: the copy is delayed, not saved.
     pub delays_copy: bool,
 }
 
-/// The driver's half, in the kernel of one core. Buffers for received frames come from `pool`,
-/// and what was transmitted goes back there.
+/// The driver's half. One core polls it; all cores send by it and copy deferred payload, each with
+/// its own level of the pool, from which buffers for received frames come, and to which what was
+/// transmitted goes back.
 pub trait KernelDriver {
     /// Brings the NIC up.
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache);
@@ -164,7 +170,7 @@ pub trait KernelDriver {
         budget: usize,
     ) -> bool;
 
-    /// Sends a frame.
+    /// Sends a frame on core `core`.
     ///
     /// # Errors
     /// When there is no room; then the frame is the stack's still, and a later
@@ -174,6 +180,7 @@ pub trait KernelDriver {
         cpu: &mut C,
         pool: &mut PoolCache,
         frame: &Sending,
+        core: usize,
     ) -> Result<(), TransmitBusy>;
 
     /// Copies the next `len` bytes of a deferred payload to `to`, and returns when they are there.

@@ -13,11 +13,13 @@
 
 mod contract;
 pub mod conventional;
+mod lock;
 mod port;
 pub mod registry;
 
 pub use contract::{
     Advice, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
 };
+pub use lock::SharedLock;
 pub use port::Port;
 pub use registry::{AnyKernelDriver, AnyKernelNic};

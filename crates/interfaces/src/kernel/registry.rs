@@ -112,8 +112,11 @@ macro_rules! kernel_interfaces {
                 cpu: &mut C,
                 pool: &mut PoolCache,
                 frame: &Sending,
+                core: usize,
             ) -> Result<(), TransmitBusy> {
-                match self { $(AnyKernelDriver::$variant(half) => half.transmit(cpu, pool, frame),)* }
+                match self {
+                    $(AnyKernelDriver::$variant(half) => half.transmit(cpu, pool, frame, core),)*
+                }
             }
 
             fn copy_deferred<C: Cpu>(
@@ -152,7 +155,7 @@ kernel_interfaces! {
         "descriptor lists, scatter-gather DMA, interrupts held back by a timer";
     "sinic", Sinic, sinic,
         "FIFOs that the CPU empties and fills by registers";
-    "v_sinic", VSinic, v_sinic,
+    "v_sinic", VSinic, v_sinic::whole,
         "the same with a register set for each of several packets";
     "v_sinic_zero_copy", VSinicZeroCopy, v_sinic::zero_copy,
         "the same, which leaves payload in the FIFO until a process wants it";

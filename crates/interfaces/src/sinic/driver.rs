@@ -4,7 +4,7 @@
 //! with the one before.
 
 use nicforge_nic::{PoolCache, Segment, data_of, mbuf_room};
-use nicforge_platform::{Addr, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 
 use super::attention::Attention;
 use super::registers::{Tag, interrupt, rx_done};
@@ -29,9 +29,9 @@ pub struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(plan: &KernelPlan) -> Driver {
+    pub(super) fn new(plan: &KernelPlan, space: &mut AddressSpace) -> Driver {
         Driver {
-            attention: Attention::new(plan),
+            attention: Attention::new(plan, 1, space),
             posted: None,
             copy: 0,
             per_poll: 1,
@@ -163,7 +163,7 @@ impl KernelDriver for Driver {
         received: &mut Vec<Received>,
         budget: usize,
     ) -> bool {
-        self.attention.transmit.reclaim(cpu, pool, false);
+        self.attention.reclaim(cpu, pool);
         for _ in 0..budget.min(self.per_poll) {
             match self.take(cpu, pool, received) {
                 Taken::Packet => {}
@@ -184,8 +184,9 @@ impl KernelDriver for Driver {
         cpu: &mut C,
         pool: &mut PoolCache,
         frame: &Sending,
+        core: usize,
     ) -> Result<(), TransmitBusy> {
-        self.attention.send(cpu, pool, frame, RECEIVED)
+        self.attention.send(cpu, pool, frame, (core, RECEIVED))
     }
 
     fn advice(&self) -> Advice {
@@ -193,6 +194,6 @@ impl KernelDriver for Driver {
     }
 
     fn buffers_held(&self) -> u64 {
-        u64::from(self.posted.is_some()) + self.attention.transmit.buffers_held()
+        u64::from(self.posted.is_some()) + self.attention.buffers_held()
     }
 }

@@ -11,10 +11,13 @@ use std::collections::VecDeque;
 
 use nicforge_nic::{PoolCache, Segment, data_of, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_units::Time;
 
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
 
-use crate::kernel::{Advice, Deferred, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::kernel::{
+    Advice, Deferred, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy,
+};
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
 use crate::sinic::{Attention, describe, flags};
 
@@ -23,12 +26,23 @@ const UDP_HEADER_LEN: usize = 8;
 /// Where a TCP header says how long it is (RFC 9293, section 3.1).
 const TCP_DATA_OFFSET: usize = 12;
 
+/// A virtual NIC that waits for a packet.
+#[derive(Clone, Copy, Debug)]
+struct Posted {
+    vnic: u16,
+    mbuf: Addr,
+    /// Bytes that it asks for.
+    len: u32,
+    /// When some core posted it: before, its registers speak of the packet before.
+    at: Time,
+}
+
 /// The driver.
 #[derive(Debug)]
 pub struct Driver {
     attention: Attention,
-    /// Posted virtual NICs and their buffers, in the order of posting.
-    posted: VecDeque<(u16, Addr, u32)>,
+    /// Posted virtual NICs, in the order of posting.
+    posted: VecDeque<Posted>,
     /// Those that have no buffer.
     idle: Vec<u16>,
     /// Buffers for those whose payload is with the stack.
@@ -50,13 +64,16 @@ pub struct Driver {
     per_poll: usize,
     /// Where payload goes that nobody wants.
     waste: Addr,
+    /// Around the lists above: any core may have copied the last of a packet.
+    lists: SharedLock,
     oversized: u64,
 }
 
 impl Driver {
     pub(super) fn new(plan: &KernelPlan, vnics: u16, space: &mut AddressSpace) -> Driver {
         Driver {
-            attention: Attention::new(plan),
+            attention: Attention::new(plan, vnics.into(), space),
+            lists: SharedLock::new(space, plan.cores),
             posted: VecDeque::new(),
             // Taken from the end.
             idle: (0..vnics).rev().collect(),
@@ -101,17 +118,29 @@ impl Driver {
         self.attention
             .window
             .begin_receive(cpu, vnic, data_of(mbuf), len);
-        self.posted.push_back((vnic, mbuf, len));
+        let at = cpu.now();
+        self.posted.push_back(Posted {
+            vnic,
+            mbuf,
+            len,
+            at,
+        });
     }
 
     /// Posts virtual NICs that have no buffer.
     fn refill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        if self.idle.is_empty() {
+            return;
+        }
+        let lists = self.lists;
+        lists.take(cpu);
         while let Some(&vnic) = self.idle.last()
             && let Some(mbuf) = pool.take(cpu)
         {
             self.idle.pop();
             self.post(cpu, vnic, mbuf);
         }
+        lists.give(cpu);
     }
 
     /// Copies the next `len` bytes of `vnic`'s packet to `to`.
@@ -142,10 +171,29 @@ impl Driver {
     /// `vnic`'s packet is out of the FIFO.
     fn is_free<C: Cpu>(&mut self, cpu: &mut C, vnic: u16) {
         self.held -= u64::from(std::mem::take(&mut self.held_by[usize::from(vnic)]));
+        // The device serves them in the order of their posting, so that has to be one for all cores.
+        let lists = self.lists;
+        lists.take(cpu);
         match self.spare.pop() {
             Some(mbuf) => self.post(cpu, vnic, mbuf),
             None => self.idle.push(vnic),
         }
+        lists.give(cpu);
+    }
+
+    /// The oldest posted virtual NIC with its RxDone, if its copy is complete.
+    fn next_complete<C: Cpu>(&mut self, cpu: &mut C) -> Option<(Posted, u64)> {
+        let posted = *self.posted.front()?;
+        if posted.at > cpu.now() {
+            return None;
+        }
+        let done = self.attention.window.read(cpu, Tag::RxDone, posted.vnic);
+        self.unclaimed = rx_done::PACKETS.get(done);
+        if !rx_done::COMPLETE.is_set(done) {
+            return None;
+        }
+        self.posted.pop_front();
+        Some((posted, done))
     }
 
     /// The oldest posted packet, if it is there.
@@ -155,20 +203,15 @@ impl Driver {
         pool: &mut PoolCache,
         received: &mut Vec<Received>,
     ) -> bool {
-        let Some(&(vnic, mbuf, asked)) = self.posted.front() else {
+        let Some((posted, done)) = self.next_complete(cpu) else {
             return false;
         };
-        let done = self.attention.window.read(cpu, Tag::RxDone, vnic);
-        self.unclaimed = rx_done::PACKETS.get(done);
-        if !rx_done::COMPLETE.is_set(done) {
-            return false;
-        }
-        self.posted.pop_front();
+        let Posted { vnic, mbuf, .. } = posted;
         cpu.work(self.attention.costs.rx_packet);
         describe(cpu, mbuf, done);
         let says = rx_done::COPY_LEN.get(done) as u32;
         let (mut len, mut left) = match rx_done::MORE.is_set(done) {
-            true => (asked, says),
+            true => (posted.len, says),
             false => (says, 0),
         };
         // What takes this one's place.
@@ -251,7 +294,7 @@ impl KernelDriver for Driver {
         received: &mut Vec<Received>,
         budget: usize,
     ) -> bool {
-        self.attention.transmit.reclaim(cpu, pool, false);
+        self.attention.reclaim(cpu, pool);
         self.refill(cpu, pool);
         // What completes from here on is an event again.
         let status = self.conditions();
@@ -275,8 +318,10 @@ impl KernelDriver for Driver {
         cpu: &mut C,
         pool: &mut PoolCache,
         frame: &Sending,
+        core: usize,
     ) -> Result<(), TransmitBusy> {
-        self.attention.send(cpu, pool, frame, self.conditions())
+        let received = self.conditions();
+        self.attention.send(cpu, pool, frame, (core, received))
     }
 
     fn advice(&self) -> Advice {
@@ -307,6 +352,6 @@ impl KernelDriver for Driver {
     }
 
     fn buffers_held(&self) -> u64 {
-        (self.posted.len() + self.spare.len()) as u64 + self.attention.transmit.buffers_held()
+        (self.posted.len() + self.spare.len()) as u64 + self.attention.buffers_held()
     }
 }

@@ -11,7 +11,7 @@ pub use driver::Driver;
 
 use crate::InterfaceError;
 use crate::kernel::KernelPlan;
-use crate::register_map::RegisterMap;
+use crate::register_map::{Field, RegisterMap};
 use crate::sinic::registers::{ROWS, SET_BYTES, VNICS_MAX, config};
 use crate::sinic::{Options, OptionsError, nic_of};
 
@@ -27,66 +27,53 @@ pub const MAP: RegisterMap = RegisterMap {
 /// What Config says of copies.
 const COPIES: u64 = config::ZERO_COPY.mask() | config::DELAY_COPY.mask();
 
-/// Builds both halves, of a device that tells its driver to copy packets whole.
-///
-/// # Errors
-/// When the options cannot be had together.
-pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver), InterfaceError> {
-    build_with(plan, space, plan.sinic.advice & !COPIES)
+/// Ways to receive, each a device whose Config tells the driver so.
+macro_rules! modes {
+    ($($(#[$about:meta])* $mode:ident: [$($copy:ident)?];)*) => {
+        $($(#[$about])*
+        pub mod $mode {
+            use super::{AddressSpace, InterfaceError, KernelPlan};
+
+            pub use super::{Driver, Nic};
+
+            /// Builds both halves.
+            ///
+            /// # Errors
+            /// When the options cannot be had together.
+            pub fn build(
+                plan: &KernelPlan,
+                space: &mut AddressSpace,
+            ) -> Result<(Nic, Driver), InterfaceError> {
+                super::build_with(plan, space, &[$(super::config::$copy)?])
+            }
+        })*
+    };
+}
+
+modes! {
+    /// Packets are copied whole.
+    whole: [];
+    /// Payload stays in the FIFO until a process wants it, and then goes there.
+    zero_copy: [ZERO_COPY];
+    /// Payload stays in the FIFO until a process wants it, and then goes to the kernel's buffer.
+    delayed_copy: [DELAY_COPY];
 }
 
 fn build_with(
     plan: &KernelPlan,
     space: &mut AddressSpace,
-    advice: u64,
+    copies: &[Field],
 ) -> Result<(Nic, Driver), InterfaceError> {
     let vnics = plan.sinic.vnics.unwrap_or(0);
     if !(1..=VNICS_MAX).contains(&vnics) {
         return Err(OptionsError::Vnics(vnics).into());
     }
     let options = Options {
-        advice,
+        advice: copies
+            .iter()
+            .fold(plan.sinic.advice & !COPIES, |all, copy| all | copy.mask()),
         ..plan.sinic.clone()
     };
     let nic = nic_of(plan, &options)?;
     Ok((nic, Driver::new(plan, vnics as u16, space)))
-}
-
-/// The same device, which tells its driver to receive without a copy in the kernel.
-pub mod zero_copy {
-    use super::{AddressSpace, COPIES, InterfaceError, KernelPlan, build_with, config};
-
-    pub use super::{Driver, Nic};
-
-    /// Builds both halves.
-    ///
-    /// # Errors
-    /// When the options cannot be had together.
-    pub fn build(
-        plan: &KernelPlan,
-        space: &mut AddressSpace,
-    ) -> Result<(Nic, Driver), InterfaceError> {
-        let others = plan.sinic.advice & !COPIES;
-        build_with(plan, space, others | config::ZERO_COPY.mask())
-    }
-}
-
-/// The same device, which tells its driver to copy payload to the kernel's buffer only when somebody
-/// wants it.
-pub mod delayed_copy {
-    use super::{AddressSpace, COPIES, InterfaceError, KernelPlan, build_with, config};
-
-    pub use super::{Driver, Nic};
-
-    /// Builds both halves.
-    ///
-    /// # Errors
-    /// When the options cannot be had together.
-    pub fn build(
-        plan: &KernelPlan,
-        space: &mut AddressSpace,
-    ) -> Result<(Nic, Driver), InterfaceError> {
-        let others = plan.sinic.advice & !COPIES;
-        build_with(plan, space, others | config::DELAY_COPY.mask())
-    }
 }

@@ -5,7 +5,8 @@ use nicforge_units::Time;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::{Driver, build, zero_copy};
+use super::whole::build;
+use super::{Driver, zero_copy};
 use crate::sinic::tests::system::{System, packet, plan};
 use crate::sinic::tests::traffic::{Step, run, starve, step};
 use crate::sinic::tests::v_sinic;

@@ -10,6 +10,8 @@ use super::Settings;
 
 /// Key and value of the longest frame that a source makes.
 const MOST_PAIR_BYTES: u32 = FRAME_BYTES_MAX - REQUEST_HEADERS_LEN as u32;
+/// Cores of a whole system, at most. One connection, as an initiator has, is one process's.
+const SYSTEM_CORES_MOST: usize = 16;
 /// Entries of a time line, at most: more than that no plot shows.
 const TIMELINE_MOST: f64 = 10_000.0;
 
@@ -76,6 +78,26 @@ impl Settings {
                     true => "use a machine with [placements], such as m5-10gbe".to_string(),
                     false => format!("it has {}", placements.join(", ")),
                 },
+            )
+        })?;
+        let most = match self.workload.as_str() {
+            "iscsi_initiator" => 1,
+            _ => SYSTEM_CORES_MOST,
+        };
+        ensure(self.cores <= most, &["cores", "workload"], || {
+            (
+                format!(
+                    "{} cores are too many for workload \"{}\"",
+                    self.cores, self.workload
+                ),
+                format!("set cores to {most} or less"),
+            )
+        })?;
+        let threads = self.receive_thread || !self.spread_receive;
+        ensure(threads, &["spread_receive", "receive_thread"], || {
+            (
+                "packets are spread over receive threads, and there are none".to_string(),
+                "set receive_thread to true, too".to_string(),
             )
         })
     }

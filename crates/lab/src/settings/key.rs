@@ -6,7 +6,14 @@ use super::Settings;
 use super::table::WHOLE_SYSTEMS;
 
 /// Keys that both worlds have: that of one server, and that of whole systems.
-const COMMON: [&str; 5] = ["workload", "interface", "cpu_ghz", "warmup_ms", "window_ms"];
+const COMMON: [&str; 6] = [
+    "workload",
+    "interface",
+    "cores",
+    "cpu_ghz",
+    "warmup_ms",
+    "window_ms",
+];
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]

@@ -117,7 +117,8 @@ settings! {
         source "rxBisect paper, section 5";
     /// The application on every core.
     app: String = "nat".into(), "", App;
-    /// Cores that run the application, divided evenly over the NICs.
+    /// Cores that run the application, divided evenly over the NICs; of whole systems, those of the
+    /// one that is looked at, each with a process.
     cores: usize = 16, "cores", Whole(1, 256), default "the machine's";
     /// NICs in use.
     nics: usize = 2, "NICs", Whole(1, 16), default "the machine's";
@@ -208,6 +209,10 @@ settings! {
     /// Whether it transmits by a thread.
     transmit_thread: bool = false, "", Flag, when BY_REGISTERS,
         source "integrated NIC dissertation, appendix A.3.1: Config.TxThread";
+    /// Whether each core has a receive thread, for the connections of its own process; with
+    /// `receive_thread` only.
+    spread_receive: bool = false, "", Flag, when BY_REGISTERS,
+        source "integrated NIC dissertation, appendix A.3.1: Config.RSS";
     /// TCP connections, which a process uses in turn.
     streams: usize = 1, "connections", Whole(1, 256), when WHOLE_SYSTEMS, unless ISCSI;
     /// Bytes that a process reads or writes by one system call, at most.

@@ -11,7 +11,7 @@ use nicforge_units::{Bytes, Cycles, Frequency, Time};
 
 use super::attachment::Attachment;
 use super::process::{
-    AnyProcess, Clients, Direction, Files, Initiator, PATTERN_BYTES, Server, Stream, Target,
+    AnyProcess, Clients, Direction, Files, Initiator, PATTERN_BYTES, Server, Share, Stream, Target,
 };
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{System, SystemPlan};
@@ -86,6 +86,13 @@ impl Parts<'_> {
         Attachment::new(machine, self.placement, clock, cache)
     }
 
+    /// That of the system which is looked at.
+    fn of_several_cores(&self) -> Attachment {
+        let mut attachment = self.attachment();
+        attachment.hardware.cores = self.settings.cores;
+        attachment
+    }
+
     fn costs(&self, attachment: &Attachment) -> KernelCosts {
         let clock = attachment.hardware.core.frequency;
         KernelCosts {
@@ -101,6 +108,7 @@ impl Parts<'_> {
             (config::POLL, settings.driver_polls),
             (config::RX_THREAD, settings.receive_thread),
             (config::TX_THREAD, settings.transmit_thread),
+            (config::RSS, settings.spread_receive),
         ];
         let advice = asked
             .iter()
@@ -122,7 +130,7 @@ impl Parts<'_> {
 
     /// The system that is looked at.
     fn looked_at(&self, machine: &Machine) -> Result<System, RunError> {
-        let attachment = self.attachment();
+        let attachment = self.of_several_cores();
         let work = match self.settings.workload.as_str() {
             "web_server" => (
                 self.work(machine, "web_server")?,
@@ -139,17 +147,21 @@ impl Parts<'_> {
             interface: &self.settings.interface,
             nic: self.machine.nic,
             sinic: self.sinic(),
-            connections: self.connections((0, 1), true),
+            cores: self.settings.cores,
+            connections: self.connections((0, 1), true, self.settings.cores),
             incoming: vec![self.wire(0)],
-            process_bytes: self.process_bytes(),
+            process_bytes: self.process_bytes(self.settings.cores),
             gateway: None,
         };
-        System::new(plan, |memory| self.process(Role::Near, memory, work))
+        let cores = self.settings.cores;
+        System::new(plan, |core, memory| {
+            self.process(Role::Near, (core, cores), memory, work)
+        })
     }
 
     /// A gateway, which translates addresses between its two NICs.
     fn gateway(&self, machine: &Machine) -> Result<System, RunError> {
-        let attachment = self.attachment();
+        let attachment = self.of_several_cores();
         let mut config = AppConfig::new("nat", PortMap::paired(2));
         config.work = self.work(machine, "nat")?;
         config.table_entries = GATEWAY_FLOWS;
@@ -161,12 +173,13 @@ impl Parts<'_> {
             interface: &self.settings.interface,
             nic: self.machine.nic,
             sinic: self.sinic(),
+            cores: self.settings.cores,
             connections: Vec::new(),
             incoming: vec![self.wire(0), self.wire(3)],
             process_bytes: 0,
             gateway: Some(config),
         };
-        System::new(plan, |_| AnyProcess::None)
+        System::new(plan, |_, _| AnyProcess::None)
     }
 
     /// System `number`, which loads the one that is looked at: no work, a perfect memory, a
@@ -200,16 +213,24 @@ impl Parts<'_> {
             interface: "conventional",
             nic: self.machine.nic,
             sinic: self.machine.sinic.clone(),
-            connections: self.connections((number, peer), opens),
+            cores: 1,
+            connections: self.connections((number, peer), opens, 1),
             incoming: vec![self.wire(u64::from(number))],
-            process_bytes: self.process_bytes(),
+            process_bytes: self.process_bytes(1),
             gateway: None,
         };
-        System::new(plan, |memory| self.process(role, memory, (none, none)))
+        System::new(plan, |_, memory| {
+            self.process(role, (0, 1), memory, (none, none))
+        })
     }
 
     fn call_bytes(&self) -> u64 {
         (self.settings.call_kib as u64) << 10
+    }
+
+    /// Where a process's buffer is behind the first one's: each begins where the pattern does.
+    fn apart(&self, core: usize) -> u64 {
+        core as u64 * self.call_bytes().next_multiple_of(PATTERN_BYTES as u64)
     }
 
     fn read_bytes(&self) -> u64 {
@@ -220,22 +241,41 @@ impl Parts<'_> {
         Files::new(self.settings.web_directories as u64, self.seed)
     }
 
-    /// Bytes of memory that a process needs, at either end.
-    fn process_bytes(&self) -> u64 {
+    /// Bytes of memory that processes of `cores` cores need, at either end.
+    fn process_bytes(&self, cores: usize) -> u64 {
         let outstanding = self.settings.iscsi_outstanding as u64;
         match self.settings.workload.as_str() {
             "iscsi_initiator" => Initiator::memory_bytes(self.read_bytes(), outstanding),
-            "web_server" => self.files().bytes() + PATTERN_BYTES as u64 + self.call_bytes(),
-            _ => self.call_bytes(),
+            "web_server" => {
+                let own = PATTERN_BYTES as u64 + self.call_bytes();
+                self.files().bytes() + own * cores as u64
+            }
+            _ => self.apart(cores - 1) + self.call_bytes(),
         }
     }
 
-    fn process(&self, role: Role, memory: Addr, work: (Cycles, Cycles)) -> AnyProcess {
+    /// The process of one of a system's cores.
+    fn process(
+        &self,
+        role: Role,
+        (core, cores): (usize, usize),
+        memory: Addr,
+        work: (Cycles, Cycles),
+    ) -> AnyProcess {
         let (connections, len) = (self.settings.streams, self.call_bytes());
+        let share = Share {
+            process: core,
+            processes: cores,
+            connections,
+        };
         let stream = |direction| {
-            AnyProcess::Stream(Stream::new(direction, connections, memory, len, work.0))
+            let buffer = memory + self.apart(core);
+            AnyProcess::Stream(Stream::new(direction, share, buffer, len, work.0))
         };
         let outstanding = self.settings.iscsi_outstanding as u64;
+        if core > 0 && core >= connections {
+            return AnyProcess::None;
+        }
         match (self.settings.workload.as_str(), role) {
             ("iscsi_initiator", Role::Near) => {
                 let bytes = self.read_bytes();
@@ -245,7 +285,9 @@ impl Parts<'_> {
                 AnyProcess::Target(Target::new(memory, self.read_bytes()))
             }
             ("web_server", Role::Near) => {
-                let server = Server::new(self.files(), memory, connections, work);
+                let own = core as u64 * (PATTERN_BYTES as u64 + len);
+                let at = (memory, memory + self.files().bytes() + own);
+                let server = Server::new(self.files(), at, connections, work);
                 AnyProcess::Server(Box::new(server))
             }
             ("web_server", Role::Far) => {
@@ -260,7 +302,12 @@ impl Parts<'_> {
 
     /// The connections between two systems, as the first of them has them; it `opens` them or
     /// waits for them.
-    fn connections(&self, (system, peer): (u8, u8), opens: bool) -> Vec<ConnectionPlan> {
+    fn connections(
+        &self,
+        (system, peer): (u8, u8),
+        opens: bool,
+        cores: usize,
+    ) -> Vec<ConnectionPlan> {
         let end = |system: u8, port: u16, number: u16| Endpoint {
             address: Ipv4Addr::new(10, 0, 0, system + 1),
             port: port + number,
@@ -283,6 +330,7 @@ impl Parts<'_> {
             mtu: MTU,
             seed: self.seed ^ u64::from(number) << 8 ^ u64::from(system),
             nic: 0,
+            core: Share::of(number.into(), cores),
         };
         let count = match self.settings.workload.as_str() {
             "iscsi_initiator" => 1,

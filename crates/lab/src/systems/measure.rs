@@ -56,7 +56,7 @@ pub(crate) fn run_point(
     check(&mut world)?;
     Ok(PointRun {
         metrics: Metrics {
-            cpu_time: Some(cpu_time(&after.core.since(&before.core), settings)),
+            cpu_time: Some(cpu_time(&before.cores, &after.cores, settings)),
             ..metrics(&before, &after, (ends - warm).as_seconds())
         },
         simulated: ends,
@@ -85,7 +85,7 @@ fn check(world: &mut World) -> Result<(), RunError> {
 /// Everything that is counted, at one time.
 struct Snapshot {
     kernel: KernelCounters,
-    core: CoreCycles,
+    cores: Vec<CoreCycles>,
     memory: MemoryCounters,
     dram_lines: u64,
     dma: DmaCounters,
@@ -117,7 +117,11 @@ impl Snapshot {
         }
         Snapshot {
             kernel: system.kernel.counters,
-            core: system.core.spent().clone(),
+            cores: system
+                .cores
+                .iter()
+                .map(|core| core.spent().clone())
+                .collect(),
             memory: system.host.hierarchy.counters.clone(),
             dram_lines: system.host.hierarchy.dram_lines(),
             dma,
@@ -166,10 +170,16 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     }
 }
 
-/// Shares of what a core spent, which is the whole window but for a step at each end.
-fn cpu_time(spent: &CoreCycles, settings: &Settings) -> CpuTime {
-    let of = |part: Part| spent.work_ps[part as usize] + spent.stall_ps[part as usize];
-    let all: u64 = Part::ALL.into_iter().map(of).sum::<u64>() + spent.idle_ps;
+/// Shares of what all cores spent, which is the whole window but for a step at each end.
+fn cpu_time(before: &[CoreCycles], after: &[CoreCycles], settings: &Settings) -> CpuTime {
+    let cores = after.iter().zip(before);
+    let spent: Vec<CoreCycles> = cores.map(|(after, before)| after.since(before)).collect();
+    let of = |part: Part| -> u64 {
+        let time = |core: &CoreCycles| core.work_ps[part as usize] + core.stall_ps[part as usize];
+        spent.iter().map(time).sum()
+    };
+    let idle: u64 = spent.iter().map(|core| core.idle_ps).sum();
+    let all: u64 = Part::ALL.into_iter().map(of).sum::<u64>() + idle;
     let share = |ps: u64| ps as f64 / all.max(1) as f64;
     // A gateway's application is part of its kernel.
     let (user, kernel) = match settings.workload.as_str() {
@@ -183,6 +193,6 @@ fn cpu_time(spent: &CoreCycles, settings: &Settings) -> CpuTime {
         stack: share(of(Part::Stack) + of(Part::Alloc) + of(Part::Sync) + kernel),
         copy: share(of(Part::Copy)),
         user: share(user),
-        idle: share(spent.idle_ps),
+        idle: share(idle),
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   attachment.rs: placement ─► caches, links       build.rs: machine + settings ─► World
 //!   system.rs: core + caches + nic_slot.rs + stack/ + process/      wire.rs: links
-//!   world.rs: earliest actor first                  measure.rs: counters ─► Metrics
+//!   world.rs, net.rs: earliest actor first          measure.rs: counters ─► Metrics
 //! ```
 //!
 //! It is a world of its own beside [`crate::run`], which is one server at which frames are sent;
@@ -13,6 +13,7 @@
 pub mod attachment;
 mod build;
 mod measure;
+mod net;
 mod nic_slot;
 mod process;
 pub mod stack;

@@ -118,41 +118,77 @@ impl NicSlot {
         }
     }
 
-    /// A core's register write is on its way. One core's writes come in order.
+    /// A core's register write is on its way. One core's writes come in order; another core's may
+    /// be overtaken.
     pub fn post(&mut self, write: MmioWrite) {
-        self.writes.push_back(write);
+        let before = self.writes.iter().rev();
+        let later = before.take_while(|other| other.arrives > write.arrives);
+        let place = self.writes.len() - later.count();
+        self.writes.insert(place, write);
         self.expect(write.arrives);
     }
 }
 
-/// The NICs of one system, as its core reaches them.
-pub struct NicSlots<'a>(pub &'a mut [NicSlot]);
+/// What goes on in other systems while a core waits for its NIC.
+pub trait Elsewhere {
+    /// Does the first thing that is due there before `before`, where frames that `slots` have sent
+    /// arrive and from where frames come to them. Returns whether there was one.
+    fn step(&mut self, slots: &mut [NicSlot], before: Time) -> bool;
+}
+
+/// There are no other systems, or none that may run.
+pub struct Nobody;
+
+impl Elsewhere for Nobody {
+    fn step(&mut self, _slots: &mut [NicSlot], _before: Time) -> bool {
+        false
+    }
+}
+
+/// The NICs of one system, as its cores reach them.
+pub struct NicSlots<'a> {
+    /// The NICs.
+    pub slots: &'a mut [NicSlot],
+    /// The other systems.
+    pub elsewhere: &'a mut dyn Elsewhere,
+}
 
 impl Devices for NicSlots<'_> {
     fn write(&mut self, _host: &mut Host, write: &MmioWrite) {
-        if let Some(slot) = self.0.get_mut(usize::from(write.register.device)) {
+        if let Some(slot) = self.slots.get_mut(usize::from(write.register.device)) {
             slot.post(*write);
         }
     }
 
     fn read(&mut self, host: &mut Host, register: Register, at: Time) -> (u64, Time) {
         // Nothing answers for a device that is not there: all ones, as on a PCI bus.
-        let Some(slot) = self.0.get_mut(usize::from(register.device)) else {
+        let device = usize::from(register.device);
+        let Some(slot) = self.slots.get_mut(device) else {
             return (u64::MAX, at);
         };
+        // Another core may have been ahead; the writes that come before this read have to be there.
+        let at = at.max(slot.reached);
         slot.catch_up(host, at);
-        slot.reached = slot.reached.max(at);
+        slot.reached = at;
         let Some(most) = slot.nic.blocks(register.index) else {
             let mut dma = SimDma::new(host, &mut slot.dma, at);
             let answer = slot.nic.read_register(&mut dma, register.index);
             slot.settle();
             return answer;
         };
-        // What comes in meanwhile may be what is waited for.
+        // What comes in meanwhile may be what is waited for, and may not have been sent yet.
         let limit = at + most;
-        while slot.nic.blocks(register.index).is_some() && slot.due() <= limit {
-            slot.step(host);
+        while self.slots[device].nic.blocks(register.index).is_some() {
+            let next = self.slots[device].due();
+            if self.elsewhere.step(self.slots, next.min(limit)) {
+                continue;
+            }
+            if next > limit {
+                break;
+            }
+            self.slots[device].step(host);
         }
+        let slot = &mut self.slots[device];
         let mut dma = SimDma::new(host, &mut slot.dma, slot.reached);
         let (value, given) = slot.nic.read_register(&mut dma, register.index);
         slot.settle();
@@ -171,56 +207,118 @@ mod tests {
     use crate::systems::system::kernel_plan;
     use crate::systems::wire::WirePlan;
 
-    /// A packet that is on the wire ends a read of RxWait; nothing but the time-out ends another.
-    #[test]
-    fn a_blocked_register_answers_when_what_is_waited_for_comes_in() {
-        let text = include_str!("../../../../machines/m5-10gbe.toml");
-        let path = std::path::Path::new("machines/m5-10gbe.toml");
-        let machine = crate::machine::parse_machine(text, path).unwrap();
-        let machine = machine.integrated.as_ref().unwrap();
-        let placement = machine.placement("OCC").unwrap();
-        let hardware =
-            Attachment::new(machine, placement, machine.frequency, machine.l2.size).hardware;
-        let mut space = AddressSpace::default();
-        let to = space.data(4096, 64);
-        let plan = kernel_plan(0, &machine.nic, &machine.sinic, machine.driver);
-        let (mut nic, _) = registry::build("sinic", &plan, &mut space).unwrap();
-        nic.set_memory_end(Addr(space.end()));
-        let delay = Time::from_us(2);
-        let plan = WirePlan {
-            delay,
-            loss: 0.0,
-            duplicates: 0.0,
-            reordered: 0.0,
-            reordered_by: Time::ZERO,
-        };
-        let mut host = Host::new(&hardware, &space);
-        let slot = NicSlot::new(nic, &hardware.pcie, 0, Wire::new(&plan, 1));
-        let mut slots = [slot];
-        let post = |slots: &mut [NicSlot], tag: Tag, value| {
-            slots[0].post(MmioWrite {
-                arrives: Time::ZERO,
+    /// A SINIC that receives, whose link delays frames by `DELAY`.
+    struct Bench {
+        host: Host,
+        slots: [NicSlot; 1],
+        timeout: Time,
+        /// A receive copy of 1000 bytes, and where it goes.
+        data: u64,
+        to: Addr,
+    }
+
+    const DELAY: Time = Time::from_us(2);
+
+    impl Bench {
+        fn new() -> Bench {
+            let text = include_str!("../../../../machines/m5-10gbe.toml");
+            let path = std::path::Path::new("machines/m5-10gbe.toml");
+            let machine = crate::machine::parse_machine(text, path).unwrap();
+            let machine = machine.integrated.as_ref().unwrap();
+            let placement = machine.placement("OCC").unwrap();
+            let attachment =
+                Attachment::new(machine, placement, machine.frequency, machine.l2.size);
+            let hardware = attachment.hardware;
+            let mut space = AddressSpace::default();
+            let to = space.data(4096, 64);
+            let plan = kernel_plan(0, 1, &machine.nic, &machine.sinic, machine.driver);
+            let (mut nic, _) = registry::build("sinic", &plan, &mut space).unwrap();
+            nic.set_memory_end(Addr(space.end()));
+            let plan = WirePlan {
+                delay: DELAY,
+                loss: 0.0,
+                duplicates: 0.0,
+                reordered: 0.0,
+                reordered_by: Time::ZERO,
+            };
+            let wire = Wire::new(&plan, 1);
+            let mut bench = Bench {
+                host: Host::new(&hardware, &space),
+                slots: [NicSlot::new(nic, &hardware.pcie, 0, wire)],
+                timeout: machine.sinic.wait_timeout,
+                data: rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000),
+                to,
+            };
+            bench.post(Tag::Config, config::RX_EN.mask(), Time::ZERO);
+            bench.post(Tag::RxData, bench.data, Time::ZERO);
+            bench
+        }
+
+        fn post(&mut self, tag: Tag, value: u64, arrives: Time) {
+            self.slots[0].post(MmioWrite {
+                arrives,
                 register: tag.of(0, 0),
                 value,
             });
-        };
-        post(&mut slots, Tag::Config, config::RX_EN.mask());
-        let data = rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000);
-        post(&mut slots, Tag::RxData, data);
-        slots[0].send_here(Time::ZERO, vec![7; 200]);
-        let at = Time::from_us(1);
-        let wait = Tag::RxWait.of(0, 0);
-        let (value, given) = NicSlots(&mut slots).read(&mut host, wait, at);
-        assert!(rx_done::COMPLETE.is_set(value));
-        assert!(given > delay && given < delay + Time::from_us(1), "{given}");
-        assert_eq!(host.memory.slice(to, 200), [7; 200]);
-        slots[0].post(MmioWrite {
-            arrives: given,
-            register: Tag::RxData.of(0, 0),
-            value: data,
-        });
-        let (value, late) = NicSlots(&mut slots).read(&mut host, wait, given);
-        assert!(!rx_done::COMPLETE.is_set(value));
-        assert_eq!(late, given + machine.sinic.wait_timeout);
+        }
+
+        /// Reads RxWait at `at`; returns whether it is complete, and when.
+        fn wait(&mut self, elsewhere: &mut dyn Elsewhere, at: Time) -> (bool, Time) {
+            let slots = &mut self.slots;
+            let mut nics = NicSlots { slots, elsewhere };
+            let (value, given) = nics.read(&mut self.host, Tag::RxWait.of(0, 0), at);
+            (rx_done::COMPLETE.is_set(value), given)
+        }
+    }
+
+    #[test]
+    fn a_blocked_register_answers_when_what_is_on_the_wire_comes_in() {
+        let mut bench = Bench::new();
+        bench.slots[0].send_here(Time::ZERO, vec![7; 200]);
+        let (complete, given) = bench.wait(&mut Nobody, Time::from_us(1));
+        assert!(complete && given > DELAY, "{given}");
+        assert!(given < DELAY + Time::from_us(1), "{given}");
+        assert_eq!(bench.host.memory.slice(bench.to, 200), [7; 200]);
+        // Nothing more comes.
+        bench.post(Tag::RxData, bench.data, given);
+        let late = bench.wait(&mut Nobody, given);
+        assert_eq!(late, (false, given + bench.timeout));
+    }
+
+    #[test]
+    fn a_blocked_register_answers_when_what_was_not_sent_before_comes_in() {
+        let mut bench = Bench::new();
+        // It is sent within the first time-out, and arrives in the second.
+        let sends = Time::from_us(1) + bench.timeout - Time::from_us(1);
+        let mut peer = Peer { sends: Some(sends) };
+        let (complete, at) = bench.wait(&mut peer, Time::from_us(1));
+        assert!(!complete && peer.sends.is_none());
+        assert_eq!(at, Time::from_us(1) + bench.timeout);
+        let (complete, given) = bench.wait(&mut Nobody, at);
+        assert!(complete && given > sends + DELAY, "{given}");
+        assert!(given < sends + DELAY + Time::from_ns(500), "{given}");
+        assert_eq!(bench.host.memory.slice(bench.to, 100), [9; 100]);
+        // The next is sent and arrives within one.
+        bench.post(Tag::RxData, bench.data, given);
+        let sends = given + Time::from_us(1);
+        let mut peer = Peer { sends: Some(sends) };
+        let (complete, given) = bench.wait(&mut peer, given);
+        assert!(complete && given > sends + DELAY, "{given}");
+        assert!(given < sends + DELAY + Time::from_ns(500), "{given}");
+    }
+
+    /// A system that sends one frame, when its time has come.
+    struct Peer {
+        sends: Option<Time>,
+    }
+
+    impl Elsewhere for Peer {
+        fn step(&mut self, slots: &mut [NicSlot], before: Time) -> bool {
+            let sends = self.sends.take_if(|sends| *sends < before);
+            if let Some(time) = sends {
+                slots[0].send_here(time, vec![9; 100]);
+            }
+            sends.is_some()
+        }
     }
 }

@@ -1,17 +1,17 @@
-//! One whole system: core, caches, memory, NICs, kernel and process.
+//! One whole system: cores, caches, memory, NICs, kernel and processes.
 
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
-use nicforge_interfaces::kernel::{KernelNic, KernelPlan, registry};
+use nicforge_interfaces::kernel::{KernelNic, KernelPlan, SharedLock, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
 use nicforge_platform::sim::{Host, SimCore, SimCpu};
-use nicforge_platform::{AddressSpace, Owner};
+use nicforge_platform::{Addr, AddressSpace, Owner};
 use nicforge_units::Time;
 
 use super::attachment::Attachment;
-use super::nic_slot::{NicSlot, NicSlots};
+use super::nic_slot::{Elsewhere, NicSlot, NicSlots, Nobody};
 use super::process::{AnyProcess, PATTERN_BYTES, pattern};
-use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts};
+use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts, Processor};
 use super::wire::Wire;
 use crate::machine::NicNumbers;
 use crate::run::RunError;
@@ -39,11 +39,13 @@ pub struct SystemPlan<'a> {
     pub nic: NicNumbers,
     /// What they are configured as, where they are SINICs.
     pub sinic: Options,
+    /// Cores; each runs a process.
+    pub cores: usize,
     /// Its connections.
     pub connections: Vec<ConnectionPlan>,
     /// The links that end at its NICs.
     pub incoming: Vec<Wire>,
-    /// Bytes of the process's own memory.
+    /// Bytes of memory of the processes.
     pub process_bytes: u64,
     /// What forwards packets, on a gateway.
     pub gateway: Option<AppConfig>,
@@ -53,22 +55,22 @@ pub struct SystemPlan<'a> {
 pub struct System {
     /// Caches and memory.
     pub host: Host,
-    /// Its core.
-    pub core: SimCore,
+    /// Its cores.
+    pub cores: Vec<SimCore>,
     /// Its NICs.
     pub nics: Vec<NicSlot>,
-    /// What runs on the core.
+    /// What runs on the cores.
     pub kernel: Kernel,
-    /// When the core has something to do next.
-    wakes: Time,
+    /// When each core has something to do next.
+    wakes: Vec<Time>,
     pool: Pool,
 }
 
 impl System {
-    /// As `plan` says; `process` is made when its memory is there.
+    /// As `plan` says; `process` makes the process of a core when their memory is there.
     pub fn new(
         plan: SystemPlan<'_>,
-        process: impl FnOnce(nicforge_platform::Addr) -> AnyProcess,
+        process: impl Fn(usize, Addr) -> AnyProcess,
     ) -> Result<System, RunError> {
         let mut space = AddressSpace::default();
         let hardware = &plan.attachment.hardware;
@@ -80,12 +82,20 @@ impl System {
         let lists = plan.incoming.len() * 2 * plan.nic.entries;
         let pool = Pool::new(
             &mut space,
-            lists + unread.min(UNREAD_MAX) as usize + SPARE_BUFFERS,
+            lists + unread.min(UNREAD_MAX) as usize + plan.cores * SPARE_BUFFERS,
         );
-        let cache = PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool);
+        let caches: Vec<PoolCache> = (0..plan.cores)
+            .map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool))
+            .collect();
         let (mut nics, mut drivers) = (Vec::new(), Vec::new());
         for (number, incoming) in plan.incoming.into_iter().enumerate() {
-            let nic_plan = kernel_plan(number as u8, &plan.nic, &plan.sinic, plan.driver);
+            let nic_plan = kernel_plan(
+                number as u8,
+                plan.cores,
+                &plan.nic,
+                &plan.sinic,
+                plan.driver,
+            );
             let (nic, driver) = registry::build(plan.interface, &nic_plan, &mut space)?;
             nics.push(NicSlot::new(nic, &hardware.pcie, number, incoming));
             drivers.push(driver);
@@ -93,42 +103,34 @@ impl System {
         let connections = plan
             .connections
             .iter()
-            .map(|connection| Connection::new(connection, &mut space))
+            .map(|connection| Connection::new(connection, plan.cores, &mut space))
             .collect();
         let memory = space.data(plan.process_bytes, 4096);
-        let gateway = match &plan.gateway {
-            Some(config) => {
-                let shared = SharedTables::allocate(config, &mut space);
-                Some(AnyApp::build(config, 0, 1, &mut space, &shared)?)
-            }
-            None => None,
-        };
+        let gateway = plan.gateway.as_ref();
+        let gateway = gateway.map(|config| gateway_of(config, &mut space));
+        let gateway = gateway.transpose()?;
+        let gateway_lock = SharedLock::new(&mut space, plan.cores);
         for slot in &mut nics {
-            slot.nic
-                .set_memory_end(nicforge_platform::Addr(space.end()));
+            slot.nic.set_memory_end(Addr(space.end()));
         }
-        let mut host = Host::new(hardware, &space);
-        host.hierarchy
-            .split_device_writes(plan.attachment.lines_to_cache);
-        if plan.attachment.perfect {
-            host.hierarchy.be_perfect();
-        }
-        let pattern = pattern();
-        for from in (0..plan.process_bytes).step_by(PATTERN_BYTES) {
-            let len = (plan.process_bytes - from).min(PATTERN_BYTES as u64) as usize;
-            let bytes = host.memory.slice_mut(memory + from, len);
-            bytes.copy_from_slice(&pattern[..len]);
-        }
+        let host = host_of(plan.attachment, &space, (memory, plan.process_bytes));
         let link = &hardware.pcie;
-        let core = SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read);
-        let process = process(memory);
-        let kernel = Kernel::new(plan.costs, cache, drivers, connections, process, gateway);
+        let cores = (0..plan.cores)
+            .map(|number| SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read))
+            .collect();
+        let processors = caches
+            .into_iter()
+            .enumerate()
+            .map(|(core, pool)| Processor::new(pool, process(core, memory), nics.len()))
+            .collect();
+        let gateway = (gateway, gateway_lock);
+        let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
         let mut system = System {
             host,
-            core,
+            cores,
             nics,
             kernel,
-            wakes: Time::ZERO,
+            wakes: vec![Time::ZERO; plan.cores],
             pool,
         };
         system.start();
@@ -136,73 +138,79 @@ impl System {
     }
 
     fn start(&mut self) {
-        let mut slots = NicSlots(&mut self.nics);
-        let mut cpu = SimCpu::with_devices(&mut self.host, &mut self.core, &mut slots);
+        let mut slots = NicSlots {
+            slots: &mut self.nics,
+            elsewhere: &mut Nobody,
+        };
+        let first = &mut self.cores[0];
+        let mut cpu = SimCpu::with_devices(&mut self.host, first, &mut slots);
         self.pool.start(&mut cpu);
         self.kernel.start(&mut cpu);
-        self.wakes = self.core.now();
-        self.settle();
+        self.wakes.fill(first.now());
+        self.settle(0);
         for slot in &mut self.nics {
             slot.bring_up(&mut self.host);
         }
     }
 
-    /// When the core has something to do.
-    pub fn core_due(&self) -> Time {
-        self.wakes
+    /// When core `number` has something to do.
+    pub fn core_due(&self, number: usize) -> Time {
+        self.wakes[number]
     }
 
-    /// A step of the core.
-    pub fn step_core(&mut self) {
-        self.core.idle_until(self.wakes);
-        self.core.begin_burst();
-        let mut slots = NicSlots(&mut self.nics);
-        let mut cpu = SimCpu::with_devices(&mut self.host, &mut self.core, &mut slots);
-        let next = self.kernel.step(&mut cpu);
+    /// A step of core `number`; `elsewhere` is what other systems do while it waits for a NIC.
+    pub fn step_core(&mut self, number: usize, elsewhere: &mut dyn Elsewhere) {
+        let core = &mut self.cores[number];
+        core.idle_until(self.wakes[number]);
+        core.begin_burst();
+        let mut slots = NicSlots {
+            slots: &mut self.nics,
+            elsewhere,
+        };
+        let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
+        let next = self.kernel.step(number, &mut cpu);
         let memory = &self.host.memory;
         self.kernel.check_arrived(|at, len| memory.slice(at, len));
-        self.wakes = next.max(self.core.now());
-        self.settle();
+        self.wakes[number] = next.max(core.now());
+        self.settle(number);
     }
 
-    /// A step of NIC `number`. Returns whether it interrupts the core.
+    /// A step of NIC `number`. Returns whether it interrupts a core.
     pub fn step_nic(&mut self, number: usize) -> bool {
         self.nics[number].step(&mut self.host);
         self.take_interrupts(number)
     }
 
-    /// Register writes go to the NICs, interrupts to the core.
-    fn settle(&mut self) {
-        for write in self.core.take_mmio() {
+    /// Register writes of core `number` go to the NICs, and interrupts and what it leaves for others
+    /// to the cores.
+    fn settle(&mut self, number: usize) {
+        for write in self.cores[number].take_mmio() {
             if let Some(slot) = self.nics.get_mut(usize::from(write.register.device)) {
                 slot.post(write);
             }
         }
-        for number in 0..self.nics.len() {
-            self.take_interrupts(number);
+        for nic in 0..self.nics.len() {
+            self.take_interrupts(nic);
+        }
+        for (core, time) in self.kernel.take_wakes() {
+            self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
         }
     }
 
-    fn take_interrupts(&mut self, number: usize) -> bool {
+    fn take_interrupts(&mut self, nic: usize) -> bool {
         let mut any = false;
-        for (_, time) in self.nics[number].dma.take_interrupts() {
-            self.kernel.interrupt(number, time);
-            self.wakes = self.wakes.min(time.max(self.core.now()));
+        for (_, time) in self.nics[nic].dma.take_interrupts() {
+            let core = self.kernel.interrupt(nic, time);
+            self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
             any = true;
         }
         any
     }
 
-    /// Frames that left NIC `number` since the last call.
-    pub fn take_sent(&mut self, number: usize) -> Option<(Time, Vec<u8>)> {
-        self.nics[number].nic.port().take_sent()
-    }
-
     /// Whether every packet buffer is in exactly one place.
     pub fn check_buffers(&mut self) -> Result<(), RunError> {
-        let mut cpu = SimCpu::new(&mut self.host, &mut self.core);
-        let available = self.pool.available(&mut cpu) + self.kernel.pool.len() as u64;
-        let held = available + self.kernel.buffers_held();
+        let mut cpu = SimCpu::new(&mut self.host, &mut self.cores[0]);
+        let held = self.pool.available(&mut cpu) + self.kernel.buffers_held();
         let buffers = self.pool.count() as u64;
         match held == buffers {
             true => Ok(()),
@@ -211,15 +219,41 @@ impl System {
     }
 }
 
+fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, RunError> {
+    let shared = SharedTables::allocate(config, space);
+    Ok(AnyApp::build(config, 0, 1, space, &shared)?)
+}
+
+/// Caches and memory; `processes` is the memory of processes, full of what they send.
+fn host_of(attachment: &Attachment, space: &AddressSpace, processes: (Addr, u64)) -> Host {
+    let mut host = Host::new(&attachment.hardware, space);
+    host.hierarchy
+        .split_device_writes(attachment.lines_to_cache);
+    if attachment.perfect {
+        host.hierarchy.be_perfect();
+    }
+    let (memory, bytes) = processes;
+    let pattern = pattern();
+    for from in (0..bytes).step_by(PATTERN_BYTES) {
+        let len = (bytes - from).min(PATTERN_BYTES as u64) as usize;
+        let there = host.memory.slice_mut(memory + from, len);
+        there.copy_from_slice(&pattern[..len]);
+    }
+    host
+}
+
 pub(super) fn kernel_plan(
     device: u8,
+    cores: usize,
     nic: &NicNumbers,
     sinic: &Options,
     costs: DriverCosts,
 ) -> KernelPlan {
     KernelPlan {
         device,
-        owner: Owner(0),
+        // One NIC after the other interrupts another core.
+        owner: Owner(u16::from(device) % cores as u16),
+        cores,
         rx_entries: nic.entries,
         tx_entries: nic.entries,
         rate: nic.port,

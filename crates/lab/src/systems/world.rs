@@ -1,51 +1,28 @@
 //! All systems and the links between them, in one schedule: the earliest actor runs, ties go to
-//! the lowest number. Actors are each system's NICs, then its core, system by system.
+//! the lowest number. Actors are each system's NICs, then its cores, system by system.
 
-use nicforge_interfaces::kernel::KernelNic;
-use nicforge_platform::sim::Schedule;
 use nicforge_units::Time;
 
+use super::net::{Actor, Net, Others};
 use super::system::System;
 use crate::run::RunError;
-
-/// Who an actor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Actor {
-    Nic { system: usize, number: usize },
-    Core { system: usize },
-}
 
 /// Whole systems on their links.
 pub struct World {
     /// The systems; the first is the one that is looked at.
     pub systems: Vec<System>,
-    /// For each NIC of each system: the system and the NIC at the other end of its link.
-    peers: Vec<Vec<(usize, usize)>>,
-    actors: Vec<Actor>,
-    /// The first actor of each system.
-    first_actor: Vec<usize>,
-    schedule: Schedule,
+    net: Net,
 }
 
 impl World {
     /// `systems`, of which NIC `n` of system `s` is linked to `peers[s][n]`.
     pub fn new(systems: Vec<System>, peers: Vec<Vec<(usize, usize)>>) -> World {
-        let (mut actors, mut first_actor) = (Vec::new(), Vec::new());
-        for (system, content) in systems.iter().enumerate() {
-            first_actor.push(actors.len());
-            let nics = 0..content.nics.len();
-            actors.extend(nics.map(|number| Actor::Nic { system, number }));
-            actors.push(Actor::Core { system });
-        }
         let mut world = World {
-            schedule: Schedule::new(actors.len()),
+            net: Net::new(&systems, peers),
             systems,
-            peers,
-            actors,
-            first_actor,
         };
         for system in 0..world.systems.len() {
-            world.carry_all(system);
+            world.net.carry_all(&mut world.systems, system);
         }
         world
     }
@@ -56,62 +33,33 @@ impl World {
     /// When nothing will ever happen again before.
     pub fn run_until(&mut self, time: Time) -> Result<(), RunError> {
         loop {
-            let (number, due) = self.schedule.earliest();
-            if due == Time::NEVER {
+            let Some((actor, due)) = self.net.earliest() else {
                 return Err(self.stuck(time));
-            }
+            };
             if due >= time {
                 return Ok(());
             }
-            match self.actors[number] {
+            match actor {
                 Actor::Nic { system, number } => {
-                    let interrupts = self.systems[system].step_nic(number);
-                    self.carry(system, number);
-                    if interrupts {
-                        self.reschedule_core(system);
-                    }
+                    self.net.step_nic(&mut self.systems, system, number);
                 }
-                Actor::Core { system } => {
-                    self.systems[system].step_core();
-                    self.carry_all(system);
-                }
+                Actor::Core { system, number } => self.step_core(system, number),
             }
         }
     }
 
-    /// Everything that a step of a system's core may have changed.
-    fn carry_all(&mut self, system: usize) {
-        for nic in 0..self.systems[system].nics.len() {
-            self.carry(system, nic);
+    fn step_core(&mut self, system: usize, number: usize) {
+        let (before, rest) = self.systems.split_at_mut(system);
+        if let Some((here, after)) = rest.split_first_mut() {
+            let mut others = Others {
+                system,
+                before,
+                after,
+                net: &mut self.net,
+            };
+            here.step_core(number, &mut others);
         }
-        self.reschedule_core(system);
-    }
-
-    /// Frames of NIC `nic` go onto its link, and both ends' NICs are due accordingly.
-    fn carry(&mut self, system: usize, nic: usize) {
-        let mut sent = false;
-        let (peer, peer_nic) = self.peers[system][nic];
-        while let Some((time, frame)) = self.systems[system].take_sent(nic) {
-            let link = &mut self.systems[peer].nics[peer_nic];
-            if let Some(buffer) = link.send_here(time, frame) {
-                self.systems[system].nics[nic].nic.port().recycle(buffer);
-            }
-            sent = true;
-        }
-        if sent {
-            self.reschedule_nic(peer, peer_nic);
-        }
-        self.reschedule_nic(system, nic);
-    }
-
-    fn reschedule_core(&mut self, system: usize) {
-        let core = self.first_actor[system] + self.systems[system].nics.len();
-        self.schedule.set(core, self.systems[system].core_due());
-    }
-
-    fn reschedule_nic(&mut self, system: usize, nic: usize) {
-        let due = self.systems[system].nics[nic].due();
-        self.schedule.set(self.first_actor[system] + nic, due);
+        self.net.carry_all(&mut self.systems, system);
     }
 
     fn stuck(&self, at: Time) -> RunError {
@@ -123,5 +71,62 @@ impl World {
             inside: 0,
             actors: self.systems.iter().enumerate().map(describe).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nicforge_interfaces::sinic::registers::{Tag, rx_done};
+    use nicforge_platform::sim::Devices;
+
+    use super::*;
+    use crate::machine::parse_machine;
+    use crate::settings::Settings;
+    use crate::systems::build::build;
+    use crate::systems::nic_slot::NicSlots;
+
+    /// The system that is looked at opens a connection at 200 us; at the other end an interrupt is
+    /// held back for 10 us before anybody looks. A core that waits for the answer from before it is
+    /// sent sees time-outs, and then the answer when it comes.
+    #[test]
+    fn a_wait_ends_with_a_frame_that_was_not_sent_when_it_began() {
+        let text = include_str!("../../../../machines/m5-10gbe.toml");
+        let path = std::path::Path::new("machines/m5-10gbe.toml");
+        let machine = parse_machine(text, path).unwrap();
+        let timeout = machine.integrated.as_ref().unwrap().sinic.wait_timeout;
+        let settings = Settings {
+            workload: "tcp_receive".into(),
+            interface: "sinic".into(),
+            placement: "OCC".into(),
+            ..Settings::for_machine(&machine)
+        };
+        let mut world = build(&machine, &settings, 1).unwrap();
+        let mut from = Time::from_us(205);
+        world.run_until(from).unwrap();
+        let (here, after) = world.systems.split_first_mut().unwrap();
+        assert_eq!(here.kernel.counters.packets_out, 1);
+        assert_eq!(after[0].kernel.counters.packets_out, 0);
+        let mut others = Others {
+            system: 0,
+            before: &mut [],
+            after,
+            net: &mut world.net,
+        };
+        let mut nics = NicSlots {
+            slots: &mut here.nics,
+            elsewhere: &mut others,
+        };
+        for _ in 0..40 {
+            let (value, given) = nics.read(&mut here.host, Tag::RxWait.of(0, 0), from);
+            if rx_done::COMPLETE.is_set(value) {
+                assert!(given < from + timeout, "{given}");
+                assert!(given > Time::from_us(210), "{given}");
+                assert_eq!(after[0].kernel.counters.packets_out, 1);
+                return;
+            }
+            assert_eq!(given, from + timeout);
+            from = given;
+        }
+        panic!("no answer came by {from}");
     }
 }

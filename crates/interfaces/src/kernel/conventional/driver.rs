@@ -7,7 +7,7 @@ use nicforge_platform::{Addr, Cpu, Register};
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::kernel::{KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
 use crate::priv_ring::layout::Ring;
 
 /// Received packets after which the NIC is told of new buffers at the latest.
@@ -33,10 +33,17 @@ pub struct Driver {
     tx_tail: u64,
     /// Descriptors before this position are free again.
     tx_freed: u64,
+    /// Around the transmit list: there is one for all cores.
+    tx_lock: SharedLock,
 }
 
 impl Driver {
-    pub(super) fn new(plan: &KernelPlan, rx: Ring<Descriptor>, tx: Ring<Descriptor>) -> Driver {
+    pub(super) fn new(
+        plan: &KernelPlan,
+        rx: Ring<Descriptor>,
+        tx: Ring<Descriptor>,
+        tx_lock: SharedLock,
+    ) -> Driver {
         Driver {
             device: plan.device,
             costs: plan.costs,
@@ -49,6 +56,7 @@ impl Driver {
             tx_frames: VecDeque::new(),
             tx_tail: 0,
             tx_freed: 0,
+            tx_lock,
         }
     }
 
@@ -95,6 +103,36 @@ impl Driver {
             self.tx_frames.pop_front();
             self.tx_freed = end;
         }
+    }
+
+    /// Gives the NIC the descriptors of a frame.
+    fn give<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        frame: &Sending,
+    ) -> Result<(), TransmitBusy> {
+        let pieces = frame.pieces.iter().filter(|piece| piece.len > 0);
+        let count = pieces.clone().count() as u64;
+        if self.tx_tail + count - self.tx_freed > self.tx.entries {
+            self.reclaim(cpu, pool);
+        }
+        if self.tx_tail + count - self.tx_freed > self.tx.entries {
+            return Err(TransmitBusy);
+        }
+        cpu.work(self.costs.tx_packet);
+        for (number, piece) in (1..).zip(pieces) {
+            let descriptor = Descriptor {
+                at: piece.at.0,
+                status: Status::given(piece.len, number < count, frame.offload),
+            };
+            let entry = self.tx.index(self.tx_tail);
+            cpu.store(self.tx.descriptor(entry), descriptor);
+            self.tx_tail += 1;
+        }
+        self.tx_frames.push_back((self.tx_tail, frame.mbuf));
+        self.write(cpu, registers::TX_TAIL, self.tx_tail);
+        Ok(())
     }
 
     /// The next received frame, if there is one.
@@ -149,7 +187,8 @@ impl KernelDriver for Driver {
         received: &mut Vec<Received>,
         budget: usize,
     ) -> bool {
-        self.reclaim(cpu, pool);
+        let lock = self.tx_lock;
+        lock.hold(cpu, |cpu| self.reclaim(cpu, pool));
         for _ in 0..budget {
             let Some(packet) = self.take(cpu) else {
                 // What comes from here on is an event again.
@@ -173,28 +212,10 @@ impl KernelDriver for Driver {
         cpu: &mut C,
         pool: &mut PoolCache,
         frame: &Sending,
+        _core: usize,
     ) -> Result<(), TransmitBusy> {
-        let pieces = frame.pieces.iter().filter(|piece| piece.len > 0);
-        let count = pieces.clone().count() as u64;
-        if self.tx_tail + count - self.tx_freed > self.tx.entries {
-            self.reclaim(cpu, pool);
-        }
-        if self.tx_tail + count - self.tx_freed > self.tx.entries {
-            return Err(TransmitBusy);
-        }
-        cpu.work(self.costs.tx_packet);
-        for (number, piece) in (1..).zip(pieces) {
-            let descriptor = Descriptor {
-                at: piece.at.0,
-                status: Status::given(piece.len, number < count, frame.offload),
-            };
-            let entry = self.tx.index(self.tx_tail);
-            cpu.store(self.tx.descriptor(entry), descriptor);
-            self.tx_tail += 1;
-        }
-        self.tx_frames.push_back((self.tx_tail, frame.mbuf));
-        self.write(cpu, registers::TX_TAIL, self.tx_tail);
-        Ok(())
+        let lock = self.tx_lock;
+        lock.hold(cpu, |cpu| self.give(cpu, pool, frame))
     }
 
     fn buffers_held(&self) -> u64 {

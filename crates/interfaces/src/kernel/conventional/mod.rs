@@ -24,7 +24,7 @@ pub use driver::Driver;
 pub use layout::{Descriptor, Status, events, registers};
 pub use nic::Nic;
 
-use super::KernelPlan;
+use super::{KernelPlan, SharedLock};
 use crate::priv_ring::layout::Ring;
 use crate::{InterfaceError, Plan};
 use layout::DESCRIPTOR_BYTES;
@@ -43,5 +43,6 @@ pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver
         Ok(Ring::at(base, entries as u64, 0))
     };
     let (rx, tx) = (ring(plan.rx_entries)?, ring(plan.tx_entries)?);
-    Ok((Nic::new(plan, rx, tx), Driver::new(plan, rx, tx)))
+    let lock = SharedLock::new(space, plan.cores);
+    Ok((Nic::new(plan, rx, tx), Driver::new(plan, rx, tx, lock)))
 }

@@ -90,6 +90,7 @@ pub fn plan(options: &Options) -> KernelPlan {
     KernelPlan {
         device: 0,
         owner: Owner(0),
+        cores: 1,
         rx_entries: 0,
         tx_entries: 0,
         rate: BitRate::from_gbps(10.0),
@@ -290,7 +291,7 @@ impl<D: KernelDriver> System<D> {
                 pieces,
                 offload: TxOffload::default(),
             };
-            let sent = driver.transmit(cpu, cache, &sending).is_ok();
+            let sent = driver.transmit(cpu, cache, &sending, 0).is_ok();
             if !sent {
                 cache.give(cpu, mbuf);
             }

@@ -13,6 +13,32 @@ pub use iscsi::{HEADER_BYTES, Initiator, Target};
 pub use stream::{Direction, Stream};
 pub use web::{Clients, Files, REQUEST_BYTES, Server};
 
+/// Which of a system's connections are a process's: every so manieth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of the process.
+    pub process: usize,
+    /// Processes.
+    pub processes: usize,
+    /// Connections of all of them.
+    pub connections: usize,
+}
+
+impl Share {
+    /// The process that connection `number` belongs to.
+    pub fn of(number: usize, processes: usize) -> usize {
+        number % processes
+    }
+
+    /// The connection of this process that follows `number`, the first one again after the last.
+    fn after(&self, number: usize) -> usize {
+        match number + self.processes {
+            next if next < self.connections => next,
+            _ => self.process,
+        }
+    }
+}
+
 /// A system call, or work between two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {

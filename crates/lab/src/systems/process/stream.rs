@@ -4,7 +4,7 @@
 use nicforge_platform::Addr;
 use nicforge_units::Cycles;
 
-use super::{Call, Outcome};
+use super::{Call, Outcome, Share};
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Direction {
 #[derive(Debug)]
 pub struct Stream {
     direction: Direction,
-    connections: usize,
+    share: Share,
     current: usize,
     buffer: Addr,
     /// Bytes of one call.
@@ -29,18 +29,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Over `connections` connections, with calls of `len` bytes at `buffer`.
-    pub fn new(
-        direction: Direction,
-        connections: usize,
-        buffer: Addr,
-        len: u64,
-        work: Cycles,
-    ) -> Stream {
+    /// Over the connections of `share`, with calls of `len` bytes at `buffer`.
+    pub fn new(direction: Direction, share: Share, buffer: Addr, len: u64, work: Cycles) -> Stream {
         Stream {
             direction,
-            connections,
-            current: 0,
+            share,
+            current: share.process,
             buffer,
             len,
             work,
@@ -56,7 +50,7 @@ impl Stream {
     pub fn next(&mut self, last: Outcome) -> Call {
         match last {
             Outcome::Sent(_) | Outcome::Received(_) => {
-                self.current = (self.current + 1) % self.connections;
+                self.current = self.share.after(self.current);
                 return Call::Compute(self.work);
             }
             _ => {}

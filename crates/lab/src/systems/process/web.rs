@@ -95,8 +95,10 @@ impl Files {
 #[derive(Debug)]
 pub struct Server {
     files: Files,
-    /// The files; requests are read behind them.
+    /// The files.
     memory: Addr,
+    /// Where requests are read to.
+    requests_at: Addr,
     /// Requests that each connection has made.
     requests: Vec<u64>,
     current: usize,
@@ -105,11 +107,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Over `connections` connections; its memory begins with the files.
-    pub fn new(files: Files, memory: Addr, connections: usize, work: (Cycles, Cycles)) -> Server {
+    /// Over `connections` connections, some of which may be other processes'; the files are at the
+    /// first of the addresses, requests are read to the second.
+    pub fn new(
+        files: Files,
+        (memory, requests_at): (Addr, Addr),
+        connections: usize,
+        work: (Cycles, Cycles),
+    ) -> Server {
         Server {
             files,
             memory,
+            requests_at,
             requests: vec![0; connections],
             current: 0,
             work,
@@ -127,7 +136,7 @@ impl Server {
                 self.current = connection;
                 Call::Receive {
                     connection,
-                    to: self.memory + self.files.bytes(),
+                    to: self.requests_at,
                     len: REQUEST_BYTES,
                     all: true,
                 }

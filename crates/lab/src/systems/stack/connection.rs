@@ -1,5 +1,6 @@
 //! A connection: TCP's engine, the bytes of both directions, the socket's place in memory.
 
+use nicforge_interfaces::kernel::SharedLock;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
@@ -33,6 +34,8 @@ pub struct ConnectionPlan {
     pub seed: u64,
     /// The NIC that it goes through.
     pub nic: usize,
+    /// The core whose process has it.
+    pub core: usize,
 }
 
 /// One connection.
@@ -49,11 +52,13 @@ pub struct Connection {
     control: Addr,
     /// When TCP has something to send, if it is let.
     pub due: Time,
+    /// Around all of it, where several cores come by.
+    pub lock: SharedLock,
 }
 
 impl Connection {
-    /// As `plan` says: listening, or with its first segment due.
-    pub fn new(plan: &ConnectionPlan, space: &mut AddressSpace) -> Connection {
+    /// As `plan` says: listening, or with its first segment due; on a system with `cores` cores.
+    pub fn new(plan: &ConnectionPlan, cores: usize, space: &mut AddressSpace) -> Connection {
         let mut engine = Engine::new(
             plan.local,
             plan.mtu,
@@ -74,6 +79,7 @@ impl Connection {
                 true => OPENS_AT,
                 false => Time::NEVER,
             },
+            lock: SharedLock::new(space, cores),
             plan: *plan,
         }
     }

@@ -12,14 +12,14 @@ use super::Kernel;
 const HEADERS_BYTES: u64 = 54;
 
 impl Kernel {
-    /// Translates a packet of NIC `nic` and sends it on.
+    /// Translates a packet of NIC `nic` and sends it on, on core `core`.
     ///
     /// # Errors
     /// The cause by which the packet is dropped; it is the caller's still.
     pub(super) fn forward<C: Cpu>(
         &mut self,
+        (core, nic): (usize, usize),
         cpu: &mut C,
-        nic: usize,
         packet: &mut Received,
         app: &mut AnyApp,
     ) -> Result<(), &'static str> {
@@ -53,7 +53,7 @@ impl Kernel {
             pieces: [translated.head, Segment::default(), Segment::default()],
             offload: translated.offload,
         };
-        self.transmit(cpu, out.0.into(), sending);
+        self.transmit(core, cpu, out.0.into(), sending);
         Ok(())
     }
 }

@@ -6,48 +6,58 @@ use nicforge_platform::Cpu;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, ip_protocol};
 
 use super::engine::HEADERS_MAX;
+use super::processor::Waiting;
 use super::receive_queue::Payload;
-use super::{Kernel, Waiting};
+use super::{Connection, Kernel};
 
 /// Ethernet, IPv4 and TCP without options.
 const PLAIN_HEADERS: usize = ETHERNET_HEADER_LEN + 40;
 
 /// What the stack reads of a packet's headers.
-struct Segmented {
+pub(super) struct Segmented {
     /// IPv4 and TCP headers.
     headers: [u8; HEADERS_MAX],
     headers_len: usize,
-    local_port: u16,
+    pub local_port: u16,
     sequence: u32,
     flags: TcpFlags,
     payload: u32,
 }
 
 impl Kernel {
-    /// Takes a packet from NIC `nic` in.
-    pub(super) fn input<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &Received) {
+    /// Takes a packet from NIC `nic` in, on core `core`.
+    pub(super) fn input<C: Cpu>(
+        &mut self,
+        core: usize,
+        cpu: &mut C,
+        nic: usize,
+        packet: &Received,
+    ) {
         self.counters.packets_in += 1;
         let mut packet = *packet;
         let taken = match self.gateway.take() {
             Some(mut app) => {
-                let taken = self.forward(cpu, nic, &mut packet, &mut app);
+                let lock = self.gateway_lock;
+                let taken = lock.hold(cpu, |cpu| {
+                    self.forward((core, nic), cpu, &mut packet, &mut app)
+                });
                 self.gateway = Some(app);
                 taken
             }
-            None => self.accept(cpu, nic, &mut packet),
+            None => self.accept((core, nic), cpu, &mut packet),
         };
         if let Err(cause) = taken {
             self.drops.count(cause);
-            self.give_up(cpu, nic, &packet);
+            self.give_up((core, nic), cpu, &packet);
         }
     }
 
     /// Frees a packet that nobody wants.
-    fn give_up<C: Cpu>(&mut self, cpu: &mut C, nic: usize, packet: &Received) {
+    fn give_up<C: Cpu>(&mut self, (core, nic): (usize, usize), cpu: &mut C, packet: &Received) {
         if let Some(deferred) = packet.deferred {
             self.drivers[nic].drop_deferred(cpu, deferred);
         }
-        self.pool.give(cpu, packet.mbuf);
+        self.processors[core].pool.give(cpu, packet.mbuf);
     }
 
     /// Copies what is still in the NIC behind the rest of the packet.
@@ -62,8 +72,8 @@ impl Kernel {
     /// Gives a packet to its connection, or says why it has none.
     fn accept<C: Cpu>(
         &mut self,
+        (core, nic): (usize, usize),
         cpu: &mut C,
-        nic: usize,
         packet: &mut Received,
     ) -> Result<(), &'static str> {
         if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
@@ -81,11 +91,29 @@ impl Kernel {
             0 => self.costs.rx_ack,
             _ => self.costs.rx_data,
         });
-        let number = self
-            .connections
-            .iter()
-            .position(|connection| connection.plan.local.port == segment.local_port)
-            .ok_or("no_socket")?;
+        let number = self.connection_at(segment.local_port).ok_or("no_socket")?;
+        let lock = self.connections[number].lock;
+        lock.hold(cpu, |cpu| {
+            self.take_segment((core, nic), cpu, number, packet, &segment);
+        });
+        Ok(())
+    }
+
+    /// The connection whose local port is `port`.
+    pub(super) fn connection_at(&self, port: u16) -> Option<usize> {
+        let at = |connection: &Connection| connection.plan.local.port == port;
+        self.connections.iter().position(at)
+    }
+
+    /// Gives connection `number` a segment.
+    fn take_segment<C: Cpu>(
+        &mut self,
+        (core, nic): (usize, usize),
+        cpu: &mut C,
+        number: usize,
+        packet: &Received,
+        segment: &Segmented,
+    ) {
         let connection = &mut self.connections[number];
         connection.touch(cpu);
         if segment.flags.contains(TcpFlags::SYN) {
@@ -113,38 +141,36 @@ impl Kernel {
             if let Some(deferred) = payload.deferred {
                 self.drivers[nic].drop_deferred(cpu, deferred);
             }
-            self.pool.give(cpu, payload.mbuf);
+            self.processors[core].pool.give(cpu, payload.mbuf);
         }
-        self.land(cpu, number);
-        self.flush(cpu, number);
-        self.wake(cpu, number);
-        Ok(())
+        self.land(core, cpu, number);
+        self.flush(core, cpu, number);
+        self.wake(core, cpu, number);
     }
 
     /// Wakes the process if it waits for what connection `number` now has.
-    pub(super) fn wake<C: Cpu>(&mut self, cpu: &mut C, number: usize) {
-        let engine = &self.connections[number].engine;
-        let ready = match self.waiting {
+    fn wake<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
+        let connection = &self.connections[number];
+        let (engine, owner) = (&connection.engine, connection.plan.core);
+        let ready = match self.processors[owner].waiting {
             Waiting::Readable(waited) => {
-                waited == number && (engine.readable() > 0 || self.landed_enough())
+                waited == number && (engine.readable() > 0 || self.landed_enough(owner))
             }
             Waiting::AnyReadable => engine.readable() > 0,
             // A third of the buffer, as Linux has it (sk_stream_min_wspace).
             Waiting::Writable(waited) => {
-                waited == number
-                    && engine.writable() as u64 * 3 >= self.connections[number].plan.buffer_bytes
+                waited == number && engine.writable() as u64 * 3 >= connection.plan.buffer_bytes
             }
             Waiting::No | Waiting::Ever => false,
         };
         if ready {
-            self.waiting = Waiting::No;
-            cpu.work(self.costs.wake);
+            self.wake_process(core, cpu, owner);
         }
     }
 }
 
 /// Reads the headers, a line or two of the packet.
-fn parse<C: Cpu>(cpu: &mut C, packet: &Received) -> Result<Segmented, &'static str> {
+pub(super) fn parse<C: Cpu>(cpu: &mut C, packet: &Received) -> Result<Segmented, &'static str> {
     const MALFORMED: &str = "malformed";
     let have = packet.head.len as usize;
     let first = cpu.bytes(packet.head.at, have.min(PLAIN_HEADERS));

@@ -1,5 +1,5 @@
-//! A kernel's network stack on one core: interrupts, the driver's poll, IP and TCP, sockets,
-//! system calls (integrated_nic, sections 2.1 to 2.3).
+//! A kernel's network stack: interrupts, the driver's poll, IP and TCP, sockets, system calls
+//! (integrated_nic, sections 2.1 to 2.3).
 //!
 //! ```text
 //!   interrupt ─► poll, a packet a step ─► input.rs: IP, TCP ─► receive queue ─► copy ─► process
@@ -9,6 +9,11 @@
 //! A step of the core is one of these: taking an interrupt, one received packet, one packet's
 //! worth of a system call. Interrupts come first, then polling, but after a round of packets the
 //! process has a turn, as it would have beside a kernel thread that polls.
+//!
+//! With several cores each runs a process of its own with connections of its own, and a NIC
+//! interrupts one of them (processor.rs). That core receives for all, or hands packets to the cores
+//! whose connections they are (spread.rs). A step runs to its end before another core's begins, so
+//! what cores do to each other carries the time from which it counts, and sockets are locked.
 
 mod calls;
 mod connection;
@@ -16,19 +21,22 @@ mod engine;
 mod forward;
 mod input;
 mod output;
+mod processor;
 mod receive_queue;
 mod send_buffer;
-
-use std::collections::VecDeque;
+mod spread;
 
 use nicforge_apps::AnyApp;
-use nicforge_interfaces::kernel::{AnyKernelDriver, KernelDriver, Received, Sending};
-use nicforge_nic::{DropCounters, PoolCache, Segment};
+use nicforge_interfaces::kernel::{AnyKernelDriver, KernelDriver, SharedLock};
+use nicforge_nic::DropCounters;
 use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::{Cycles, Time};
 
 pub use connection::{Connection, ConnectionPlan};
 pub use engine::Endpoint;
+pub use processor::Processor;
+
+use processor::Waiting;
 
 use super::process::{AnyProcess, Call, Outcome};
 
@@ -78,52 +86,20 @@ pub struct KernelCounters {
     pub wrong_bytes: u64,
 }
 
-/// What the process waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
-    /// Nothing: it runs.
-    No,
-    /// Something to read on this connection.
-    Readable(usize),
-    /// Something to read on any connection.
-    AnyReadable,
-    /// Room in this connection's send buffer.
-    Writable(usize),
-    /// It has ended.
-    Ever,
-}
-
-/// The kernel of one core, its process, and its drivers.
+/// The kernel of a system, its processes, and its drivers.
 pub struct Kernel {
     costs: KernelCosts,
-    /// Buffers of packets.
-    pub pool: PoolCache,
+    /// By core.
+    pub processors: Vec<Processor>,
     /// By NIC.
     pub drivers: Vec<AnyKernelDriver>,
     /// By number.
     pub connections: Vec<Connection>,
-    process: AnyProcess,
-    /// What forwards packets, on a gateway.
+    /// What forwards packets, on a gateway: one core at a time.
     gateway: Option<AnyApp>,
-    call: Option<Call>,
-    /// Bytes that the current call has moved.
-    moved: u64,
-    waiting: Waiting,
-    /// The connection that a select looks at first.
-    select_from: usize,
-    /// Interrupts on their way, by NIC.
-    interrupts: Vec<VecDeque<Time>>,
-    polling: Vec<bool>,
-    polled: usize,
-    /// The NIC whose turn is next.
-    poll_from: usize,
-    /// Frames that the driver had no room for, by NIC.
-    queues: Vec<VecDeque<Sending>>,
-    /// Whether the thread that sends has its turn coming, by NIC.
-    thread_sends: Vec<bool>,
-    received: Vec<Received>,
-    /// What came to the process in this step: its place in the stream, and where it is.
-    arrived: Vec<(u64, Segment)>,
+    gateway_lock: SharedLock,
+    /// Cores that others have given something to do, and from when on.
+    wakes: Vec<(usize, Time)>,
     /// Packets that were dropped, by cause.
     pub drops: DropCounters,
     /// Counts.
@@ -131,146 +107,156 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that has not begun.
+    /// A kernel that has not begun; `gateway` forwards packets, under its lock.
     pub fn new(
         costs: KernelCosts,
-        pool: PoolCache,
+        processors: Vec<Processor>,
         drivers: Vec<AnyKernelDriver>,
         connections: Vec<Connection>,
-        process: AnyProcess,
-        gateway: Option<AnyApp>,
+        (gateway, gateway_lock): (Option<AnyApp>, SharedLock),
     ) -> Kernel {
-        let nics = drivers.len();
         Kernel {
             costs,
-            pool,
+            processors,
             drivers,
             connections,
-            process,
             gateway,
-            call: None,
-            moved: 0,
-            waiting: Waiting::No,
-            select_from: 0,
-            interrupts: vec![VecDeque::new(); nics],
-            polling: vec![false; nics],
-            polled: 0,
-            poll_from: 0,
-            queues: vec![VecDeque::new(); nics],
-            thread_sends: vec![false; nics],
-            received: Vec::new(),
-            arrived: Vec::new(),
+            gateway_lock,
+            wakes: Vec::new(),
             drops: DropCounters::default(),
             counters: KernelCounters::default(),
         }
     }
 
+    /// The core that NIC `nic` interrupts, and that polls it.
+    pub fn core_of(&self, nic: usize) -> usize {
+        nic % self.processors.len()
+    }
+
     /// Brings the NICs up.
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
         cpu.enter(Part::Driver);
-        for (driver, polling) in self.drivers.iter_mut().zip(&mut self.polling) {
-            driver.start(cpu, &mut self.pool);
-            *polling = driver.advice().polls;
+        for nic in 0..self.drivers.len() {
+            let core = self.core_of(nic);
+            let processor = &mut self.processors[core];
+            self.drivers[nic].start(cpu, &mut processor.pool);
+            processor.polling[nic] = self.drivers[nic].advice().polls;
         }
         cpu.enter(Part::Stack);
     }
 
-    /// NIC `nic` interrupts at `time`.
-    pub fn interrupt(&mut self, nic: usize, time: Time) {
-        self.interrupts[nic].push_back(time);
+    /// NIC `nic` interrupts at `time`. Returns which core.
+    pub fn interrupt(&mut self, nic: usize, time: Time) -> usize {
+        let core = self.core_of(nic);
+        self.processors[core].interrupt(nic, time);
+        core
     }
 
-    /// One step; returns when the next one is due.
-    pub fn step<C: Cpu>(&mut self, cpu: &mut C) -> Time {
+    /// Cores that have been given something to do since the last call, and from when on.
+    pub fn take_wakes(&mut self) -> std::vec::Drain<'_, (usize, Time)> {
+        self.wakes.drain(..)
+    }
+
+    /// One step of `core`; returns when the next one is due.
+    pub fn step<C: Cpu>(&mut self, core: usize, cpu: &mut C) -> Time {
         let now = cpu.now();
-        if let Some(nic) = self.interrupted_by(now) {
-            self.take_interrupt(cpu, nic);
+        self.wake_up(core, cpu);
+        let processor = &self.processors[core];
+        if let Some(nic) = processor.interrupted_by(now) {
+            self.take_interrupt(core, cpu, nic);
             return cpu.now();
         }
         // Timers and threads have a turn too, or they would never come while packets do.
-        let others = self.waiting == Waiting::No
-            || self.thread_may_send().is_some()
-            || self.connection_due(now).is_some();
-        let turn = self.polled >= self.costs.poll_round && others;
-        if !turn && let Some(nic) = self.polled_next() {
-            self.poll(cpu, nic);
-            self.poll_from = nic + 1;
+        let runs = processor.waiting == Waiting::No;
+        let others = runs
+            || processor.thread_may_send(now).is_some()
+            || self.connection_due(core, now).is_some();
+        let turn = processor.polled >= self.costs.poll_round && others;
+        if !turn && self.receive(core, cpu) {
             return cpu.now();
         }
-        self.polled = 0;
-        if let Some(nic) = self.thread_may_send() {
-            self.drain_queue(cpu, nic);
+        self.processors[core].polled = 0;
+        if let Some(nic) = self.processors[core].thread_may_send(now) {
+            self.drain_queue(core, cpu, nic);
             return cpu.now();
         }
-        if let Some(number) = self.connection_due(now) {
-            self.flush(cpu, number);
+        if let Some(number) = self.connection_due(core, now) {
+            let lock = self.connections[number].lock;
+            lock.hold(cpu, |cpu| self.flush(core, cpu, number));
             return cpu.now();
         }
-        if self.waiting == Waiting::No {
-            self.run(cpu);
+        if runs {
+            self.run(core, cpu);
             return cpu.now();
         }
-        let interrupts = self.interrupts.iter().filter_map(VecDeque::front);
-        let timers = self.connections.iter().map(|connection| connection.due);
-        interrupts
-            .copied()
-            .chain(timers)
-            .min()
-            .unwrap_or(Time::NEVER)
+        let timers = self.own(core).map(|connection| connection.due);
+        timers.fold(self.processors[core].due(), Time::min)
     }
 
-    /// Counts the bytes that came to the process in this step, whoever copied them, and are not
+    /// Takes a packet from a NIC that is polled, or one that another core has received.
+    fn receive<C: Cpu>(&mut self, core: usize, cpu: &mut C) -> bool {
+        if let Some(nic) = self.processors[core].polled_next() {
+            self.poll(core, cpu, nic);
+            self.processors[core].poll_from = nic + 1;
+            return true;
+        }
+        self.take_handed(core, cpu)
+    }
+
+    /// The connections of `core`'s process.
+    fn own(&self, core: usize) -> impl Iterator<Item = &Connection> {
+        let here = move |connection: &&Connection| connection.plan.core == core;
+        self.connections.iter().filter(here)
+    }
+
+    /// Counts the bytes that came to a process in this step, whoever copied them, and are not
     /// those that its peer sent. `memory` shows them without an access of anybody.
     pub fn check_arrived<'a>(&mut self, memory: impl Fn(Addr, usize) -> &'a [u8]) {
-        for (place, there) in self.arrived.drain(..) {
-            let bytes = memory(there.at, there.len as usize);
-            if !self.process.is_right(place, bytes) {
-                self.counters.wrong_bytes += u64::from(there.len);
+        for processor in &mut self.processors {
+            for (place, there) in processor.arrived.drain(..) {
+                let bytes = memory(there.at, there.len as usize);
+                if !processor.process.is_right(place, bytes) {
+                    self.counters.wrong_bytes += u64::from(there.len);
+                }
             }
         }
     }
 
-    /// The next NIC in turn that is polled.
-    fn polled_next(&self) -> Option<usize> {
-        let nics = self.polling.len();
-        let mut turns = (0..nics).map(|step| (self.poll_from + step) % nics);
-        turns.find(|&nic| self.polling[nic])
-    }
-
-    fn interrupted_by(&self, now: Time) -> Option<usize> {
-        let raised = |times: &VecDeque<Time>| times.front().is_some_and(|&time| time <= now);
-        self.interrupts.iter().position(raised)
-    }
-
-    fn take_interrupt<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
+    fn take_interrupt<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
         cpu.enter(Part::Interrupt);
         self.counters.interrupts += 1;
-        self.interrupts[nic].pop_front();
+        let processor = &mut self.processors[core];
+        processor.taken(nic);
         cpu.work(self.costs.interrupt);
         cpu.work(self.costs.controller);
-        self.polling[nic] |= self.drivers[nic].interrupt(cpu);
-        if self.polling[nic] && self.drivers[nic].advice().receive_thread {
+        processor.polling[nic] |= self.drivers[nic].interrupt(cpu);
+        if processor.polling[nic] && self.drivers[nic].advice().receive_thread {
             cpu.enter(Part::Stack);
             cpu.work(self.costs.wake);
         }
     }
 
-    fn poll<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
+    fn poll<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
         cpu.enter(Part::Driver);
-        let mut received = std::mem::take(&mut self.received);
-        let more = self.drivers[nic].poll(cpu, &mut self.pool, &mut received, 1);
-        self.polling[nic] = more;
+        let processor = &mut self.processors[core];
+        let mut received = std::mem::take(&mut processor.received);
+        let more = self.drivers[nic].poll(cpu, &mut processor.pool, &mut received, 1);
+        processor.polling[nic] = more;
         let advice = self.drivers[nic].advice();
         // A thread takes turns with the process, and who polls always leaves it the turn when there
         // is nothing.
         let turn = advice.receive_thread || advice.polls && received.is_empty();
-        self.polled += if turn { self.costs.poll_round } else { 1 };
-        self.drain_queue(cpu, nic);
+        processor.polled += if turn { self.costs.poll_round } else { 1 };
+        self.drain_queue(core, cpu, nic);
+        self.let_others_send(core, cpu, nic);
         cpu.enter(Part::Stack);
         for packet in received.drain(..) {
-            self.input(cpu, nic, &packet);
+            match advice.spreads {
+                true => self.spread(core, cpu, nic, &packet),
+                false => self.input(core, cpu, nic, &packet),
+            }
         }
-        self.received = received;
+        self.processors[core].received = received;
         if self.drivers[nic].is_pressed() {
             self.fetch_deferred(cpu, nic);
         }
@@ -283,31 +269,37 @@ impl Kernel {
         let driver = &mut self.drivers[nic];
         let connections = self.connections.iter_mut();
         let here = connections.filter(|connection| connection.plan.nic == nic);
-        for payload in here.flat_map(|connection| connection.receive.in_nic()) {
-            if !driver.is_pressed() {
-                break;
-            }
-            payload.fetch(cpu, driver);
+        for connection in here {
+            let (lock, receive) = (connection.lock, &mut connection.receive);
+            lock.hold(cpu, |cpu| {
+                let mut in_nic = receive.in_nic();
+                while driver.is_pressed()
+                    && let Some(payload) = in_nic.next()
+                {
+                    payload.fetch(cpu, driver);
+                }
+            });
         }
         cpu.enter(Part::Stack);
     }
 
-    fn connection_due(&self, now: Time) -> Option<usize> {
-        self.connections
-            .iter()
-            .position(|connection| connection.due <= now)
+    fn connection_due(&self, core: usize, now: Time) -> Option<usize> {
+        let due = |connection: &Connection| connection.due <= now && connection.plan.core == core;
+        self.connections.iter().position(due)
     }
 
-    /// Bytes that a process read and wrote, and all else that was counted.
+    /// Packet buffers that it holds, and its drivers.
     pub fn buffers_held(&self) -> u64 {
-        let queued: usize = self.queues.iter().map(VecDeque::len).sum();
+        let processors = self.processors.iter();
+        let here: usize = processors.clone().map(Processor::packets_held).sum();
+        let at_hand: usize = processors.map(|processor| processor.pool.len()).sum();
         let unread: usize = self
             .connections
             .iter()
             .map(|connection| connection.receive.len())
             .sum();
         let drivers: u64 = self.drivers.iter().map(KernelDriver::buffers_held).sum();
-        (queued + unread) as u64 + drivers
+        (here + at_hand + unread) as u64 + drivers
     }
 
     /// What it waits for, in words.
@@ -318,10 +310,14 @@ impl Kernel {
             .take(4)
             .map(|connection| format!("{:?}", connection.engine.socket().state()))
             .collect();
+        let processes: Vec<String> = self
+            .processors
+            .iter()
+            .map(|processor| format!("call {:?}, waiting {:?}", processor.call, processor.waiting))
+            .collect();
         format!(
-            "call {:?}, waiting {:?}, first connections {}",
-            self.call,
-            self.waiting,
+            "{}; first connections {}",
+            processes.join("; "),
             states.join(" ")
         )
     }

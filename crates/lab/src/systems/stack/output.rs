@@ -17,32 +17,33 @@ const BURST: usize = 4;
 const CLOCK_STEP: Time = Time::from_us(1);
 
 impl Kernel {
-    /// Sends what is due on connection `number`, as far as there is room.
-    pub(super) fn flush<C: Cpu>(&mut self, cpu: &mut C, number: usize) {
+    /// Sends what is due on connection `number`, as far as there is room, on core `core`.
+    pub(super) fn flush<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
         let nic = self.connections[number].plan.nic;
+        let sender = self.sender(core, nic);
         let engine = &mut self.connections[number].engine;
-        let room = match self.queues[nic].is_empty() {
+        let room = match self.processors[sender].queues[nic].is_empty() {
             true => BURST,
             false => 0,
         };
         engine.send_due(cpu.now(), room);
         let before = self.counters.packets_out;
         while let Some(segment) = self.connections[number].engine.next() {
-            self.send(cpu, number, &segment);
+            self.send(core, cpu, number, &segment);
         }
         let now = cpu.now();
         let sent = self.counters.packets_out > before;
-        let connection = &mut self.connections[number];
-        connection.due = match connection.engine.due(now) {
+        let due = match self.connections[number].engine.due(now) {
             // The queue must drain first; then it is looked at again.
             due if due <= now && room == 0 => Time::NEVER,
             // TCP's clock is coarser than ours: in the same microsecond nothing is due yet.
             due if due <= now && !sent => now + CLOCK_STEP,
             due => due,
         };
+        self.set_due(core, number, due);
     }
 
-    fn send<C: Cpu>(&mut self, cpu: &mut C, number: usize, segment: &Emitted) {
+    fn send<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize, segment: &Emitted) {
         cpu.enter(Part::Stack);
         cpu.work(match segment.payload {
             0 => self.costs.tx_ack,
@@ -51,7 +52,7 @@ impl Kernel {
         let connection = &mut self.connections[number];
         connection.touch(cpu);
         // Without a buffer the segment is lost, and TCP will send it again.
-        let Some(mbuf) = self.pool.take(cpu) else {
+        let Some(mbuf) = self.processors[core].pool.take(cpu) else {
             self.drops.count("no_buffer_to_send");
             return;
         };
@@ -86,60 +87,71 @@ impl Kernel {
         };
         let nic = plan.nic;
         self.counters.packets_out += 1;
-        self.transmit(cpu, nic, sending);
+        self.transmit(core, cpu, nic, sending);
     }
 
     /// Gives a frame to the driver, or keeps it until there is room.
-    pub(super) fn transmit<C: Cpu>(&mut self, cpu: &mut C, nic: usize, sending: Sending) {
+    pub(super) fn transmit<C: Cpu>(
+        &mut self,
+        core: usize,
+        cpu: &mut C,
+        nic: usize,
+        sending: Sending,
+    ) {
         let by_thread = self.drivers[nic].advice().transmit_thread;
-        if by_thread && self.queues[nic].is_empty() {
+        let sender = self.sender(core, nic);
+        if by_thread && self.processors[sender].queues[nic].is_empty() {
             // The thread is woken, and has its turn.
             cpu.work(self.costs.wake);
-            self.thread_sends[nic] = true;
+            self.processors[sender].sends_from[nic] = cpu.now();
+            self.wakes.push((sender, cpu.now()));
         }
         let before = cpu.enter(Part::Driver);
-        let waits = by_thread || !self.queues[nic].is_empty();
+        let processor = &mut self.processors[sender];
+        let waits = by_thread || !processor.queues[nic].is_empty();
         if waits
             || self.drivers[nic]
-                .transmit(cpu, &mut self.pool, &sending)
+                .transmit(cpu, &mut processor.pool, &sending, core)
                 .is_err()
         {
-            self.queues[nic].push_back(sending);
+            processor.queues[nic].push_back((cpu.now(), sending));
         }
         cpu.enter(before);
-    }
-
-    /// A NIC whose sending thread has frames, and no news yet that there is no room for them.
-    pub(super) fn thread_may_send(&self) -> Option<usize> {
-        self.thread_sends.iter().position(|&sends| sends)
     }
 
     /// Gives the driver the frames that wait: those that it had no room for, or those of its thread.
     /// Then connections may go on.
-    pub(super) fn drain_queue<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
-        self.thread_sends[nic] = false;
+    pub(super) fn drain_queue<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
+        self.processors[core].sends_from[nic] = Time::NEVER;
         let before = cpu.enter(Part::Driver);
-        self.drain(cpu, nic);
+        self.drain(core, cpu, nic);
         cpu.enter(before);
     }
 
-    fn drain<C: Cpu>(&mut self, cpu: &mut C, nic: usize) {
-        if self.queues[nic].is_empty() {
+    fn drain<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize) {
+        let processor = &mut self.processors[core];
+        if processor.queues[nic].is_empty() {
             return;
         }
-        while let Some(sending) = self.queues[nic].front() {
+        while let Some((from, sending)) = processor.queues[nic].front() {
+            if *from > cpu.now() {
+                processor.sends_from[nic] = *from;
+                return;
+            }
             if self.drivers[nic]
-                .transmit(cpu, &mut self.pool, sending)
+                .transmit(cpu, &mut processor.pool, sending, core)
                 .is_err()
             {
                 return;
             }
-            self.queues[nic].pop_front();
+            processor.queues[nic].pop_front();
         }
         let now = cpu.now();
-        for connection in &mut self.connections {
+        for number in 0..self.connections.len() {
+            let connection = &mut self.connections[number];
             if connection.plan.nic == nic {
-                connection.due = connection.engine.due(now);
+                let due = connection.engine.due(now);
+                self.set_due(core, number, due);
             }
         }
     }
