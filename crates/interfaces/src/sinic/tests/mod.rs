@@ -3,6 +3,7 @@
 //! | file | what is shown |
 //! | --- | --- |
 //! | sheet.rs | the register table is the data sheet's, row by row; access modes and reset values |
+//! | rows.rs | Config bit by bit, each interrupt condition |
 //! | behaviour.rs | copies, conditions, watermarks, blocking reads, checksums, reset |
 //! | misuse.rs | everything that the sheet calls undefined is counted and does no harm |
 //! | virtual_nics.rs | binding, pre-posting, deferred payload, whole packets from several cores |
@@ -13,6 +14,7 @@ mod behaviour;
 mod driver;
 mod misuse;
 mod programs;
+mod rows;
 mod sheet;
 pub mod system;
 pub mod traffic;
