@@ -1,17 +1,16 @@
 //! What the `Cpu` and `Dma` contracts cost: the protocol of private rings through them, and the same
-//! protocol written by hand over slices, both ends in turn on one core.
+//! protocol written by hand over slices (by_hand.rs), both ends in turn on one core.
 
 use std::time::Instant;
 
-use nicforge_nic::{
-    Arriving, DriverHalf, Packet, PortId, ReceiveHalf, RxFlags, Segment, TxOffload, mbuf_room,
-    registers,
-};
+use nicforge_interfaces::{AnyDriver, AnyNic};
+use nicforge_nic::{Arriving, DriverHalf, Packet, PortId, ReceiveHalf, RxFlags, registers};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma};
 use nicforge_platform::{Addr, Register};
 use nicforge_units::Time;
 
-use super::halves::{BURST, ENTRIES, Layout, frames, lay_out};
+use super::by_hand::ByHand;
+use super::halves::{BURST, Layout, frames, lay_out};
 use super::median;
 
 /// Bursts of each measurement, and how many of each kind are taken in turn.
@@ -20,7 +19,8 @@ const ROUNDS: usize = 15;
 
 /// Time of the one by that of the other, for frames of `len` bytes: the median of pairs.
 pub fn ratio(len: usize) -> f64 {
-    let frames = frames(len);
+    let bytes = frames(len);
+    let frames: Vec<Arriving<'_>> = bytes.iter().map(|frame| arriving(frame)).collect();
     let (mut contracts, mut by_hand) = (Contracts::new(), ByHand::new());
     let time = |burst: &mut dyn FnMut()| {
         let began = Instant::now();
@@ -36,6 +36,22 @@ pub fn ratio(len: usize) -> f64 {
     pair();
     let mut ratios: Vec<f64> = (0..ROUNDS).map(|_| pair()).collect();
     median(&mut ratios)
+}
+
+/// One of the two (`contracts` or `by_hand`) alone: for counting instructions.
+pub fn only(side: &str, len: usize, bursts: usize) {
+    let bytes = frames(len);
+    let frames: Vec<Arriving<'_>> = bytes.iter().map(|frame| arriving(frame)).collect();
+    match side {
+        "contracts" => {
+            let mut contracts = Contracts::new();
+            (0..bursts).for_each(|_| contracts.burst(&frames));
+        }
+        _ => {
+            let mut by_hand = ByHand::new();
+            (0..bursts).for_each(|_| by_hand.burst(&frames));
+        }
+    }
 }
 
 /// Both halves of the interface, as they are.
@@ -68,10 +84,16 @@ impl Contracts {
     }
 
     #[inline(never)]
-    fn burst(&mut self, frames: &[Vec<u8>]) {
+    fn burst(&mut self, frames: &[Arriving<'_>]) {
         let Layout {
-            nic, driver, cache, ..
-        } = &mut self.layout;
+            nic: AnyNic::PrivRing(nic),
+            driver: AnyDriver::PrivRing(driver),
+            cache,
+            ..
+        } = &mut self.layout
+        else {
+            unreachable!("private rings were laid out")
+        };
         let register = Register {
             device: 0,
             index: registers::RECEIVE,
@@ -82,7 +104,7 @@ impl Contracts {
             nic.write_register(&mut self.dma, 0, doorbell);
         }
         for frame in frames {
-            let received = nic.receive(&mut self.dma, &arriving(frame));
+            let received = nic.receive(&mut self.dma, frame);
             assert!(received.is_ok(), "a ring with room drops nothing");
         }
         self.dma.wake();
@@ -105,135 +127,7 @@ fn arriving(frame: &[u8]) -> Arriving<'_> {
     }
 }
 
-fn free(packets: &mut Vec<Packet>, mut give: impl FnMut(Addr)) {
+pub fn free(packets: &mut Vec<Packet>, mut give: impl FnMut(Addr)) {
     assert_eq!(packets.len(), BURST, "all that came is taken");
     packets.drain(..).for_each(|packet| give(packet.mbuf));
 }
-
-/// Words in front of each buffer's frame, and of each buffer.
-const HEAD_BYTES: usize = 256;
-/// Frame and object header behind it.
-const STRIDE: usize = HEAD_BYTES + mbuf_room() as usize + 64;
-/// Descriptors that the device reads at a time.
-const BATCH: usize = 32;
-
-/// The same by hand.
-struct ByHand {
-    buffers: Vec<u8>,
-    /// Address and room of the empty buffer of each entry.
-    descriptors: Vec<[u64; 2]>,
-    completions: Vec<[u64; 8]>,
-    // The device's.
-    tail: u64,
-    head: u64,
-    at_hand: [[u64; 2]; BATCH],
-    // The driver's.
-    notes: Vec<u64>,
-    stack: Vec<u64>,
-    posted: u64,
-    consumed: u64,
-    packets: Vec<Packet>,
-}
-
-impl ByHand {
-    fn new() -> ByHand {
-        let count = 4 * ENTRIES;
-        let mut by_hand = ByHand {
-            buffers: vec![0; count * STRIDE],
-            descriptors: vec![[0; 2]; ENTRIES],
-            completions: vec![[0; 8]; ENTRIES],
-            tail: 0,
-            head: 0,
-            at_hand: [[0; 2]; BATCH],
-            notes: vec![0; ENTRIES],
-            stack: (0..count).map(|number| (number * STRIDE) as u64).collect(),
-            posted: 0,
-            consumed: 0,
-            packets: Vec::with_capacity(BURST),
-        };
-        for _ in 0..ENTRIES {
-            let fresh = by_hand.stack.pop().unwrap();
-            by_hand.post(fresh);
-        }
-        by_hand.tail = by_hand.posted;
-        by_hand
-    }
-
-    #[inline]
-    fn post(&mut self, mbuf: u64) {
-        let entry = self.posted as usize % ENTRIES;
-        self.descriptors[entry] = [mbuf, 2048];
-        self.notes[entry] = mbuf;
-        self.posted += 1;
-    }
-
-    #[inline(never)]
-    fn burst(&mut self, frames: &[Vec<u8>]) {
-        self.tail = self.posted;
-        for frame in frames {
-            self.deliver(frame);
-        }
-        for _ in 0..BURST {
-            let entry = self.consumed as usize % ENTRIES;
-            let words = self.completions[entry];
-            let done = !(self.consumed / ENTRIES as u64) & 1;
-            if words[7] & 1 != done {
-                break;
-            }
-            let Some(fresh) = self.stack.pop() else { break };
-            self.consumed += 1;
-            let mbuf = self.notes[words[0] as u32 as usize % ENTRIES];
-            self.post(fresh);
-            self.take(mbuf, words);
-        }
-        let stack = &mut self.stack;
-        free(&mut self.packets, |mbuf| stack.push(mbuf.0));
-    }
-
-    #[inline]
-    fn deliver(&mut self, frame: &[u8]) {
-        let batch = self.head as usize % BATCH;
-        if batch == 0 {
-            let from = self.head as usize % ENTRIES;
-            self.at_hand
-                .copy_from_slice(&self.descriptors[from..from + BATCH]);
-        }
-        assert!(self.head < self.tail, "a ring with room drops nothing");
-        let [mbuf, room] = self.at_hand[batch];
-        let at = mbuf as usize + HEAD_BYTES;
-        assert!(frame.len() <= room as usize && (mbuf as usize).is_multiple_of(STRIDE));
-        self.buffers[at..at + frame.len()].copy_from_slice(frame);
-        let entry = self.head as usize % ENTRIES;
-        let done = !(self.head / ENTRIES as u64) & 1;
-        let first = entry as u64 | (frame.len() as u64) << 32;
-        self.completions[entry] = [first, 1 | 1 << 32, 0, mbuf, 0, 0, 0, done];
-        self.head += 1;
-    }
-
-    #[inline]
-    fn take(&mut self, mbuf: u64, words: [u64; 8]) {
-        let metadata = &mut self.buffers[mbuf as usize..mbuf as usize + HEAD_BYTES];
-        let (len, hash) = ((words[0] >> 32) as u32, words[1] as u32);
-        metadata[..8].copy_from_slice(&u64::from(len).to_ne_bytes());
-        metadata[8..16].copy_from_slice(&u64::from(hash).to_ne_bytes());
-        metadata[64..72].copy_from_slice(&words[2].to_ne_bytes());
-        self.packets.push(Packet {
-            mbuf: Addr(mbuf),
-            tail: Addr(0),
-            references: Addr(0),
-            head: Segment {
-                at: Addr(mbuf + HEAD_BYTES as u64),
-                len,
-            },
-            rest: Segment::default(),
-            port: PortId((words[1] >> 40) as u8),
-            rss_hash: hash,
-            flags: RxFlags((words[1] >> 32) as u8),
-            offload: TxOffload::default(),
-            stamp: Time::from_ps(words[2]),
-        });
-    }
-}
-
-/// A batch never wraps, and one is used up by each burst.
-const _: () = assert!(ENTRIES.is_multiple_of(BATCH) && BURST == BATCH);

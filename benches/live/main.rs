@@ -7,6 +7,7 @@
 //! All sides poll: it needs two cores that nobody else uses. On cores that are shared,
 //! `chrt -r 1 cargo bench …` (root) lets all that is measured come before others.
 
+mod by_hand;
 mod contracts;
 mod dpdk;
 mod halves;
@@ -43,6 +44,7 @@ fn main() {
             println!("{interface} {len} {rate:.2}");
         }
         ["contracts"] => cost_of_contracts(),
+        ["contracts", side, len, bursts] => contracts::only(side, number(len), number(bursts)),
         ref wanted => table(wanted),
     }
 }

@@ -67,6 +67,7 @@ macro_rules! interfaces {
                 match self { $(AnyNic::$variant(half) => half.spilled(),)* }
             }
 
+            #[inline]
             fn waiting(&self, queue: u16) -> Waiting {
                 match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
             }

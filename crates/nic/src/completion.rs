@@ -23,6 +23,10 @@ use crate::{
     Arriving, DropCause, METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of,
 };
 
+mod cursor;
+
+use cursor::{Cursor, inlined_before};
+
 /// Bytes of one entry.
 pub const COMPLETION_BYTES: u64 = 64;
 const DONE_WORD: u64 = 56;
@@ -66,12 +70,14 @@ impl Completion {
     }
 
     /// The packet in buffer `mbuf`, whose metadata is written as a driver does.
+    #[inline]
     pub fn packet<C: Cpu>(&self, cpu: &mut C, mbuf: Addr) -> Packet {
         cpu.prefetch(data_of(mbuf), 1);
         self.packet_at(cpu, mbuf, data_of(mbuf))
     }
 
     /// The same with the frame, or the first of its two parts, at `at`.
+    #[inline]
     pub fn packet_at<C: Cpu>(&self, cpu: &mut C, mbuf: Addr, at: Addr) -> Packet {
         cpu.store(mbuf, [u64::from(self.len), self.rss_hash.into()]);
         cpu.store(mbuf + METADATA_BYTES / 2, self.stamp.as_ps());
@@ -115,7 +121,7 @@ impl Completion {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn encode(&self, done: u64) -> [u64; 8] {
         let second = u64::from(self.rss_hash)
             | u64::from(self.flags.0) << 32
@@ -133,7 +139,8 @@ impl Completion {
         ]
     }
 
-    fn decode(words: [u64; 5]) -> Completion {
+    #[inline]
+    fn decode(words: [u64; 7]) -> Completion {
         Completion {
             entry: words[0] as u32,
             len: (words[0] >> 32) as u32,
@@ -149,34 +156,6 @@ impl Completion {
     }
 }
 
-/// Position in a ring that both sides walk: address and done bit of each pass.
-#[derive(Clone, Copy, Debug)]
-struct Cursor {
-    base: Addr,
-    entries: u64,
-    position: u64,
-    first: u64,
-    /// From one entry to the next: what there is beyond it is for inlined headers.
-    stride: u64,
-}
-
-impl Cursor {
-    fn address(&self) -> Addr {
-        let end = (self.position & (self.entries - 1)) * self.stride + self.stride;
-        self.base + (end - COMPLETION_BYTES)
-    }
-
-    /// Where `len` inlined bytes of the current entry begin: in the lines right before it.
-    fn inlined(&self, len: u64) -> Addr {
-        Addr(self.address().0 - len.next_multiple_of(COMPLETION_BYTES))
-    }
-
-    /// 1 on even passes, 0 on odd ones: memory begins as zero.
-    fn done(&self) -> u64 {
-        !(self.position >> self.entries.trailing_zeros()) & 1
-    }
-}
-
 /// The NIC's side of a completion ring.
 #[derive(Debug)]
 pub struct CompletionWriter {
@@ -184,45 +163,31 @@ pub struct CompletionWriter {
 }
 
 /// Software's side of a completion ring.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct CompletionReader {
     cursor: Cursor,
 }
 
-/// Both sides of a new completion ring of `entries` (a power of two), watched by `owner`, whose
-/// positions count from `first`: a multiple of `2 * entries`, as memory begins with the done bit
-/// of an odd pass.
+/// Both sides of a new completion ring of `entries`, watched by `owner`.
 pub fn completion_ring(
     space: &mut AddressSpace,
     entries: usize,
-    first: u64,
     owner: Owner,
 ) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
-    inlining_completion_ring(space, entries, first, owner, false)
+    inlining_completion_ring(space, entries, owner, false)
 }
 
 /// The same with room for headers in front of each completion, if it `inlines`.
 pub fn inlining_completion_ring(
     space: &mut AddressSpace,
     entries: usize,
-    first: u64,
     owner: Owner,
     inlines: bool,
 ) -> Result<(CompletionWriter, CompletionReader), SpaceError> {
     let entries = entries as u64;
     let room = if inlines { RX_INLINE_BYTES as u64 } else { 0 };
     let stride = COMPLETION_BYTES + room;
-    assert!(
-        first & (2 * entries - 1) == 0,
-        "a completion ring of {entries} cannot count from {first}"
-    );
-    let cursor = Cursor {
-        base: space.control(entries * stride, owner)?,
-        entries,
-        position: first,
-        first,
-        stride,
-    };
+    let cursor = Cursor::new(space.control(entries * stride, owner)?, entries, stride);
     Ok((CompletionWriter { cursor }, CompletionReader { cursor }))
 }
 
@@ -230,20 +195,18 @@ impl CompletionWriter {
     /// Begins again: all entries are zero, and the next to be written is the first. Software that
     /// read them has stopped.
     pub fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
-        for entry in 0..self.cursor.entries {
-            let end = self.cursor.base + (entry + 1) * self.cursor.stride;
-            let at = Addr(end.0 - COMPLETION_BYTES);
+        self.cursor = self.cursor.anew();
+        for entry in 0..self.cursor.left() {
+            let at = self.cursor.first + entry * self.cursor.stride;
             dma.write(at, &[0; COMPLETION_BYTES as usize]);
         }
-        self.cursor.position = self.cursor.first;
     }
 
     /// Publishes the next entry. The caller knows that software has read what stood there.
-    #[inline]
+    #[inline(always)]
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
-        let words = completion.encode(self.cursor.done());
-        dma.publish(self.cursor.address(), bytemuck::bytes_of(&words));
-        self.cursor.position += 1;
+        dma.publish_entry(self.cursor.at, completion.encode(self.cursor.done));
+        self.cursor.advance();
     }
 
     /// Publishes the next entry with `headers`, at most [`RX_INLINE_BYTES`], in front of it, by one
@@ -253,11 +216,11 @@ impl CompletionWriter {
         let mut bytes = [0u8; RX_INLINE_BYTES + LINE];
         let lines = headers.len().next_multiple_of(LINE);
         bytes[..headers.len()].copy_from_slice(headers);
-        let words = completion.encode(self.cursor.done());
+        let words = completion.encode(self.cursor.done);
         bytes[lines..lines + LINE].copy_from_slice(bytemuck::bytes_of(&words));
-        let to = self.cursor.inlined(headers.len() as u64);
+        let to = inlined_before(self.cursor.at, headers.len() as u64);
         dma.publish(to, &bytes[..lines + LINE]);
-        self.cursor.position += 1;
+        self.cursor.advance();
     }
 
     /// Publishes several entries, adjacent ones by one write. As for [`publish`](Self::publish),
@@ -265,17 +228,17 @@ impl CompletionWriter {
     pub fn publish_all<D: Dma>(&mut self, dma: &mut D, completions: &[Completion]) {
         let mut rest = completions;
         while !rest.is_empty() {
-            let to_end = self.cursor.entries - (self.cursor.position & (self.cursor.entries - 1));
-            let count = rest.len().min(ADJACENT_MAX).min(to_end as usize);
+            let count = rest.len().min(ADJACENT_MAX);
+            let count = count.min(self.cursor.left() as usize);
             let (now, later) = rest.split_at(count);
             let mut words = [[0u64; 8]; ADJACENT_MAX];
             // A run does not wrap, so all its entries are of one pass.
-            let done = self.cursor.done();
+            let Cursor { at, done, .. } = self.cursor;
             for (words, completion) in words.iter_mut().zip(now) {
                 *words = completion.encode(done);
+                self.cursor.advance();
             }
-            dma.publish(self.cursor.address(), bytemuck::cast_slice(&words[..count]));
-            self.cursor.position += count as u64;
+            dma.publish(at, bytemuck::cast_slice(&words[..count]));
             rest = later;
         }
     }
@@ -283,7 +246,7 @@ impl CompletionWriter {
     /// Writes `frame` into the buffer of `entry` and announces it. Where the descriptor named no
     /// buffer (`mbuf` is `None`) the entry is used up all the same: software learns of it by a
     /// completion of length 0, so that it can give a new buffer.
-    #[inline]
+    #[inline(always)]
     pub fn deliver<D: Dma>(
         &mut self,
         dma: &mut D,
@@ -291,9 +254,12 @@ impl CompletionWriter {
         entry: u32,
         mbuf: Option<Addr>,
     ) -> Result<(), DropCause> {
-        let mut completion = Completion {
+        if let Some(mbuf) = mbuf {
+            frame.write(dma, data_of(mbuf));
+        }
+        let completion = Completion {
             entry,
-            len: frame.bytes.len() as u32,
+            len: mbuf.map_or(0, |_| frame.bytes.len() as u32),
             rss_hash: frame.rss_hash,
             flags: frame.flags,
             port: frame.port.0,
@@ -303,10 +269,6 @@ impl CompletionWriter {
             head: 0,
             segment: frame.segment,
         };
-        match mbuf {
-            Some(mbuf) => frame.write(dma, data_of(mbuf)),
-            None => completion.len = 0,
-        }
         self.publish(dma, &completion);
         mbuf.map(|_| ()).ok_or(DropCause::BAD_DESCRIPTOR)
     }
@@ -316,26 +278,22 @@ impl CompletionReader {
     /// Up to `max` completions will be looked at now, if that many have come.
     #[inline]
     pub fn look_ahead<C: Cpu>(&self, cpu: &mut C, max: usize) {
-        let Cursor { entries, .. } = self.cursor;
-        let to_end = entries - (self.cursor.position & (entries - 1));
-        let (at, done) = (self.cursor.address() + DONE_WORD, self.cursor.done());
-        cpu.look_ahead(at, self.cursor.stride, to_end.min(max as u64), done);
+        let Cursor {
+            at, done, stride, ..
+        } = self.cursor;
+        let count = self.cursor.left().min(max as u64);
+        cpu.look_ahead(at + DONE_WORD, stride, count, done);
     }
 
     /// The next completion, if there is one; it stays the next until [`advance`](Self::advance).
     #[inline]
     pub fn peek<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
-        let at = self.cursor.address();
-        if cpu.acquire(at + DONE_WORD) & 1 != self.cursor.done() {
-            return None;
-        }
-        let words = cpu.load::<[u64; 5]>(at);
+        let words = cpu.entry(self.cursor.at, self.cursor.done)?;
         // Completions come in bursts: the next one is fetched while this one is dealt with.
-        let mut next = self.cursor;
-        next.position += 1;
-        cpu.prefetch(next.address(), 8);
-        if next.stride > COMPLETION_BYTES {
-            cpu.prefetch(next.inlined(1), 8);
+        let next = self.cursor.after();
+        cpu.prefetch(next, 8);
+        if self.cursor.stride > COMPLETION_BYTES {
+            cpu.prefetch(inlined_before(next, 1), 8);
         }
         Some(Completion::decode(words))
     }
@@ -344,7 +302,7 @@ impl CompletionReader {
     pub fn copy_inlined<C: Cpu>(&self, cpu: &mut C, completion: &Completion, to: Addr) {
         let mut headers = [0u8; RX_INLINE_BYTES];
         let len = (completion.head as usize).min(RX_INLINE_BYTES);
-        let from = self.cursor.inlined(len as u64);
+        let from = inlined_before(self.cursor.at, len as u64);
         headers[..len].copy_from_slice(cpu.bytes(from, len));
         cpu.bytes_mut(to, len).copy_from_slice(&headers[..len]);
     }
@@ -353,12 +311,12 @@ impl CompletionReader {
     pub fn count_until<C: Cpu>(&self, cpu: &mut C, stamp: Time, max: usize) -> usize {
         let mut cursor = self.cursor;
         for count in 0..max {
-            let at = cursor.address();
-            if cpu.acquire(at + DONE_WORD) & 1 != cursor.done() {
+            let at = cursor.at;
+            if cpu.acquire(at + DONE_WORD) & 1 != cursor.done {
                 return count;
             }
-            cursor.position += 1;
-            cpu.prefetch(cursor.address(), 8);
+            cursor.advance();
+            cpu.prefetch(cursor.at, 8);
             if cpu.load::<u64>(at + STAMP_WORD) > stamp.as_ps() {
                 return count;
             }
@@ -368,14 +326,15 @@ impl CompletionReader {
 
     /// The stamp of the next completion, if there is one.
     pub fn next_stamp<C: Cpu>(&self, cpu: &mut C) -> Option<Time> {
-        let at = self.cursor.address();
-        let came = cpu.acquire(at + DONE_WORD) & 1 == self.cursor.done();
+        let Cursor { at, done, .. } = self.cursor;
+        let came = cpu.acquire(at + DONE_WORD) & 1 == done;
         came.then(|| Time::from_ps(cpu.load::<u64>(at + STAMP_WORD)))
     }
 
     /// The next completion was dealt with.
+    #[inline]
     pub fn advance(&mut self) {
-        self.cursor.position += 1;
+        self.cursor.advance();
     }
 }
 

@@ -21,12 +21,14 @@ pub fn exchange<C: Cpu>(
     let before = packets.len();
     let mut found = false;
     completions.look_ahead(cpu, max);
+    // A copy of its own, which need not be written back for each packet.
+    let mut reader = *completions;
     for _ in 0..max {
-        let Some(completion) = completions.peek(cpu) else {
+        let Some(completion) = reader.peek(cpu) else {
             break;
         };
         let Some(fresh) = pool.take(cpu) else { break };
-        completions.advance();
+        reader.advance();
         found = true;
         cpu.work(costs.rx_packet);
         let received = put(cpu, &completion, fresh);
@@ -36,6 +38,7 @@ pub fn exchange<C: Cpu>(
             packets.push(completion.packet(cpu, received));
         }
     }
+    *completions = reader;
     if found {
         cpu.work(costs.burst);
     }

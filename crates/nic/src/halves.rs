@@ -33,7 +33,7 @@ pub struct Arriving<'a> {
 
 impl Arriving<'_> {
     /// Writes the frame to host memory.
-    #[inline]
+    #[inline(always)]
     pub fn write<D: Dma>(&self, dma: &mut D, to: Addr) {
         dma.write_padded(to, self.bytes, self.head);
     }

@@ -38,6 +38,7 @@ impl RxFlags {
     pub const HANDED_OVER: RxFlags = RxFlags(1 << 6);
 
     /// What a verification found.
+    #[inline]
     pub fn of(verdict: ChecksumVerdict) -> RxFlags {
         let of = |verdict, good| match verdict {
             Some(true) => good,

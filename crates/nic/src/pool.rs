@@ -9,7 +9,7 @@
 //! second stack for it, and a buffer finds its way to its own pool by its address.
 
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
-use nicforge_units::Cycles;
+use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
 use crate::ledger::Ledger;
 use crate::mbuf::{DATA_BYTES, OBJECT_HEADER_BYTES, mbuf_stride, room_for};
@@ -30,6 +30,8 @@ pub struct Pool {
     /// Room for a frame in each, and from one to the next.
     room: u64,
     stride: u64,
+    /// What the lines of a stride, an odd number, times this is 1 modulo 2^64.
+    inverse: u64,
     shared: Addr,
     /// Where its payload lies, if that is memory of a NIC.
     payload: Option<Allocation>,
@@ -51,6 +53,7 @@ impl Pool {
             count,
             room,
             stride: mbuf_stride(room),
+            inverse: inverse_of_odd(mbuf_stride(room) / CACHE_LINE_BYTES),
             shared: space.data(ENTRIES + count * 8, 64),
             payload: None,
         }
@@ -106,10 +109,14 @@ impl Pool {
     }
 
     /// The number of the buffer whose metadata is at `mbuf`; `None` if that is no buffer of ours.
+    #[inline]
     pub fn number_of(&self, mbuf: Addr) -> Option<u64> {
-        let offset = mbuf.0.checked_sub(self.buffers.0 + OBJECT_HEADER_BYTES)?;
-        let number = offset / self.stride;
-        (offset.is_multiple_of(self.stride) && number < self.count).then_some(number)
+        let offset = mbuf.0.wrapping_sub(self.buffers.0 + OBJECT_HEADER_BYTES);
+        // A division without one: this takes each `number * stride` to `number`, and as it takes no
+        // two offsets to the same, nothing else to the number of a buffer.
+        let number = offset.wrapping_mul(self.inverse);
+        let number = number.rotate_right(CACHE_LINE_BYTES.trailing_zeros());
+        (number < self.count).then_some(number)
     }
 
     /// The shared ring holds the buffers `numbers` and no others, whatever stood there.
@@ -138,6 +145,19 @@ impl Pool {
     }
 }
 
+/// What `odd` times it is 1 modulo 2^64 (Newton's method: each step doubles the bits that are right, of
+/// which `odd` itself has three).
+const fn inverse_of_odd(odd: u64) -> u64 {
+    let mut inverse = odd;
+    let mut right = 3;
+    while right < u64::BITS {
+        let error = odd.wrapping_mul(inverse);
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(error));
+        right *= 2;
+    }
+    inverse
+}
+
 /// One core's level of the pool.
 #[derive(Debug)]
 pub struct PoolCache {
@@ -145,6 +165,8 @@ pub struct PoolCache {
     stack: Addr,
     len: usize,
     size: usize,
+    /// Buffers in the stack, at most.
+    limit: usize,
     /// Nobody had a buffer when one was wanted last.
     dry: bool,
     /// Where it is written down that this core has a buffer, and its mark; where cores may die.
@@ -158,11 +180,13 @@ pub struct PoolCache {
 impl PoolCache {
     /// An empty stack that keeps about `size` buffers.
     pub fn new(space: &mut AddressSpace, pool: Pool, size: usize, work: Cycles) -> PoolCache {
+        let limit = size + size / 2;
         PoolCache {
             pool,
-            stack: space.data((PoolCache::limit(size) as u64 + 1) * 8, 64),
+            stack: space.data((limit as u64 + 1) * 8, 64),
             len: 0,
             size,
+            limit,
             dry: false,
             ledger: None,
             work,
@@ -192,10 +216,6 @@ impl PoolCache {
     /// This core's level of the pool on nicmem, if there is one.
     pub fn nicmem(&mut self) -> Option<&mut PoolCache> {
         self.nicmem.as_deref_mut()
-    }
-
-    fn limit(size: usize) -> usize {
-        size + size / 2
     }
 
     /// The shared level.
@@ -256,19 +276,28 @@ impl PoolCache {
     /// Gives a buffer back; it may come from another core's stack.
     #[inline]
     pub fn give<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
-        if let Some(nicmem) = &mut self.nicmem
-            && nicmem.pool.number_of(mbuf).is_some()
-        {
-            return nicmem.give(cpu, mbuf);
+        if self.nicmem.is_some() && self.give_to_nicmem(cpu, mbuf) {
+            return;
         }
         let part = cpu.enter(Part::Alloc);
         cpu.work(self.work);
         cpu.store(self.stack + self.len as u64 * 8, mbuf.0);
         self.len += 1;
-        if self.len > PoolCache::limit(self.size) {
+        if self.len > self.limit {
             self.drain(cpu);
         }
         cpu.enter(part);
+    }
+
+    /// Gives a buffer back if it is one on nicmem.
+    #[inline(never)]
+    fn give_to_nicmem<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) -> bool {
+        let nicmem = self.nicmem.as_mut();
+        let Some(near) = nicmem.filter(|near| near.pool.number_of(mbuf).is_some()) else {
+            return false;
+        };
+        near.give(cpu, mbuf);
+        true
     }
 
     /// Moves up to `size` buffers from the shared ring to the stack.
@@ -310,91 +339,4 @@ impl PoolCache {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Application, Nicmem};
-    use nicforge_platform::FlatCpu;
-    use std::collections::BTreeSet;
-
-    fn pool(count: usize, size: usize) -> (FlatCpu, Pool, Vec<PoolCache>) {
-        let mut space = AddressSpace::default();
-        let pool = Pool::new(&mut space, count);
-        let caches = (0..2)
-            .map(|_| PoolCache::new(&mut space, pool, size, Cycles(1)))
-            .collect();
-        let mut cpu = FlatCpu::new(space.end());
-        pool.start(&mut cpu);
-        (cpu, pool, caches)
-    }
-
-    #[test]
-    fn every_buffer_comes_once_and_then_none() {
-        let (mut cpu, pool, mut caches) = pool(100, 32);
-        let mut seen = BTreeSet::new();
-        while let Some(mbuf) = caches[0].take(&mut cpu) {
-            assert!(pool.number_of(mbuf).is_some());
-            assert!(seen.insert(mbuf), "handed out twice: {mbuf:?}");
-        }
-        assert_eq!(seen.len(), 100);
-    }
-
-    #[test]
-    fn a_stack_drains_beyond_one_and_a_half_times_its_size() {
-        let (mut cpu, pool, mut caches) = pool(200, 32);
-        let taken: Vec<_> = (0..100).filter_map(|_| caches[0].take(&mut cpu)).collect();
-        for (i, mbuf) in taken.into_iter().enumerate() {
-            caches[1].give(&mut cpu, mbuf);
-            assert!(caches[1].len() <= 48, "after {i}");
-        }
-        let inside = caches[0].len() + caches[1].len() + pool.available(&mut cpu) as usize;
-        assert_eq!(inside, 200);
-    }
-
-    #[test]
-    fn what_went_in_last_comes_out_first() {
-        let (mut cpu, _, mut caches) = pool(64, 16);
-        let a = caches[0].take(&mut cpu).unwrap();
-        caches[0].give(&mut cpu, a);
-        assert_eq!(caches[0].take(&mut cpu), Some(a));
-    }
-
-    #[test]
-    fn a_buffer_on_nicmem_goes_back_to_its_own_pool() {
-        let mut space = AddressSpace::default();
-        let mut nicmem = Nicmem::new(&mut space, 0, 10 * DATA_BYTES + 5);
-        let memory = nicmem
-            .alloc_nicmem(Application(0), 10 * DATA_BYTES)
-            .unwrap();
-        let (host, near) = (
-            Pool::new(&mut space, 4),
-            Pool::over_nicmem(&mut space, memory, DATA_BYTES),
-        );
-        assert_eq!((host.count(), near.count()), (4, 10));
-        let near_cache = PoolCache::new(&mut space, near, 2, Cycles(1));
-        let mut cache = PoolCache::new(&mut space, host, 2, Cycles(1)).with_nicmem(near_cache);
-        let mut cpu = FlatCpu::new(space.end());
-        host.start(&mut cpu);
-        near.start(&mut cpu);
-        let ours = cache.take(&mut cpu).unwrap();
-        let theirs = cache.nicmem().unwrap().take(&mut cpu).unwrap();
-        assert_eq!(host.payload_of(ours), None);
-        let payload = near.payload_of(theirs).unwrap();
-        assert!(memory.holds(payload) && memory.holds(payload + (DATA_BYTES - 1)));
-        let before = cache.len();
-        for mbuf in [theirs, ours] {
-            cache.give(&mut cpu, mbuf);
-        }
-        assert_eq!(cache.len(), before + 2);
-        assert_eq!(cache.nicmem().unwrap().take(&mut cpu), Some(theirs));
-        assert_eq!(cache.take(&mut cpu), Some(ours));
-    }
-
-    #[test]
-    fn foreign_addresses_are_told_apart() {
-        let (_, pool, _) = pool(4, 2);
-        assert_eq!(pool.number_of(pool.buffer(3)), Some(3));
-        assert_eq!(pool.number_of(pool.buffer(3) + 8), None);
-        assert_eq!(pool.number_of(pool.buffer(4)), None);
-        assert_eq!(pool.number_of(Addr(0)), None);
-    }
-}
+mod tests;

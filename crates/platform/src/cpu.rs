@@ -1,7 +1,7 @@
 //! What software on a core can do.
 
 use bytemuck::Pod;
-use nicforge_units::{Cycles, Time};
+use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 
 use crate::Addr;
 
@@ -46,6 +46,9 @@ impl Part {
     ];
 }
 
+/// Where an entry of a line says that it is there.
+const ENTRY_LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
+
 /// The contract of software on a core: memory, device registers and work.
 ///
 /// Live: plain loads and stores. Sim: the same bytes, plus a charge in cycles.
@@ -61,6 +64,13 @@ pub trait Cpu {
 
     /// Writes a word that announces all earlier stores.
     fn release(&mut self, at: Addr, value: u64);
+
+    /// Reads an entry of one line whose last word a device publishes, if that word's lowest bit is
+    /// `bit`: the words before it.
+    #[inline]
+    fn entry(&mut self, at: Addr, bit: u64) -> Option<[u64; 7]> {
+        (self.acquire(at + ENTRY_LAST_WORD) & 1 == bit).then(|| self.load(at))
+    }
 
     /// Atomically ORs `bits` into the word; returns the word before.
     fn fetch_or(&mut self, at: Addr, bits: u64) -> u64;

@@ -58,6 +58,7 @@ pub trait Dma {
     fn expect_write(&mut self, _to: Addr) {}
 
     /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
+    #[inline(always)]
     fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {
         self.write(to, bytes);
     }
@@ -67,6 +68,12 @@ pub trait Dma {
     /// memory and its length be a multiple of 8; or be several adjacent entries of a whole line
     /// each, which go by one posted write and of which each announces itself.
     fn publish(&mut self, to: Addr, bytes: &[u8]);
+
+    /// Publishes an entry of one line.
+    #[inline]
+    fn publish_entry(&mut self, to: Addr, words: [u64; 8]) {
+        self.publish(to, bytemuck::bytes_of(&words));
+    }
 
     /// Raises an interrupt after all earlier writes.
     fn interrupt(&mut self, vector: Vector);

@@ -47,6 +47,12 @@ impl Accumulator {
 /// The sum of all words of 64 bits modulo 2^64, and that of their upper halves, are enough to know
 /// the sums of both halves; and it is a loop for which the compiler has vector instructions.
 fn native_sum(bytes: &[u8]) -> u64 {
+    inlined_sum(bytes)
+}
+
+/// The same, for bytes whose number the compiler knows.
+#[inline(always)]
+fn inlined_sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let (mut all, mut upper) = (0u64, 0u64);
     for &word in words {
@@ -54,21 +60,29 @@ fn native_sum(bytes: &[u8]) -> u64 {
         all = all.wrapping_add(word);
         upper = upper.wrapping_add(word >> 32);
     }
-    let mut sum = all.wrapping_sub(upper << 32) + upper;
-    let (words, rest) = rest.as_chunks::<4>();
-    for &word in words {
-        sum += u64::from(u32::from_ne_bytes(word));
-    }
-    let (halves, rest) = rest.as_chunks::<2>();
-    for &half in halves {
-        sum += u64::from(u16::from_ne_bytes(half));
-    }
-    for &byte in rest {
-        sum += u64::from(u16::from_ne_bytes([byte, 0]));
-    }
-    sum
+    all.wrapping_sub(upper << 32) + upper + last_word(bytes, rest)
 }
 
+/// The sum of both halves of the word that begins with `rest`, less than 8 bytes at the end of
+/// `bytes`, and goes on with zeros.
+#[inline]
+fn last_word(bytes: &[u8], rest: &[u8]) -> u64 {
+    if rest.is_empty() {
+        return 0;
+    }
+    let word = match bytes.last_chunk::<8>() {
+        // Without a loop: the bytes before are shifted out.
+        Some(&last) => u64::from_le_bytes(last) >> (64 - 8 * rest.len()),
+        None => {
+            let bytes = rest.iter().rev();
+            bytes.fold(0, |word, &byte| word << 8 | u64::from(byte))
+        }
+    };
+    let word = word.to_le();
+    (word & 0xffff_ffff) + (word >> 32)
+}
+
+#[inline]
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
@@ -150,6 +164,7 @@ pub struct ChecksumVerdict {
 
 /// Verifies the checksums of a frame of which `summary` is the summary. Where `frame` is only its
 /// beginning, the rest of it is zeros.
+#[inline]
 pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
     ChecksumVerdict {
         l3: verify_l3(frame, summary),
@@ -158,10 +173,18 @@ pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
 }
 
 /// Whether the IPv4 header's checksum is right; `None` where there is none.
+#[inline]
 pub fn verify_l3(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
-    ipv4_header(frame, summary).map(|header| fold(native_sum(header)) == 0xffff)
+    ipv4_header(frame, summary).map(|header| {
+        let sum = match <&[u8; ipv4::IPV4_MIN_HEADER_LEN]>::try_from(header) {
+            Ok(header) => inlined_sum(header),
+            Err(_) => native_sum(header),
+        };
+        fold(sum) == 0xffff
+    })
 }
 
+#[inline]
 fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
     let (segment, field) = l4_segment(frame, summary)?;
     let over_ipv4 = matches!(summary.addresses, IpAddresses::V4 { .. });
@@ -181,7 +204,12 @@ fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
             words.iter().map(|word| u64::from(word.to_be())).sum()
         }
     };
-    let pseudo_header = native_sum(pseudo_addresses(frame, summary)) + protocol_and_length;
+    let addresses = pseudo_addresses(frame, summary);
+    let addresses = match <&[u8; 8]>::try_from(addresses) {
+        Ok(of_ipv4) => inlined_sum(of_ipv4),
+        Err(_) => native_sum(addresses),
+    };
+    let pseudo_header = addresses + protocol_and_length;
     Some(fold(pseudo_header + native_sum(segment)) == 0xffff)
 }
 
@@ -209,6 +237,7 @@ pub fn fill(frame: &mut [u8], summary: &FrameSummary, l3: bool, l4: bool) {
     }
 }
 
+#[inline]
 fn ipv4_header<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<&'a [u8]> {
     let IpAddresses::V4 { .. } = summary.addresses else {
         return None;
@@ -220,6 +249,7 @@ fn ipv4_header<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<&'a [u8]> 
 }
 
 /// The L4 header with its data, and where in it the checksum is.
+#[inline]
 fn l4_segment<'a>(frame: &'a [u8], summary: &FrameSummary) -> Option<(&'a [u8], usize)> {
     if summary.is_fragment() || summary.source_routed || !summary.has_l4_header {
         return None;
@@ -247,6 +277,7 @@ fn pseudo_header_of(frame: &[u8], summary: &FrameSummary) -> Accumulator {
 }
 
 /// The addresses in the frame, as far as a pseudo-header has them.
+#[inline]
 fn pseudo_addresses<'a>(frame: &'a [u8], summary: &FrameSummary) -> &'a [u8] {
     let l3 = usize::from(summary.l3_offset);
     let addresses = match summary.addresses {

@@ -190,6 +190,7 @@ pub fn parse_frame(frame: &[u8]) -> Result<FrameSummary, FrameError> {
 
 /// Walks the headers of a frame of `frame_len` bytes of which `bytes` are the first. Headers must
 /// be within `bytes`; the payload need not.
+#[inline]
 pub fn parse_headers(bytes: &[u8], frame_len: usize) -> Result<FrameSummary, FrameError> {
     let frame_len = frame_len.max(bytes.len());
     if bytes.len() < ETHERNET_HEADER_LEN {
@@ -240,6 +241,7 @@ fn is_vlan(ethertype: u16) -> bool {
     )
 }
 
+#[inline]
 fn parse_ipv4(
     bytes: &[u8],
     frame_len: usize,
@@ -248,31 +250,32 @@ fn parse_ipv4(
     let l3_offset = usize::from(summary.l3_offset);
     let packet = &bytes[l3_offset..];
     // The version counts first: one byte is enough to see that this is not IPv4.
-    match packet.first() {
-        Some(first) if first >> 4 != 4 => return Err(FrameError::IpBadVersion),
-        _ if packet.len() < IPV4_MIN_HEADER_LEN => return Err(FrameError::IpTruncated),
-        _ => {}
+    if packet.first().is_some_and(|first| first >> 4 != 4) {
+        return Err(FrameError::IpBadVersion);
     }
-    let header_len = usize::from(packet[0] & 0x0f) * 4;
+    let Some(header) = packet.first_chunk::<IPV4_MIN_HEADER_LEN>() else {
+        return Err(FrameError::IpTruncated);
+    };
+    let header_len = usize::from(header[0] & 0x0f) * 4;
     if header_len < IPV4_MIN_HEADER_LEN {
         return Err(FrameError::IpBadHeaderLength);
     }
     if packet.len() < header_len {
         return Err(FrameError::IpTruncated);
     }
-    let total_len = usize::from(be16(packet, 2));
+    let total_len = usize::from(be16(header, 2));
     if total_len < header_len {
         return Err(FrameError::IpBadTotalLength);
     }
     if l3_offset + total_len > frame_len {
         return Err(FrameError::IpLengthBeyondFrame);
     }
-    let fragment_field = be16(packet, 6) & 0x3fff;
+    let fragment_field = be16(header, 6) & 0x3fff;
     summary.fragment = fragment_of(fragment_field & 0x1fff != 0, fragment_field & 0x2000 != 0);
-    summary.protocol = packet[9];
+    summary.protocol = header[9];
     summary.addresses = IpAddresses::V4 {
-        source: Ipv4Addr::from(array::<4>(packet, 12)),
-        destination: Ipv4Addr::from(array::<4>(packet, 16)),
+        source: Ipv4Addr::from(array::<4>(header, 12)),
+        destination: Ipv4Addr::from(array::<4>(header, 16)),
     };
     summary.source_routed = header_len > IPV4_MIN_HEADER_LEN && ipv4_source_route_left(packet);
     summary.l4_offset = (l3_offset + header_len) as u16;
@@ -367,10 +370,12 @@ fn parse_l4(bytes: &[u8], summary: &mut FrameSummary) -> Result<(), FrameError> 
     if (summary.l4_len as usize) < need || bytes.len() < l4_offset + need {
         return Err(FrameError::L4Truncated);
     }
-    let header = &bytes[l4_offset..];
+    let Some(header) = bytes[l4_offset..].first_chunk::<UDP_HEADER_LEN>() else {
+        return Err(FrameError::L4Truncated);
+    };
     match summary.protocol {
         ip_protocol::TCP => {
-            let header_len = usize::from(header[12] >> 4) * 4;
+            let header_len = usize::from(bytes[l4_offset + 12] >> 4) * 4;
             let beyond = whole && header_len > summary.l4_len as usize;
             if header_len < TCP_MIN_HEADER_LEN || beyond {
                 return Err(FrameError::TcpBadHeaderLength);

@@ -50,6 +50,7 @@ impl Toeplitz {
     }
 
     /// The hash of an IPv4 packet by addresses.
+    #[inline]
     pub fn hash_ipv4(&self, source: Ipv4Addr, destination: Ipv4Addr) -> u32 {
         self.part(0, source.octets()) ^ self.part(4, destination.octets())
     }
@@ -83,6 +84,7 @@ impl Toeplitz {
 
     /// The hash that a NIC gives a frame: addresses and ports for TCP and UDP that are not
     /// fragmented, addresses only for other IP packets, 0 for everything else.
+    #[inline]
     pub fn hash(&self, summary: &FrameSummary) -> u32 {
         let by_ports = summary.has_ports() && !summary.is_fragment();
         let (by_addresses, ports_at) = match summary.addresses {
@@ -103,6 +105,7 @@ impl Toeplitz {
         }
     }
 
+    #[inline]
     fn part<const N: usize>(&self, at: usize, bytes: [u8; N]) -> u32 {
         let tables = self.tables[at..at + N].iter();
         tables
@@ -110,6 +113,7 @@ impl Toeplitz {
             .fold(0, |hash, (table, byte)| hash ^ table[usize::from(byte)])
     }
 
+    #[inline]
     fn ports(&self, at: usize, source: u16, destination: u16) -> u32 {
         self.part(at, source.to_be_bytes()) ^ self.part(at + 2, destination.to_be_bytes())
     }

@@ -7,6 +7,7 @@ impl FrameSummary {
     /// Where what the parser understood ends in `frame`, of which this is the summary: behind the TCP
     /// or UDP header with its options, or the IP header. A frame that is not IP is header as a whole,
     /// and so is ICMP, whose messages quote others' headers.
+    #[inline]
     pub fn headers_end(&self, frame: &[u8]) -> usize {
         let l4 = usize::from(self.l4_offset);
         let end = match (self.is_ip(), self.has_l4_header, self.protocol) {

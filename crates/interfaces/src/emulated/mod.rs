@@ -82,7 +82,7 @@ pub fn build(
     let mut fills = Vec::new();
     for number in 0..plan.owners.len().div_ceil(serves) {
         let ring = Ring::new(space, entries as u64, first).with_room(plan.pool.room());
-        let (writer, reader) = completion_ring(space, entries, first, plan.emulator)?;
+        let (writer, reader) = completion_ring(space, entries, plan.emulator)?;
         let physical = Physical {
             ring,
             notes: space.data(entries as u64 * 8, 64),

@@ -85,9 +85,7 @@ pub fn build(
     for (queue, &owner) in plan.owners.iter().enumerate() {
         // A driver may fill both rings: the completions of all have room.
         let room = 2 * plan.rx_entries;
-        let first = plan.first_position & !(2 * room as u64 - 1);
-        let (writer, reader) =
-            inlining_completion_ring(space, room, first, owner, options.rx_inline)?;
+        let (writer, reader) = inlining_completion_ring(space, room, owner, options.rx_inline)?;
         let rings = [PRIMARY, SECONDARY].map(|_| {
             let first = plan.first_position;
             layout::ring(space, entries, each, first).with_room(plan.pool.room())

@@ -99,7 +99,7 @@ fn raw() -> Raw {
         .unwrap();
     let pool = Pool::new(&mut space, 8);
     let rings = [PRIMARY, SECONDARY].map(|_| ring(&mut space, 8, 2, 0));
-    let (writer, _) = inlining_completion_ring(&mut space, 16, 0, Owner(0), false).unwrap();
+    let (writer, _) = inlining_completion_ring(&mut space, 16, Owner(0), false).unwrap();
     let options = Options {
         split: Split::At(64),
         keys: nicmem.keys(),

@@ -9,6 +9,8 @@ use super::layout::{Ring, RxDescriptor};
 
 /// Descriptors fetched by one read, at most.
 const BATCH_MAX: usize = 64;
+/// Descriptors at hand, at most: the next batch is read when one is left.
+const ROOM: usize = 2 * BATCH_MAX;
 
 /// How many frames ahead it is said which buffer will be written.
 pub const EXPECTED: usize = 8;
@@ -32,9 +34,11 @@ pub struct Fetcher<T = RxDescriptor> {
     fetched: u64,
     /// Descriptors by one read.
     batch: usize,
-    /// Descriptors that were read, and when they are here; the first `used` are used up.
-    read: Vec<(Time, T)>,
+    /// Descriptors that were read, and when they are here: those from `used` until `end`.
+    read: Box<[T; ROOM]>,
+    here: Box<[Time; ROOM]>,
     used: usize,
+    end: usize,
 }
 
 impl<T: Pod> Fetcher<T> {
@@ -46,8 +50,10 @@ impl<T: Pod> Fetcher<T> {
             head: ring.first,
             fetched: ring.first,
             batch: (read.0 as usize / size_of::<T>()).clamp(1, BATCH_MAX),
-            read: Vec::new(),
+            read: Box::new([T::zeroed(); ROOM]),
+            here: Box::new([Time::ZERO; ROOM]),
             used: 0,
+            end: 0,
         }
     }
 
@@ -55,14 +61,13 @@ impl<T: Pod> Fetcher<T> {
     pub fn begin_anew(&mut self) {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched) = (first, first, first);
-        self.read.clear();
-        self.used = 0;
+        (self.used, self.end) = (0, 0);
     }
 
     /// Reads the next batch when one or less is at hand.
     #[inline]
     pub fn prefetch<D: Dma>(&mut self, dma: &mut D) {
-        if self.read.len() - self.used <= self.batch && self.fetched != self.tail {
+        if self.end - self.used <= self.batch && self.fetched != self.tail {
             self.read_batch(dma);
         }
     }
@@ -72,14 +77,15 @@ impl<T: Pod> Fetcher<T> {
         let count = (self.tail - self.fetched)
             .min(self.batch as u64)
             .min(self.ring.entries - index);
-        let mut descriptors = [T::zeroed(); BATCH_MAX];
-        let descriptors = &mut descriptors[..count as usize];
+        // What is left is no more than a batch.
+        let left = self.end - self.used;
+        self.read.copy_within(self.used..self.end, 0);
+        self.here.copy_within(self.used..self.end, 0);
+        (self.used, self.end) = (0, left + count as usize);
         let from = self.ring.descriptor(index);
-        let here = dma.read_ahead(from, bytemuck::cast_slice_mut(descriptors));
-        // What is left is less than two batches.
-        self.read.drain(..std::mem::take(&mut self.used));
-        self.read
-            .extend(descriptors.iter().map(|&descriptor| (here, descriptor)));
+        let read = &mut self.read[left..self.end];
+        let here = dma.read_ahead(from, bytemuck::cast_slice_mut(read));
+        self.here[left..self.end].fill(here);
         self.fetched += count;
     }
 
@@ -93,7 +99,8 @@ impl<T: Pod> Fetcher<T> {
     /// The descriptor `ahead` of the next one, if it was read, and when it is here.
     #[inline]
     pub fn at_hand(&self, ahead: usize) -> Option<(Time, T)> {
-        self.read.get(self.used + ahead).copied()
+        let at = self.used + ahead;
+        (at < self.end).then(|| (self.here[at % ROOM], self.read[at % ROOM]))
     }
 
     /// Says where a frame will be written that comes a few frames, of `each` descriptors, from now:
@@ -110,7 +117,7 @@ impl<T: Pod> Fetcher<T> {
     /// Uses the next descriptor up; returns its entry.
     #[inline]
     pub fn pop(&mut self) -> u32 {
-        self.used += usize::from(self.used < self.read.len());
+        self.used += usize::from(self.used < self.end);
         self.head += 1;
         self.ring.index(self.head - 1) as u32
     }

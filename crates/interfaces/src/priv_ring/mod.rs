@@ -35,7 +35,7 @@ pub fn build(
     for (queue, &owner) in plan.owners.iter().enumerate() {
         let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position)
             .with_room(plan.pool.room());
-        let (writer, reader) = completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
+        let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;
         queues.push(nic::Queue::new(ring, plan.descriptor_read, writer));
         let doorbell = Register {
             device: plan.device,

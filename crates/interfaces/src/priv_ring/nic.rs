@@ -26,6 +26,7 @@ impl Queue {
     }
 
     /// Delivers `frame` into the next buffer, which must be one of `pool`.
+    #[inline(always)]
     pub fn receive<D: Dma>(
         &mut self,
         dma: &mut D,
@@ -82,6 +83,7 @@ impl NicHalf {
 }
 
 impl ReceiveHalf for NicHalf {
+    #[inline]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         self.queues[usize::from(frame.queue)].receive(dma, frame, &self.pool)
     }
@@ -95,6 +97,7 @@ impl ReceiveHalf for NicHalf {
         self.queues.len() as u16
     }
 
+    #[inline]
     fn waiting(&self, queue: u16) -> Waiting {
         self.queues[usize::from(queue)].waiting()
     }

@@ -122,7 +122,7 @@ impl Raw {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, 4);
         let ring = Ring::new(&mut space, 4, 0);
-        let (writer, _) = completion_ring(&mut space, 4, 0, Owner(0)).unwrap();
+        let (writer, _) = completion_ring(&mut space, 4, Owner(0)).unwrap();
         let mut raw = Raw {
             ground: Flat::new(&space, 1),
             half: NicHalf::new(vec![Queue::new(ring, Bytes(512), writer)], pool),

@@ -104,7 +104,7 @@ pub fn build_with(
     let mut drivers = Vec::new();
     for (number, (bx, filled)) in topology.bx.iter().zip(filled_by).enumerate() {
         Plan::check_ring("bx_entries", bx.entries)?;
-        let (writer, reader) = completion_ring(space, bx.entries, first, plan.owners[number])?;
+        let (writer, reader) = completion_ring(space, bx.entries, plan.owners[number])?;
         let borrows = bx.associated.iter().any(|&ax| linked[ax] != number);
         let lends = topology.lends(number, &linked);
         let doorbell = register(topology.ax.len() + number);

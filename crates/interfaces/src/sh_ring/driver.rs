@@ -105,10 +105,10 @@ impl DriverHalf for Driver {
                 let entry = u64::from(completion.entry);
                 let received = completion.buffer(cpu, ring.buffer(entry));
                 // The NIC gets the descriptor back when all its buffers are new.
-                let slot = entry % ring.slots;
+                let (number, slot) = ring.place(entry);
                 refill[slot as usize] = fresh;
                 if slot + 1 == ring.slots {
-                    repost.add(cpu, ring, entry / ring.slots, *refill);
+                    repost.add(cpu, ring, number, *refill);
                 }
                 received
             },

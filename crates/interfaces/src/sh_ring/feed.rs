@@ -70,11 +70,17 @@ impl Feed {
     }
 
     /// Reads the next run when one or less is at hand.
+    #[inline]
     pub fn fetch<D: Dma>(&mut self, dma: &mut D) {
+        if self.at_hand.len() as u64 <= self.run && self.fetched != self.tail {
+            self.fetch_run(dma);
+        }
+    }
+
+    fn fetch_run<D: Dma>(&mut self, dma: &mut D) {
         let waits = self.ring.order == Order::List && self.back > dma.now();
         let (from, end) = (self.next, self.ring.count());
-        if self.at_hand.len() as u64 > self.run || self.fetched == self.tail || waits || from >= end
-        {
+        if waits || from >= end {
             return;
         }
         let count = self.run.min(self.tail - self.fetched).min(end - from);
@@ -91,7 +97,8 @@ impl Feed {
             });
             self.fetched += 1;
             self.next = match self.ring.order {
-                Order::Array => (index + 1) % end,
+                Order::Array if index + 1 == end => 0,
+                Order::Array => index + 1,
                 Order::List => descriptor.next.into(),
             };
             if self.next != index + 1 {
@@ -101,6 +108,7 @@ impl Feed {
     }
 
     /// The descriptor that comes next, which stays the next until it is [used](Self::use_next).
+    #[inline]
     pub fn next<D: Dma>(&mut self, dma: &mut D) -> Result<Fetched, DropCause> {
         if self.at_hand.is_empty() && self.fetched != self.tail {
             if self.next >= self.ring.count() {
@@ -115,6 +123,7 @@ impl Feed {
     }
 
     /// Waits for the next descriptor and uses it up.
+    #[inline]
     pub fn use_next<D: Dma>(&mut self, dma: &mut D) {
         if let Some(used) = self.at_hand.pop_front() {
             dma.wait_until(used.here);

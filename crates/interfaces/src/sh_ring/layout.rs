@@ -62,9 +62,14 @@ impl Descriptor {
     }
 
     /// From memory; any bytes make a descriptor, the NIC checks what it names.
+    #[inline]
     pub fn decode(bytes: &[u8]) -> Descriptor {
         let mut descriptor = Descriptor::zeroed();
-        bytemuck::bytes_of_mut(&mut descriptor)[..bytes.len()].copy_from_slice(bytes);
+        let all = bytemuck::bytes_of_mut(&mut descriptor);
+        match <&[u8; SINGLE_BYTES]>::try_from(bytes) {
+            Ok(single) => all[..SINGLE_BYTES].copy_from_slice(single),
+            Err(_) => all[..bytes.len()].copy_from_slice(bytes),
+        }
         descriptor
     }
 
@@ -135,9 +140,21 @@ impl Ring {
         ring
     }
 
+    /// The descriptor that `entry` is in, and which slot of it that is.
+    #[inline]
+    pub fn place(&self, entry: u64) -> (u64, u64) {
+        (self.number_of(entry), entry & (self.slots - 1))
+    }
+
+    /// A division by the slots, of which there are a power of two.
+    #[inline]
+    fn number_of(&self, entry: u64) -> u64 {
+        entry >> self.slots.trailing_zeros()
+    }
+
     /// Descriptors that the NIC may have at once.
     pub fn capacity(&self) -> u64 {
-        self.entries / self.slots
+        self.number_of(self.entries)
     }
 
     /// Descriptors there are.
@@ -165,6 +182,7 @@ impl Ring {
     }
 
     /// Puts empty buffers into descriptor `index`.
+    #[inline]
     pub fn store<C: Cpu>(&self, cpu: &mut C, index: u64, mbufs: [Addr; SLOTS_MAX], next: u32) {
         let descriptor = Descriptor::new(mbufs, self.room, next);
         match self.slots {

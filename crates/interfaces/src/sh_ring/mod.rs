@@ -104,8 +104,7 @@ fn build(
         };
         for (rank, &owner) in (0..).zip(owners) {
             // One core may get all that the ring holds.
-            let (writer, reader) =
-                completion_ring(space, plan.rx_entries, plan.first_position, owner)?;
+            let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;
             queues.push(nic::Queue::new(number, writer));
             let driver = Driver::new(ring, reader, doorbell, (rank, cores), plan.costs);
             drivers.push(driver);

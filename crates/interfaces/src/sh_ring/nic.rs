@@ -100,6 +100,7 @@ impl ReceiveHalf for NicHalf {
         self.queues.len() as u16
     }
 
+    #[inline]
     fn waiting(&self, queue: u16) -> Waiting {
         let Shared { feed, open } = &self.rings[self.queues[usize::from(queue)].ring];
         let of = feed.ring.entries;

@@ -46,6 +46,7 @@ impl Repost {
 
     /// Descriptor `index` is free, and `mbufs` are the empty buffers in exchange for those that it
     /// had. An array takes them in place.
+    #[inline]
     pub fn add<C: Cpu>(&mut self, cpu: &mut C, ring: &Ring, index: u64, mbufs: [Addr; SLOTS_MAX]) {
         match self {
             Repost::Array { word, bits } => {

@@ -23,6 +23,7 @@ pub struct Parsed {
 impl<R: ReceiveHalf> Nic<R> {
     /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers lie
     /// before.
+    #[inline]
     pub fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
         let summary = parse_headers(&frame[..head], frame.len())?;
         Ok(Parsed {

@@ -8,7 +8,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::{Bell, Control, Region};
+use super::{Bell, Control, Region, hints};
 use crate::{Addr, Cpu, Part, Pod, Register};
 
 /// How often a lock is tried before the thread lets others run.
@@ -22,7 +22,6 @@ pub struct LiveCpu {
     bell: Option<Bell>,
     /// What it writes into locks that it holds: its number, plus 1.
     mark: u64,
-    part: Part,
     now: Time,
 }
 
@@ -34,7 +33,6 @@ impl LiveCpu {
             control,
             bell: Some(bell),
             mark: number as u64 + 1,
-            part: Part::App,
         }
     }
 
@@ -99,19 +97,6 @@ impl LiveCpu {
     }
 }
 
-/// Calls for the line at `at`.
-#[inline]
-fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
-        unsafe { _mm_prefetch(at.cast(), _MM_HINT_T0) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
 impl Cpu for LiveCpu {
     #[inline]
     fn load<T: Pod>(&mut self, at: Addr) -> T {
@@ -131,6 +116,11 @@ impl Cpu for LiveCpu {
     #[inline]
     fn release(&mut self, at: Addr, value: u64) {
         self.region().word(at).store(value, Ordering::Release);
+    }
+
+    #[inline]
+    fn entry(&mut self, at: Addr, bit: u64) -> Option<[u64; 7]> {
+        self.region().entry(at, bit)
     }
 
     #[inline]
@@ -190,7 +180,7 @@ impl Cpu for LiveCpu {
 
     #[inline]
     fn prefetch(&mut self, at: Addr, _len: usize) {
-        prefetch(self.region().hint(at));
+        hints::read(self.region().hint(at));
     }
 
     /// Looks: as no load waits for another, all are on their way at once, and none of a line that
@@ -198,20 +188,20 @@ impl Cpu for LiveCpu {
     #[inline]
     fn look_ahead(&mut self, at: Addr, stride: u64, count: u64, bit: u64) {
         let region = self.region();
-        for number in 0..count {
-            let word = at + number * stride;
-            if region.word(word).load(Ordering::Relaxed) & 1 != bit {
+        for (number, word) in (0..).zip(region.words(at, stride, count)) {
+            if word.load(Ordering::Relaxed) & 1 != bit {
                 break;
             }
             if stride > CACHE_LINE_BYTES {
-                prefetch(region.hint(Addr(word.0.wrapping_sub(CACHE_LINE_BYTES))));
+                let before = at.0.wrapping_add(number * stride) - CACHE_LINE_BYTES;
+                hints::read(region.hint(Addr(before)));
             }
         }
     }
 
     #[inline]
     fn expect_store(&mut self, at: Addr) {
-        self.region().expect_write(at);
+        hints::write(self.region().hint(at));
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {
@@ -232,9 +222,10 @@ impl Cpu for LiveCpu {
     #[inline]
     fn work(&mut self, _cycles: Cycles) {}
 
+    /// Nobody accounts for parts here.
     #[inline]
     fn enter(&mut self, part: Part) -> Part {
-        std::mem::replace(&mut self.part, part)
+        part
     }
 
     #[inline]

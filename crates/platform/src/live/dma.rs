@@ -4,24 +4,15 @@ use std::sync::atomic::{Ordering, fence};
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
-use super::Control;
+use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
+use super::{Control, hints};
 use crate::{Addr, AddressSpace, Dma, Owner, Vector};
 
-/// Lines that are held back, at most.
+/// Entries that are held back, at most.
 const HELD_MAX: usize = 64;
-/// A line in bytes and in words.
+/// Bytes of a line.
 const LINE_BYTES: usize = CACHE_LINE_BYTES as usize;
-const LINE_WORDS: usize = LINE_BYTES / 8;
-
-/// A line, or the beginning of one, that was published and is not written yet.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    to: Addr,
-    words: [u64; LINE_WORDS],
-    /// How many of them count; at least 1.
-    count: usize,
-}
 
 /// The device's way to the host. Time stands between calls of [`tick`](Self::tick).
 #[derive(Debug)]
@@ -34,10 +25,12 @@ pub struct LiveDma {
     any: bool,
     /// Workers poll for ever: nobody has to be woken.
     workers_poll: bool,
-    /// What was published since the last [`flush`](Self::flush), in order. A line that software has
-    /// read takes as long to come back as a packet may take, or longer; so it is called for when it
-    /// is published, and written at the end of the burst.
-    held: Vec<Held>,
+    /// Entries that were published since the last [`flush`](Self::flush), in order, and where they go:
+    /// the first `count` of them. A line that two cores work on takes as long to go from one to the
+    /// other as several packets may take. So it is called for when it is published, and written at the
+    /// end of the burst.
+    held: Box<[(Addr, [u64; LINE_WORDS]); HELD_MAX]>,
+    count: usize,
     /// Where control memory ends: nothing is published beyond.
     control_end: u64,
     /// Where it is written down who gets which buffer, if anybody asks.
@@ -65,7 +58,8 @@ impl LiveDma {
             touched: vec![false; workers],
             any: false,
             workers_poll: false,
-            held: Vec::with_capacity(HELD_MAX),
+            held: Box::new([(Addr(0), [0; LINE_WORDS]); HELD_MAX]),
+            count: 0,
             control_end: space.control_end(),
             pending: None,
         }
@@ -94,18 +88,10 @@ impl LiveDma {
     /// Writes what was published, each entry's last word last.
     pub fn flush(&mut self) {
         let region = self.control.region();
-        for held in &self.held {
-            let last = held.count - 1;
-            match held.words[..last] {
-                // A whole line, which most are: the length is known, and no loop needed.
-                [a, b, c, d, e, f, g] => region.store(held.to, [a, b, c, d, e, f, g]),
-                ref before => region.write(held.to, bytemuck::cast_slice(before)),
-            }
-            let announces = held.to + 8 * last as u64;
-            let word = region.word(announces);
-            word.store(held.words[last], Ordering::Release);
+        for (to, words) in &self.held[..self.count] {
+            region.announce(*to, words);
         }
-        self.held.clear();
+        self.count = 0;
     }
 
     /// Writes what was published, and wakes the workers that it is for and that sleep.
@@ -125,40 +111,59 @@ impl LiveDma {
         }
     }
 
-    #[inline]
-    fn hold(&mut self, to: Addr, words: [u64; LINE_WORDS], count: usize) {
-        self.control.region().expect_write(to);
-        if self.held.len() == HELD_MAX {
-            self.flush();
+    #[inline(always)]
+    fn hold(&mut self, to: Addr, words: [u64; LINE_WORDS]) {
+        hints::write(self.control.region().hint(to));
+        if self.count == HELD_MAX {
+            self.write_held();
         }
-        self.held.push(Held { to, words, count });
-    }
-
-    /// What is shorter than a line, or several.
-    fn hold_all(&mut self, to: Addr, bytes: &[u8]) {
-        for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
-            let mut words = [0u64; LINE_WORDS];
-            bytemuck::bytes_of_mut(&mut words)[..entry.len()].copy_from_slice(entry);
-            self.hold(to + number * CACHE_LINE_BYTES, words, entry.len() / 8);
-        }
+        self.held[self.count % HELD_MAX] = (to, words);
+        self.count += 1;
     }
 
     /// Before anything else is done in control memory, what was published there is written.
     #[inline]
     fn keep_order(&mut self, at: Addr) {
-        if at.0 < self.control_end && !self.held.is_empty() {
-            self.flush();
+        if at.0 < self.control_end {
+            self.write_held();
         }
     }
 
+    #[cold]
+    fn write_held(&mut self) {
+        self.flush();
+    }
+
+    /// Writes the beginning of an entry, whose last word announces it.
+    fn announce_part(&mut self, to: Addr, part: &[u8]) {
+        if let Some((before, last)) = part.split_last_chunk() {
+            self.flush();
+            let region = self.control.region();
+            region.write(to, before);
+            let announces = region.word(to + before.len() as u64);
+            announces.store(u64::from_ne_bytes(*last), Ordering::Release);
+        }
+    }
+
+    /// Something is published at `to`: before its worker can know, it is written down which buffers it
+    /// has, and that it may have to be woken.
     #[inline]
     fn note(&mut self, to: Addr) {
-        if self.workers_poll {
-            return;
+        if !self.workers_poll || self.pending.is_some() {
+            self.note_owner(to);
         }
-        let owner = self.owners.get(to.line() as usize);
-        if let Some(Owner(number)) = owner
-            && let Some(touched) = self.touched.get_mut(usize::from(*number))
+    }
+
+    #[inline(never)]
+    fn note_owner(&mut self, to: Addr) {
+        let Some(&Owner(number)) = self.owners.get(to.line() as usize) else {
+            return;
+        };
+        if let Some(pending) = &mut self.pending {
+            pending.announce(self.control.region(), number);
+        }
+        if let Some(touched) = self.touched.get_mut(usize::from(number))
+            && !self.workers_poll
         {
             *touched = true;
             self.any = true;
@@ -180,7 +185,7 @@ impl Dma for LiveDma {
         self.now
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, to: Addr, bytes: &[u8]) {
         self.keep_order(to);
         self.control.region().write(to, bytes);
@@ -191,22 +196,25 @@ impl Dma for LiveDma {
 
     #[inline]
     fn expect_write(&mut self, to: Addr) {
-        self.control.region().expect_write(to);
+        hints::write(self.control.region().hint(to));
     }
 
     #[inline]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        // Before the worker can know of its buffers.
-        if let Some(pending) = &mut self.pending
-            && let Some(&Owner(owner)) = self.owners.get(to.line() as usize)
-        {
-            pending.announce(self.control.region(), owner);
-        }
-        match <&[u8; LINE_BYTES]>::try_from(bytes) {
-            Ok(line) => self.hold(to, bytemuck::pod_read_unaligned(line), LINE_WORDS),
-            Err(_) => self.hold_all(to, bytes),
-        }
         self.note(to);
+        for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
+            let to = to + number * CACHE_LINE_BYTES;
+            match <&[u8; LINE_BYTES]>::try_from(entry) {
+                Ok(line) => self.hold(to, bytemuck::pod_read_unaligned(line)),
+                Err(_) => self.announce_part(to, entry),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn publish_entry(&mut self, to: Addr, words: [u64; LINE_WORDS]) {
+        self.note(to);
+        self.hold(to, words);
     }
 
     /// Workers poll, and are woken after the device's round: there is nothing to raise.
@@ -215,7 +223,9 @@ impl Dma for LiveDma {
     /// What was read is here already, so nobody waits; the cursor moves as the contract has it.
     #[inline]
     fn wait_until(&mut self, time: Time) {
-        self.now = self.now.max(time);
+        if time > self.now {
+            self.now = time;
+        }
     }
 
     #[inline]

@@ -9,12 +9,13 @@
 //!
 //! | file | what it says |
 //! | --- | --- |
-//! | region.rs | the memory: memfd, huge pages, bounds; every raw access |
+//! | region.rs, region/ | the memory: memfd, huge pages, bounds; every raw access |
 //! | control.rs | behind it: register words, who sleeps, the origin of time |
 //! | cpu.rs, dma.rs | the two contracts over it |
 //! | ports/ | where frames come from and go to |
 //! | affinity.rs | which core a thread stands on |
 //! | bell.rs | how the device sleeps and is woken |
+//! | hints.rs | lines that are called for ahead of time |
 //! | handover.rs | how another process gets it, and whether that process is still there |
 //! | stock.rs | which worker the device gave which buffer |
 //! | clock.rs | the wall clock as [`Time`](nicforge_units::Time) |
@@ -33,6 +34,7 @@ mod control;
 mod cpu;
 mod dma;
 pub mod handover;
+pub mod hints;
 pub mod ports;
 mod region;
 mod stock;

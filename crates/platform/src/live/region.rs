@@ -3,17 +3,22 @@
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use bytemuck::Pod;
+use nicforge_units::CACHE_LINE_BYTES;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use super::LiveError;
-use crate::Addr;
+
+mod access;
 
 #[cfg(not(miri))]
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
+const WORD_BYTES: u64 = 8;
+/// What single values have at most.
+const SHORT: u64 = 256;
+/// Words of a line.
+pub(super) const LINE_WORDS: usize = (CACHE_LINE_BYTES / WORD_BYTES) as usize;
 
 /// What the region's memory is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,11 @@ pub enum Pages {
 pub struct Region {
     base: *mut u8,
     len: u64,
+    /// Whole words and whole lines there are.
+    words: u64,
+    lines: u64,
+    /// From before here on there are [`SHORT`] bytes.
+    short_end: u64,
     pages: Pages,
     mapping: Arc<Mapping>,
 }
@@ -73,16 +83,12 @@ impl Region {
                 0,
             )
         };
-        Ok(Region {
-            base: base.cast(),
-            len,
-            pages: Pages::Ordinary,
-            mapping: Arc::new(Mapping {
-                base,
-                len: len as usize,
-                file: file.into(),
-            }),
-        })
+        let mapping = Mapping {
+            base,
+            len: len as usize,
+            file: file.into(),
+        };
+        Ok(Region::over(mapping, Pages::Ordinary))
     }
 
     /// `len` bytes of zeroed memory, in huge pages when the system has enough of them.
@@ -146,16 +152,21 @@ impl Region {
             // take it, nothing changes.
             let _ = unsafe { madvise(base, bytes, Advice::LinuxHugepage) };
         }
-        Ok(Region {
-            base: base.cast(),
+        let len = bytes;
+        Ok(Region::over(Mapping { base, len, file }, pages))
+    }
+
+    fn over(mapping: Mapping, pages: Pages) -> Region {
+        let len = mapping.len as u64;
+        Region {
+            base: mapping.base.cast(),
             len,
+            words: len / WORD_BYTES,
+            lines: len / CACHE_LINE_BYTES,
+            short_end: len.saturating_sub(SHORT - 1),
             pages,
-            mapping: Arc::new(Mapping {
-                base,
-                len: bytes,
-                file,
-            }),
-        })
+            mapping: Arc::new(mapping),
+        }
     }
 
     /// Bytes there are.
@@ -176,131 +187,6 @@ impl Region {
     /// The file, to hand over to another process.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.mapping.file.as_fd()
-    }
-
-    /// The address of `len` bytes at `at`, all inside.
-    ///
-    /// # Panics
-    /// Beyond the end: a broken invariant of the caller, who checks what others wrote before.
-    #[inline]
-    fn pointer(&self, at: Addr, len: usize) -> *mut u8 {
-        let len = len as u64;
-        assert!(
-            len <= self.len && at.0 <= self.len - len,
-            "{len} bytes at {at:?}, beyond the {} of the region",
-            self.len
-        );
-        // SAFETY: the assertion says that the offset and the bytes behind it are in the mapping.
-        unsafe { self.base.add(at.0 as usize) }
-    }
-
-    /// Where `at` is in this process, for a hint to the cache; never to be read.
-    #[inline]
-    pub(super) fn hint(&self, at: Addr) -> *const u8 {
-        self.base.wrapping_add(at.0 as usize)
-    }
-
-    /// Says that the line at `at` is going to be written here: the processor may take it from others'
-    /// caches ahead of time. Any address may be said.
-    #[inline]
-    pub(super) fn expect_write(&self, at: Addr) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            let at = self.hint(at);
-            // SAFETY: a prefetch changes no memory and no register and cannot fault, whatever the
-            // address. (The intrinsic takes the line for reading only, without a target feature.)
-            unsafe {
-                std::arch::asm!(
-                    "prefetchw byte ptr [{at}]",
-                    at = in(reg) at,
-                    options(nostack, preserves_flags, readonly)
-                );
-            }
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = at;
-    }
-
-    /// A word that several agents write, at a multiple of 8.
-    #[inline]
-    pub fn word(&self, at: Addr) -> &AtomicU64 {
-        assert!(at.0.is_multiple_of(8), "a word at {at:?} is not aligned");
-        // SAFETY: in bounds and aligned (the mapping begins at a page); atomics may be shared by
-        // any number of agents, also with other processes, and the mapping outlives `self`.
-        unsafe { &*self.pointer(at, 8).cast::<AtomicU64>() }
-    }
-
-    /// Half a word that several agents write, at a multiple of 4: what a futex takes.
-    #[inline]
-    pub fn half_word(&self, at: Addr) -> &AtomicU32 {
-        assert!(at.0.is_multiple_of(4), "a word at {at:?} is not aligned");
-        // SAFETY: as for `word`.
-        unsafe { &*self.pointer(at, 4).cast::<AtomicU32>() }
-    }
-
-    /// Reads a value. Aligned words are read in one piece: others may write them meanwhile.
-    #[inline]
-    pub fn load<T: Pod>(&self, at: Addr) -> T {
-        if size_of::<T>() == 8 && at.0.is_multiple_of(8) {
-            let word = self.word(at).load(Ordering::Relaxed);
-            return bytemuck::pod_read_unaligned(bytemuck::bytes_of(&word));
-        }
-        let from = self.pointer(at, size_of::<T>());
-        // SAFETY: in bounds; any bytes are a `T`, as it is `Pod`; no alignment is needed. Who
-        // reads more than a word has seen it announced, so nobody honest writes it now.
-        unsafe { from.cast::<T>().read_unaligned() }
-    }
-
-    /// Writes a value, aligned words in one piece.
-    #[inline]
-    pub fn store<T: Pod>(&self, at: Addr, value: T) {
-        if size_of::<T>() == 8 && at.0.is_multiple_of(8) {
-            let word: u64 = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&value));
-            self.word(at).store(word, Ordering::Relaxed);
-            return;
-        }
-        let to = self.pointer(at, size_of::<T>());
-        // SAFETY: in bounds, no alignment needed; it is the writer's turn by the ring's protocol.
-        unsafe { to.cast::<T>().write_unaligned(value) }
-    }
-
-    /// Copies out of the region.
-    #[inline]
-    pub fn read(&self, from: Addr, into: &mut [u8]) {
-        let from = self.pointer(from, into.len());
-        // SAFETY: in bounds; `into` is a reference to memory outside of the mapping, for nobody
-        // can have a reference into it at the same time as the caller has the device. If another
-        // process writes meanwhile, the bytes are undecided, and they are only ever data here.
-        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
-    }
-
-    /// Copies into the region.
-    #[inline]
-    pub fn write(&self, to: Addr, bytes: &[u8]) {
-        let to = self.pointer(to, bytes.len());
-        // SAFETY: as for `read`.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
-    }
-
-    /// Bytes in place, for whoever owns them.
-    ///
-    /// # Safety
-    /// No other agent writes them while the slice lives: they are a packet in the caller's hands.
-    #[inline]
-    pub unsafe fn slice(&self, at: Addr, len: usize) -> &[u8] {
-        // SAFETY: in bounds; that nobody writes is the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.pointer(at, len), len) }
-    }
-
-    /// Bytes in place, for whoever owns them.
-    ///
-    /// # Safety
-    /// No other agent reads or writes them while the slice lives.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub unsafe fn slice_mut(&self, at: Addr, len: usize) -> &mut [u8] {
-        // SAFETY: in bounds; that nobody else has them is the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer(at, len), len) }
     }
 }
 

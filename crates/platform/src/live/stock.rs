@@ -48,7 +48,6 @@ impl Pending {
     }
 
     /// What was written is announced to worker `owner`.
-    #[inline]
     pub fn announce(&mut self, region: &Region, owner: u16) {
         for offset in &self.written[..std::mem::take(&mut self.count)] {
             let entry = self.stock.ledger + offset.0 / self.stock.stride * 2;

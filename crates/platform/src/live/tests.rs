@@ -49,16 +49,21 @@ fn a_burst_is_published_in_order_at_its_end_or_before_control_memory_is_used() {
     let publish = |dma: &mut LiveDma, number: u64, words: &[u64]| {
         dma.publish(at + number * 64, bytemuck::cast_slice(words));
     };
-    // A whole line, part of one, and two by one call.
+    // A whole line, and two by one call.
     publish(&mut dma, 0, &line(10));
-    publish(&mut dma, 1, &[20, 21]);
     publish(&mut dma, 2, &[line(30), line(40)].concat());
     assert_eq!(cpu.acquire(at + 56), 0, "held back");
     dma.flush();
     assert_eq!(cpu.load::<[u64; 8]>(at), line(10));
-    assert_eq!(cpu.load::<[u64; 3]>(at + 64), [20, 21, 0]);
+    assert_eq!(cpu.entry(at, 1), Some([10, 11, 12, 13, 14, 15, 16]));
+    assert_eq!(cpu.entry(at, 0), None);
     assert_eq!(cpu.load::<[u64; 8]>(at + 128), line(30));
     assert_eq!(cpu.load::<[u64; 8]>(at + 192), line(40));
+    // Part of a line, which does not overtake whole ones.
+    publish(&mut dma, 4, &line(70));
+    publish(&mut dma, 1, &[20, 21]);
+    assert_eq!(cpu.load::<[u64; 3]>(at + 64), [20, 21, 0]);
+    assert_eq!(cpu.acquire(at + 4 * 64 + 56), 77);
     // The device sees its own, and what it writes later stands.
     publish(&mut dma, 0, &line(50));
     let mut own = [0; 8];

@@ -97,14 +97,17 @@ fn require(header: &'static str, bytes: &[u8], need: usize) -> Result<(), WireEr
     Ok(())
 }
 
+#[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
+#[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+#[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[at..at + N]);
