@@ -10,12 +10,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
 
-use etherparse::PacketBuilder;
 use live_interfaces::interfaces;
 use netns::{Hosts, has};
-use nicforge_platform::live::ports::{PacketPort, Port};
-use nicforge_units::Time;
-use traffic::{exchange, pattern, tcp_both_ways, udp_questions};
+use traffic::{exchange, pattern, tagged_datagram, tcp_both_ways, udp_questions};
 
 /// Nothing was dropped but ARP that is not for us and packets of connections that were over.
 fn assert_clean(report: &serde_json::Value, interface: &str) {
@@ -67,29 +64,7 @@ fn tagged_frames_go_through_nat() {
         return;
     };
     let gateway = hosts.gateway("nat-netns.toml", &["cores=2"], "10.99.2.2");
-    let mut client = hosts.run("client", || PacketPort::open("eth0").unwrap());
-    let mut server = hosts.run("server", || PacketPort::open("eth0").unwrap());
-    let builder = PacketBuilder::ethernet2([2, 0, 10, 99, 1, 2], [0xff; 6])
-        .single_vlan(5.try_into().unwrap())
-        .ipv4([10, 99, 1, 2], [10, 99, 2, 2], 64)
-        .udp(1234, 53);
-    let mut question = Vec::new();
-    builder.write(&mut question, b"tagged").unwrap();
-    let mut came = None;
-    for _ in 0..100 {
-        client.send(&question, Time::ZERO).unwrap();
-        client.flush().unwrap();
-        std::thread::sleep(Duration::from_millis(20));
-        let mut look = |frame: &[u8]| {
-            let is_it = frame.ends_with(b"tagged");
-            came = came.take().or_else(|| is_it.then(|| frame.to_vec()));
-        };
-        server.receive(32, &mut look).unwrap();
-        if came.is_some() {
-            break;
-        }
-    }
-    let came = came.expect("the frame arrives");
+    let came = tagged_datagram(&hosts);
     let seen = etherparse::SlicedPacket::from_ethernet(&came).unwrap();
     let tags: Vec<u16> = seen.vlan_ids().iter().map(|id| id.value()).collect();
     assert_eq!(tags, [5]);

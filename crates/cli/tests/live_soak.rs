@@ -158,7 +158,7 @@ fn round(hosts: &Hosts, time: Duration) {
             let mut dig = hosts.on("client", "dig");
             words(
                 &mut dig,
-                "+short +time=2 +tries=3 @10.99.2.2 soak.example.net",
+                "+short +time=2 +tries=10 @10.99.2.2 soak.example.net",
             );
             let answer = dig.output().unwrap();
             let answer = String::from_utf8_lossy(&answer.stdout).into_owned();

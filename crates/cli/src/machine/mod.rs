@@ -52,6 +52,9 @@ impl Effort {
     };
 }
 
+/// Mean number of other programs at work from which on their work is seen in the numbers.
+const BUSY: f64 = 0.5;
+
 /// Measures, and writes the file.
 pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
     let place = options.out.clone();
@@ -72,6 +75,13 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
             eprintln!("measuring {what}");
         }
     };
+    if system.load > BUSY && !options.quiet {
+        eprintln!(
+            "note: {:.1} programs wanted a core over the last minute; what is measured beside them says \
+             little: measure when nothing else runs",
+            system.load
+        );
+    }
     let found = measure::all(&system, effort, &say).map_err(cannot("memory to measure in"))?;
     let text = file::text(&system, &found);
     // Whoever gets the file shall be able to use it.

@@ -14,7 +14,7 @@ pub struct Cache {
 }
 
 /// The machine as the system describes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The processor's name, if there is one.
     pub processor: Option<String>,
@@ -26,6 +26,8 @@ pub struct System {
     pub caches: Vec<Cache>,
     /// Memory that can be had, in bytes; 0 where the system does not say.
     pub memory_available: usize,
+    /// Programs that wanted a core over the last minute, on average.
+    pub load: f64,
 }
 
 impl System {
@@ -50,6 +52,7 @@ impl System {
             nodes: nodes(devices),
             caches: caches(&devices.join("cpu/cpu0/cache")),
             memory_available: available.unwrap_or(0) << 10,
+            load: load(proc).unwrap_or(0.0),
         }
     }
 
@@ -65,6 +68,11 @@ impl System {
     pub fn last_cache(&self) -> Option<Cache> {
         self.caches.last().copied().filter(|cache| cache.level > 2)
     }
+}
+
+fn load(proc: &Path) -> Option<f64> {
+    let averages = std::fs::read_to_string(proc.join("loadavg")).ok()?;
+    averages.split_whitespace().next()?.parse().ok()
 }
 
 fn nodes(devices: &Path) -> usize {

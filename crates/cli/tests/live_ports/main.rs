@@ -12,7 +12,9 @@ mod traffic;
 
 mod jumbo;
 mod links;
+mod pinning;
 mod segments;
+mod tap;
 mod xdp;
 
 use std::path::PathBuf;

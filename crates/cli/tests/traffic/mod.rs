@@ -6,6 +6,10 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use etherparse::PacketBuilder;
+use nicforge_platform::live::ports::{PacketPort, Port};
+use nicforge_units::Time;
+
 use crate::netns::Hosts;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,6 +89,35 @@ pub fn udp_questions(hosts: &Hosts, address: &str, bind: &str, longest: usize) {
         let came = client.recv(&mut buffer).unwrap();
         assert_eq!(buffer[..came], pattern(2)[..len]);
     }
+}
+
+/// The next frame that comes in at `port` and ends with `end`, if it comes soon.
+pub fn frame_that_ends_with(port: &mut dyn Port, end: &[u8]) -> Option<Vec<u8>> {
+    let (mut came, patience) = (None, Instant::now() + Duration::from_secs(20));
+    while came.is_none() && Instant::now() < patience {
+        let mut look = |frame: &[u8]| {
+            if frame.ends_with(end) {
+                came = Some(frame.to_vec());
+            }
+        };
+        port.receive(32, &mut look).unwrap();
+    }
+    came
+}
+
+/// What comes to the server of a datagram that the client sends in a VLAN, tag 5.
+pub fn tagged_datagram(hosts: &Hosts) -> Vec<u8> {
+    let mut client = hosts.run("client", || PacketPort::open("eth0").unwrap());
+    let mut server = hosts.run("server", || PacketPort::open("eth0").unwrap());
+    let builder = PacketBuilder::ethernet2([2, 0, 10, 99, 1, 2], [0xff; 6])
+        .single_vlan(5.try_into().unwrap())
+        .ipv4([10, 99, 1, 2], [10, 99, 2, 2], 64)
+        .udp(1234, 53);
+    let mut question = Vec::new();
+    builder.write(&mut question, b"tagged").unwrap();
+    client.send(&question, Time::ZERO).unwrap();
+    client.flush().unwrap();
+    frame_that_ends_with(&mut server, b"tagged").expect("the frame arrives")
 }
 
 /// `count` numbered questions by UDP, each sent again until it is answered; how many datagrams, or

@@ -13,8 +13,8 @@ use rand_pcg::Pcg64;
 
 use super::assemble::{Assembly, assemble, open_ports};
 use super::device::{DeviceCounts, Phase};
-use super::parse_live;
 use super::worker::Worker;
+use super::{load_live, parse_live};
 use crate::settings::Names;
 
 const SAMPLE: &str = concat!(
@@ -98,4 +98,25 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
             "{interface}: nonsense in the registers is counted"
         );
     }
+}
+
+/// What a newcomer runs first is never a file that is refused.
+#[test]
+fn every_example_is_read() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let interfaces = registry::names();
+    let names = Names {
+        interfaces: &interfaces,
+        apps: nicforge_apps::names(),
+    };
+    let mut read = 0;
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_some_and(|kind| kind == "toml") {
+            let loaded = load_live(&file, &names);
+            assert!(loaded.is_ok(), "{}: {:?}", file.display(), loaded.err());
+            read += 1;
+        }
+    }
+    assert!(read >= 6, "{read} examples");
 }

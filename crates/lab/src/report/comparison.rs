@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::columns::by_key;
 use super::csv::plain;
 use super::html::escape;
-use super::number::{decimals, fixed};
+use super::number::{decimals, fixed, number};
 use super::{PointResult, Report};
 use crate::metrics::Metrics;
 
@@ -150,6 +150,47 @@ impl Report {
             }
             self.points.extend([sim, on_live]);
         }
+    }
+}
+
+impl Comparison {
+    fn row(&self, key: &str) -> Option<&ComparedRow> {
+        self.rows.iter().find(|row| row.key == key)
+    }
+
+    /// How far the grounds agree about this point, in a sentence or two.
+    fn agreement(&self, report: &Report) -> String {
+        let ratio = |key| self.row(key)?.ratio.map(number);
+        let mut text = self.heading(report);
+        match ratio("throughput_mpps") {
+            Some(sent) => text += &format!(": live sends {sent} times as many packets"),
+            None => text += ": nothing was sent",
+        }
+        if let Some(busy) = ratio("busy_ns_per_packet") {
+            text += &format!(" and is busy {busy} times as long with each");
+        }
+        text.push('.');
+        let lost = self
+            .row("drop_fraction")
+            .and_then(|row| row.sim.zip(row.live));
+        if let Some((sim, live)) = lost.filter(|(sim, live)| *live > *sim + MORE_LOST) {
+            text += &format!(
+                " It drops {live:.1} % where the simulation drops {sim:.1} %: this machine's threads do not \
+                 keep up, so its times say how busy the machine was, not what a packet costs."
+            );
+        }
+        text
+    }
+}
+
+/// Percent of the packets, beyond which more lost live is worth a word.
+const MORE_LOST: f64 = 0.5;
+
+impl Report {
+    /// How far simulation and live run agree, a paragraph for each point.
+    pub(super) fn agreement(&self) -> Vec<String> {
+        let each = self.comparisons.iter();
+        each.map(|comparison| comparison.agreement(self)).collect()
     }
 }
 

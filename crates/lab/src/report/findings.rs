@@ -13,6 +13,10 @@ const SAME: f64 = 0.01;
 
 /// The report in plain sentences, one paragraph each; empty when there are no points.
 pub fn findings(report: &Report) -> Vec<String> {
+    // Which ground delivers more is no question; how far they agree is.
+    if !report.comparisons.is_empty() {
+        return report.agreement();
+    }
     let shape = Shape::of(report);
     let mut paragraphs = Vec::new();
     for facet in &shape.facets {

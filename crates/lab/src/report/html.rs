@@ -30,17 +30,7 @@ pub fn to_html(report: &Report) -> Result<String, ReportError> {
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
          </head>\n<body>\n<main>\n<header>\n<p class=\"kicker\">nicforge report</p>\n<h1>{title}</h1>\n"
     );
-    for paragraph in report
-        .description
-        .split("\n\n")
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    {
-        push(
-            &mut page,
-            format_args!("<p class=\"asked\">{}</p>\n", escape(paragraph)),
-        );
-    }
+    page += &asked(&report.description);
     page += &facts(report);
     page += "</header>\n";
     page += &headline(report);
@@ -55,6 +45,27 @@ pub fn to_html(report: &Report) -> Result<String, ReportError> {
     page += &tables::setting(report);
     page += "</main>\n</body>\n</html>\n";
     Ok(page)
+}
+
+/// Paragraphs, and commands where all lines of one are indented.
+fn asked(description: &str) -> String {
+    let mut text = String::new();
+    let paragraphs = description
+        .split("\n\n")
+        .map(|text| text.trim_matches('\n'));
+    for paragraph in paragraphs.filter(|text| !text.trim().is_empty()) {
+        let tag = match paragraph.lines().all(|line| line.starts_with("    ")) {
+            true => "pre",
+            false => "p",
+        };
+        let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
+        let lines = escape(&lines.join("\n"));
+        push(
+            &mut text,
+            format_args!("<{tag} class=\"asked\">{lines}</{tag}>\n"),
+        );
+    }
+    text
 }
 
 /// Text made safe for element content and quoted attributes.

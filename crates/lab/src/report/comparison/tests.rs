@@ -1,6 +1,6 @@
 use super::*;
 use crate::metrics::Latency;
-use crate::report::{from_json, to_csv, to_html, to_json};
+use crate::report::{findings, from_json, to_csv, to_html, to_json};
 
 fn metrics(mpps: f64, idle: f64) -> Metrics {
     Metrics {
@@ -106,6 +106,23 @@ fn every_form_of_the_report_has_both() {
     assert!(page.contains("dropped: arp &lt;x&gt;"));
     let again = from_json(&to_json(&report)).unwrap();
     assert_eq!(again.comparisons, report.comparisons);
+}
+
+#[test]
+fn findings_say_how_far_both_agree() {
+    let mut report = report();
+    let said = findings(&report);
+    assert_eq!(said.len(), 1, "not which ground delivers more: {said:?}");
+    assert!(
+        said[0].contains("live sends 0.5 times as many packets"),
+        "{said:?}"
+    );
+    assert!(said[0].contains("busy 4 times as long"), "{said:?}");
+    assert!(!said[0].contains("drops"), "{said:?}");
+    let rows = &mut report.comparisons[0].rows;
+    let lost = rows.iter_mut().find(|row| row.key == "drop_fraction");
+    lost.unwrap().live = Some(7.0);
+    assert!(findings(&report)[0].contains("drops 7.0 %"));
 }
 
 #[test]
