@@ -200,18 +200,18 @@ settings! {
     cache_mib: Option<usize> = None, "MiB", PowerOfTwo(1, 1024), when WHOLE_SYSTEMS,
         default "the machine's";
     /// Whether the driver of a SINIC polls always instead of waiting for interrupts.
-    driver_polls: bool = false, "", Flag, when BY_REGISTERS,
+    driver_polls: bool = false, "", Flag, when WHOLE_SYSTEMS, when BY_REGISTERS,
         source "integrated NIC dissertation, appendix A.3.1: Config.Poll";
     /// Whether it receives by a thread, which takes turns with the process, instead of by soft
     /// interrupts.
-    receive_thread: bool = false, "", Flag, when BY_REGISTERS,
+    receive_thread: bool = false, "", Flag, when WHOLE_SYSTEMS, when BY_REGISTERS,
         source "integrated NIC dissertation, appendix A.3.1: Config.RxThread";
     /// Whether it transmits by a thread.
-    transmit_thread: bool = false, "", Flag, when BY_REGISTERS,
+    transmit_thread: bool = false, "", Flag, when WHOLE_SYSTEMS, when BY_REGISTERS,
         source "integrated NIC dissertation, appendix A.3.1: Config.TxThread";
     /// Whether each core has a receive thread, for the connections of its own process; with
     /// `receive_thread` only.
-    spread_receive: bool = false, "", Flag, when BY_REGISTERS,
+    spread_receive: bool = false, "", Flag, when WHOLE_SYSTEMS, when BY_REGISTERS,
         source "integrated NIC dissertation, appendix A.3.1: Config.RSS";
     /// TCP connections, which a process uses in turn.
     streams: usize = 1, "connections", Whole(1, 256), when WHOLE_SYSTEMS, unless ISCSI;
