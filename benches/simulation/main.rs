@@ -227,7 +227,9 @@ fn interfaces() {
         for name in EMULATED.map(|name| format!("emulated/{name}")) {
             against("emulated/priv_ring", &name, 14, gbps_per_core);
         }
-        against(BASE, "emulated/priv_ring", 14, gbps_per_core);
+        for name in ["emulated/priv_ring", "emulated/rx_bisect"] {
+            against(BASE, name, 14, gbps_per_core);
+        }
         println!();
     }
     sched_setaffinity(None, &anywhere).expect("it may go where it was");
