@@ -26,5 +26,5 @@ pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, SpaceEr
 pub use bytemuck::{self, Pod};
 pub use bytes::HostBytes;
 pub use cpu::{Cpu, Part, Register};
-pub use dma::{Dma, Vector};
+pub use dma::{Dma, Run, Vector};
 pub use flat::FlatCpu;

@@ -7,7 +7,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Time};
 use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
 use super::{Control, hints};
-use crate::{Addr, AddressSpace, Dma, Owner, Vector};
+use crate::{Addr, AddressSpace, Dma, Owner, Run, Vector};
 
 /// Entries that are held back, at most.
 const HELD_MAX: usize = 64;
@@ -183,6 +183,27 @@ impl Dma for LiveDma {
         self.keep_order(from);
         self.control.region().read(from, into);
         self.now
+    }
+
+    #[inline]
+    fn view_ahead<'a>(
+        &'a mut self,
+        front: &'a [u8],
+        runs: [Run; 2],
+        scratch: &'a mut Vec<u8>,
+    ) -> ([&'a [u8]; 3], Time) {
+        if front.is_empty()
+            && let [(at, len), (_, 0)] = runs
+        {
+            self.keep_order(at);
+            // SAFETY: what is to be sent is the device's until it says that it is gone, which takes this
+            // value, so not while the slice lives. A worker that writes there all the same garbles the
+            // frame that it sends: the bytes are only ever data.
+            let view = unsafe { self.control.region().slice(at, len) };
+            return ([view, &[], &[]], self.now);
+        }
+        let here = self.gather_ahead(front, runs, scratch);
+        ([scratch, &[], &[]], here)
     }
 
     #[inline(always)]

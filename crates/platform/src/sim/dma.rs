@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
 use super::{Host, LinkConfig};
-use crate::dma::Run;
+use crate::Run;
 use crate::{Addr, Dma, Vector};
 
 /// What a device's DMA counted since its run began.
