@@ -39,6 +39,27 @@ fn both_contracts_see_the_same_bytes() {
 }
 
 #[test]
+fn what_is_sent_is_looked_at_where_it_lies_if_it_is_one_run() {
+    let mut space = AddressSpace::default();
+    let at = space.data(8192, 64);
+    let control = control(&space);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
+    let mut dma = LiveDma::new(control, &space);
+    cpu.bytes_mut(at, 8192).fill(7);
+    cpu.bytes_mut(at + 5000, 3).copy_from_slice(b"end");
+    let none = (Addr(0), 0);
+    let mut scratch = vec![1];
+    let ([frame, rest @ ..], _) = dma.view_ahead(&[], [(at + 10, 4993), none], &mut scratch);
+    assert_eq!((frame.len(), &frame[4990..]), (4993, &b"end"[..]));
+    assert_eq!(rest.concat(), []);
+    // Several pieces come as one copy.
+    let runs = [(at + 5000, 2), (at + 5002, 1)];
+    let (pieces, _) = dma.view_ahead(b"the ", runs, &mut scratch);
+    assert_eq!(pieces.concat(), b"the end");
+    assert_eq!(scratch, b"the end");
+}
+
+#[test]
 fn a_burst_is_published_in_order_at_its_end_or_before_control_memory_is_used() {
     let mut space = AddressSpace::default();
     let at = space.control(100 * 64, Owner(0)).unwrap();
