@@ -48,6 +48,12 @@ impl Port {
         ends
     }
 
+    /// Whether a frame left that nobody took.
+    #[inline]
+    pub fn has_sent(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
     /// The next frame that left, and when its last bit did.
     pub fn take_sent(&mut self) -> Option<(Time, Vec<u8>)> {
         self.sent.pop_front()

@@ -93,8 +93,7 @@ impl Net {
         let Some(here) = systems.system(system) else {
             return;
         };
-        let interrupts = here.step_nic(number);
-        if interrupts {
+        if here.step_nic(number) {
             self.reschedule_cores(here, system);
         }
         self.carry(systems, system, number);
@@ -116,24 +115,29 @@ impl Net {
 
     /// Frames of NIC `nic` go onto its link, and both ends' NICs are due accordingly.
     fn carry(&mut self, systems: &mut impl Systems, system: usize, nic: usize) {
+        let slot = systems.slot(system, nic);
+        let (has_sent, due) = (slot.nic.port().has_sent(), slot.due());
+        self.set_nic_due(system, nic, due);
+        if has_sent {
+            self.carry_frames(systems, system, nic);
+        }
+    }
+
+    fn carry_frames(&mut self, systems: &mut impl Systems, system: usize, nic: usize) {
         let (peer, peer_nic) = self.peers[system][nic];
-        let mut sent = false;
         while let Some((time, frame)) = systems.slot(system, nic).nic.port().take_sent() {
             let back = systems.slot(peer, peer_nic).send_here(time, frame);
             if let Some(buffer) = back {
                 systems.slot(system, nic).nic.port().recycle(buffer);
             }
-            sent = true;
         }
-        if sent {
-            self.reschedule_nic(systems, peer, peer_nic);
-        }
-        self.reschedule_nic(systems, system, nic);
+        let due = systems.slot(peer, peer_nic).due();
+        self.set_nic_due(peer, peer_nic, due);
     }
 
-    fn reschedule_nic(&mut self, systems: &mut impl Systems, system: usize, nic: usize) {
+    #[inline]
+    fn set_nic_due(&mut self, system: usize, nic: usize, due: Time) {
         if self.held != Some(system) {
-            let due = systems.slot(system, nic).due();
             self.schedule.set(self.first_actor[system] + nic, due);
         }
     }

@@ -197,14 +197,20 @@ impl System {
         }
     }
 
+    #[inline]
     fn take_interrupts(&mut self, nic: usize) -> bool {
-        let mut any = false;
+        let any = self.nics[nic].dma.has_interrupts();
+        if any {
+            self.deliver_interrupts(nic);
+        }
+        any
+    }
+
+    fn deliver_interrupts(&mut self, nic: usize) {
         for (_, time) in self.nics[nic].dma.take_interrupts() {
             let core = self.kernel.interrupt(nic, time);
             self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
-            any = true;
         }
-        any
     }
 
     /// Whether every packet buffer is in exactly one place.

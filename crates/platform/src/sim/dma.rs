@@ -61,6 +61,12 @@ impl DmaPort {
         self.interrupts.drain(..)
     }
 
+    /// Whether there is any such interrupt.
+    #[inline]
+    pub fn has_interrupts(&self) -> bool {
+        !self.interrupts.is_empty()
+    }
+
     /// What was counted so far, on this side and on the link to `host`.
     pub fn counters(&self, host: &Host) -> DmaCounters {
         let link = &host.links[self.device];

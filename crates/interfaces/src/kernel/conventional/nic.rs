@@ -58,6 +58,8 @@ struct Interrupts {
     /// Events that the engines have worked ahead for: each counts from its time on. Software that
     /// saw one before what it announces is in memory would look in vain, and clear it.
     ahead: Vec<(Time, u64)>,
+    /// The first time of these.
+    first_ahead: Time,
     mask: u64,
     delay: Time,
     /// When an interrupt is due that the mask lets through.
@@ -67,14 +69,24 @@ struct Interrupts {
 impl Interrupts {
     fn event(&mut self, time: Time, event: u64) {
         self.ahead.push((time, event));
+        self.first_ahead = self.first_ahead.min(time);
     }
 
     /// What happened up to `now` is in the status.
+    #[inline]
     fn reach(&mut self, now: Time) {
+        if self.first_ahead <= now {
+            self.take_ahead(now);
+        }
+    }
+
+    fn take_ahead(&mut self, now: Time) {
         for (time, event) in self.ahead.extract_if(.., |&mut (time, _)| time <= now) {
             self.status |= event;
             self.at = self.at.min(time + self.delay);
         }
+        let left = self.ahead.iter().map(|&(time, _)| time);
+        self.first_ahead = left.min().unwrap_or(Time::NEVER);
     }
 
     fn clear(&mut self, bits: u64) {
@@ -84,7 +96,12 @@ impl Interrupts {
         }
     }
 
+    #[inline]
     fn due(&self) -> Time {
+        // Masked, as while software polls.
+        if self.mask == 0 {
+            return Time::NEVER;
+        }
         let raised = match self.status & self.mask {
             0 => Time::NEVER,
             _ => self.at,
@@ -117,6 +134,7 @@ impl Nic {
             interrupts: Interrupts {
                 status: 0,
                 ahead: Vec::new(),
+                first_ahead: Time::NEVER,
                 mask: 0,
                 delay: plan.interrupt_delay,
                 at: Time::NEVER,
