@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use nicforge_nic::PortId;
+use nicforge_nic::{PortId, PortRule};
 use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
-use crate::Route;
 use crate::kvs::KvsConfig;
+use crate::{Route, nat};
 
 /// Why an application cannot be built.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -220,6 +220,18 @@ impl AppConfig {
             timeouts: Timeouts::default(),
             kvs: KvsConfig::default(),
             seed: 1,
+        }
+    }
+
+    /// What a NIC has to know so that answers find the core that waits for them, where RSS does not
+    /// see to it. Core `first` of `cores` serves the NIC's queue 0, those behind it its other queues.
+    ///
+    /// # Errors
+    /// When the application's addresses or tables are out of range.
+    pub fn port_rule(&self, first: usize, cores: usize) -> Result<Option<PortRule>, AppError> {
+        match self.name.as_str() {
+            "nat" => nat::port_rule(self, first, cores).map(Some),
+            _ => Ok(None),
         }
     }
 

@@ -6,6 +6,10 @@
 //! as its source, whatever its flow; else the way back is the network's business. IPv4 packets
 //! that are neither TCP nor UDP stick to a server by their address pair. Fragments do not
 //! say which flow they belong to, so all of them are dropped, counted as `fragment`.
+//!
+//! An ICMP error goes to the server of the flow that it quotes, which finds its own packet in it, and
+//! opens none: a flow that this core does not have is counted as `icmp_error_no_flow`. A server's error
+//! quotes to its client what the client sent.
 
 use std::net::Ipv4Addr;
 
@@ -13,10 +17,11 @@ use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, Verdict};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
-use nicforge_wire::headers::MacAddress;
+use nicforge_wire::headers::{MacAddress, ip_protocol};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers::{self, Headers};
+use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
 use crate::{AppConfig, AppError, PortMap};
 use nicforge_wire::rewrite::{self, End};
@@ -139,6 +144,10 @@ impl Lb {
         if headers.summary.is_fragment() {
             return Verdict::Drop(crate::FRAGMENT);
         }
+        if quoted::is_error(headers.icmp_type) {
+            let sent = self.error(cpu, packet, &headers);
+            return sent.unwrap_or_else(Verdict::Drop);
+        }
         if self
             .service
             .is_some_and(|service| service != key.destination().0)
@@ -149,7 +158,22 @@ impl Lb {
             Ok(server) => server,
             Err(cause) => return Verdict::Drop(cause),
         };
-        let server: Server = cpu.load(self.servers + u64::from(server) * 16);
+        let server = self.server(cpu, server);
+        self.send_to(cpu, packet, &headers, server)
+    }
+
+    fn server<C: Cpu>(&self, cpu: &mut C, number: u32) -> Server {
+        cpu.load(self.servers + u64::from(number) * 16)
+    }
+
+    #[inline]
+    fn send_to<C: Cpu>(
+        &self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+        server: Server,
+    ) -> Verdict {
         let Some((out, port)) = self.ports.way_out(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
         };
@@ -158,6 +182,31 @@ impl Lb {
         rewrite::replace_end(frame, &headers.summary, end, server.address, None);
         rewrite::set_macs(frame, port.mac, MacAddress(server.mac));
         Verdict::Transmit(out)
+    }
+
+    /// An error about something that a server sent, which the sender of the error took for the
+    /// service's.
+    fn error<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+    ) -> Result<Verdict, &'static str> {
+        let quoted = Quoted::read(cpu, packet, headers).ok_or(quoted::MALFORMED)?;
+        // What has no ports is known by its addresses.
+        let end = |(address, port)| match quoted.protocol {
+            ip_protocol::ICMP => (address, 0),
+            _ => (address, port),
+        };
+        let (from, to) = (end(quoted.destination), end(quoted.source));
+        let key = FlowKey::new(from, to, quoted.protocol, Side::Outside);
+        let now = cpu.now();
+        let known = self.table.find(cpu, &key);
+        let known = known.filter(|(_, entry)| !self.is_expired(entry, now));
+        let (_, entry) = known.ok_or(quoted::NO_FLOW)?;
+        let server = self.server(cpu, entry.server);
+        quoted.replace(cpu, packet, End::Source, (server.address, None));
+        Ok(self.send_to(cpu, packet, headers, server))
     }
 
     fn is_server(&self, address: u32) -> bool {
@@ -175,6 +224,12 @@ impl Lb {
         let Some((out, port)) = self.ports.way_out(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
         };
+        if quoted::is_error(headers.icmp_type)
+            && let Some(quoted) = Quoted::read(cpu, packet, headers)
+            && self.is_server(quoted.destination.0)
+        {
+            quoted.replace(cpu, packet, End::Destination, (service, None));
+        }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         rewrite::replace_end(frame, &headers.summary, End::Source, service, None);
         rewrite::set_macs(frame, port.mac, port.next_hop);

@@ -20,6 +20,7 @@ pub mod l2fwd;
 pub mod l3fwd;
 pub mod lb;
 pub mod nat;
+mod quoted;
 mod routes;
 mod shared;
 pub mod synthetic;

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_units::Time;
-use support::{Bench, address, answer, decode, echo, tcp, udp};
+use support::{
+    Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, tcp, udp, unreachable,
+};
 
 fn config() -> AppConfig {
     AppConfig {
@@ -86,6 +88,68 @@ fn answers_come_from_the_service_and_open_no_flow() {
     // 10.200.0.1 and .2 are servers, .3 is none.
     let stranger = udp(("10.200.0.3", 1), ("192.0.2.1", 80), b"x");
     assert_eq!(bench.drop(0, &stranger), "not_the_service");
+}
+
+#[test]
+fn an_error_reaches_the_server_of_its_flow_with_the_servers_own_packet_quoted() {
+    let mut bench = Bench::new(&config());
+    const CLIENT: (&str, u16) = ("192.0.2.1", 7);
+    type Reply = fn(&str) -> Vec<u8>;
+    let exchanges: [(Vec<u8>, Reply); 3] = [
+        (flow(7), |from| tcp((from, 80), CLIENT, "A", b"reply")),
+        (udp(CLIENT, ("203.0.113.1", 53), b"x"), |from| {
+            udp((from, 53), CLIENT, b"reply")
+        }),
+        (echo(CLIENT.0, "203.0.113.1", 9, false), |from| {
+            echo(from, CLIENT.0, 9, true)
+        }),
+    ];
+    for (asked, reply) in exchanges {
+        let out = bench.forward(0, &asked);
+        let server = decode(&out).unwrap().destination.0.to_string();
+        // What the server sends back, and as the client and its routers see it.
+        let [sent, seen] = [server.as_str(), "203.0.113.1"].map(reply);
+        for quoted in [28, 200] {
+            let about = |to: &str, packet: &[u8]| {
+                unreachable("198.51.100.1", to, ip_packet(packet), quoted)
+            };
+            let back = bench.forward(0, &about("203.0.113.1", &seen));
+            assert!(icmp_sum_is_right(&back));
+            assert_eq!(ip_packet(&back), ip_packet(&about(&server, &sent)));
+            // To the server's own Ethernet address.
+            assert_eq!(back[..6], out[..6]);
+        }
+    }
+    assert_eq!(bench.counter("flows"), 3);
+}
+
+#[test]
+fn errors_about_unknown_flows_are_dropped_by_name_and_open_none() {
+    let mut bench = Bench::new(&config());
+    let other = tcp(("203.0.113.1", 80), ("192.0.2.1", 7), "A", b"reply");
+    let error = |quoted| unreachable("198.51.100.1", "203.0.113.1", ip_packet(&other), quoted);
+    assert_eq!(bench.drop(0, &error(200)), "icmp_error_no_flow");
+    assert_eq!(bench.drop(0, &error(20)), "icmp_error_malformed");
+    bench.forward(0, &flow(7));
+    bench.forward(0, &error(200));
+    bench.cpu.set_now(Time::from_ms(301_000));
+    assert_eq!(bench.drop(0, &error(200)), "icmp_error_no_flow");
+    assert_eq!(bench.counter("flows_opened"), 1);
+}
+
+#[test]
+fn a_servers_error_quotes_what_the_client_sent() {
+    let mut config = config();
+    config.service = Some(address("203.0.113.1"));
+    let mut bench = Bench::new(&config);
+    let asked = flow(7);
+    let out = bench.forward(0, &asked);
+    let server = decode(&out).unwrap().destination.0.to_string();
+    let error = unreachable(&server, "192.0.2.1", ip_packet(&out), 200);
+    let back = bench.forward(0, &error);
+    assert!(icmp_sum_is_right(&back));
+    let direct = unreachable("203.0.113.1", "192.0.2.1", ip_packet(&asked), 200);
+    assert_eq!(ip_packet(&back), ip_packet(&direct));
 }
 
 #[test]

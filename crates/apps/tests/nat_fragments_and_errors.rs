@@ -2,9 +2,10 @@
 
 mod support;
 
-use etherparse::checksum::Sum16BitWords;
 use nicforge_apps::{AppConfig, PortMap};
-use support::{Bench, address, answer, decode, ip_packet, tcp, udp};
+use support::{
+    Bench, address, answer, decode, icmp_sum_is_right, ip_packet, tcp, udp, unreachable,
+};
 
 const CLIENT: (&str, u16) = ("10.0.0.1", 1234);
 const SERVER: (&str, u16) = ("192.0.2.1", 53);
@@ -67,26 +68,6 @@ fn a_later_fragment_does_not_wait_for_ever() {
     bench.forward(0, &first);
     bench.cpu.set_now(nicforge_units::Time::from_ms(61_000));
     assert_eq!(bench.drop(0, &later), "fragment_unknown");
-}
-
-/// An ICMP error that quotes the first `quoted` bytes of an IP packet.
-fn unreachable(from: &str, to: &str, packet: &[u8], quoted: usize) -> Vec<u8> {
-    let mut frame = Vec::new();
-    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
-        .ipv4(address(from).octets(), address(to).octets(), 64)
-        .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(
-            etherparse::icmpv4::DestUnreachableHeader::Port,
-        ))
-        .write(&mut frame, &packet[..quoted.min(packet.len())])
-        .unwrap();
-    frame
-}
-
-fn icmp_sum_is_right(frame: &[u8]) -> bool {
-    Sum16BitWords::new()
-        .add_slice(&frame[34..])
-        .ones_complement()
-        == 0
 }
 
 #[test]

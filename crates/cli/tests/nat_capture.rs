@@ -1,6 +1,8 @@
 //! The main job on real packets: a capture goes through the simulated server and comes out
 //! translated, as decoders say that are not the project's own.
 
+#[path = "nat_capture/answers.rs"]
+mod answers;
 mod common;
 mod decoder;
 

@@ -104,9 +104,9 @@ impl Steering {
         self.tables[self.active].queue(hash)
     }
 
-    /// From now on `rule` comes before the tables.
-    pub fn set_rule(&mut self, rule: PortRule) {
-        self.rule = Some(rule);
+    /// From now on `rule`, if there is one, comes before the tables.
+    pub fn set_rule(&mut self, rule: Option<PortRule>) {
+        self.rule = rule;
     }
 
     /// The queue of `frame`, whose parts are as `summary` says and whose RSS hash is `hash`.
@@ -221,12 +221,12 @@ mod tests {
     fn a_rule_finds_the_queue_of_what_comes_back() {
         let mut steering = Steering::new(4, 1);
         // Ports from 1000: 100 for each queue.
-        steering.set_rule(PortRule {
+        steering.set_rule(Some(PortRule {
             first_address: 0x0a00_0008,
             addresses: 2,
             first_port: 1000,
             share: 100,
-        });
+        }));
         let udp = |port: u16| {
             let [high, low] = port.to_be_bytes();
             frame(17, &[0, 53, high, low, 0, 8, 0, 0])

@@ -74,6 +74,22 @@ pub struct Flows {
     pub(super) expired: u64,
 }
 
+/// How many external addresses a NAT on `cores` cores has.
+pub(super) fn external_addresses(config: &AppConfig, cores: usize) -> Result<u32, AppError> {
+    let flows = config.entries_per_core(cores, 2)? / 2;
+    let enough = flows.div_ceil(PortPartition::new(cores).share());
+    let addresses = config.external_addresses.unwrap_or(enough);
+    let base = u64::from(config.external_base.to_bits());
+    if !(1..=1 << 16).contains(&addresses) || base + u64::from(addresses) > 1 << 32 {
+        return Err(AppError::OutOfRange {
+            setting: "external_addresses",
+            value: u64::from(addresses),
+            range: "from 1 to 65536, and end within IPv4",
+        });
+    }
+    Ok(addresses)
+}
+
 impl Flows {
     /// Takes address space for the share of one core.
     pub fn allocate(
@@ -84,17 +100,8 @@ impl Flows {
     ) -> Result<Flows, AppError> {
         let entries = config.entries_per_core(cores, 2)?;
         let partition = PortPartition::new(cores);
-        let enough = (entries / 2).div_ceil(partition.share());
-        let addresses = config.external_addresses.unwrap_or(enough);
+        let addresses = external_addresses(config, cores)?;
         let base = config.external_base.to_bits();
-        let pool = u64::from(base)..u64::from(base) + u64::from(addresses);
-        if !(1..=1 << 16).contains(&addresses) || pool.end > 1 << 32 {
-            return Err(AppError::OutOfRange {
-                setting: "external_addresses",
-                value: u64::from(addresses),
-                range: "from 1 to 65536, and end within IPv4",
-            });
-        }
         let timeouts = config.timeouts;
         let (tcp, others) = (timeouts.tcp_transitory, timeouts.udp.min(timeouts.icmp));
         Ok(Flows {
@@ -102,7 +109,7 @@ impl Flows {
             ports: PortPool::allocate(space, partition, core, base, addresses),
             timeouts,
             shortest: tcp.min(timeouts.tcp_established).min(others),
-            pool,
+            pool: u64::from(base)..u64::from(base) + u64::from(addresses),
             opened: 0,
             expired: 0,
         })

@@ -12,11 +12,10 @@
 //!   comes from inside if its port is an inside one, and is dropped (`no_flow`) if not. So
 //!   one-armed benchmark traffic opens flows.
 //! - One flow (5-tuple) has one external port, of one number space for all protocols.
-//! - RSS is not symmetric: answers reach the core that owns the flow only if a steering rule
-//!   on the external port sees to it
-//!   ([`owner_core`](crate::tables::PortPartition::owner_core)). A packet that comes to
-//!   another core finds no flow. The same holds for fragments and ICMP errors, which RSS
-//!   spreads by addresses.
+//! - RSS is not symmetric: answers reach the core that owns the flow because a steering rule
+//!   on the external port sees to it ([`AppConfig::port_rule`]), if they come to a NIC that the
+//!   core serves. A packet that comes to another core finds no flow: so do fragments but
+//!   the first, which RSS spreads by addresses.
 //! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
 //!   the first by its ports, later ones after it. Other protocols are dropped
 //!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`.
@@ -32,17 +31,33 @@ mod flow;
 mod fragment;
 mod icmp;
 
-use nicforge_nic::{Packet, Verdict};
+use nicforge_nic::{Packet, PortRule, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, IpAddresses};
 
-use self::flow::Flows;
+use self::flow::{Flows, external_addresses};
 use self::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
-use crate::tables::{FlowKey, Side};
-use crate::{AppConfig, AppError, PortMap};
+use crate::tables::{FlowKey, PortPartition, Side};
+use crate::{AppConfig, AppError, PortMap, quoted};
 use nicforge_wire::rewrite::{self, End};
+
+/// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
+/// the core that has the flow of a packet from outside.
+pub(crate) fn port_rule(
+    config: &AppConfig,
+    first: usize,
+    cores: usize,
+) -> Result<PortRule, AppError> {
+    let ports = PortPartition::new(cores);
+    Ok(PortRule {
+        first_address: config.external_base.to_bits(),
+        addresses: external_addresses(config, cores)?,
+        first_port: ports.first_port(first),
+        share: ports.share(),
+    })
+}
 
 /// The NAT on one core.
 #[derive(Clone, Debug)]
@@ -139,7 +154,7 @@ impl Nat {
             (ip_protocol::TCP | ip_protocol::UDP, _) => {
                 (summary.source_port, summary.destination_port)
             }
-            (ip_protocol::ICMP, _) if icmp::is_error(headers.icmp_type) => {
+            (ip_protocol::ICMP, _) if quoted::is_error(headers.icmp_type) => {
                 return icmp::translate(cpu, &mut self.flows, packet, headers, side);
             }
             (ip_protocol::ICMP, Side::Inside) if headers.icmp_type == icmp_type::ECHO_REQUEST => {

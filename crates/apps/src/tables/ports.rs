@@ -24,9 +24,9 @@ impl PortPartition {
         }
     }
 
-    /// The first port of the first core.
-    pub fn first_port(&self) -> u16 {
-        FIRST_PORT as u16
+    /// The first port of `core`, one of those there are.
+    pub fn first_port(&self, core: usize) -> u16 {
+        self.first(core) as u16
     }
 
     /// Ports that each core has per address.

@@ -5,6 +5,7 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use etherparse::checksum::Sum16BitWords;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use nicforge_apps::{AnyApp, AppConfig, SharedTables, Verdict};
 use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
@@ -257,6 +258,27 @@ pub fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
 /// What follows the Ethernet header.
 pub fn ip_packet(frame: &[u8]) -> &[u8] {
     &frame[14..]
+}
+
+/// An ICMP error that quotes the first `quoted` bytes of an IP packet.
+pub fn unreachable(from: &str, to: &str, packet: &[u8], quoted: usize) -> Vec<u8> {
+    let mut frame = Vec::new();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4(address(from).octets(), address(to).octets(), 64)
+        .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(
+            etherparse::icmpv4::DestUnreachableHeader::Port,
+        ))
+        .write(&mut frame, &packet[..quoted.min(packet.len())])
+        .unwrap();
+    frame
+}
+
+/// Whether the checksum of an ICMP message over IPv4 is right.
+pub fn icmp_sum_is_right(frame: &[u8]) -> bool {
+    Sum16BitWords::new()
+        .add_slice(&frame[34..])
+        .ones_complement()
+        == 0
 }
 
 /// The folder of real captures, if it is there; otherwise says that the test is skipped.

@@ -3,12 +3,11 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::tables::PortPartition;
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
-    DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, PortRule, registers,
+    DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, registers,
 };
 use nicforge_platform::live::Shape;
 use nicforge_platform::{Addr, AddressSpace, Owner, Register};
@@ -111,13 +110,11 @@ impl Blueprint {
         }
         let memory_end = Addr(space.end());
         let nics = halves.into_iter().zip(&tx_rings).enumerate();
-        let rule = port_rule(app, count);
+        let rule = app.port_rule(0, count)?;
         let nics = nics.map(|(device, (half, rings))| {
             let nic = Nic::new(&spec(device), half, rings, memory_end);
             let mut nic = nic.with_nicmem(near.keys());
-            if let Some(rule) = rule {
-                nic.steering.set_rule(rule);
-            }
+            nic.steering.set_rule(rule);
             nic
         });
         Ok(Layout {
@@ -178,17 +175,6 @@ fn transmit_drivers(
         transmit
     };
     rings.enumerate().map(driver).collect()
-}
-
-/// Answers to a translated address find the worker that translated it.
-fn port_rule(app: &AppConfig, workers: usize) -> Option<PortRule> {
-    let ports = PortPartition::new(workers);
-    (app.name == "nat").then(|| PortRule {
-        first_address: app.external_base.to_bits(),
-        addresses: app.external_addresses.unwrap_or(1),
-        first_port: ports.first_port(),
-        share: ports.share(),
-    })
 }
 
 fn plan(settings: &Settings, device: u8, pool: Pool, near: &NearMemory) -> Plan {

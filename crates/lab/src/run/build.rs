@@ -281,13 +281,15 @@ fn parts(
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
-        let nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
-        (nic, DmaPort::new(&hardware.pcie, device))
+        let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
+        let rule = config.port_rule(device * queues, settings.cores)?;
+        nic.steering.set_rule(rule);
+        Ok((nic, DmaPort::new(&hardware.pcie, device)))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
     let pools = std::iter::once(pool).chain(pools).collect();
     Ok(Parts {
-        nics: nics.collect(),
+        nics: nics.collect::<Result<_, RunError>>()?,
         cores,
         co_runners,
         pools,

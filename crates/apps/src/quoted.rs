@@ -1,0 +1,123 @@
+//! What ICMP errors quote (RFC 792), and its translation with the error (RFC 5508, section 4;
+//! RFC 3022, section 4.3).
+//!
+//! ```text
+//!  IPv4 header │ ICMP header │ quoted IPv4 header │ first bytes of the quoted L4 header …
+//!  ▲ address     ▲ checksum    ▲ address, checksum  ▲ port, checksum if it is there
+//! ```
+//!
+//! The quoted packet went the other way, and as its sender saw it: what replaced one of its ends
+//! on the way is put back, so that who gets the error knows its own flow in it.
+
+use nicforge_nic::Packet;
+use nicforge_platform::Cpu;
+use nicforge_wire::checksum::update16;
+use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
+use nicforge_wire::rewrite::{self, End};
+
+use crate::headers::Headers;
+
+/// Why an error that quotes nothing readable is dropped.
+pub const MALFORMED: &str = "icmp_error_malformed";
+/// Why an error about no flow that is known here is dropped.
+pub const NO_FLOW: &str = "icmp_error_no_flow";
+
+/// The most that is read: quoted headers, with IPv4 options, as far as the TCP checksum.
+const QUOTED_MAX: usize = 60 + 18;
+
+/// Whether a message quotes the packet that caused it.
+#[inline]
+pub fn is_error(message: u8) -> bool {
+    matches!(
+        message,
+        icmp_type::UNREACHABLE
+            | icmp_type::SOURCE_QUENCH
+            | icmp_type::REDIRECT
+            | icmp_type::TIME_EXCEEDED
+            | icmp_type::PARAMETER_PROBLEM
+    )
+}
+
+/// A quoted packet: where it is in the frame, and between whom it went.
+pub struct Quoted {
+    /// The ICMP header.
+    message: usize,
+    l3: usize,
+    l4: usize,
+    /// End of what there is of it.
+    end: usize,
+    /// TCP, UDP or ICMP.
+    pub protocol: u8,
+    /// Who sent it: address and port. An echo's identifier is the port of the end that asked.
+    pub source: (u32, u16),
+    /// To whom.
+    pub destination: (u32, u16),
+}
+
+impl Quoted {
+    /// What the error in `packet` quotes; `None` if that is no TCP, UDP or echo that could be known.
+    pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet, headers: &Headers) -> Option<Quoted> {
+        let summary = &headers.summary;
+        let message = usize::from(summary.l4_offset);
+        let l3 = message + ICMP_HEADER_LEN;
+        let end = (summary.l3_end.min(packet.head.len) as usize).min(l3 + QUOTED_MAX);
+        let bytes = cpu.bytes(packet.head.at, end);
+        let ip = Ipv4View::new(bytes.get(l3..)?).ok()?;
+        if ip.fragment_offset() != 0 {
+            return None;
+        }
+        let l4 = l3 + ip.header_len();
+        // At least the 8 bytes that RFC 792 asks for.
+        let segment = bytes.get(l4..l4 + 8)?;
+        let (source_port, destination_port) = match (ip.protocol(), segment[0]) {
+            (ip_protocol::TCP | ip_protocol::UDP, _) => {
+                (rewrite::get16(segment, 0), rewrite::get16(segment, 2))
+            }
+            (ip_protocol::ICMP, icmp_type::ECHO_REQUEST) => (rewrite::get16(segment, 4), 0),
+            (ip_protocol::ICMP, icmp_type::ECHO_REPLY) => (0, rewrite::get16(segment, 4)),
+            _ => return None,
+        };
+        Some(Quoted {
+            message,
+            l3,
+            l4,
+            end,
+            protocol: ip.protocol(),
+            source: (ip.source().to_bits(), source_port),
+            destination: (ip.destination().to_bits(), destination_port),
+        })
+    }
+
+    /// Replaces an end of what is quoted, and makes the ICMP checksum follow each word.
+    pub fn replace<C: Cpu>(
+        &self,
+        cpu: &mut C,
+        packet: &Packet,
+        end: End,
+        (address, port): (u32, Option<u16>),
+    ) {
+        let frame = cpu.bytes_mut(packet.head.at, self.end);
+        let address_at = self.l3 + if end == End::Source { 12 } else { 16 };
+        let l4_checksum_at = rewrite::checksum_offset(self.protocol)
+            .map(|offset| self.l4 + offset)
+            .filter(|at| at + 2 <= self.end);
+        let words = [
+            Some(self.l3 + 10),
+            Some(address_at),
+            Some(address_at + 2),
+            Some(self.l4 + rewrite::port_offset(self.protocol, end)),
+            l4_checksum_at,
+        ];
+        let before = words.map(|at| at.map(|at| rewrite::get16(frame, at)));
+        let old = rewrite::replace_address(&mut frame[self.l3..self.end], end, address);
+        let segment = &mut frame[self.l4..self.end];
+        rewrite::replace_l4(segment, self.protocol, end, (old, address), port);
+        let mut checksum = rewrite::get16(frame, self.message + 2);
+        for (at, before) in words.into_iter().zip(before) {
+            if let (Some(at), Some(before)) = (at, before) {
+                checksum = update16(checksum, before, rewrite::get16(frame, at));
+            }
+        }
+        rewrite::put16(frame, self.message + 2, checksum);
+    }
+}
