@@ -16,6 +16,7 @@ use crate::args::CaptureOptions;
 use crate::error::CliError;
 use crate::input::assignments;
 use crate::output::print;
+use crate::outputs::{Made, Named, keep_apart, of_settings};
 
 /// The settings that describe traffic on one line.
 const TRAFFIC: [&str; 14] = [
@@ -40,14 +41,15 @@ const LINE_GBPS: f64 = 100.0;
 /// Writes the capture.
 pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     let settings = settings(&assignments(&options.overrides)?)?;
-    if options.out.is_dir() {
-        let wrong = format!("--out {}: is a folder; name a file", options.out.display());
-        return Err(CliError::Usage(wrong));
-    }
+    let by = format!("--out {}", options.out.display());
+    let outputs = [&options.out, &part_of(&options.out)].map(|path| Named::new(&by, path));
+    keep_apart(&of_settings(&settings), &outputs)?;
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
     let source = traffic_source(&settings, line, seed, 0, 1, false)?;
-    let written = write(source, options)?;
+    let mut made = Made::default();
+    made.file(&by, &options.out)?;
+    let written = write(source, options).inspect_err(|_| made.take_back())?;
     print(&format!(
         "wrote {}: {written} frames\nnext: nicforge run scenarios/nat-capture.toml --pcap {}\n",
         options.out.display(),
@@ -87,6 +89,13 @@ fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
     Ok(settings)
 }
 
+/// What is written before it becomes `out`.
+fn part_of(out: &Path) -> PathBuf {
+    let mut part = out.as_os_str().to_owned();
+    part.push(".part");
+    PathBuf::from(part)
+}
+
 /// Writes beside the place and moves then, so that a failure leaves an older file whole.
 fn write(mut source: TrafficSource, options: &CaptureOptions) -> Result<u64, CliError> {
     let failed = |path: &Path, cause: std::io::Error| CliError::Write {
@@ -94,12 +103,7 @@ fn write(mut source: TrafficSource, options: &CaptureOptions) -> Result<u64, Cli
         cause,
     };
     let out = &options.out;
-    if let Some(parent) = out.parent() {
-        std::fs::create_dir_all(parent).map_err(|cause| failed(parent, cause))?;
-    }
-    let mut part = out.clone().into_os_string();
-    part.push(".part");
-    let part = PathBuf::from(part);
+    let part = part_of(out);
     let file = File::create(&part).map_err(|cause| failed(&part, cause))?;
     let written = frames(&mut source, BufWriter::new(file), options.packets).map_err(|cause| {
         CliError::Run(RunError::Written {

@@ -12,6 +12,7 @@ use crate::args::CompareOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::print;
+use crate::outputs::{Made, keep_apart, of_report};
 use crate::run::{closing, report};
 
 /// Runs every point of the scenario, first simulated, then live.
@@ -25,10 +26,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         let name = format!("{}-compared", input.scenario.name);
         PathBuf::from("out").join(name)
     });
-    if folder.exists() && !folder.is_dir() {
-        let wrong = format!("--out {}: is a file; name a folder", folder.display());
-        return Err(CliError::Usage(wrong));
-    }
+    keep_apart(&input.files(), &of_report(&folder))?;
     let failed = |index: usize, cause: RunError| CliError::Point {
         number: index + 1,
         variant: input.points[index].variant.clone(),
@@ -38,6 +36,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     for (index, point) in input.points.iter().enumerate() {
         check_live(&point.settings).map_err(|cause| failed(index, cause))?;
     }
+    Made::default().folder(&format!("--out {}", folder.display()), &folder)?;
     if !options.quiet {
         input.print_notes();
         note_about_cores(&input);

@@ -13,6 +13,7 @@ use nicforge_wire::traffic::TrafficSource;
 use crate::args::Overrides;
 use crate::error::CliError;
 use crate::notes;
+use crate::outputs::{Named, of_settings};
 use crate::registry::names;
 
 /// A scenario that can run.
@@ -28,6 +29,22 @@ pub struct Input {
 }
 
 impl Input {
+    /// Every file that is read.
+    pub fn files(&self) -> Vec<Named> {
+        let mut files = vec![
+            Named::new("the scenario", &self.scenario.file),
+            Named::new("the machine", &self.machine.file),
+        ];
+        for point in &self.points {
+            for file in of_settings(&point.settings) {
+                if !files.contains(&file) {
+                    files.push(file);
+                }
+            }
+        }
+        files
+    }
+
     /// Says them on standard error.
     pub fn print_notes(&self) {
         for note in &self.notes {

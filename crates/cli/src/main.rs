@@ -15,6 +15,7 @@ mod live;
 mod machine;
 mod notes;
 mod output;
+mod outputs;
 mod registry;
 mod run;
 

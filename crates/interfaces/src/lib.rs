@@ -4,7 +4,7 @@
 //! half over [`nicforge_platform::Dma`]; `driver.rs` the driver's over
 //! [`nicforge_platform::Cpu`]; [`registry`] has one line per interface.
 //! Every interface in the registry runs through the shared tests of suite/. [`sinic`] and [`v_sinic`]
-//! are whole devices instead, driven by registers; ARCHITECTURE.md says why.
+//! are whole devices instead, driven by registers; docs/design-notes.md says why.
 
 pub mod emulated;
 pub mod in_place;

@@ -3,12 +3,13 @@
 mod prometheus;
 mod table;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicforge_lab::live::{LiveConfig, LiveRun, Snapshot, load_live, run_live};
+use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
 use nicforge_lab::scenario::parse_override;
 use nicforge_lab::settings::KEYS;
@@ -17,6 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
 use crate::output::print;
+use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::names;
 
 /// Runs until the time is over or somebody says so.
@@ -31,10 +33,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         Some(folder) => folder.clone(),
         None => PathBuf::from("out").join(&config.name),
     };
-    if folder.exists() && !folder.is_dir() {
-        let wrong = format!("--out {}: is a file; name a folder", folder.display());
-        return Err(CliError::Usage(wrong));
-    }
+    let mut made = check_outputs(&config, options, &folder)?;
     let metrics = options.metrics.map(prometheus::serve).transpose()?;
     let stop = stopped_by_signals()?;
     let shows = !options.json && !options.quiet;
@@ -54,7 +53,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         before = now.clone();
     };
     let began = Instant::now();
-    let run = run_live(&config, &stop, &mut watch)?;
+    let run = run_live(&config, &stop, &mut watch).inspect_err(|_| made.take_back())?;
     show_events(&before, &run.snapshot);
     let report = report(&config, &run, began.elapsed().as_secs_f64());
     let files = write_all(&report, &folder)?;
@@ -69,6 +68,38 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     }
     let totals = table::totals(&run.snapshot);
     print(&format!("{totals}\n{}\n{}", table(&report), wrote(&files)))
+}
+
+/// What is written, seen to before anything runs.
+fn check_outputs(
+    config: &LiveConfig,
+    options: &LiveOptions,
+    folder: &Path,
+) -> Result<Made, CliError> {
+    let mut reads = of_settings(&config.settings);
+    reads.push(Named::new("the live run's file", &options.config));
+    let (mut writes, mut made) = (of_report(folder), Made::default());
+    for port in &config.ports {
+        if let PortKind::Capture(from, to) = &port.kind {
+            let named =
+                |key: &str, path: &PathBuf| Named::new(format!("{}: `{key}`", port.place), path);
+            reads.extend(from.iter().map(|path| named("read", path)));
+            writes.extend(to.iter().map(|path| named("write", path)));
+        }
+    }
+    keep_apart(&reads, &writes)?;
+    // A socket that an earlier run left goes; nothing else does.
+    let other =
+        |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_socket());
+    if let Some(path) = config.attach.as_ref().filter(other) {
+        let wrong = format!(
+            "attach {}: is there and no socket; name another place",
+            path.display()
+        );
+        return Err(CliError::Usage(wrong));
+    }
+    made.folder(&format!("--out {}", folder.display()), folder)?;
+    Ok(made)
 }
 
 /// Set by SIGINT and SIGTERM.

@@ -23,6 +23,7 @@ use nicforge_lab::machine::{Machine, parse_machine};
 use crate::args::MeasureOptions;
 use crate::error::CliError;
 use crate::output::print;
+use crate::outputs::Made;
 
 /// Where the file goes that nobody gave a place: scenarios find machines there.
 const DEFAULT_PLACE: &str = "machines/this-machine.toml";
@@ -65,6 +66,7 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
             place.display()
         )));
     }
+    Made::default().file(&format!("--out {}", place.display()), &place)?;
     let effort = match options.quick {
         true => Effort::QUICK,
         false => Effort::FULL,
@@ -86,12 +88,6 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
     let text = file::text(&system, &found);
     // Whoever gets the file shall be able to use it.
     let machine = parse_machine(&text, &place)?;
-    if let Some(folder) = place
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(cannot(&folder.display().to_string()))?;
-    }
     std::fs::write(&place, text).map_err(cannot(&place.display().to_string()))?;
     match options.quiet {
         true => Ok(()),

@@ -14,6 +14,7 @@ use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::print;
+use crate::outputs::{Made, Named, keep_apart, of_report};
 pub use assemble::report;
 use progress::Progress;
 
@@ -28,13 +29,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
         .out
         .clone()
         .unwrap_or_else(|| Path::new("out").join(&input.scenario.name));
-    check_outputs(&input, options, &folder)?;
-    if let Some(parent) = options.pcap_out.as_deref().and_then(Path::parent) {
-        std::fs::create_dir_all(parent).map_err(|cause| CliError::Write {
-            what: parent.display().to_string(),
-            cause,
-        })?;
-    }
+    let mut made = check_outputs(&input, options, &folder)?;
     if !options.quiet {
         input.print_notes();
     }
@@ -42,6 +37,9 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let progress = Progress::new(&input.points, options);
     let runs = run_points(&input, options, &progress);
     progress.finish();
+    if runs.is_err() {
+        made.take_back();
+    }
     let wall_seconds = started.elapsed().as_secs_f64();
     let report = self::report(&input, runs?, wall_seconds);
     let mut files = write_all(&report, &folder)?;
@@ -60,19 +58,12 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     print(&format!("{}\n{closing}", table(&report)))
 }
 
-/// What the outputs need, checked before anything runs.
-fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<(), CliError> {
-    if folder.exists() && !folder.is_dir() {
-        let wrong = format!("--out {}: is a file; name a folder", folder.display());
-        return Err(CliError::Usage(wrong));
-    }
+/// What the outputs need, seen to before anything runs.
+fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<Made, CliError> {
+    let mut files = of_report(folder);
+    let mut made = Made::default();
     if let Some(pcap) = &options.pcap_out {
         let place = format!("--pcap-out {}", pcap.display());
-        if pcap.is_dir() {
-            return Err(CliError::Usage(format!(
-                "{place}: is a folder; name a file"
-            )));
-        }
         if input.points.len() != 1 {
             let count = input.points.len();
             let right = "use a scenario without [[variant]] and [sweep]";
@@ -80,8 +71,13 @@ fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<(
                 "{place}: needs one point, not {count}; {right}"
             )));
         }
+        files.push(Named::new(&place, pcap));
+        keep_apart(&input.files(), &files)?;
+        made.file(&place, pcap)?;
     }
-    Ok(())
+    keep_apart(&input.files(), &files)?;
+    made.folder(&format!("--out {}", folder.display()), folder)?;
+    Ok(made)
 }
 
 fn run_points(

@@ -148,6 +148,13 @@ pub fn from_json(json: &str) -> Result<Report, ReportError> {
     Ok(serde_json::from_str(json)?)
 }
 
+/// The files of a report in `folder`, in this order: JSON, CSV and the page. Each behind the file
+/// that it is written to first.
+pub fn part_paths(folder: &Path) -> [(PathBuf, PathBuf); 3] {
+    ["report.json", "points.csv", "report.html"]
+        .map(|name| (folder.join(format!(".{name}.part")), folder.join(name)))
+}
+
 /// Writes `report.json`, `points.csv` and `report.html` into `folder`, creating it.
 ///
 /// All are written beside their place first and then moved, so that a reader never sees half
@@ -156,23 +163,17 @@ pub fn from_json(json: &str) -> Result<Report, ReportError> {
 /// # Errors
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
 pub fn write_all(report: &Report, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let files = [
-        ("report.json", to_json(report)),
-        ("points.csv", to_csv(report)),
-        ("report.html", to_html(report)?),
-    ];
+    let texts = [to_json(report), to_csv(report), to_html(report)?];
     std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write {
         path: folder.into(),
         cause,
     })?;
-    let mut moves = Vec::new();
-    for (name, text) in &files {
-        let (part, path) = (folder.join(format!(".{name}.part")), folder.join(name));
-        std::fs::write(&part, text).map_err(|cause| ReportError::Write {
+    let moves = part_paths(folder);
+    for ((part, _), text) in moves.iter().zip(texts) {
+        std::fs::write(part, text).map_err(|cause| ReportError::Write {
             path: part.clone(),
             cause,
         })?;
-        moves.push((part, path));
     }
     for (part, path) in &moves {
         std::fs::rename(part, path).map_err(|cause| ReportError::Write {
