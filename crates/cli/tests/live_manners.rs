@@ -1,9 +1,12 @@
-//! How a live run behaves beside its packets: it sleeps when there is nothing to do, and tells what
-//! it counted. Needs no privilege.
+//! How a live run behaves beside its packets: it makes the folders that it writes to, sleeps when
+//! there is nothing to do, and tells what it counted. Needs no privilege.
 #![cfg(target_os = "linux")]
+
+mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -107,4 +110,33 @@ fn metrics_stay_on_this_machine() {
     let refused = live.output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("loopback"));
+}
+
+/// As after `git clone`: nothing was written yet.
+#[test]
+fn every_example_of_captures_runs_on_a_fresh_clone() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut ran = 0;
+    for entry in std::fs::read_dir(examples).unwrap() {
+        let file = entry.unwrap().path();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let is_run = file.extension().is_some_and(|kind| kind == "toml");
+        let needs_an_interface = ["\ninterface = \"nf-", "\nxdp = ", "\ntap = "];
+        if !is_run || needs_an_interface.iter().any(|key| text.contains(key)) {
+            continue;
+        }
+        let folder = common::folder();
+        let ended = common::nicforge(&folder, &["live", file.to_str().unwrap()]);
+        let said = common::stderr(&ended);
+        assert!(ended.status.success(), "{}: {said}", file.display());
+        for name in text
+            .lines()
+            .filter_map(|line| line.strip_prefix("write = "))
+        {
+            let written = folder.path().join(name.trim_matches('"'));
+            assert!(written.is_file(), "{}", written.display());
+        }
+        ran += 1;
+    }
+    assert!(ran >= 2, "{ran} examples");
 }

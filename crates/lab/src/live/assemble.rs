@@ -1,5 +1,7 @@
 //! Assembles a live run from its configuration.
 
+use std::path::Path;
+
 use nicforge_apps::{AppConfig, PortMap, read_routes};
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_platform::live::ports::{
@@ -179,7 +181,13 @@ fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
         PortKind::Packet(name) => Box::new(PacketPort::open(name)?),
         PortKind::Xdp(name, queue) => Box::new(XdpPort::open(name, *queue)?),
         PortKind::Tap(name) => Box::new(TapPort::open(name)?),
-        PortKind::Capture(from, to) => Box::new(CapturePort::open(from.as_deref(), to.as_deref())?),
+        PortKind::Capture(from, to) => {
+            if let Some(folder) = to.as_deref().and_then(Path::parent) {
+                let what = format!("folder {}", folder.display());
+                std::fs::create_dir_all(folder).map_err(LiveError::of(what))?;
+            }
+            Box::new(CapturePort::open(from.as_deref(), to.as_deref())?)
+        }
     })
 }
 
