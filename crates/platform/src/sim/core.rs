@@ -189,7 +189,10 @@ impl<'a> SimCpu<'a> {
         let entry = line << 1 | self.core.burst;
         self.core.near[line as usize % NEAR_LINES] = entry | u64::from(write);
         if let Some(link) = self.core.link {
-            let memory = self.host.hierarchy.remote_access(write, self.core.cursor);
+            let memory = self
+                .host
+                .hierarchy
+                .remote_access(line, write, self.core.cursor);
             let latency = (link + memory).as_ps();
             self.stall(Time::from_ps((latency * share_q16) >> 16));
             return;

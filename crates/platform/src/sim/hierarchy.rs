@@ -170,11 +170,22 @@ impl Hierarchy {
         self.llc.lines[line as usize].set_holder(holder);
     }
 
-    /// A core of another socket reads or writes one line that its own caches do not have. What it
-    /// writes comes back to memory some time.
-    pub fn remote_access(&mut self, write: bool, now: Time) -> Time {
-        let latency = self.dram.read(now, 1);
+    /// A core of another socket reads or writes one line that its own caches do not have. It comes
+    /// from a cache of this socket or from memory. What is written leaves the caches here, and comes
+    /// back to memory some time.
+    pub fn remote_access(&mut self, line: u64, write: bool, now: Time) -> Time {
+        let word = &mut self.llc.lines[line as usize];
+        let in_llc = word.way().is_some();
+        self.counters.fresh_read += u64::from(word.read());
+        let latency = match in_llc || word.holder() != NONE {
+            true => self.llc_hit,
+            false => self.dram.read(now, 1),
+        };
         if write {
+            self.invalidate_l2_copies(line, 1);
+            if in_llc {
+                self.llc.remove(line);
+            }
             self.dram.write(now, 1);
         }
         latency

@@ -87,6 +87,14 @@ impl Line {
         self.0 = self.0 & !WAY | way as u16 | IN_LLC | DIRTY | FRESH | TOUCHED;
     }
 
+    /// Somebody reads it where it is; returns whether nobody had since a device wrote it.
+    #[inline(always)]
+    pub fn read(&mut self) -> bool {
+        let fresh = self.0 & FRESH != 0;
+        self.0 &= !FRESH;
+        fresh
+    }
+
     /// It leaves the LLC.
     #[inline(always)]
     pub fn leave(&mut self) {

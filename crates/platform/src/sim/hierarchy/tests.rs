@@ -151,11 +151,31 @@ fn counts_of_a_known_pattern() {
 }
 
 #[test]
-fn another_sockets_core_uses_memory_and_no_cache() {
+fn another_sockets_core_allocates_in_no_cache_here() {
     let mut h = small();
+    let idle = test_hardware().dram.idle_latency;
+    for write in [false, true, false] {
+        assert_eq!(h.remote_access(7, write, Time::ZERO), idle);
+    }
+    assert_eq!(h.dram_lines(), 4, "each read, one written back");
+    assert_eq!(h.counters, MemoryCounters::default());
+}
+
+#[test]
+fn another_sockets_core_reads_what_caches_here_have_and_its_writes_take_it_out() {
+    let mut h = small();
+    let (llc_hit, idle) = (test_hardware().llc.hit, test_hardware().dram.idle_latency);
     h.device_write(7, 1, Time::ZERO);
-    let latency = h.remote_access(true, Time::ZERO);
-    assert_eq!(latency, test_hardware().dram.idle_latency);
-    assert_eq!(h.dram_lines(), 2, "read, and written back");
-    assert_eq!(h.counters.llc_misses(), 1, "only the device's");
+    h.core_access(1, 8, true, false, Time::ZERO);
+    let before = h.dram_lines();
+    for line in [7, 8] {
+        assert_eq!(h.remote_access(line, false, Time::ZERO), llc_hit);
+    }
+    assert_eq!(h.counters.fresh_read, 1, "what the device wrote");
+    assert_eq!(h.dram_lines(), before);
+    for line in [7, 8] {
+        assert_eq!(h.remote_access(line, true, Time::ZERO), llc_hit);
+        assert_eq!(h.remote_access(line, false, Time::ZERO), idle, "gone");
+        assert!(h.core_access(1, line, false, false, Time::ZERO).l2_miss);
+    }
 }
