@@ -4,6 +4,7 @@
 //! Each key is declared once, in `table.rs`.
 
 mod check;
+mod cores;
 mod docs;
 mod field;
 mod key;

@@ -136,6 +136,28 @@ proptest! {
     }
 }
 
+/// The link between the sockets is in the way of each packet, and of no other's throughput.
+#[test]
+fn cores_that_play_nics_run_on_either_socket() {
+    let on = |socket: &str| {
+        let settings = Settings {
+            interface: "emulated".to_owned(),
+            emulates: "priv_ring".to_owned(),
+            emulator_socket: socket.to_owned(),
+            offered_gbps: 20.0,
+            ..small()
+        };
+        settings.check(machine()).unwrap();
+        run(&settings, 1)
+    };
+    let [same, other] = ["same", "other"].map(on);
+    assert!(same.drops.is_empty() && other.drops.is_empty());
+    assert_eq!(same.offered_mpps, other.offered_mpps);
+    let [near, far] = [same, other].map(|run| run.latency_us.unwrap().mean);
+    // Two lines at least, 60 ns each over the link.
+    assert!(far > near + 0.1, "{far} and {near} us");
+}
+
 /// Steering changes at every look, while cores are slow and rings small: nothing is lost.
 #[test]
 fn switching_all_the_time_loses_nothing() {

@@ -288,13 +288,20 @@ impl CompletionReader {
     /// The next completion, if there is one; it stays the next until [`advance`](Self::advance).
     #[inline]
     pub fn peek<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
-        let words = cpu.entry(self.cursor.at, self.cursor.done)?;
+        let completion = self.peek_last(cpu)?;
         // Completions come in bursts: the next one is fetched while this one is dealt with.
         let next = self.cursor.after();
         cpu.prefetch(next, 8);
         if self.cursor.stride > COMPLETION_BYTES {
             cpu.prefetch(inlined_before(next, 1), 8);
         }
+        Some(completion)
+    }
+
+    /// The same for whoever knows that no other has come behind it.
+    #[inline]
+    pub fn peek_last<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
+        let words = cpu.entry(self.cursor.at, self.cursor.done)?;
         Some(Completion::decode(words))
     }
 

@@ -38,7 +38,7 @@ impl DriverHalf for Driver {
         while tail < first + physical.ring.entries
             && let Some(mbuf) = pool.take(cpu)
         {
-            physical.post(cpu, tail, mbuf);
+            physical.ring.post(cpu, tail, mbuf);
             tail += 1;
         }
         self.filled = (tail - first) as i64;

@@ -1,13 +1,13 @@
 //! What lies in memory, beside that of the wrapped interface: physical rings.
 //!
 //! A physical ring is a private ring ([`crate::priv_ring::layout`]) with a completion ring. The
-//! device reads its descriptors and writes its completions; the emulating core does the
-//! opposite, and notes which buffer is in which entry.
+//! device reads its descriptors and writes its completions, each of which names the buffer that the
+//! frame lies in; the emulating core does the opposite.
 //!
 //! Registers: those of the wrapped interface are words in the device's memory that the emulating
 //! core reads. `FIRST_PER_QUEUE × queues + r` is the doorbell of physical ring `r`.
 
-use nicforge_platform::{Addr, Cpu, Register};
+use nicforge_platform::Register;
 
 use crate::priv_ring::layout::Ring;
 
@@ -19,21 +19,6 @@ pub const FIRST_PER_QUEUE: u32 = 2;
 pub struct Physical {
     /// Its descriptors.
     pub ring: Ring,
-    /// The buffer in each entry, 8 bytes each.
-    pub notes: Addr,
     /// Tells the device the tail.
     pub doorbell: Register,
-}
-
-impl Physical {
-    /// Puts the empty buffer `mbuf` at `position`.
-    pub fn post<C: Cpu>(&self, cpu: &mut C, position: u64, mbuf: Addr) {
-        let index = self.ring.post(cpu, position, mbuf);
-        cpu.store(self.note(index), mbuf.0);
-    }
-
-    /// Where the buffer of entry `index` is noted.
-    pub fn note(&self, index: u64) -> Addr {
-        self.notes + index * 8
-    }
 }

@@ -85,7 +85,6 @@ pub fn build(
         let (writer, reader) = completion_ring(space, entries, plan.emulator)?;
         let physical = Physical {
             ring,
-            notes: space.data(entries as u64 * 8, 64),
             doorbell: Register {
                 device: plan.device,
                 index: FIRST_PER_QUEUE * plan.owners.len() as u32 + number as u32,

@@ -1,7 +1,5 @@
 //! The device's half: physical rings. What the emulated NIC does on them is in emulator.rs.
 
-use std::collections::BTreeMap;
-
 use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 
@@ -19,8 +17,9 @@ pub struct NicHalf {
     pool: Pool,
     /// The emulated NIC's half, which only the emulating core runs.
     pub(super) inner: Box<AnyNic>,
-    /// Doorbells of the emulated NIC that its core has not read yet.
-    pub(super) bells: BTreeMap<u32, u64>,
+    /// Registers of the emulated NIC that were written and that its core has not read yet, each
+    /// once, with the value.
+    pub(super) bells: Vec<(u32, u64)>,
     pub(super) emulator: Emulator,
 }
 
@@ -37,7 +36,7 @@ impl NicHalf {
             serves,
             pool,
             inner: Box::new(inner),
-            bells: BTreeMap::new(),
+            bells: Vec::new(),
             emulator,
         }
     }
@@ -54,12 +53,20 @@ impl ReceiveHalf for NicHalf {
 
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let ring = usize::from(frame.queue) / self.serves;
-        self.physical[ring].receive(dma, frame, &self.pool)
+        let outcome = self.physical[ring].receive(dma, frame, &self.pool);
+        // A descriptor that names no buffer is told of too.
+        if matches!(outcome, Ok(()) | Err(DropCause::BAD_DESCRIPTOR)) {
+            self.emulator.announced(ring);
+        }
+        outcome
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         let Some(ring) = index.checked_sub(self.first_own()) else {
-            self.bells.insert(index, value);
+            match self.bells.iter_mut().find(|(written, _)| *written == index) {
+                Some((_, before)) => *before = value,
+                None => self.bells.push((index, value)),
+            }
             return true;
         };
         let Some(physical) = self.physical.get_mut(ring as usize) else {

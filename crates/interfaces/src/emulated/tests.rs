@@ -1,7 +1,7 @@
 //! Tests of what is special to emulation; the shared suite covers the rest, with rxBisect inside.
 
 use nicforge_nic::{Pool, ReceiveHalf};
-use nicforge_platform::{AddressSpace, Owner};
+use nicforge_platform::{AddressSpace, Cpu, Owner};
 use nicforge_units::Time;
 
 use super::EMULATED;
@@ -98,6 +98,42 @@ fn packets_wait_in_the_physical_ring_for_descriptors() {
     assert_eq!((waiting.entries, waiting.of), (32, 32));
     assert_eq!(bench.nic.waiting(1).entries, 0, "rings of their own");
     bench.audit();
+}
+
+#[test]
+fn the_device_learns_of_buffers_a_burst_at_a_time() {
+    let large = Setup {
+        rx_entries: 128,
+        ..setup("priv_ring")
+    };
+    let mut bench: Bench<Flat> = Bench::new("emulated", &large);
+    let begun = bench.rung.len();
+    for number in 1..=128 {
+        bench.send(0, 60).unwrap();
+        bench.pass(Time::from_us(1));
+        assert_eq!(bench.rung.len() - begun, number / 32);
+    }
+}
+
+#[test]
+fn packets_that_wait_cost_the_core_nothing_until_a_doorbell() {
+    let mut bench: Bench<Sim> = Bench::new("emulated", &setup("priv_ring"));
+    // Sixteen find descriptors.
+    for _ in 0..21 {
+        bench.send(0, 60).unwrap();
+        bench.pass(Time::from_us(5));
+    }
+    let emulating = bench.drivers.len();
+    let mut core = bench.ground.core(emulating);
+    let began = core.now();
+    let half = bench.nic.emulated().unwrap();
+    let step = half.emulate(&mut *core, usize::MAX);
+    assert_eq!((step.moved(), step.stuck, step.more), (0, 1, false));
+    assert_eq!(core.now(), began);
+    drop(core);
+    assert_eq!(bench.poll(0, 32), 16);
+    bench.pass(Time::from_us(50));
+    assert_eq!(bench.poll(0, 32), 5);
 }
 
 #[test]

@@ -11,13 +11,13 @@ impl<G: Ground> Bench<G> {
         let number = self.drivers.len();
         let mut refused = 0;
         while let Some(half) = self.nic.emulated() {
-            let step = half.emulate(&mut *self.ground.core(number));
+            let step = half.emulate(&mut *self.ground.core(number), usize::MAX);
             refused += step.refused;
             self.lost.extend(&step.lost);
             for (index, value) in self.ground.register_writes() {
                 self.ring_one(index, value);
             }
-            if step.passed == 0 && step.lost.is_empty() {
+            if step.moved() == 0 {
                 break;
             }
         }

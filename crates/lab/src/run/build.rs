@@ -181,8 +181,11 @@ pub fn build(
         world.set_probe(Probe::new(Time::from_seconds(ms / 1e3)));
     }
     let playing = (0..settings.emulator_cores()).map(|device| {
-        let number = settings.cores + device;
-        EmulatorActor::new(core_of(&hardware, number))
+        let core = core_of(&hardware, settings.cores + device);
+        EmulatorActor::new(match settings.emulator_cores_here() {
+            0 => core.behind_link(hardware.other_socket.latency),
+            _ => core,
+        })
     });
     world.set_emulators(playing.collect());
     Ok(Built {

@@ -67,7 +67,7 @@ pub fn co_runners(
     let streams = (0..settings.stream_cores).map(|_| None);
     let graphs = (0..settings.graph_cores).map(|number| Some(seed + 2 * number as u64));
     let programs: Vec<Option<u64>> = streams.chain(graphs).collect();
-    let first = settings.cores + settings.emulator_cores();
+    let first = settings.cores + settings.emulator_cores_here();
     let actor = |(number, graph): (usize, Option<u64>)| {
         let program = match (graph, &shared_graph, &shared_stream) {
             (Some(seed), Some(graph), _) => graph.seeded(seed),

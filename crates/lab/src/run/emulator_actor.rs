@@ -42,10 +42,19 @@ impl EmulatorActor {
         }
     }
 
-    /// Something was published to this core, visible at `time`; returns whether that wakes it.
-    pub fn notice(&mut self, time: Time) -> bool {
+    /// The device of `nic` published a completion to this core, visible at `time`; returns whether
+    /// that wakes it. One whose packet will stand behind another that waits for a doorbell does not.
+    pub fn notice(&mut self, nic: &mut NicActor, time: Time) -> bool {
+        let number = self.published.len();
         self.published.push_back(time);
-        matches!(self.waits, Waits::Packet | Waits::PacketOrBell)
+        match self.waits {
+            Waits::Packet => true,
+            Waits::PacketOrBell => {
+                let half = nic.nic.receive.emulated();
+                !half.is_some_and(|half| half.will_wait(number))
+            }
+            Waits::No | Waits::Bell => false,
+        }
     }
 
     /// The core's time.
@@ -66,31 +75,32 @@ impl EmulatorActor {
         };
         self.core.idle_until(now);
         self.core.begin_burst();
-        while self
-            .published
-            .front()
-            .is_some_and(|&time| time <= self.core.now())
-        {
-            self.published.pop_front();
-        }
-        let came_to = half.emulate(&mut SimCpu::new(host, &mut self.core));
-        let (due, rings) = (half.emulation_due(), half.rings());
+        let now = self.core.now();
+        let seen = self.published.iter().take_while(|&&time| time <= now);
+        let seen = seen.count();
+        self.published.drain(..seen);
+        let came_to = half.emulate(&mut SimCpu::new(host, &mut self.core), seen);
         for lost in &came_to.lost {
             self.drops.count(lost.cause.0);
         }
         nic.nic.counters.bad_register_writes += came_to.refused;
-        self.waits = match came_to.waiting {
-            _ if came_to.passed > 0 || !came_to.lost.is_empty() => Waits::No,
+        self.waits = match came_to.stuck {
+            _ if came_to.more => Waits::No,
             0 => Waits::Packet,
-            waiting if waiting < rings => Waits::PacketOrBell,
+            stuck if stuck < half.rings() => Waits::PacketOrBell,
             _ => Waits::Bell,
         };
-        let published = self.published.front().copied().unwrap_or(Time::NEVER);
-        match self.waits {
-            Waits::No => self.core.now(),
-            Waits::Packet | Waits::PacketOrBell => published.min(due),
-            Waits::Bell => due,
-        }
+        let moves = |&(number, _): &(usize, &Time)| !half.will_wait(number);
+        let packet = match self.waits {
+            Waits::No => return self.core.now(),
+            Waits::Bell => Time::NEVER,
+            Waits::Packet => self.published.front().copied().unwrap_or(Time::NEVER),
+            Waits::PacketOrBell => {
+                let next = self.published.iter().enumerate().find(moves);
+                next.map_or(Time::NEVER, |(_, &time)| time)
+            }
+        };
+        packet.min(half.emulation_due()).max(self.core.now())
     }
 
     /// Its register writes since the last call.

@@ -284,7 +284,8 @@ impl World {
             let number = usize::from(owner.0);
             if let Some(emulator) = number.checked_sub(self.cores.len()) {
                 let actor = first_emulator + emulator;
-                if self.emulators[emulator].notice(time) {
+                if self.emulators[emulator].notice(&mut self.nics[emulator], time) {
+                    let time = time.max(self.emulators[emulator].now());
                     let next = self.schedule.time_of(actor).min(time);
                     self.schedule.set(actor, next);
                 }

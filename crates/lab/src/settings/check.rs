@@ -34,7 +34,6 @@ impl Settings {
             return self.check_systems(machine);
         }
         self.check_cores(machine)?;
-        self.check_other_socket(machine)?;
         self.check_ways(machine)?;
         self.check_app(machine)?;
         self.check_nicmem()?;
@@ -122,102 +121,6 @@ impl Settings {
             (
                 format!("a time line of {entries:.0} entries over {ends} ms is too long"),
                 format!("set timeline_ms to {} or more", ends / TIMELINE_MOST),
-            )
-        })
-    }
-
-    fn check_cores(&self, machine: &Machine) -> Result<(), Finding> {
-        let hardware = &machine.hardware;
-        ensure(self.nics <= hardware.nics, &["nics"], || {
-            (
-                format!(
-                    "{} NICs wanted, {} has {}",
-                    self.nics, machine.name, hardware.nics
-                ),
-                format!("set nics to at most {}", hardware.nics),
-            )
-        })?;
-        ensure(
-            self.cores.is_multiple_of(self.nics.max(1)),
-            &["cores", "nics"],
-            || {
-                let below = self.cores - self.cores % self.nics;
-                (
-                    format!(
-                        "{} cores do not divide evenly over {} NICs",
-                        self.cores, self.nics
-                    ),
-                    format!(
-                        "set cores to a multiple of {}, such as {}",
-                        self.nics,
-                        below.max(self.nics)
-                    ),
-                )
-            },
-        )?;
-        let emulators = self.emulator_cores();
-        let runners = self.stream_cores + self.graph_cores + self.copy_cores();
-        ensure(
-            self.all_cores() <= hardware.cores,
-            &["cores", "stream_cores", "graph_cores", "copy", "interface"],
-            || {
-                let play = match emulators {
-                    0 => String::new(),
-                    _ => format!(", {emulators} that play NICs"),
-                };
-                (
-                    format!(
-                        "{} cores{play} and {runners} co-runners wanted, {} has {} cores",
-                        self.cores, machine.name, hardware.cores
-                    ),
-                    format!(
-                        "cores + stream_cores + graph_cores is at most {}",
-                        hardware.cores - emulators.min(hardware.cores)
-                    ),
-                )
-            },
-        )
-    }
-
-    /// Cores that play NICs: one for each where they are emulated.
-    pub fn emulator_cores(&self) -> usize {
-        match self.interface.as_str() {
-            "emulated" => self.nics,
-            _ => 0,
-        }
-    }
-
-    /// The core that copies memory, if one does.
-    fn copy_cores(&self) -> usize {
-        usize::from(self.copy != "none")
-    }
-
-    /// Cores of all kinds on the socket of the NICs.
-    pub fn all_cores(&self) -> usize {
-        let here = self.cores + self.emulator_cores() + self.copy_cores();
-        match self.co_runners_elsewhere() {
-            true => here,
-            false => here + self.stream_cores + self.graph_cores,
-        }
-    }
-
-    /// Whether co-runners are on the other socket.
-    pub fn co_runners_elsewhere(&self) -> bool {
-        self.co_runner_socket == "other"
-    }
-
-    fn check_other_socket(&self, machine: &Machine) -> Result<(), Finding> {
-        let there = machine.hardware.other_socket.cores;
-        let runners = self.stream_cores + self.graph_cores;
-        let fits = !self.co_runners_elsewhere() || runners <= there;
-        let keys = &["stream_cores", "graph_cores", "co_runner_socket"];
-        ensure(fits, keys, || {
-            (
-                format!(
-                    "{runners} co-runners wanted on the other socket, {} has {there} cores there",
-                    machine.name
-                ),
-                format!("stream_cores + graph_cores is at most {there}"),
             )
         })
     }
@@ -358,7 +261,7 @@ impl Settings {
     }
 }
 
-fn ensure(
+pub(super) fn ensure(
     holds: bool,
     keys: &'static [&'static str],
     say: impl FnOnce() -> (String, String),

@@ -115,6 +115,10 @@ settings! {
     /// What interface `emulated` emulates, by a core for each NIC beside `cores`.
     emulates: String = "rx_bisect".into(), "", Choice(&EMULATED_INTERFACES), when EMULATED,
         source "rxBisect paper, section 5";
+    /// Where the cores that play NICs are: on the other socket, from where they use the same memory but
+    /// none of its caches, or beside the cores that run the application.
+    emulator_socket: String = "other".into(), "", Choice(&["same", "other"]), when EMULATED,
+        source "rxBisect paper, section 5: on another node than the workers, figure 8";
     /// The application on every core.
     app: String = "nat".into(), "", App;
     /// Cores that run the application, divided evenly over the NICs; of whole systems, those of the

@@ -142,9 +142,14 @@ fn more_than_the_machine_has() {
         &["17 co-runners", "is at most 16"],
     );
     refused(
-        "[settings]\ninterface = \"emulated\"\n",
-        "5:13",
-        &["2 that play NICs", "is at most 14"],
+        "[settings]\ninterface = \"emulated\"\nemulator_socket = \"same\"\n",
+        "6:19",
+        &["2 cores that play NICs", "is at most 14"],
+    );
+    refused(
+        "[settings]\ninterface = \"emulated\"\nco_runner_socket = \"other\"\nstream_cores = 15\n",
+        "7:16",
+        &["2 cores that play NICs", "is at most 14", "emulator_socket"],
     );
     refused(
         "[settings]\nnics = 4\n",
