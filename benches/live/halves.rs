@@ -39,6 +39,8 @@ pub fn lay_out(interface: &str) -> Layout {
         first_position: 0,
         costs: DriverCosts::default(),
         bisect: Options {
+            ax_rings: 0,
+            association_sets: 1,
             ax_entries: ENTRIES,
             bx_entries: ENTRIES,
             choice: AxChoice::Random,

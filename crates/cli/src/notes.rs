@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nicforge_interfaces::rx_bisect::{Sizing, sizing_warnings};
+use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
@@ -16,15 +16,28 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         true => &settings.emulates,
         false => &settings.interface,
     };
-    if interface != "rx_bisect" {
-        return Vec::new();
+    let (llc, nic) = (&machine.hardware.llc, &machine.hardware.nic);
+    match interface.as_str() {
+        "rx_bisect" => {}
+        name if name.starts_with("sh_ring") => {
+            let of_all = burst_warning("Shared rings", settings.rx_entries, nic.burst_entries);
+            return of_all.into_iter().collect();
+        }
+        _ => return Vec::new(),
     }
-    let llc = &machine.hardware.llc;
+    let queues = settings.cores / settings.nics;
+    let rings = match settings.ax_rings {
+        0 => queues,
+        rings => rings,
+    };
     sizing_warnings(&Sizing {
         nics: settings.nics,
-        ax_rings: settings.cores / settings.nics,
+        ax_rings: rings,
+        sets: settings.association_sets,
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
+        burst_entries: nic.burst_entries,
+        entries_min: nic.ring_entries_min,
         emulated,
         frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),

@@ -41,11 +41,15 @@ fn rings_that_rx_bisect_advises_against() {
     };
     // The same rings cost twice the cache where a core plays the NIC.
     let fourteen = sized(14, 128, 512);
-    warns(&format!("{BISECT}{fourteen}"), &[]);
+    let short = "Bx rings of 512 entries cannot absorb a burst";
+    warns(&format!("{BISECT}{fourteen}"), &[short]);
     warns(
         &format!("{EMULATED}{fourteen}"),
-        &["with as many in physical rings"],
+        &["with as many in physical rings", short],
     );
+    warns(&format!("{BISECT}{}", sized(16, 128, 1024)), &[]);
+    let sets = format!("{BISECT}{}association_sets = 2\n", sized(16, 128, 1024));
+    warns(&sets, &["4 Ax rings of 128 hold fewer buffers"]);
     for interface in [BISECT, EMULATED] {
         // A burst that the reception ring could absorb finds no buffer.
         let few = sized(4, 128, 1024);
@@ -57,9 +61,36 @@ fn rings_that_rx_bisect_advises_against() {
         let short = sized(4, 128, 64);
         warns(
             &format!("{interface}{short}"),
-            &["use Bx rings of at least 128"],
+            &[
+                "use Bx rings of at least 128",
+                "use at least 1024 (the machine's nic.burst_entries)",
+            ],
         );
+    }
+    let tiny = format!("{BISECT}{}", sized(16, 8, 8));
+    let says = ["8 entries cannot absorb", "smaller than such NICs have"];
+    warns(&tiny, &says);
+    for interface in ["sh_ring", "sh_ring_dynamic"] {
+        let tiny = format!("interface = \"{interface}\"\nrx_entries = 8\n");
+        warns(&tiny, &["Shared rings of 8 entries cannot absorb a burst"]);
     }
     let private = EMULATED.replace("rx_bisect", "priv_ring");
     warns(&format!("{private}{}", sized(4, 128, 64)), &[]);
+}
+
+/// Rings of their own number and association are a scenario's choice; what cannot be is refused.
+#[test]
+fn association_sets_need_rings() {
+    let folder = folder();
+    let check = |settings: &str| {
+        let text = format!("{SCENARIO}{BISECT}cores = 8\n{settings}");
+        std::fs::write(folder.path().join("s.toml"), text).unwrap();
+        let output = nicforge(&folder, &["check", "s.toml"]);
+        (output.status.code(), stderr(&output))
+    };
+    assert_eq!(check("association_sets = 2\nax_rings = 2\n").0, Some(0));
+    let (code, said) = check("association_sets = 4\nax_rings = 2\n");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("one would have none"), "{said}");
+    assert!(said.contains("at most 2"), "{said}");
 }

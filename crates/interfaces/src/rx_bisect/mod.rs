@@ -32,7 +32,7 @@ use nicforge_units::Time;
 pub use driver::Driver;
 pub use nic::{BX_FULL, NicHalf};
 pub use policy::AxChoice;
-pub use sizing::{Sizing, sizing_warnings};
+pub use sizing::{Sizing, burst_warning, sizing_warnings};
 pub use topology::{AxRing, BxRing, MemoryDomain, Topology, TopologyError};
 
 use crate::priv_ring::fetch::Fetcher;
@@ -52,10 +52,14 @@ pub enum Consumption {
 /// What rxBisect has besides what all interfaces have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
+    /// Allocation rings; 0: one for each queue.
+    pub ax_rings: usize,
     /// Entries of each allocation ring.
     pub ax_entries: usize,
     /// Entries of each reception ring.
     pub bx_entries: usize,
+    /// Disjoint sets into which queues are divided: each has its own Ax rings.
+    pub association_sets: usize,
     /// Which Ax ring lends a buffer when a core's own has none.
     pub choice: AxChoice,
     /// When consumption notices are written.
@@ -64,18 +68,19 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Builds both halves for all queues of one NIC: an Ax and a Bx ring for each core, every Bx
-/// ring associated with all Ax rings.
+/// Builds both halves for all queues of one NIC: a Bx ring for each, and Ax rings as the plan says.
 pub fn build(
     plan: &Plan,
     space: &mut AddressSpace,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    let Options {
-        ax_entries,
-        bx_entries,
-        ..
-    } = plan.bisect;
-    let topology = Topology::per_core(plan.owners.len(), ax_entries, bx_entries);
+    let queues = plan.owners.len();
+    let options = &plan.bisect;
+    let ax_rings = match options.ax_rings {
+        0 => queues,
+        rings => rings,
+    };
+    let ax = (ax_rings, options.ax_entries);
+    let topology = Topology::in_sets(queues, ax, options.bx_entries, options.association_sets);
     build_with(plan, &topology, space)
 }
 

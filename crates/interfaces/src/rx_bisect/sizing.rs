@@ -9,10 +9,16 @@ pub struct Sizing {
     pub nics: usize,
     /// Ax rings of each NIC.
     pub ax_rings: usize,
+    /// Association sets that they are divided into.
+    pub sets: usize,
     /// Entries of each Ax ring.
     pub ax_entries: usize,
     /// Entries of each Bx ring.
     pub bx_entries: usize,
+    /// Entries that absorb a burst at the port's rate.
+    pub burst_entries: usize,
+    /// Entries of the smallest ring that such NICs have.
+    pub entries_min: usize,
     /// Whether a core plays each NIC: a physical ring then holds as many buffers again, and the
     /// device writes to both in turn (paper, section 5).
     pub emulated: bool,
@@ -27,8 +33,11 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
     let Sizing {
         nics,
         ax_rings,
+        sets,
         ax_entries,
         bx_entries,
+        burst_entries,
+        entries_min,
         emulated,
         frame,
         io_capacity,
@@ -56,6 +65,8 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
             io_capacity.0
         ));
     }
+    // A burst finds the buffers of its own set.
+    let ax_rings = ax_rings / sets.max(1);
     if ax_rings * ax_entries < bx_entries {
         let needed = bx_entries.div_ceil(ax_rings.max(1)).next_power_of_two();
         warnings.push(format!(
@@ -70,7 +81,25 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
              while buffers lie idle; use Bx rings of at least {ax_entries} (rxBisect, section 4.5)"
         ));
     }
+    warnings.extend(burst_warning("Bx rings", bx_entries, burst_entries));
+    if ax_entries < entries_min {
+        warnings.push(format!(
+            "Ax rings of {ax_entries} are smaller than such NICs have: use at least {entries_min} (rxBisect, \
+             section 4.5)"
+        ));
+    }
     warnings
+}
+
+/// What speaks against `rings` of `entries` where bursts at the port's rate need `needed` (rxBisect,
+/// section 4.5; shRing, section 5.1 has the same for shared rings).
+pub fn burst_warning(rings: &str, entries: usize, needed: usize) -> Option<String> {
+    (entries < needed).then(|| {
+        format!(
+            "{rings} of {entries} entries cannot absorb a burst at the port's rate, whoever has buffers left: \
+             use at least {needed} (the machine's nic.burst_entries)"
+        )
+    })
 }
 
 /// The largest power of two up to `most`.
@@ -87,8 +116,11 @@ mod tests {
         Sizing {
             nics: 2,
             ax_rings: 8,
+            sets: 1,
             ax_entries: 128,
             bx_entries: 1024,
+            burst_entries: 1024,
+            entries_min: 64,
             emulated: false,
             frame: Bytes(1500),
             io_capacity: Bytes(4 << 20),
@@ -144,6 +176,7 @@ mod tests {
             ax_rings: 4,
             ax_entries: 128,
             bx_entries: 512,
+            burst_entries: 512,
             ..played
         };
         warns(&half, &[]);
@@ -164,15 +197,34 @@ mod tests {
             ..sound()
         };
         warns(&few_cores, &["at least 512"]);
+        let in_halves = Sizing { sets: 2, ..sound() };
+        warns(&in_halves, &["4 Ax rings of 128 hold fewer"]);
     }
 
     #[test]
     fn a_reception_ring_holds_more_than_one_core_allocates() {
         let swapped = Sizing {
             bx_entries: 64,
+            burst_entries: 64,
             ..sound()
         };
         warns(&swapped, &["at least 128"]);
+    }
+
+    #[test]
+    fn rings_that_no_burst_fits_are_warned_of() {
+        let tiny = Sizing {
+            ax_entries: 8,
+            bx_entries: 8,
+            ..sound()
+        };
+        warns(
+            &tiny,
+            &[
+                "Bx rings of 8 entries cannot absorb a burst at the port's rate",
+                "smaller than such NICs have: use at least 64",
+            ],
+        );
     }
 
     #[test]

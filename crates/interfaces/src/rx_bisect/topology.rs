@@ -112,20 +112,40 @@ impl Topology {
     /// An Ax and a Bx ring for each of `queues` cores, linked to each other; every Bx ring
     /// associated with all Ax rings, as one application has it (paper, section 4.5).
     pub fn per_core(queues: usize, ax_entries: usize, bx_entries: usize) -> Topology {
+        Topology::in_sets(queues, (queues, ax_entries), bx_entries, 1)
+    }
+
+    /// `ax_rings` Ax rings, linked to the Bx rings of cores at even distances; the cores are divided
+    /// into `sets` sets of neighbours, and a Bx ring is associated with the Ax rings of its own set
+    /// (paper, section 4.5: applications with disjoint sets work concurrently).
+    pub fn in_sets(
+        queues: usize,
+        (ax_rings, ax_entries): (usize, usize),
+        bx_entries: usize,
+        sets: usize,
+    ) -> Topology {
         let domain = MemoryDomain::default();
         let ax = AxRing {
             entries: ax_entries,
             domain,
         };
-        let bx = BxRing {
+        // Where there are more rings than cores, cores get several.
+        let link_of = |ring: usize| match ax_rings < queues {
+            true => ring * queues / ax_rings.max(1),
+            false => ring % queues.max(1),
+        };
+        let set_of = |queue: usize| queue * sets / queues.max(1);
+        let bx = |queue: usize| BxRing {
             entries: bx_entries,
             domain,
-            associated: (0..queues).collect(),
+            associated: (0..ax_rings)
+                .filter(|&ring| set_of(link_of(ring)) == set_of(queue))
+                .collect(),
         };
         Topology {
-            ax: vec![ax; queues],
-            bx: vec![bx; queues],
-            links: (0..queues).map(|queue| (queue, queue)).collect(),
+            ax: vec![ax; ax_rings],
+            bx: (0..queues).map(bx).collect(),
+            links: (0..ax_rings).map(|ring| (ring, link_of(ring))).collect(),
         }
     }
 

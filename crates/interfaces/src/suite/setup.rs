@@ -110,6 +110,8 @@ impl Setup {
     /// Both kinds of rings as large as private ones.
     fn bisect(&self) -> rx_bisect::Options {
         rx_bisect::Options {
+            ax_rings: 0,
+            association_sets: 1,
             ax_entries: self.rx_entries,
             bx_entries: self.rx_entries,
             choice: AxChoice::Random,

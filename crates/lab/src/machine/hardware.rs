@@ -299,17 +299,17 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             "descriptor_read_bytes",
             "descriptors fetched by one read",
         ),
-        nicmem: Bytes(
-            from.count(
-                s,
-                "nicmem_kib",
-                "KiB",
-                0,
-                1 << 24,
-                "memory of the NIC that software may use",
-            ) as u64
-                * 1024,
+        burst_entries: entries(
+            from,
+            "burst_entries",
+            "a ring that absorbs bursts at the port's rate; smaller ones are warned of",
         ),
+        ring_entries_min: entries(
+            from,
+            "ring_entries_min",
+            "the smallest ring that such NICs have; smaller ones are warned of",
+        ),
+        nicmem: nicmem(from),
         nicmem_access: ns(
             from,
             s,
@@ -317,6 +317,15 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             "the NIC's own access to that memory",
         ),
     }
+}
+
+fn nicmem(from: &mut Reader<'_>) -> Bytes {
+    let doc = "memory of the NIC that software may use";
+    Bytes(from.count("nic", "nicmem_kib", "KiB", 0, 1 << 24, doc) as u64 * 1024)
+}
+
+fn entries(from: &mut Reader<'_>, key: &'static str, doc: &'static str) -> usize {
+    from.count("nic", key, "entries", 1, 65536, doc)
 }
 
 pub(super) fn cycles(

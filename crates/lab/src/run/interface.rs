@@ -19,7 +19,10 @@ const GIBIBYTE_BITS: f64 = 8.0 * (1u64 << 30) as f64;
 /// stall must leave buffers for the others (rxBisect paper, section 4.3).
 pub(crate) fn receive_buffers(settings: &Settings) -> usize {
     match settings.interface.as_str() {
-        "rx_bisect" => settings.ax_entries + settings.bx_entries,
+        "rx_bisect" => {
+            let queues = (settings.cores / settings.nics).max(1);
+            settings.ax_entries * settings.ax_rings.div_ceil(queues).max(1) + settings.bx_entries
+        }
         // The emulated rings and the physical ones, which are as large, or up to twice as large
         // where they are rounded up to a power of two.
         "emulated" => {
@@ -90,6 +93,8 @@ pub fn heuristic(settings: &Settings) -> Heuristic {
 /// What rxBisect is told; other interfaces do not ask.
 pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
     Options {
+        ax_rings: settings.ax_rings,
+        association_sets: settings.association_sets,
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
         choice: AxChoice::named(&settings.ax_choice).unwrap_or_default(),

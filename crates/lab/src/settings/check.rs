@@ -34,6 +34,7 @@ impl Settings {
             return self.check_systems(machine);
         }
         self.check_cores(machine)?;
+        self.check_rings()?;
         self.check_ways(machine)?;
         self.check_app(machine)?;
         self.check_nicmem()?;
@@ -121,6 +122,27 @@ impl Settings {
             (
                 format!("a time line of {entries:.0} entries over {ends} ms is too long"),
                 format!("set timeline_ms to {} or more", ends / TIMELINE_MOST),
+            )
+        })
+    }
+
+    /// Each association set has an allocation ring.
+    fn check_rings(&self) -> Result<(), Finding> {
+        let queues = self.cores / self.nics;
+        let rings = match self.ax_rings {
+            0 => queues,
+            rings => rings,
+        };
+        let most = queues.min(rings);
+        let keys = &["association_sets", "ax_rings", "cores", "nics"];
+        ensure(self.association_sets <= most, keys, || {
+            (
+                format!(
+                    "{} association sets for {queues} queues and {rings} allocation rings of each NIC: \
+                     one would have none",
+                    self.association_sets
+                ),
+                format!("set association_sets to at most {most}"),
             )
         })
     }

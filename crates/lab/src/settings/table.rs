@@ -154,7 +154,14 @@ settings! {
     /// Rings are private again when at least this share of the window speaks against sharing.
     dynamic_off_share: f64 = 0.875, "share", Number(0.0, 1.0), when DYNAMIC,
         source "shRing paper, section 5.1.5: 7/8";
-    /// Allocation ring entries per queue.
+    /// Allocation rings of each NIC, linked to cores at even distances; 0: one for each of its queues.
+    ax_rings: usize = 0, "rings", Whole(0, 256), when BISECT,
+        source "rxBisect paper, section 4.2: one per core, or a few large ones of a few cores";
+    /// Disjoint sets that the queues of each NIC form: packets lie in buffers of their own set only, so
+    /// that applications are kept apart.
+    association_sets: usize = 1, "sets", Whole(1, 256), when BISECT,
+        source "rxBisect paper, section 4.5: one set is the most flexible";
+    /// Entries of each allocation ring.
     ax_entries: usize = 128, "entries", PowerOfTwo(2, 65536), when BISECT,
         source "rxBisect paper, section 4.2: small, such as 128";
     /// Reception ring entries per queue.

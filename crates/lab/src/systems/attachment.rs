@@ -135,6 +135,8 @@ fn nic_config(machine: &Integrated) -> NicConfig {
         tx_pipeline: Time::ZERO,
         descriptor_read: Bytes(nicforge_units::CACHE_LINE_BYTES),
         nicmem: Bytes(0),
+        burst_entries: 1,
+        ring_entries_min: 1,
         nicmem_access: Time::ZERO,
     }
 }

@@ -141,6 +141,10 @@ pub struct NicConfig {
     pub tx_pipeline: Time,
     /// Bytes of descriptors fetched by one read.
     pub descriptor_read: Bytes,
+    /// Entries that a ring needs to absorb the bursts of the port's rate; advice only.
+    pub burst_entries: usize,
+    /// The smallest ring that such NICs have; advice only.
+    pub ring_entries_min: usize,
     /// Memory that it gives to software (nicmem, section 2.2.1); 0: none.
     pub nicmem: Bytes,
     /// How long its own access to that memory takes.

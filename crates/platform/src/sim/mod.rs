@@ -106,6 +106,8 @@ pub fn test_hardware() -> Hardware {
             tx_pipeline: Time::from_ns(100),
             descriptor_read: Bytes(512),
             nicmem: Bytes(1 << 20),
+            burst_entries: 1024,
+            ring_entries_min: 64,
             nicmem_access: Time::from_ns(20),
         },
     }

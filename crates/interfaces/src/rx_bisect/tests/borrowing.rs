@@ -30,6 +30,45 @@ fn own_buffers_first_then_those_of_others() {
     }
 }
 
+/// One half of the cores cannot use up the other half's buffers; a core without a ring of its own
+/// borrows from its set.
+#[test]
+fn sets_of_cores_are_apart_and_a_ring_may_serve_several() {
+    let topology = Topology::in_sets(4, (2, 16), 64, 2);
+    assert_eq!(topology.links, [(0, 0), (1, 2)]);
+    let associated = |bx: usize| topology.bx[bx].associated.clone();
+    assert_eq!([0, 1, 2, 3].map(associated), [[0], [0], [1], [1]]);
+    let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, Consumption::Parallel);
+    for _ in 0..16 {
+        bench.send(1, 60).unwrap();
+    }
+    assert_eq!(bench.send(0, 60), NO_BUFFER);
+    bench.send(3, 60).unwrap();
+    bench.send(2, 60).unwrap();
+    // Core 0, to whose ring they belong, learns of them and fills it again.
+    bench.poll(0, 32);
+    bench.send(1, 60).unwrap();
+    bench.audit();
+}
+
+#[test]
+fn cores_may_have_several_rings() {
+    let topology = Topology::in_sets(2, (4, 8), 64, 1);
+    assert_eq!(topology.links, [(0, 0), (1, 1), (2, 0), (3, 1)]);
+    let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, Consumption::Parallel);
+    for _ in 0..32 {
+        bench.send(0, 60).unwrap();
+    }
+    assert_eq!(bench.send(0, 60), NO_BUFFER);
+    bench.poll(0, 64);
+    bench.poll(1, 64);
+    bench.send(1, 60).unwrap();
+    // All four are full again; those of second choice never give theirs out one by one, as an audit
+    // would have it.
+    bench.drain();
+    assert_eq!((bench.outstanding(), bench.in_rings()), (0, 32));
+}
+
 /// Whoever counts buffers after a core's death needs to know what it and the others owe each other.
 #[test]
 fn what_was_lent_is_known_until_a_queue_begins_anew() {
