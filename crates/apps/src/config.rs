@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use nicforge_nic::{PortId, PortRule};
+use nicforge_nic::{PortId, Steering};
 use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
@@ -223,16 +223,23 @@ impl AppConfig {
         }
     }
 
-    /// What a NIC has to know so that answers find the core that waits for them, where RSS does not
-    /// see to it. Core `first` of `cores` serves the NIC's queue 0, those behind it its other queues.
+    /// Has a NIC, whose queue 0 core `first` of `cores` serves and the other queues the cores behind it,
+    /// bring packets to the core that has their flow where RSS does not.
     ///
     /// # Errors
     /// When the application's addresses or tables are out of range.
-    pub fn port_rule(&self, first: usize, cores: usize) -> Result<Option<PortRule>, AppError> {
+    pub fn steer(
+        &self,
+        steering: &mut Steering,
+        first: usize,
+        cores: usize,
+    ) -> Result<(), AppError> {
         match self.name.as_str() {
-            "nat" => nat::port_rule(self, first, cores).map(Some),
-            _ => Ok(None),
+            "nat" => steering.set_rule(nat::port_rule(self, first, cores)?),
+            "lb" => steering.follow_flows(),
+            _ => {}
         }
+        Ok(())
     }
 
     /// Table entries of one of `cores` cores.

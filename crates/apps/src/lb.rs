@@ -9,7 +9,8 @@
 //!
 //! An ICMP error goes to the server of the flow that it quotes, which finds its own packet in it, and
 //! opens none: a flow that this core does not have is counted as `icmp_error_no_flow`. A server's error
-//! quotes to its client what the client sent.
+//! quotes to its client what the client sent. RSS would bring errors to any core; the NIC is told to bring
+//! them to that of their flow ([`AppConfig::steer`]).
 
 use std::net::Ipv4Addr;
 
@@ -17,7 +18,7 @@ use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, Verdict};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
-use nicforge_wire::headers::{MacAddress, ip_protocol};
+use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers::{self, Headers};
@@ -144,7 +145,7 @@ impl Lb {
         if headers.summary.is_fragment() {
             return Verdict::Drop(crate::FRAGMENT);
         }
-        if quoted::is_error(headers.icmp_type) {
+        if icmp_type::is_error(headers.icmp_type) {
             let sent = self.error(cpu, packet, &headers);
             return sent.unwrap_or_else(Verdict::Drop);
         }
@@ -224,7 +225,7 @@ impl Lb {
         let Some((out, port)) = self.ports.way_out(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
         };
-        if quoted::is_error(headers.icmp_type)
+        if icmp_type::is_error(headers.icmp_type)
             && let Some(quoted) = Quoted::read(cpu, packet, headers)
             && self.is_server(quoted.destination.0)
         {

@@ -25,19 +25,6 @@ pub const NO_FLOW: &str = "icmp_error_no_flow";
 /// The most that is read: quoted headers, with IPv4 options, as far as the TCP checksum.
 const QUOTED_MAX: usize = 60 + 18;
 
-/// Whether a message quotes the packet that caused it.
-#[inline]
-pub fn is_error(message: u8) -> bool {
-    matches!(
-        message,
-        icmp_type::UNREACHABLE
-            | icmp_type::SOURCE_QUENCH
-            | icmp_type::REDIRECT
-            | icmp_type::TIME_EXCEEDED
-            | icmp_type::PARAMETER_PROBLEM
-    )
-}
-
 /// A quoted packet: where it is in the frame, and between whom it went.
 pub struct Quoted {
     /// The ICMP header.

@@ -5,10 +5,11 @@
 //! never names a queue that the half does not have.
 //!
 //! RSS does not find the queue of what comes back to a translated address. A rule on the
-//! destination port does, as the filters of today's NICs have it.
+//! destination port does, as the filters of today's NICs have it. Nor does it find the queue of the
+//! flow that an ICMP error is about: a NIC that looks at what is quoted does.
 
 use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
-use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable};
+use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable, Toeplitz};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 /// Which queue frames go to whose destination is one of a run of addresses: each queue has a
@@ -55,22 +56,46 @@ fn icmp_port(message: &[u8]) -> Option<u16> {
     };
     match *message.first()? {
         icmp_type::ECHO_REPLY | icmp_type::ECHO_REQUEST => word(message, 4),
-        icmp_type::UNREACHABLE
-        | icmp_type::SOURCE_QUENCH
-        | icmp_type::REDIRECT
-        | icmp_type::TIME_EXCEEDED
-        | icmp_type::PARAMETER_PROBLEM => {
-            let quoted = message.get(ICMP_HEADER_LEN..)?;
-            let ip = Ipv4View::new(quoted).ok()?;
+        error if icmp_type::is_error(error) => {
+            let (ip, l4) = quoted(message)?;
             // The quoted packet went out: its source is what answers are sent to.
             let source = if ip.protocol() == ip_protocol::ICMP {
                 4
             } else {
                 0
             };
-            word(quoted, ip.header_len() + source)
+            word(l4, source)
         }
         _ => None,
+    }
+}
+
+/// The packet that an ICMP error quotes, and what there is of it behind its IP header.
+fn quoted(message: &[u8]) -> Option<(Ipv4View<&[u8]>, &[u8])> {
+    let quoted = message.get(ICMP_HEADER_LEN..)?;
+    let ip = Ipv4View::new(quoted).ok()?;
+    let l4 = quoted.get(ip.header_len()..)?;
+    Some((ip, l4))
+}
+
+/// The RSS hash of packets to which the one that an ICMP error quotes belongs as an answer; `None` for
+/// everything else.
+fn hash_by_quoted(rss: &Toeplitz, frame: &[u8], summary: &FrameSummary) -> Option<u32> {
+    if summary.protocol != ip_protocol::ICMP || !summary.has_l4_header {
+        return None;
+    }
+    let message = frame.get(usize::from(summary.l4_offset)..)?;
+    if !icmp_type::is_error(*message.first()?) {
+        return None;
+    }
+    let (ip, l4) = quoted(message)?;
+    let (from, to) = (ip.destination(), ip.source());
+    match (ip.protocol(), l4) {
+        (ip_protocol::TCP | ip_protocol::UDP, &[a, b, c, d, ..]) if !ip.is_fragment() => {
+            let ports = [[c, d], [a, b]].map(u16::from_be_bytes);
+            Some(rss.hash_ipv4_ports(from, to, ports[0], ports[1]))
+        }
+        _ => Some(rss.hash_ipv4(from, to)),
     }
 }
 
@@ -81,6 +106,8 @@ pub struct Steering {
     active: usize,
     queues: u16,
     rule: Option<PortRule>,
+    /// ICMP errors go to the queue of the flow that they are about.
+    errors_to_flows: bool,
 }
 
 impl Steering {
@@ -95,6 +122,7 @@ impl Steering {
             active: 0,
             queues,
             rule: None,
+            errors_to_flows: false,
         }
     }
 
@@ -104,14 +132,28 @@ impl Steering {
         self.tables[self.active].queue(hash)
     }
 
-    /// From now on `rule`, if there is one, comes before the tables.
-    pub fn set_rule(&mut self, rule: Option<PortRule>) {
-        self.rule = rule;
+    /// From now on `rule` comes before the tables.
+    pub fn set_rule(&mut self, rule: PortRule) {
+        self.rule = Some(rule);
     }
 
-    /// The queue of `frame`, whose parts are as `summary` says and whose RSS hash is `hash`.
+    /// From now on an ICMP error goes where packets go that the one it quotes answers.
+    pub fn follow_flows(&mut self) {
+        self.errors_to_flows = true;
+    }
+
+    /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
     #[inline]
-    pub fn queue_of(&self, frame: &[u8], summary: &FrameSummary, hash: u32) -> u16 {
+    pub fn queue_of(
+        &self,
+        frame: &[u8],
+        summary: &FrameSummary,
+        (rss, hash): (&Toeplitz, u32),
+    ) -> u16 {
+        let hash = match self.errors_to_flows {
+            true => hash_by_quoted(rss, frame, summary).unwrap_or(hash),
+            false => hash,
+        };
         let by_rule = self.rule.and_then(|rule| {
             let each = self.queues / self.tables.len() as u16;
             let queue = rule.queue(frame, summary)?;
@@ -214,19 +256,60 @@ mod tests {
 
     fn steered(steering: &Steering, frame: &[u8]) -> u16 {
         let summary = nicforge_wire::parse_frame(frame).unwrap();
-        steering.queue_of(frame, &summary, 3)
+        steering.queue_of(frame, &summary, (&Toeplitz::default(), 3))
+    }
+
+    /// What a host behind a balancer sent to a client, and a router on the way could not send on.
+    #[test]
+    fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
+        let by_addresses = Steering::new(16, 1);
+        let mut steering = by_addresses.clone();
+        steering.follow_flows();
+        let rss = Toeplitz::default();
+        let queue_of = |steering: &Steering, frame: &[u8]| {
+            let summary = nicforge_wire::parse_frame(frame).unwrap();
+            steering.queue_of(frame, &summary, (&rss, rss.hash(&summary)))
+        };
+        let turned = |frame: &[u8]| {
+            let mut frame = frame.to_vec();
+            for byte in 0..4 {
+                frame.swap(26 + byte, 30 + byte);
+            }
+            frame
+        };
+        let mut apart = 0;
+        for port in 0..200u16 {
+            let [high, low] = port.to_be_bytes();
+            let asks = frame(17, &[high, low, 0, 53, 0, 8, 0, 0]);
+            let answers = turned(&frame(17, &[0, 53, high, low, 0, 8, 0, 0]));
+            let error = frame(1, &[&[3, 4, 0, 0, 0, 0, 0, 0], &answers[14..]].concat());
+            let queue = queue_of(&steering, &asks);
+            assert_eq!(queue_of(&steering, &error), queue);
+            apart += u32::from(queue_of(&by_addresses, &error) != queue);
+        }
+        assert!(apart > 100, "{apart} of 200 would have gone elsewhere");
+        // An echo is known by its addresses.
+        let asks = frame(1, &[8, 0, 0, 0, 0, 7, 0, 1]);
+        let answers = turned(&frame(1, &[0, 0, 0, 0, 0, 7, 0, 1]));
+        let error = frame(1, &[&[11, 0, 0, 0, 0, 0, 0, 0], &answers[14..]].concat());
+        assert_eq!(queue_of(&steering, &error), queue_of(&steering, &asks));
+        // Cut short, it is as any other.
+        let mut cut = error.clone();
+        cut.truncate(14 + 20 + 8 + 19);
+        cut[17] = 20 + 8 + 19;
+        queue_of(&steering, &cut);
     }
 
     #[test]
     fn a_rule_finds_the_queue_of_what_comes_back() {
         let mut steering = Steering::new(4, 1);
         // Ports from 1000: 100 for each queue.
-        steering.set_rule(Some(PortRule {
+        steering.set_rule(PortRule {
             first_address: 0x0a00_0008,
             addresses: 2,
             first_port: 1000,
             share: 100,
-        }));
+        });
         let udp = |port: u16| {
             let [high, low] = port.to_be_bytes();
             frame(17, &[0, 53, high, low, 0, 8, 0, 0])

@@ -13,7 +13,7 @@
 //!   one-armed benchmark traffic opens flows.
 //! - One flow (5-tuple) has one external port, of one number space for all protocols.
 //! - RSS is not symmetric: answers reach the core that owns the flow because a steering rule
-//!   on the external port sees to it ([`AppConfig::port_rule`]), if they come to a NIC that the
+//!   on the external port sees to it ([`AppConfig::steer`]), if they come to a NIC that the
 //!   core serves. A packet that comes to another core finds no flow: so do fragments but
 //!   the first, which RSS spreads by addresses.
 //! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
@@ -40,7 +40,7 @@ use self::flow::{Flows, external_addresses};
 use self::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
-use crate::{AppConfig, AppError, PortMap, quoted};
+use crate::{AppConfig, AppError, PortMap};
 use nicforge_wire::rewrite::{self, End};
 
 /// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
@@ -154,7 +154,7 @@ impl Nat {
             (ip_protocol::TCP | ip_protocol::UDP, _) => {
                 (summary.source_port, summary.destination_port)
             }
-            (ip_protocol::ICMP, _) if quoted::is_error(headers.icmp_type) => {
+            (ip_protocol::ICMP, _) if icmp_type::is_error(headers.icmp_type) => {
                 return icmp::translate(cpu, &mut self.flows, packet, headers, side);
             }
             (ip_protocol::ICMP, Side::Inside) if headers.icmp_type == icmp_type::ECHO_REQUEST => {

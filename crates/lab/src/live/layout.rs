@@ -3,7 +3,7 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::{AnyApp, AppConfig, SharedTables};
+use nicforge_apps::{AnyApp, AppConfig, AppError, SharedTables};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
@@ -110,15 +110,14 @@ impl Blueprint {
         }
         let memory_end = Addr(space.end());
         let nics = halves.into_iter().zip(&tx_rings).enumerate();
-        let rule = app.port_rule(0, count)?;
         let nics = nics.map(|(device, (half, rings))| {
             let nic = Nic::new(&spec(device), half, rings, memory_end);
             let mut nic = nic.with_nicmem(near.keys());
-            nic.steering.set_rule(rule);
-            nic
+            app.steer(&mut nic.steering, 0, count)?;
+            Ok(nic)
         });
         Ok(Layout {
-            nics: nics.collect(),
+            nics: nics.collect::<Result<_, AppError>>()?,
             shape: shape(ports, count),
             space,
             pool,

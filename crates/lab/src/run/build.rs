@@ -285,8 +285,7 @@ fn parts(
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
         let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
-        let rule = config.port_rule(device * queues, settings.cores)?;
-        nic.steering.set_rule(rule);
+        config.steer(&mut nic.steering, device * queues, settings.cores)?;
         Ok((nic, DmaPort::new(&hardware.pcie, device)))
     });
     let pools = near.iter().filter_map(NearMemory::pool);

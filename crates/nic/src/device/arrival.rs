@@ -137,7 +137,9 @@ impl<R: ReceiveHalf> Nic<R> {
             flags: parsed.flags,
             segment: parsed.segment,
             port: self.spec.port,
-            queue: self.steering.queue_of(frame, summary, *rss_hash),
+            queue: self
+                .steering
+                .queue_of(frame, summary, (&self.rss, *rss_hash)),
         };
         if self.queues[usize::from(arriving.queue)].closed {
             self.drops.count("queue_closed");

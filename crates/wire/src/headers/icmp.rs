@@ -27,6 +27,15 @@ pub mod icmp_type {
     pub const TIME_EXCEEDED: u8 = 11;
     /// Parameter problem: carries a packet.
     pub const PARAMETER_PROBLEM: u8 = 12;
+
+    /// Whether a message quotes the packet that caused it.
+    #[inline]
+    pub fn is_error(message: u8) -> bool {
+        matches!(
+            message,
+            UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM
+        )
+    }
 }
 
 /// ICMPv6 message types that we act on.
