@@ -11,13 +11,13 @@ use nicforge_units::Time;
 
 use super::by_hand::ByHand;
 use super::halves::{BURST, Layout, frames, lay_out};
-use super::median;
 
 /// Bursts of each measurement, and how many of each kind are taken in turn.
-const BURSTS: usize = 20_000;
-const ROUNDS: usize = 15;
+const BURSTS: usize = 2_000;
+const ROUNDS: usize = 300;
 
-/// Time of the one by that of the other, for frames of `len` bytes: the median of pairs.
+/// Time of the one by that of the other, for frames of `len` bytes. Each is the lowest decile of many
+/// short measurements, taken in turn: what else happens on the machine makes some longer, none shorter.
 pub fn ratio(len: usize) -> f64 {
     let bytes = frames(len);
     let frames: Vec<Arriving<'_>> = bytes.iter().map(|frame| arriving(frame)).collect();
@@ -29,13 +29,17 @@ pub fn ratio(len: usize) -> f64 {
         }
         began.elapsed().as_secs_f64()
     };
-    let mut pair = || {
-        let through = time(&mut || contracts.burst(&frames));
-        through / time(&mut || by_hand.burst(&frames))
-    };
-    pair();
-    let mut ratios: Vec<f64> = (0..ROUNDS).map(|_| pair()).collect();
-    median(&mut ratios)
+    let (mut through, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        through.push(time(&mut || contracts.burst(&frames)));
+        beside.push(time(&mut || by_hand.burst(&frames)));
+    }
+    lowest_decile(&mut through) / lowest_decile(&mut beside)
+}
+
+fn lowest_decile(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 10]
 }
 
 /// One of the two (`contracts` or `by_hand`) alone: for counting instructions.

@@ -121,6 +121,23 @@ impl Completion {
         }
     }
 
+    /// `frame` came, and `len` bytes of it lie in `mbuf`, the buffer of `entry`.
+    #[inline(always)]
+    fn of(frame: &Arriving<'_>, entry: u32, len: u32, mbuf: Addr) -> Completion {
+        Completion {
+            entry,
+            len,
+            rss_hash: frame.rss_hash,
+            flags: frame.flags,
+            port: frame.port.0,
+            ring: frame.queue,
+            stamp: frame.stamp,
+            mbuf,
+            head: 0,
+            segment: frame.segment,
+        }
+    }
+
     #[inline(always)]
     fn encode(&self, done: u64) -> [u64; 8] {
         let second = u64::from(self.rss_hash)
@@ -206,7 +223,7 @@ impl CompletionWriter {
     #[inline(always)]
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
         dma.publish_entry(self.cursor.at, completion.encode(self.cursor.done));
-        self.cursor.advance();
+        self.cursor = self.cursor.next();
     }
 
     /// Publishes the next entry with `headers`, at most [`RX_INLINE_BYTES`], in front of it, by one
@@ -220,7 +237,7 @@ impl CompletionWriter {
         bytes[lines..lines + LINE].copy_from_slice(bytemuck::bytes_of(&words));
         let to = inlined_before(self.cursor.at, headers.len() as u64);
         dma.publish(to, &bytes[..lines + LINE]);
-        self.cursor.advance();
+        self.cursor = self.cursor.next();
     }
 
     /// Publishes several entries, adjacent ones by one write. As for [`publish`](Self::publish),
@@ -236,41 +253,32 @@ impl CompletionWriter {
             let Cursor { at, done, .. } = self.cursor;
             for (words, completion) in words.iter_mut().zip(now) {
                 *words = completion.encode(done);
-                self.cursor.advance();
+                self.cursor = self.cursor.next();
             }
             dma.publish(at, bytemuck::cast_slice(&words[..count]));
             rest = later;
         }
     }
 
-    /// Writes `frame` into the buffer of `entry` and announces it. Where the descriptor named no
-    /// buffer (`mbuf` is `None`) the entry is used up all the same: software learns of it by a
-    /// completion of length 0, so that it can give a new buffer.
+    /// Writes `frame` into the buffer of `entry`, `mbuf`, and announces it.
     #[inline(always)]
-    pub fn deliver<D: Dma>(
+    pub fn deliver<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>, entry: u32, mbuf: Addr) {
+        frame.write(dma, data_of(mbuf));
+        let len = frame.bytes.len() as u32;
+        self.publish(dma, &Completion::of(frame, entry, len, mbuf));
+    }
+
+    /// The descriptor of `entry` named no buffer, so that `frame` is dropped. The entry is used up
+    /// all the same: software learns of it by a completion of length 0, and can give a new buffer.
+    #[cold]
+    pub fn refuse<D: Dma>(
         &mut self,
         dma: &mut D,
         frame: &Arriving<'_>,
         entry: u32,
-        mbuf: Option<Addr>,
     ) -> Result<(), DropCause> {
-        if let Some(mbuf) = mbuf {
-            frame.write(dma, data_of(mbuf));
-        }
-        let completion = Completion {
-            entry,
-            len: mbuf.map_or(0, |_| frame.bytes.len() as u32),
-            rss_hash: frame.rss_hash,
-            flags: frame.flags,
-            port: frame.port.0,
-            ring: frame.queue,
-            stamp: frame.stamp,
-            mbuf: mbuf.unwrap_or_default(),
-            head: 0,
-            segment: frame.segment,
-        };
-        self.publish(dma, &completion);
-        mbuf.map(|_| ()).ok_or(DropCause::BAD_DESCRIPTOR)
+        self.publish(dma, &Completion::of(frame, entry, 0, Addr(0)));
+        Err(DropCause::BAD_DESCRIPTOR)
     }
 }
 
@@ -285,24 +293,30 @@ impl CompletionReader {
         cpu.look_ahead(at + DONE_WORD, stride, count, done);
     }
 
-    /// The next completion, if there is one; it stays the next until [`advance`](Self::advance).
+    /// The next completion, if there is one, and the reader as it is when that was dealt with.
     #[inline]
-    pub fn peek<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
-        let completion = self.peek_last(cpu)?;
+    pub fn peek<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
+        let (completion, after) = self.peek_last(cpu)?;
         // Completions come in bursts: the next one is fetched while this one is dealt with.
-        let next = self.cursor.after();
-        cpu.prefetch(next, 8);
-        if self.cursor.stride > COMPLETION_BYTES {
-            cpu.prefetch(inlined_before(next, 1), 8);
-        }
-        Some(completion)
+        cpu.prefetch(after.cursor.at, 8);
+        Some((completion, after))
     }
 
     /// The same for whoever knows that no other has come behind it.
     #[inline]
-    pub fn peek_last<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
+    pub fn peek_last<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         let words = cpu.entry(self.cursor.at, self.cursor.done)?;
-        Some(Completion::decode(words))
+        let cursor = self.cursor.next();
+        Some((Completion::decode(words), CompletionReader { cursor }))
+    }
+
+    /// The next completion comes soon: what stands in front of it is fetched as well, in a ring that
+    /// inlines headers.
+    #[inline]
+    pub fn prefetch_inlined<C: Cpu>(&self, cpu: &mut C) {
+        if self.cursor.stride > COMPLETION_BYTES {
+            cpu.prefetch(inlined_before(self.cursor.at, 1), 8);
+        }
     }
 
     /// Copies what stands in front of `completion`, the next one, to `to`.
@@ -322,7 +336,7 @@ impl CompletionReader {
             if cpu.acquire(at + DONE_WORD) & 1 != cursor.done {
                 return count;
             }
-            cursor.advance();
+            cursor = cursor.next();
             cpu.prefetch(cursor.at, 8);
             if cpu.load::<u64>(at + STAMP_WORD) > stamp.as_ps() {
                 return count;
@@ -336,12 +350,6 @@ impl CompletionReader {
         let Cursor { at, done, .. } = self.cursor;
         let came = cpu.acquire(at + DONE_WORD) & 1 == done;
         came.then(|| Time::from_ps(cpu.load::<u64>(at + STAMP_WORD)))
-    }
-
-    /// The next completion was dealt with.
-    #[inline]
-    pub fn advance(&mut self) {
-        self.cursor.advance();
     }
 }
 

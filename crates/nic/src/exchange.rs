@@ -24,11 +24,11 @@ pub fn exchange<C: Cpu>(
     // A copy of its own, which need not be written back for each packet.
     let mut reader = *completions;
     for _ in 0..max {
-        let Some(completion) = reader.peek(cpu) else {
+        let Some((completion, after)) = reader.peek(cpu) else {
             break;
         };
         let Some(fresh) = pool.take(cpu) else { break };
-        reader.advance();
+        reader = after;
         found = true;
         cpu.work(costs.rx_packet);
         let received = put(cpu, &completion, fresh);

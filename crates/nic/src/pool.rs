@@ -21,6 +21,7 @@ const LOCK: u64 = 0;
 const TAKEN: u64 = 64;
 const GIVEN: u64 = 128;
 const ENTRIES: u64 = 192;
+const WORD_BYTES: u64 = 8;
 
 /// The shared level: addresses only, the words lie in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,9 +136,9 @@ impl Pool {
 
     /// Buffers in the shared ring.
     pub fn available<C: Cpu>(&self, cpu: &mut C) -> u64 {
-        let given: u64 = cpu.load(self.shared + GIVEN);
+        let given = cpu.load_shared(self.shared + GIVEN);
         // What stands there may be nonsense that somebody wrote.
-        given.wrapping_sub(cpu.load(self.shared + TAKEN))
+        given.wrapping_sub(cpu.load_shared(self.shared + TAKEN))
     }
 
     fn entry(&self, position: u64) -> Addr {
@@ -162,11 +163,11 @@ const fn inverse_of_odd(odd: u64) -> u64 {
 #[derive(Debug)]
 pub struct PoolCache {
     pool: Pool,
+    /// A stack of buffers: where it begins, ends now, and ends at most.
     stack: Addr,
-    len: usize,
+    top: Addr,
+    limit: Addr,
     size: usize,
-    /// Buffers in the stack, at most.
-    limit: usize,
     /// Nobody had a buffer when one was wanted last.
     dry: bool,
     /// Where it is written down that this core has a buffer, and its mark; where cores may die.
@@ -180,13 +181,14 @@ pub struct PoolCache {
 impl PoolCache {
     /// An empty stack that keeps about `size` buffers.
     pub fn new(space: &mut AddressSpace, pool: Pool, size: usize, work: Cycles) -> PoolCache {
-        let limit = size + size / 2;
+        let limit = (size + size / 2) as u64 * WORD_BYTES;
+        let stack = space.data(limit + WORD_BYTES, 64);
         PoolCache {
             pool,
-            stack: space.data((limit as u64 + 1) * 8, 64),
-            len: 0,
+            stack,
+            top: stack,
+            limit: stack + limit,
             size,
-            limit,
             dry: false,
             ledger: None,
             work,
@@ -231,12 +233,17 @@ impl PoolCache {
 
     /// Buffers in this core's stacks, those on nicmem among them.
     pub fn len(&self) -> usize {
-        self.len + self.nicmem.as_ref().map_or(0, |nicmem| nicmem.len())
+        self.in_stack() + self.nicmem.as_ref().map_or(0, |nicmem| nicmem.len())
     }
 
     /// Whether this core's stack of buffers in host memory is empty.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.top == self.stack
+    }
+
+    /// Buffers in this core's stack.
+    fn in_stack(&self) -> usize {
+        ((self.top.0 - self.stack.0) / WORD_BYTES) as usize
     }
 
     /// Whether a buffer in host memory was wanted since the last call, and there was none.
@@ -249,14 +256,14 @@ impl PoolCache {
     pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
         let part = cpu.enter(Part::Alloc);
         cpu.work(self.work);
-        if self.len == 0 {
+        if self.is_empty() {
             self.fill(cpu);
         }
-        let taken = (self.len > 0).then(|| {
-            self.len -= 1;
-            Addr(cpu.load::<u64>(self.stack + self.len as u64 * 8))
+        self.dry = self.is_empty();
+        let taken = (!self.dry).then(|| {
+            self.top = Addr(self.top.0 - WORD_BYTES);
+            Addr(cpu.load::<u64>(self.top))
         });
-        self.dry = taken.is_none();
         cpu.enter(part);
         taken
     }
@@ -281,16 +288,16 @@ impl PoolCache {
         }
         let part = cpu.enter(Part::Alloc);
         cpu.work(self.work);
-        cpu.store(self.stack + self.len as u64 * 8, mbuf.0);
-        self.len += 1;
-        if self.len > self.limit {
+        cpu.store(self.top, mbuf.0);
+        self.top = self.top + WORD_BYTES;
+        if self.top > self.limit {
             self.drain(cpu);
         }
         cpu.enter(part);
     }
 
     /// Gives a buffer back if it is one on nicmem.
-    #[inline(never)]
+    #[cold]
     fn give_to_nicmem<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) -> bool {
         let nicmem = self.nicmem.as_mut();
         let Some(near) = nicmem.filter(|near| near.pool.number_of(mbuf).is_some()) else {
@@ -301,6 +308,7 @@ impl PoolCache {
     }
 
     /// Moves up to `size` buffers from the shared ring to the stack.
+    #[cold]
     fn fill<C: Cpu>(&mut self, cpu: &mut C) {
         let shared = self.pool.shared;
         cpu.lock(shared + LOCK);
@@ -309,24 +317,26 @@ impl PoolCache {
         let count = (given - taken).min(self.size.max(1) as u64);
         for i in 0..count {
             let mbuf: u64 = cpu.load(self.pool.entry(taken + i));
-            cpu.store(self.stack + i * 8, mbuf);
+            cpu.store(self.stack + i * WORD_BYTES, mbuf);
             if let Some((ledger, mark)) = self.ledger {
                 ledger.write(cpu, mbuf, mark);
             }
         }
         cpu.store(shared + TAKEN, taken + count);
         cpu.unlock(shared + LOCK);
-        self.len = count as usize;
+        self.top = self.stack + count * WORD_BYTES;
     }
 
     /// Moves what exceeds `size` to the shared ring.
+    #[cold]
     fn drain<C: Cpu>(&mut self, cpu: &mut C) {
         let shared = self.pool.shared;
         cpu.lock(shared + LOCK);
         let given: u64 = cpu.load(shared + GIVEN);
-        let count = (self.len - self.size) as u64;
+        let count = (self.in_stack() - self.size) as u64;
+        let from = self.stack + self.size as u64 * WORD_BYTES;
         for i in 0..count {
-            let mbuf: u64 = cpu.load(self.stack + (self.size as u64 + i) * 8);
+            let mbuf: u64 = cpu.load(from + i * WORD_BYTES);
             cpu.store(self.pool.entry(given + i), mbuf);
             if let Some((ledger, _)) = self.ledger {
                 ledger.write(cpu, mbuf, 0);
@@ -334,7 +344,7 @@ impl PoolCache {
         }
         cpu.store(shared + GIVEN, given + count);
         cpu.unlock(shared + LOCK);
-        self.len = self.size;
+        self.top = from;
     }
 }
 

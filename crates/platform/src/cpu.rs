@@ -53,8 +53,14 @@ const ENTRY_LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
 ///
 /// Live: plain loads and stores. Sim: the same bytes, plus a charge in cycles.
 pub trait Cpu {
-    /// Reads a value; the core waits for it (a dependent access).
+    /// Reads a value that nobody writes meanwhile; the core waits for it (a dependent access).
     fn load<T: Pod>(&mut self, at: Addr) -> T;
+
+    /// Reads a word that others may be writing: all of it at once, and in no order with anything else.
+    #[inline]
+    fn load_shared(&mut self, at: Addr) -> u64 {
+        self.load(at)
+    }
 
     /// Writes a value through the store buffer; the core does not wait.
     fn store<T: Pod>(&mut self, at: Addr, value: T);

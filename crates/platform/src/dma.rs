@@ -69,10 +69,10 @@ pub trait Dma {
     /// each, which go by one posted write and of which each announces itself.
     fn publish(&mut self, to: Addr, bytes: &[u8]);
 
-    /// Publishes an entry of one line.
+    /// Publishes an entry of `WORDS` words, at most a line.
     #[inline]
-    fn publish_entry(&mut self, to: Addr, words: [u64; 8]) {
-        self.publish(to, bytemuck::bytes_of(&words));
+    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
+        self.publish(to, bytemuck::cast_slice(&words));
     }
 
     /// Raises an interrupt after all earlier writes.

@@ -46,8 +46,27 @@ impl Accumulator {
 ///
 /// The sum of all words of 64 bits modulo 2^64, and that of their upper halves, are enough to know
 /// the sums of both halves; and it is a loop for which the compiler has vector instructions.
+#[inline(never)]
 fn native_sum(bytes: &[u8]) -> u64 {
     inlined_sum(bytes)
+}
+
+/// Bytes up to which the loop below is faster without vector instructions than a call of it with them.
+const SHORT: usize = 64;
+
+/// The same, for bytes that are mostly few.
+#[inline(always)]
+pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
+    if bytes.len() > SHORT {
+        return native_sum(bytes);
+    }
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut sum = 0;
+    for &word in words {
+        let word = u64::from_ne_bytes(word);
+        sum += (word & 0xffff_ffff) + (word >> 32);
+    }
+    sum + last_word(bytes, rest)
 }
 
 /// The same, for bytes whose number the compiler knows.
@@ -82,12 +101,12 @@ fn last_word(bytes: &[u8], rest: &[u8]) -> u64 {
     (word & 0xffff_ffff) + (word >> 32)
 }
 
+/// The sum of the four 16-bit words of `sum`, each carry added again at the bottom. Adding the halves in
+/// exchanged places puts the carry out of the lower ones where it belongs.
 #[inline]
-fn fold(sum: u64) -> u16 {
-    let sum = (sum & 0xffff_ffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    ((sum & 0xffff) + (sum >> 16)) as u16
+pub(crate) fn fold(sum: u64) -> u16 {
+    let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
 
 /// The folded ones-complement sum of `bytes` as big-endian words; 0xffff over data that holds its

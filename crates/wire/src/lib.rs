@@ -14,6 +14,7 @@ pub mod headers;
 pub mod join;
 pub mod offload;
 mod parse;
+mod plain;
 pub mod rewrite;
 pub mod rss;
 mod split;
@@ -21,3 +22,4 @@ pub mod traffic;
 pub mod unfinished;
 
 pub use parse::{Fragment, FrameError, FrameSummary, IpAddresses, parse_frame, parse_headers};
+pub use plain::{Plain, parse_plain};

@@ -105,6 +105,13 @@ impl Toeplitz {
         }
     }
 
+    /// The hash of a TCP or UDP packet over IPv4: by source and destination, as they stand in its
+    /// header, and its ports, as they stand in theirs.
+    #[inline]
+    pub(crate) fn hash_octets(&self, addresses: &[u8; 8], ports: &[u8; 4]) -> u32 {
+        self.part(0, *addresses) ^ self.part(8, *ports)
+    }
+
     #[inline]
     fn part<const N: usize>(&self, at: usize, bytes: [u8; N]) -> u32 {
         let tables = self.tables[at..at + N].iter();

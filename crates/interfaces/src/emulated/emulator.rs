@@ -26,7 +26,7 @@ struct Served {
     /// Packets that are there to be seen.
     came: usize,
     /// What the core has read of the oldest of them, which found no descriptor of the emulated NIC.
-    read: Option<Completion>,
+    read: Option<(Completion, CompletionReader)>,
     /// That one waits for a doorbell.
     stuck: bool,
     /// Descriptors written so far, and what the device was told.
@@ -210,19 +210,19 @@ impl Served {
     ) {
         let before = self.tail;
         while came_to.moved() < BURST
-            && let Some(completion) = self.oldest(cpu)
+            && let Some((completion, after)) = self.oldest(cpu)
         {
             match self.pass_on(cpu, inner, &completion) {
                 Fate::Passed => came_to.passed += 1,
                 Fate::Lost(lost) => came_to.lost.push(lost),
                 Fate::Waits => {
-                    self.read = Some(completion);
+                    self.read = Some((completion, after));
                     self.stuck = true;
                     break;
                 }
             }
             cpu.work(costs.rx_packet);
-            self.completions.advance();
+            self.completions = after;
             self.came -= 1;
             self.tail += 1;
         }
@@ -237,8 +237,8 @@ impl Served {
         }
     }
 
-    /// The completion of the oldest packet.
-    fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
+    /// The completion of the oldest packet, and the reader behind it.
+    fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         match self.came {
             0 => None,
             _ if self.read.is_some() => self.read.take(),

@@ -3,12 +3,16 @@
 use std::ops::Range;
 
 use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting, data_of};
-use nicforge_platform::{Dma, bytemuck};
+use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
 use super::layout::{Descriptor, ENTRY_BYTES, completion};
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
+
+/// Entries between the one that is written and the one whose line is called for: more than are read at
+/// a time.
+const ENTRIES_AHEAD: u64 = 40;
 
 /// One ring, as the NIC sees it.
 #[derive(Debug)]
@@ -57,16 +61,17 @@ impl ReceiveHalf for NicHalf {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
-        let entry = ring.descriptor(buffers.pop().into());
-        // The next frames' buffers, for real caches.
+        let index = u64::from(buffers.pop());
+        let entry = ring.descriptor(index);
+        // Buffers and entries of frames to come, for real caches.
         buffers.expect(dma, 1, |later| later.mbuf);
+        dma.expect_write(ring.descriptor(ring.index(index + ENTRIES_AHEAD)));
         if !good {
-            dma.publish(entry, bytemuck::bytes_of(&completion(frame, 0)));
+            dma.publish_entry(entry, completion(frame, 0));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
         frame.write(dma, data_of(descriptor.mbuf));
-        let len = frame.bytes.len() as u32;
-        dma.publish(entry, bytemuck::bytes_of(&completion(frame, len)));
+        dma.publish_entry(entry, completion(frame, frame.bytes.len() as u32));
         Ok(())
     }
 

@@ -217,14 +217,15 @@ impl DriverHalf for Driver {
         let mut came = false;
         self.completions.look_ahead(cpu, max);
         for _ in 0..max {
-            let Some(completion) = self.completions.peek(cpu) else {
+            let Some((completion, after)) = self.completions.peek(cpu) else {
                 break;
             };
+            after.prefetch_inlined(cpu);
             let from = usize::from(completion.ring).min(SECONDARY);
             let received = self.sides[from].buffers(cpu, completion.entry);
             if received.payload == Addr(0) {
                 // An entry that was never filled: the device was told of it by a stranger.
-                self.completions.advance();
+                self.completions = after;
                 continue;
             }
             // Without buffers to put in their place the frame stays where it is, so that the rings
@@ -245,7 +246,7 @@ impl DriverHalf for Driver {
                 self.taken += 1;
                 packets.push(self.packet(cpu, pool, received, &completion));
             }
-            self.completions.advance();
+            self.completions = after;
             self.post(cpu, side, fresh);
         }
         if came {

@@ -13,9 +13,11 @@ pub struct Driver {
     completions: CompletionReader,
     /// The buffer in each entry: software's own copy, 8 bytes each.
     buffers: Addr,
-    /// Entries consumed, and of those the ones with a packet.
-    consumed: u64,
+    /// Entries taken out that had a packet.
     taken: u64,
+    /// Buffers put in when the queue came up. From then on each one taken out goes against one put
+    /// in.
+    held: u64,
     costs: DriverCosts,
 }
 
@@ -32,8 +34,8 @@ impl Driver {
             supply: Supply::new(ring, doorbell),
             completions,
             buffers: space.data(ring.entries * 8, 64),
-            consumed: ring.first,
             taken: 0,
+            held: 0,
             costs,
         }
     }
@@ -56,6 +58,7 @@ impl DriverHalf for Driver {
         for _ in 0..self.supply.ring.entries {
             let Some(mbuf) = pool.take(cpu) else { break };
             post(cpu, &mut self.supply, self.buffers, mbuf);
+            self.held += 1;
         }
         self.supply.ring_doorbell(cpu);
     }
@@ -69,7 +72,6 @@ impl DriverHalf for Driver {
     ) {
         let part = cpu.enter(Part::Driver);
         let (supply, buffers) = (&mut self.supply, self.buffers);
-        let consumed = &mut self.consumed;
         self.taken += exchange(
             cpu,
             pool,
@@ -77,7 +79,6 @@ impl DriverHalf for Driver {
             (packets, max),
             &self.costs,
             |cpu, completion, fresh| {
-                *consumed += 1;
                 let received = completion.buffer(cpu, buffers + u64::from(completion.entry) * 8);
                 post(cpu, supply, buffers, fresh);
                 received
@@ -92,6 +93,6 @@ impl DriverHalf for Driver {
     }
 
     fn buffers_held(&self) -> i64 {
-        (self.supply.tail() - self.consumed) as i64
+        self.held as i64
     }
 }

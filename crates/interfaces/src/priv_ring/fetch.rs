@@ -32,13 +32,22 @@ pub struct Fetcher<T = RxDescriptor> {
     head: u64,
     /// Next position to fetch.
     fetched: u64,
+    /// The next batch is read when this position is filled next, or a later one: when one or less is
+    /// at hand. `u64::MAX` while there is nothing to fetch.
+    read_from: u64,
     /// Descriptors by one read.
-    batch: usize,
-    /// Descriptors that were read, and when they are here: those from `used` until `end`.
-    read: Box<[T; ROOM]>,
+    batch: u64,
+    /// Descriptors that were read, those of positions from `head` until `fetched`, each in the
+    /// place of its position, and room for a batch that begins at the last one.
+    read: Box<[T; ROOM + BATCH_MAX]>,
+    /// When each is here.
     here: Box<[Time; ROOM]>,
-    used: usize,
-    end: usize,
+}
+
+/// Where the descriptor of `position` is kept.
+#[inline]
+fn place(position: u64) -> usize {
+    position as usize % ROOM
 }
 
 impl<T: Pod> Fetcher<T> {
@@ -49,11 +58,10 @@ impl<T: Pod> Fetcher<T> {
             tail: ring.first,
             head: ring.first,
             fetched: ring.first,
-            batch: (read.0 as usize / size_of::<T>()).clamp(1, BATCH_MAX),
-            read: Box::new([T::zeroed(); ROOM]),
+            read_from: u64::MAX,
+            batch: (read.0 / size_of::<T>() as u64).clamp(1, BATCH_MAX as u64),
+            read: Box::new([T::zeroed(); ROOM + BATCH_MAX]),
             here: Box::new([Time::ZERO; ROOM]),
-            used: 0,
-            end: 0,
         }
     }
 
@@ -61,32 +69,44 @@ impl<T: Pod> Fetcher<T> {
     pub fn begin_anew(&mut self) {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched) = (first, first, first);
-        (self.used, self.end) = (0, 0);
+        self.plan_read();
     }
 
     /// Reads the next batch when one or less is at hand.
     #[inline]
     pub fn prefetch<D: Dma>(&mut self, dma: &mut D) {
-        if self.end - self.used <= self.batch && self.fetched != self.tail {
+        if self.head >= self.read_from {
             self.read_batch(dma);
         }
     }
 
+    fn plan_read(&mut self) {
+        self.read_from = match self.fetched == self.tail {
+            true => u64::MAX,
+            false => self.fetched.saturating_sub(self.batch),
+        };
+    }
+
+    #[cold]
     fn read_batch<D: Dma>(&mut self, dma: &mut D) {
         let index = self.ring.index(self.fetched);
         let count = (self.tail - self.fetched)
-            .min(self.batch as u64)
-            .min(self.ring.entries - index);
-        // What is left is no more than a batch.
-        let left = self.end - self.used;
-        self.read.copy_within(self.used..self.end, 0);
-        self.here.copy_within(self.used..self.end, 0);
-        (self.used, self.end) = (0, left + count as usize);
+            .min(self.batch)
+            .min(self.ring.entries - index) as usize;
         let from = self.ring.descriptor(index);
-        let read = &mut self.read[left..self.end];
+        // What is left is no more than a batch, so that there is room; what is read beyond the last
+        // place belongs into the first ones.
+        let begin = place(self.fetched);
+        let end = begin + count;
+        let read = &mut self.read[begin..end];
         let here = dma.read_ahead(from, bytemuck::cast_slice_mut(read));
-        self.here[left..self.end].fill(here);
-        self.fetched += count;
+        self.here[begin..end.min(ROOM)].fill(here);
+        if end > ROOM {
+            self.read.copy_within(ROOM..end, 0);
+            self.here[..end - ROOM].fill(here);
+        }
+        self.fetched += count as u64;
+        self.plan_read();
     }
 
     /// The next descriptor, and when it is here; prefetches before.
@@ -99,8 +119,9 @@ impl<T: Pod> Fetcher<T> {
     /// The descriptor `ahead` of the next one, if it was read, and when it is here.
     #[inline]
     pub fn at_hand(&self, ahead: usize) -> Option<(Time, T)> {
-        let at = self.used + ahead;
-        (at < self.end).then(|| (self.here[at % ROOM], self.read[at % ROOM]))
+        let position = self.head + ahead as u64;
+        let place = place(position);
+        (position < self.fetched).then(|| (self.here[place], self.read[place]))
     }
 
     /// Says where a frame will be written that comes a few frames, of `each` descriptors, from now:
@@ -114,10 +135,9 @@ impl<T: Pod> Fetcher<T> {
         }
     }
 
-    /// Uses the next descriptor up; returns its entry.
+    /// Uses the next descriptor, which is [at hand](Self::at_hand), up; returns its entry.
     #[inline]
     pub fn pop(&mut self) -> u32 {
-        self.used += usize::from(self.used < self.end);
         self.head += 1;
         self.ring.index(self.head - 1) as u32
     }
@@ -149,6 +169,7 @@ impl<T: Pod> Fetcher<T> {
         let possible = tail >= self.tail && tail - self.head <= self.ring.entries;
         if possible {
             self.tail = tail;
+            self.plan_read();
             self.prefetch(dma);
         }
         possible

@@ -36,16 +36,20 @@ impl Queue {
         let Some((here, descriptor)) = self.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let good = pool.number_of(descriptor.mbuf).is_some();
+        if pool.number_of(descriptor.mbuf).is_none() {
+            dma.wait_until(here);
+            let entry = self.buffers.pop();
+            return self.completions.refuse(dma, frame, entry);
+        }
         // A buffer has no more room than it has, whatever its descriptor says.
-        if good && frame.bytes.len() > descriptor.room.min(pool.room()) as usize {
+        if frame.bytes.len() > descriptor.room.min(pool.room()) as usize {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
         let entry = self.buffers.pop();
         self.buffers.expect(dma, 1, |later| later.mbuf);
-        let mbuf = good.then_some(descriptor.mbuf);
-        self.completions.deliver(dma, frame, entry, mbuf)
+        self.completions.deliver(dma, frame, entry, descriptor.mbuf);
+        Ok(())
     }
 
     /// Its doorbell was rung; `false` if `tail` is impossible.

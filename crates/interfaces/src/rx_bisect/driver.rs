@@ -141,13 +141,13 @@ impl DriverHalf for Driver {
         self.completions.look_ahead(cpu, max);
         let until = packets.len() + max;
         while packets.len() < until {
-            let Some(entry) = self.completions.peek(cpu) else {
+            let Some((entry, after)) = self.completions.peek(cpu) else {
                 break;
             };
             if !self.replace(cpu, pool, entry.ring) {
                 break;
             }
-            self.completions.advance();
+            self.completions = after;
             self.position += 1;
             cpu.work(self.costs.rx_packet);
             if entry.len > 0 {

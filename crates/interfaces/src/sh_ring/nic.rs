@@ -86,7 +86,11 @@ impl ReceiveHalf for NicHalf {
         if queue.slot == slots {
             (queue.current, queue.slot) = (None, 0);
         }
-        queue.completions.deliver(dma, frame, entry, mbuf)
+        let Some(mbuf) = mbuf else {
+            return queue.completions.refuse(dma, frame, entry);
+        };
+        queue.completions.deliver(dma, frame, entry, mbuf);
+        Ok(())
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {

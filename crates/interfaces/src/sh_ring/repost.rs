@@ -136,7 +136,7 @@ fn contiguous<C: Cpu>(cpu: &mut C, ring: &Ring, mut given: u64) -> u64 {
         let index = given & (ring.capacity() - 1);
         let word = ring.bitmap_word(index / WORD_BITS);
         let shift = index % WORD_BITS;
-        let run = (cpu.load::<u64>(word) >> shift).trailing_ones();
+        let run = (cpu.load_shared(word) >> shift).trailing_ones();
         if run == 0 {
             return given;
         }

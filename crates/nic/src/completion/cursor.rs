@@ -31,24 +31,16 @@ impl Cursor {
         }
     }
 
-    /// On to the next entry.
-    #[inline]
-    pub fn advance(&mut self) {
+    /// At the entry after this one.
+    #[inline(always)]
+    pub fn next(mut self) -> Cursor {
         self.at = self.at + self.stride;
         if self.at == self.end {
             seldom();
             self.at = self.first;
             self.done ^= 1;
         }
-    }
-
-    /// The entry after this one.
-    #[inline]
-    pub fn after(&self) -> Addr {
-        match self.at + self.stride {
-            end if end == self.end => self.first,
-            next => next,
-        }
+        self
     }
 
     /// In the beginning.

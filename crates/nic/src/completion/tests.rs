@@ -26,7 +26,7 @@ fn the_done_bit_flips_with_every_pass() {
     let mut seen = Vec::new();
     for _ in 0..12 {
         seen.push((cursor.at.0, cursor.done, cursor.left()));
-        cursor.advance();
+        cursor = cursor.next();
     }
     let pass = |done| {
         [

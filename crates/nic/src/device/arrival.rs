@@ -3,7 +3,7 @@
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::checksum::ChecksumVerdict;
-use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers};
+use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain};
 
 use super::{Held, Nic, RUN_AHEAD};
 use crate::{Arriving, ReceiveHalf, RxFlags, TxOffload};
@@ -25,6 +25,20 @@ impl<R: ReceiveHalf> Nic<R> {
     /// before.
     #[inline]
     pub fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+        let Some(plain) = parse_plain(&frame[..head], frame.len(), &self.rss) else {
+            return self.parse_any(frame, head);
+        };
+        Ok(Parsed {
+            summary: plain.summary,
+            headers: plain.headers_end,
+            rss_hash: plain.rss_hash,
+            flags: RxFlags::of(plain.verdict),
+            segment: 0,
+        })
+    }
+
+    #[inline(never)]
+    fn parse_any(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
         let summary = parse_headers(&frame[..head], frame.len())?;
         Ok(Parsed {
             headers: summary.headers_end(&frame[..head]),

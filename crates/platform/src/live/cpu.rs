@@ -1,7 +1,7 @@
 //! Software on a core of the live ground: plain loads and stores.
 
 use std::hint::spin_loop;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
@@ -104,6 +104,11 @@ impl Cpu for LiveCpu {
     }
 
     #[inline]
+    fn load_shared(&mut self, at: Addr) -> u64 {
+        self.region().word(at).load(Ordering::Relaxed)
+    }
+
+    #[inline]
     fn store<T: Pod>(&mut self, at: Addr, value: T) {
         self.region().store(at, value);
     }
@@ -188,13 +193,12 @@ impl Cpu for LiveCpu {
     #[inline]
     fn look_ahead(&mut self, at: Addr, stride: u64, count: u64, bit: u64) {
         let region = self.region();
-        for (number, word) in (0..).zip(region.words(at, stride, count)) {
-            if word.load(Ordering::Relaxed) & 1 != bit {
-                break;
-            }
-            if stride > CACHE_LINE_BYTES {
-                let before = at.0.wrapping_add(number * stride) - CACHE_LINE_BYTES;
-                hints::read(region.hint(Addr(before)));
+        let there = |word: &&AtomicU64| word.load(Ordering::Relaxed) & 1 == bit;
+        let found = region.words(at, stride, count).take_while(there).count() as u64;
+        if stride > CACHE_LINE_BYTES {
+            for number in 0..found {
+                let before = at.0.wrapping_add(number * stride);
+                hints::read(region.hint(Addr(before.wrapping_sub(CACHE_LINE_BYTES))));
             }
         }
     }

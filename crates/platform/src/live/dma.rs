@@ -6,13 +6,25 @@ use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
-use super::{Control, hints};
+use super::{Control, Region, hints};
 use crate::{Addr, AddressSpace, Dma, Owner, Run, Vector};
 
 /// Entries that are held back, at most.
 const HELD_MAX: usize = 64;
 /// Bytes of a line.
 const LINE_BYTES: usize = CACHE_LINE_BYTES as usize;
+
+/// An entry that is held back: where it goes, and its words, those that it has in front.
+type Held = (Addr, [u64; LINE_WORDS]);
+
+/// Writes entries of `WORDS` words.
+fn write_all<const WORDS: usize>(region: &Region, held: &[Held]) {
+    for (to, words) in held {
+        if let Some(words) = words.first_chunk::<WORDS>() {
+            region.announce(*to, words);
+        }
+    }
+}
 
 /// The device's way to the host. Time stands between calls of [`tick`](Self::tick).
 #[derive(Debug)]
@@ -25,12 +37,16 @@ pub struct LiveDma {
     any: bool,
     /// Workers poll for ever: nobody has to be woken.
     workers_poll: bool,
+    /// Something is to be noted at each publish: who has to be woken, or who gets which buffer.
+    notes: bool,
     /// Entries that were published since the last [`flush`](Self::flush), in order, and where they go:
-    /// the first `count` of them. A line that two cores work on takes as long to go from one to the
+    /// the first `count` of them, each of `words` words. A line that two cores work on takes as long to go from one to the
     /// other as several packets may take. So it is called for when it is published, and written at the
     /// end of the burst.
-    held: Box<[(Addr, [u64; LINE_WORDS]); HELD_MAX]>,
+    held: Box<[Held; HELD_MAX]>,
     count: usize,
+    words: usize,
+    write_all: fn(&Region, &[Held]),
     /// Where control memory ends: nothing is published beyond.
     control_end: u64,
     /// Where it is written down who gets which buffer, if anybody asks.
@@ -58,8 +74,11 @@ impl LiveDma {
             touched: vec![false; workers],
             any: false,
             workers_poll: false,
+            notes: true,
             held: Box::new([(Addr(0), [0; LINE_WORDS]); HELD_MAX]),
             count: 0,
+            words: LINE_WORDS,
+            write_all: write_all::<LINE_WORDS>,
             control_end: space.control_end(),
             pending: None,
         }
@@ -68,6 +87,7 @@ impl LiveDma {
     /// From now on it is written down who gets which buffer of `stock`.
     pub fn keep_book(&mut self, stock: Stock) {
         self.pending = Some(Pending::new(stock));
+        self.notes = true;
     }
 
     /// Workers never sleep: none needs to be woken, and the device need not wait until what it
@@ -75,6 +95,7 @@ impl LiveDma {
     pub fn workers_poll(self) -> LiveDma {
         LiveDma {
             workers_poll: true,
+            notes: self.pending.is_some(),
             ..self
         }
     }
@@ -85,12 +106,14 @@ impl LiveDma {
         self.now
     }
 
+    /// The time is `time` until it is taken again.
+    pub fn set_time(&mut self, time: Time) {
+        self.now = time;
+    }
+
     /// Writes what was published, each entry's last word last.
     pub fn flush(&mut self) {
-        let region = self.control.region();
-        for (to, words) in &self.held[..self.count] {
-            region.announce(*to, words);
-        }
+        (self.write_all)(self.control.region(), &self.held[..self.count]);
         self.count = 0;
     }
 
@@ -112,12 +135,19 @@ impl LiveDma {
     }
 
     #[inline(always)]
-    fn hold(&mut self, to: Addr, words: [u64; LINE_WORDS]) {
+    fn hold<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
+        const { assert!(WORDS > 0 && WORDS <= LINE_WORDS) };
         hints::write(self.control.region().hint(to));
-        if self.count == HELD_MAX {
+        if self.words != WORDS {
+            self.write_held();
+            (self.words, self.write_all) = (WORDS, write_all::<WORDS>);
+        }
+        if self.count >= HELD_MAX {
             self.write_held();
         }
-        self.held[self.count % HELD_MAX] = (to, words);
+        let held = &mut self.held[self.count];
+        held.0 = to;
+        held.1[..WORDS].copy_from_slice(&words);
         self.count += 1;
     }
 
@@ -149,12 +179,20 @@ impl LiveDma {
     /// has, and that it may have to be woken.
     #[inline]
     fn note(&mut self, to: Addr) {
-        if !self.workers_poll || self.pending.is_some() {
+        if self.notes {
             self.note_owner(to);
         }
     }
 
-    #[inline(never)]
+    /// Something was written at `to`.
+    #[cold]
+    fn note_write(&mut self, to: Addr) {
+        if let Some(pending) = &mut self.pending {
+            pending.wrote(to);
+        }
+    }
+
+    #[cold]
     fn note_owner(&mut self, to: Addr) {
         let Some(&Owner(number)) = self.owners.get(to.line() as usize) else {
             return;
@@ -210,8 +248,8 @@ impl Dma for LiveDma {
     fn write(&mut self, to: Addr, bytes: &[u8]) {
         self.keep_order(to);
         self.control.region().write(to, bytes);
-        if let Some(pending) = &mut self.pending {
-            pending.wrote(to);
+        if self.notes {
+            self.note_write(to);
         }
     }
 
@@ -226,14 +264,14 @@ impl Dma for LiveDma {
         for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
             let to = to + number * CACHE_LINE_BYTES;
             match <&[u8; LINE_BYTES]>::try_from(entry) {
-                Ok(line) => self.hold(to, bytemuck::pod_read_unaligned(line)),
+                Ok(line) => self.hold::<LINE_WORDS>(to, bytemuck::pod_read_unaligned(line)),
                 Err(_) => self.announce_part(to, entry),
             }
         }
     }
 
     #[inline(always)]
-    fn publish_entry(&mut self, to: Addr, words: [u64; LINE_WORDS]) {
+    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
         self.note(to);
         self.hold(to, words);
     }
@@ -241,13 +279,9 @@ impl Dma for LiveDma {
     /// Workers poll, and are woken after the device's round: there is nothing to raise.
     fn interrupt(&mut self, _vector: Vector) {}
 
-    /// What was read is here already, so nobody waits; the cursor moves as the contract has it.
+    /// What was read is here already, so nobody waits.
     #[inline]
-    fn wait_until(&mut self, time: Time) {
-        if time > self.now {
-            self.now = time;
-        }
-    }
+    fn wait_until(&mut self, _time: Time) {}
 
     #[inline]
     fn now(&self) -> Time {

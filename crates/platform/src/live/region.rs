@@ -15,8 +15,9 @@ mod access;
 #[cfg(not(miri))]
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 const WORD_BYTES: u64 = 8;
-/// What single values have at most.
-const SHORT: u64 = 256;
+/// What values and frames have at most. So much of every mapping, at its end, is nobody's: a short
+/// access that begins before is inside, wherever it ends.
+const SHORT: u64 = 128 << 10;
 /// Words of a line.
 pub(super) const LINE_WORDS: usize = (CACHE_LINE_BYTES / WORD_BYTES) as usize;
 
@@ -37,12 +38,8 @@ pub enum Pages {
 #[derive(Clone, Debug)]
 pub struct Region {
     base: *mut u8,
+    /// Bytes there are, without the [`SHORT`] ones behind them.
     len: u64,
-    /// Whole words and whole lines there are.
-    words: u64,
-    lines: u64,
-    /// From before here on there are [`SHORT`] bytes.
-    short_end: u64,
     pages: Pages,
     mapping: Arc<Mapping>,
 }
@@ -70,7 +67,7 @@ impl Region {
     /// Memory of this process alone: Miri knows no other.
     #[cfg(miri)]
     pub fn new(len: u64) -> Result<Region, LiveError> {
-        let len = len.next_multiple_of(4096);
+        let len = (len + SHORT).next_multiple_of(4096);
         let file = std::fs::File::open("/dev/null").map_err(LiveError::of("/dev/null"))?;
         // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
         let base = unsafe {
@@ -94,6 +91,7 @@ impl Region {
     /// `len` bytes of zeroed memory, in huge pages when the system has enough of them.
     #[cfg(not(miri))]
     pub fn new(len: u64) -> Result<Region, LiveError> {
+        let len = len + SHORT;
         match Region::with_pages(len.next_multiple_of(HUGE_PAGE_BYTES), Pages::Huge) {
             Ok(region) => Ok(region),
             // No huge pages set aside, or not enough: that is the usual case and no failure.
@@ -120,8 +118,9 @@ impl Region {
         let size = fstat(&file)
             .map_err(LiveError::of("looking at shared memory"))?
             .st_size as u64;
-        if size < len {
-            let wrong = format!("has {size} bytes and not {len}");
+        let wanted = len + SHORT;
+        if size < wanted {
+            let wrong = format!("has {size} bytes and not {wanted}");
             return Err(LiveError::Region(wrong));
         }
         let seals = fcntl_get_seals(&file).map_err(LiveError::of("looking at shared memory"))?;
@@ -157,13 +156,10 @@ impl Region {
     }
 
     fn over(mapping: Mapping, pages: Pages) -> Region {
-        let len = mapping.len as u64;
+        let len = mapping.len as u64 - SHORT;
         Region {
             base: mapping.base.cast(),
             len,
-            words: len / WORD_BYTES,
-            lines: len / CACHE_LINE_BYTES,
-            short_end: len.saturating_sub(SHORT - 1),
             pages,
             mapping: Arc::new(mapping),
         }

@@ -122,15 +122,21 @@ fn to_look_ahead_and_to_expect_change_nothing_wherever_it_is() {
 
 #[test]
 fn nothing_beyond_the_end_is_touched() {
-    let region = Region::new(4096).unwrap();
+    let region = Region::new(1 << 20).unwrap();
     let last = region.len() - 8;
     region.store(Addr(last), 1u64);
-    for at in [last + 1, last + 8, u64::MAX - 3, 1 << 63] {
+    // The longest short access that begins inside reaches the end of the mapping, no farther.
+    region.write(Addr(region.len() - 1), &[1; 128 << 10]);
+    for at in [last + 8, u64::MAX - 3, 1 << 63] {
         let outside = catch_unwind(AssertUnwindSafe(|| region.store(Addr(at), [0u8; 8])));
         assert!(outside.is_err(), "{at:#x}");
     }
     let mut bytes = vec![0; region.len() as usize + 1];
-    assert!(catch_unwind(AssertUnwindSafe(|| region.read(Addr(0), &mut bytes))).is_err());
+    region.read(Addr(0), &mut bytes[1..]);
+    for (from, len) in [(0, bytes.len()), (last, (128 << 10) + 1)] {
+        let outside = || region.read(Addr(from), &mut bytes[..len]);
+        assert!(catch_unwind(AssertUnwindSafe(outside)).is_err(), "{len}");
+    }
 }
 
 #[test]

@@ -3,31 +3,34 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytemuck::Pod;
-use nicforge_units::CACHE_LINE_BYTES;
 
 use super::{LINE_WORDS, Region, SHORT, WORD_BYTES};
 use crate::Addr;
 
 impl Region {
-    /// The address of `len` bytes at `at`, all inside.
+    /// The address of `len` bytes at `at`, all in the mapping.
     ///
     /// # Panics
     /// Beyond the end: a broken invariant of the caller, who checks what others wrote before.
     #[inline]
     fn pointer(&self, at: Addr, len: usize) -> *mut u8 {
-        // Mostly one comparison, as lengths are known where this is inlined.
-        let inside = len as u64 <= SHORT && at.0 < self.short_end || self.holds(at, len as u64);
-        if !inside {
+        // Mostly one comparison, as lengths are known where this is inlined: behind what there is lie
+        // enough bytes for a short access that begins inside.
+        if len as u64 > SHORT {
+            self.check_long(at, len);
+        } else if at.0 >= self.len {
             self.misplaced(at, len);
         }
         // SAFETY: the offset and the bytes behind it are in the mapping.
         unsafe { self.base.add(at.0 as usize) }
     }
 
-    /// Whether `len` bytes at `at` are inside.
-    #[inline]
-    fn holds(&self, at: Addr, len: u64) -> bool {
-        len <= self.len && at.0 <= self.len - len
+    #[cold]
+    fn check_long(&self, at: Addr, len: usize) {
+        let end = at.0.checked_add(len as u64);
+        if end.is_none_or(|end| end > self.len) {
+            self.misplaced(at, len);
+        }
     }
 
     #[cold]
@@ -43,24 +46,22 @@ impl Region {
         self.base.wrapping_add(at.0 as usize)
     }
 
-    /// The address of the word at `at`, if that is a multiple of 8 and inside.
+    /// The words of `len` bytes at `at`, a multiple of 8.
     #[inline]
-    fn word_pointer(&self, at: Addr) -> Option<*const AtomicU64> {
-        // Both by one comparison: the low bits of what is not aligned come out on top.
-        let number = at.0.rotate_right(WORD_BYTES.trailing_zeros());
-        // SAFETY: so many whole words are in the mapping.
-        (number < self.words).then(|| unsafe { self.base.add(at.0 as usize).cast_const().cast() })
+    fn aligned(&self, at: Addr, len: usize) -> *mut u64 {
+        if !at.0.is_multiple_of(WORD_BYTES) {
+            self.misplaced(at, len);
+        }
+        // The mapping begins at a page.
+        self.pointer(at, len).cast()
     }
 
     /// A word that several agents write, at a multiple of 8.
     #[inline]
     pub fn word(&self, at: Addr) -> &AtomicU64 {
-        match self.word_pointer(at) {
-            // SAFETY: in bounds and aligned (the mapping begins at a page); atomics may be shared by
-            // any number of agents, also with other processes, and the mapping outlives `self`.
-            Some(word) => unsafe { &*word },
-            None => self.misplaced(at, size_of::<u64>()),
-        }
+        // SAFETY: in bounds and aligned; atomics may be shared by any number of agents, also with other
+        // processes, and the mapping outlives `self`.
+        unsafe { &*self.aligned(at, size_of::<u64>()).cast::<AtomicU64>() }
     }
 
     /// `count` words, the first at `at`, each with the `stride` bytes that begin with it; none if these
@@ -86,22 +87,10 @@ impl Region {
         })
     }
 
-    /// The words of the line at `at`: where an entry lies that its last word announces.
-    #[inline]
-    fn line(&self, at: Addr) -> *mut [u64; LINE_WORDS] {
-        // As for words.
-        let number = at.0.rotate_right(CACHE_LINE_BYTES.trailing_zeros());
-        if number >= self.lines {
-            self.misplaced(at, CACHE_LINE_BYTES as usize);
-        }
-        // SAFETY: so many whole lines are in the mapping.
-        unsafe { self.base.add(at.0 as usize).cast() }
-    }
-
-    /// Reads the entry at `at` but for its last word, if the lowest bit of that is `bit`.
+    /// Reads the entry at `at`, a line, but for its last word, if the lowest bit of that is `bit`.
     #[inline]
     pub(in crate::live) fn entry(&self, at: Addr, bit: u64) -> Option<[u64; LINE_WORDS - 1]> {
-        let line = self.line(at).cast::<u64>();
+        let line = self.aligned(at, size_of::<[u64; LINE_WORDS]>());
         // SAFETY: all of the line is in bounds and aligned.
         let announces = unsafe { &*line.add(LINE_WORDS - 1).cast::<AtomicU64>() };
         let there = announces.load(Ordering::Acquire) & 1 == bit;
@@ -109,15 +98,18 @@ impl Region {
         there.then(|| unsafe { line.cast::<[u64; LINE_WORDS - 1]>().read() })
     }
 
-    /// Writes the entry at `at`, its last word last.
+    /// Writes an entry of `WORDS` words at `at`, its last word last.
     #[inline]
-    pub(in crate::live) fn announce(&self, at: Addr, words: &[u64; LINE_WORDS]) {
-        let line = self.line(at).cast::<u64>();
-        let [before @ .., last] = words;
-        // SAFETY: all of the line is in bounds and aligned; it is the writer's turn.
-        unsafe { line.cast::<[u64; LINE_WORDS - 1]>().write(*before) };
+    pub(in crate::live) fn announce<const WORDS: usize>(&self, at: Addr, words: &[u64; WORDS]) {
+        let Some((last, before)) = words.split_last() else {
+            return;
+        };
+        let entry = self.aligned(at, size_of::<[u64; WORDS]>());
+        // SAFETY: all of the entry is in bounds and aligned; it is the writer's turn; `words` is no part of
+        // the mapping, as for `read`.
+        unsafe { std::ptr::copy_nonoverlapping(before.as_ptr(), entry, before.len()) };
         // SAFETY: as above.
-        let announces = unsafe { &*line.add(LINE_WORDS - 1).cast::<AtomicU64>() };
+        let announces = unsafe { &*entry.add(WORDS - 1).cast::<AtomicU64>() };
         announces.store(*last, Ordering::Release);
     }
 
@@ -129,51 +121,21 @@ impl Region {
         unsafe { &*self.pointer(at, 4).cast::<AtomicU32>() }
     }
 
-    /// Reads a value. Aligned words are read in one piece: others may write them meanwhile.
+    /// Reads a value that nobody writes meanwhile.
     #[inline]
     pub fn load<T: Pod>(&self, at: Addr) -> T {
-        if size_of::<T>() == WORD_BYTES as usize {
-            let Some(word) = self.word_pointer(at) else {
-                return self.load_bytes(at);
-            };
-            // SAFETY: as for `word`.
-            let word = unsafe { &*word }.load(Ordering::Relaxed);
-            return bytemuck::pod_read_unaligned(bytemuck::bytes_of(&word));
-        }
         let from = self.pointer(at, size_of::<T>());
-        // SAFETY: in bounds; any bytes are a `T`, as it is `Pod`; no alignment is needed. Who
-        // reads more than a word has seen it announced, so nobody honest writes it now.
+        // SAFETY: in bounds; any bytes are a `T`, as it is `Pod`; no alignment is needed. Who reads
+        // here knows that it is not another's turn to write, so nobody honest does.
         unsafe { from.cast::<T>().read_unaligned() }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn load_bytes<T: Pod>(&self, at: Addr) -> T {
-        let mut value = T::zeroed();
-        self.read(at, bytemuck::bytes_of_mut(&mut value));
-        value
-    }
-
-    /// Writes a value, aligned words in one piece.
+    /// Writes a value that nobody else reads or writes meanwhile.
     #[inline]
     pub fn store<T: Pod>(&self, at: Addr, value: T) {
-        if size_of::<T>() == WORD_BYTES as usize {
-            let Some(place) = self.word_pointer(at) else {
-                return self.store_bytes(at, value);
-            };
-            let word: u64 = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&value));
-            // SAFETY: as for `word`.
-            return unsafe { &*place }.store(word, Ordering::Relaxed);
-        }
         let to = self.pointer(at, size_of::<T>());
         // SAFETY: in bounds, no alignment needed; it is the writer's turn by the ring's protocol.
         unsafe { to.cast::<T>().write_unaligned(value) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn store_bytes<T: Pod>(&self, at: Addr, value: T) {
-        self.write(at, bytemuck::bytes_of(&value));
     }
 
     /// Copies out of the region.
