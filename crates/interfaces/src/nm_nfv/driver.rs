@@ -6,7 +6,7 @@ use nicforge_nic::{
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
-use super::layout::{Buffer, PRIMARY, SECONDARY};
+use super::layout::{Buffer, PRIMARY, SECONDARY, frames_of};
 use crate::priv_ring::layout::Ring;
 use crate::priv_ring::supply::EXPECTED;
 
@@ -52,7 +52,7 @@ impl Side {
     /// Puts empty buffers into the entry at the tail. `payload` says how the NIC finds the second.
     fn post<C: Cpu>(&mut self, cpu: &mut C, pair: Pair, payload: Buffer) {
         let index = self.ring.index(self.tail);
-        let note = self.note(index / self.each);
+        let note = self.note(frames_of(index, self.each));
         if let Some(headers) = pair.headers {
             let buffer = Buffer::new(headers, self.ring.room, Key::HOST);
             cpu.store(self.ring.descriptor(index), buffer);
@@ -82,7 +82,7 @@ impl Side {
     fn ring_doorbell<C: Cpu>(&mut self, cpu: &mut C) {
         if self.rung != self.tail {
             self.rung = self.tail;
-            cpu.mmio_write(self.doorbell, self.tail / self.each);
+            cpu.mmio_write(self.doorbell, frames_of(self.tail, self.each));
         }
     }
 }

@@ -62,6 +62,12 @@ impl Buffer {
     }
 }
 
+/// For how many frames `descriptors` are, `each` (a power of two) of them for one.
+#[inline]
+pub fn frames_of(descriptors: u64, each: u64) -> u64 {
+    descriptors >> each.trailing_zeros()
+}
+
 /// A new ring for `frames` (a power of two), each of `each` descriptors, that counts from `first`
 /// frames.
 pub fn ring(space: &mut AddressSpace, frames: u64, each: u64, first: u64) -> Ring<Buffer> {

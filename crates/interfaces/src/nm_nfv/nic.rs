@@ -9,7 +9,7 @@ use nicforge_nic::{
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::Bytes;
 
-use super::layout::{Buffer, PRIMARY, SECONDARY};
+use super::layout::{Buffer, PRIMARY, SECONDARY, frames_of};
 use super::{Options, Split};
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
@@ -128,7 +128,7 @@ impl Queue {
             }
         }
         dma.wait_until(here.max(also_here));
-        let entry = ring.pop() / self.each as u32;
+        let entry = frames_of(ring.pop().into(), self.each) as u32;
         if last > 0 {
             ring.pop();
         }
@@ -235,10 +235,10 @@ impl ReceiveHalf for NicHalf {
 
     fn waiting(&self, queue: u16) -> Waiting {
         let queue = &self.queues[usize::from(queue)];
-        let of = queue.rings[PRIMARY].entries() / queue.each;
+        let of = frames_of(queue.rings[PRIMARY].entries(), queue.each);
         let given: u64 = queue.rings.iter().map(Fetcher::available).sum();
         Waiting {
-            entries: of.saturating_sub(given / queue.each),
+            entries: of.saturating_sub(frames_of(given, queue.each)),
             of,
         }
     }
