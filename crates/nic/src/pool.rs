@@ -38,6 +38,17 @@ pub struct Pool {
     payload: Option<Allocation>,
 }
 
+/// Whether a frame can go into what a descriptor names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// A buffer with room.
+    Good,
+    /// A buffer that has not so much room.
+    TooLong,
+    /// No buffer of the pool.
+    NoBuffer,
+}
+
 impl Pool {
     /// `count` buffers of the usual size.
     pub fn new(space: &mut AddressSpace, count: usize) -> Pool {
@@ -118,6 +129,19 @@ impl Pool {
         let number = offset.wrapping_mul(self.inverse);
         let number = number.rotate_right(CACHE_LINE_BYTES.trailing_zeros());
         (number < self.count).then_some(number)
+    }
+
+    /// Whether `len` bytes fit into the buffer at `mbuf`, whose descriptor says that it has `room` of them.
+    /// It has no more than it has, whatever that says.
+    #[inline]
+    pub fn fit(&self, mbuf: Addr, room: u64, len: usize) -> Fit {
+        if self.number_of(mbuf).is_none() {
+            return Fit::NoBuffer;
+        }
+        match len as u64 <= room.min(self.room) {
+            true => Fit::Good,
+            false => Fit::TooLong,
+        }
     }
 
     /// The shared ring holds the buffers `numbers` and no others, whatever stood there.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting, data_of};
+use nicforge_nic::{Arriving, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -55,9 +55,9 @@ impl ReceiveHalf for NicHalf {
         let Some((here, descriptor)) = buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let good = self.pool.number_of(descriptor.mbuf).is_some();
-        let room = descriptor.room.min(self.pool.room().into());
-        if good && frame.bytes.len() as u64 > room {
+        let len = frame.bytes.len();
+        let fit = self.pool.fit(descriptor.mbuf, descriptor.room, len);
+        if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
@@ -66,12 +66,12 @@ impl ReceiveHalf for NicHalf {
         // Buffers and entries of frames to come, for real caches.
         buffers.expect(dma, 1, |later| later.mbuf);
         dma.expect_write(ring.descriptor(ring.index(index + ENTRIES_AHEAD)));
-        if !good {
+        if fit == Fit::NoBuffer {
             dma.publish_entry(entry, completion(frame, 0));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
         frame.write(dma, data_of(descriptor.mbuf));
-        dma.publish_entry(entry, completion(frame, frame.bytes.len() as u32));
+        dma.publish_entry(entry, completion(frame, len as u32));
         Ok(())
     }
 

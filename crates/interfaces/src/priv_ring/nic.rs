@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -36,14 +36,14 @@ impl Queue {
         let Some((here, descriptor)) = self.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        if pool.number_of(descriptor.mbuf).is_none() {
-            dma.wait_until(here);
-            let entry = self.buffers.pop();
-            return self.completions.refuse(dma, frame, entry);
-        }
-        // A buffer has no more room than it has, whatever its descriptor says.
-        if frame.bytes.len() > descriptor.room.min(pool.room()) as usize {
-            return Err(DropCause::OVERSIZED);
+        match pool.fit(descriptor.mbuf, descriptor.room.into(), frame.bytes.len()) {
+            Fit::Good => {}
+            Fit::TooLong => return Err(DropCause::OVERSIZED),
+            Fit::NoBuffer => {
+                dma.wait_until(here);
+                let entry = self.buffers.pop();
+                return self.completions.refuse(dma, frame, entry);
+            }
         }
         dma.wait_until(here);
         let entry = self.buffers.pop();

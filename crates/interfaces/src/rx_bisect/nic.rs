@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Arriving, Completion, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting, data_of,
+    Arriving, Completion, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of,
 };
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
@@ -208,9 +208,9 @@ impl ReceiveHalf for NicHalf {
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let good = self.pool.number_of(descriptor.mbuf).is_some();
-        // A buffer has no more room than it has, whatever its descriptor says.
-        if good && frame.bytes.len() > descriptor.room.min(self.pool.room()) as usize {
+        let room = descriptor.room.into();
+        let fit = self.pool.fit(descriptor.mbuf, room, frame.bytes.len());
+        if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
@@ -220,7 +220,7 @@ impl ReceiveHalf for NicHalf {
             entry: ax.buffers.pop(),
         };
         ax.buffers.expect(dma, 1, |later| later.mbuf);
-        if !good {
+        if fit == Fit::NoBuffer {
             self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));
             return Err(DropCause::BAD_DESCRIPTOR);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 
 use super::feed::{Feed, Fetched};
@@ -68,10 +68,9 @@ impl ReceiveHalf for NicHalf {
             None => feed.next(dma)?,
         };
         let mbuf = current.descriptor.mbuf(queue.slot);
-        let mbuf = self.pool.number_of(mbuf).map(|_| mbuf);
-        // A buffer has no more room than it has, whatever its descriptor says.
-        let room = current.descriptor.room.min(self.pool.room());
-        if mbuf.is_some() && frame.bytes.len() > room as usize {
+        let room = current.descriptor.room.into();
+        let fit = self.pool.fit(mbuf, room, frame.bytes.len());
+        if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
         let slots = feed.ring.slots;
@@ -86,9 +85,9 @@ impl ReceiveHalf for NicHalf {
         if queue.slot == slots {
             (queue.current, queue.slot) = (None, 0);
         }
-        let Some(mbuf) = mbuf else {
+        if fit == Fit::NoBuffer {
             return queue.completions.refuse(dma, frame, entry);
-        };
+        }
         queue.completions.deliver(dma, frame, entry, mbuf);
         Ok(())
     }
