@@ -37,6 +37,8 @@ up() {
         ip netns exec "$space" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
             net.ipv6.conf.default.disable_ipv6=1
     done
+    # The gateway's own: Prometheus asks there.
+    ip -n "$gateway" link set lo up
     cable nf-inside "$client" 10.99.1.2 02:00:0a:63:01:02
     cable nf-outside "$server" 10.99.2.2 02:00:00:01:00:00
 }

@@ -58,7 +58,8 @@ impl From<RunError> for CliError {
 fn is_input(error: &RunError) -> bool {
     matches!(
         error,
-        RunError::Routes(_)
+        RunError::Config(_)
+            | RunError::Routes(_)
             | RunError::Traffic(_)
             | RunError::File { .. }
             | RunError::Capture { .. }

@@ -4,11 +4,11 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A run that waits for workers, and so has nothing to do; it is killed with the value.
 struct Idle {
@@ -72,33 +72,84 @@ fn a_run_with_nothing_to_do_sleeps() {
     assert!(used < 40, "{used} ticks of 200");
 }
 
-#[test]
-fn prometheus_gets_its_page() {
+/// A run whose page is at the address, which answers.
+fn with_page() -> (Idle, SocketAddr) {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
-    let _idle = Idle::new(&["--metrics", &address.to_string()]);
-    let fetch = || {
-        let mut stream = TcpStream::connect(address).ok()?;
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-            .ok()?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).ok()?;
-        page.contains("_total").then_some(page)
-    };
-    let page = (0..100).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        fetch()
-    });
-    let page = page.expect("a page with counters within 10 s");
+    let idle = Idle::new(&["--metrics", &address.to_string()]);
+    let patience = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < patience, "nobody listens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (idle, address)
+}
+
+fn asked(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+const GET: &str = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+
+#[test]
+fn prometheus_gets_its_page() {
+    let (_idle, address) = with_page();
+    // Before anything was counted, too.
+    let page = asked(address, GET);
+    let header = "# TYPE nicforge_received_frames_total counter";
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-    for line in [
-        "# TYPE nicforge_received_frames_total counter",
+    assert!(page.lines().any(|found| found == header), "{page}");
+    let lines = [
         "nicforge_received_frames_total{port=\"0\"} 0",
         "nicforge_worker_packets_total{worker=\"0\"} 0",
+        "nicforge_worker_present{worker=\"0\"} 0",
+        "nicforge_worker_receive_entries_waiting_total{worker=\"0\"} 0",
+        "nicforge_worker_transmit_entries_used_total{worker=\"0\"} 0",
+    ];
+    let has_all = |page: &str| {
+        let has = |line: &&str| page.lines().any(|found| found == *line);
+        lines.iter().all(has)
+    };
+    let mut page = page;
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !has_all(&page) {
+        assert!(Instant::now() < patience, "{page}");
+        std::thread::sleep(Duration::from_millis(20));
+        page = asked(address, GET);
+    }
+}
+
+#[test]
+fn prometheus_is_answered_whatever_others_ask() {
+    let (_idle, address) = with_page();
+    // They say nothing, and are still there when the page is served.
+    let silent: Vec<TcpStream> = (0..8)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    for (request, status) in [
+        (GET, "200 OK"),
+        ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200 OK"),
+        ("GET /other HTTP/1.1\r\n\r\n", "404 Not Found"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
     ] {
-        assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+        let page = asked(address, request);
+        assert!(
+            page.starts_with(&format!("HTTP/1.1 {status}\r\n")),
+            "{page}"
+        );
+    }
+    let head = asked(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.ends_with("\r\n\r\n"), "{head}");
+    for mut client in silent {
+        client.set_nonblocking(true).unwrap();
+        // Not closed yet: it was never its turn that the others waited for.
+        let heard = client.read(&mut [0]);
+        assert!(heard.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::registry;
-use nicforge_lab::live::{LiveRun, parse_live, run_live};
+use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Names;
+use nicforge_platform::live::ports::{Port, pair};
 use nicforge_units::Time;
 use nicforge_wire::FrameError;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
@@ -92,7 +93,7 @@ fn a_run_goes_around_small_rings_many_times() {
     for interface in interfaces() {
         let settings = format!(
             "interface = \"{interface}\"\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
-             tx_entries = 16\nburst = 8{}",
+             tx_entries = 16\nburst = 8{}\n[app]\nexternal_address = \"198.19.0.1\"",
             match interface {
                 "rx_bisect" => "\nax_entries = 8\nbx_entries = 16",
                 _ => "",
@@ -213,5 +214,32 @@ fn an_interface_that_there_is_not_is_named() {
     let text = "[live]\nname = \"x\"\n[[port]]\ninterface = \"no-such-port\"\n";
     let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
     let error = run_live(&config, &AtomicBool::new(true), &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("no-such-port"), "{error}");
+    let says = error.to_string();
+    assert!(
+        says.starts_with("x.toml:3:1: interface no-such-port: "),
+        "{says}"
+    );
+    assert!(says.contains("; name an interface that"), "{says}");
+}
+
+/// Who does not answer is not waited for when the run shall end.
+#[test]
+fn a_run_that_asks_for_its_next_hop_can_be_stopped() {
+    let text = "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\ninterface = \"cable\"\n\
+                address = \"192.0.2.1\"\nnext_hop = \"192.0.2.2\"\n";
+    let interfaces = registry::names();
+    let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
+    let (mut host, port) = pair();
+    let stop = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        let run = scope.spawn(|| run_live_over(&config, vec![Box::new(port)], &stop, &mut |_| {}));
+        let mut asked = false;
+        while !asked {
+            host.receive(1, &mut |frame| asked |= frame[12..14] == [8, 6])
+                .unwrap();
+        }
+        stop.store(true, Ordering::Release);
+        run.join().unwrap()
+    });
+    assert_eq!(ended.unwrap().snapshot.arrived(), 0);
 }

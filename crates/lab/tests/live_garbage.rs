@@ -205,7 +205,7 @@ fn malformed_captures_end_well_as_ports() {
     for capture in captures {
         let text = format!(
             "[live]\nname = \"bad\"\n[settings]\ninterface = \"rx_bisect\"\napp = \"nat\"\n\
-             [[port]]\nread = {capture:?}\n[[port]]\nwrite = \"/dev/null\"\n"
+             [app]\nexternal_address = \"198.19.0.1\"\n[[port]]\nread = {capture:?}\n[[port]]\nwrite = \"/dev/null\"\n"
         );
         match run_live(&config(&text), &AtomicBool::new(false), &mut |_| {}) {
             Ok(run) => assert_eq!(run.snapshot.inside(), 0, "{}", capture.display()),
@@ -216,7 +216,9 @@ fn malformed_captures_end_well_as_ports() {
 
 fn refused(error: &RunError) {
     let says = error.to_string();
-    assert!(matches!(error, RunError::Live(_)), "{says}");
+    // Noticed at its beginning, or while it is read.
+    let is_named = matches!(error, RunError::Live(_) | RunError::Config(_));
+    assert!(is_named, "{says}");
     assert!(says.contains("capture"), "{says}");
 }
 

@@ -7,8 +7,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use nicforge_lab::config::Place;
 use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
 use nicforge_lab::scenario::parse_override;
@@ -21,13 +22,19 @@ use crate::output::print;
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::names;
 
+/// How often the table gets a line.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut config = load_live(&options.config, &names())?;
     for text in &options.set {
         config.set(parse_override(text, &names())?)?;
     }
-    config.attach = options.attach.clone().or(config.attach);
+    if let Some(socket) = &options.attach {
+        config.attach = Some(socket.clone());
+        config.attach_place = Place::argument(&format!("--attach {}", socket.display()));
+    }
     config.duration_s = options.duration.or(config.duration_s);
     let folder = match &options.out {
         Some(folder) => folder.clone(),
@@ -42,19 +49,25 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     }
     let mut before = Snapshot::default();
     let mut failed = None;
+    let mut events = 0;
+    let mut line_at = LINE_EVERY.as_secs_f64();
     let mut watch = |now: &Snapshot| {
         if let Some(page) = &metrics {
             page.show(now);
         }
+        show_events(&mut events, now);
+        if now.seconds < line_at {
+            return;
+        }
+        line_at += LINE_EVERY.as_secs_f64();
         if shows && failed.is_none() {
             failed = print(&table::line(&before, now)).err();
         }
-        show_events(&before, now);
         before = now.clone();
     };
     let began = Instant::now();
     let run = run_live(&config, &stop, &mut watch).inspect_err(|_| made.take_back())?;
-    show_events(&before, &run.snapshot);
+    show_events(&mut events, &run.snapshot);
     let report = report(&config, &run, began.elapsed().as_secs_f64());
     let files = write_all(&report, &folder)?;
     if let Some(error) = failed {
@@ -135,10 +148,11 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
 }
 
 /// Whoever reads only the report should still learn of a worker that died.
-fn show_events(before: &Snapshot, now: &Snapshot) {
-    for event in now.events.iter().skip(before.events.len()) {
+fn show_events(shown: &mut usize, now: &Snapshot) {
+    for event in now.events.iter().skip(*shown) {
         eprintln!("{event}");
     }
+    *shown = now.events.len();
 }
 
 fn wrote(files: &[impl AsRef<Path>]) -> String {

@@ -1,23 +1,28 @@
 //! A page for Prometheus (text exposition format 0.0.4), on a loopback address.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nicforge_lab::live::Snapshot;
+use nicforge_lab::live::{NicCounts, Snapshot, WorkerCounts};
 
 use crate::error::CliError;
 
-/// How long a client may take to ask and to read.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a client may take to ask, and to read.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Clients that are served at once; others are told to come back.
+const CLIENTS_MAX: usize = 16;
+/// No request is longer.
+const REQUEST_MAX: usize = 8 << 10;
 
-/// The page; a thread serves it as long as the program runs.
+/// The page; threads serve it as long as the program runs.
 pub struct Page {
-    text: Arc<Mutex<String>>,
+    now: Arc<Mutex<Snapshot>>,
 }
 
-/// Serves an empty page on `address`.
+/// Serves the page on `address`.
 pub fn serve(address: SocketAddr) -> Result<Page, CliError> {
     if !address.ip().is_loopback() {
         let right = "name a loopback address, such as 127.0.0.1:9477";
@@ -29,95 +34,182 @@ pub fn serve(address: SocketAddr) -> Result<Page, CliError> {
         what: format!("--metrics {address}"),
         cause,
     })?;
-    let text = Arc::new(Mutex::new(String::new()));
-    let shown = text.clone();
+    let now = Arc::new(Mutex::new(Snapshot::default()));
+    let shown = now.clone();
+    let clients = Arc::new(AtomicUsize::new(0));
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let page = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            // A client that goes away has seen enough.
-            let _ = answer(client, &page);
+            if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+                // A client that goes away has seen enough, here and below.
+                let _ = reply(client, "503 Service Unavailable", "", "too many clients\n");
+                clients.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (shown, clients) = (shown.clone(), clients.clone());
+            std::thread::spawn(move || {
+                let _ = answer(client, &shown);
+                clients.fetch_sub(1, Ordering::Relaxed);
+            });
         }
     });
-    Ok(Page { text })
+    Ok(Page { now })
 }
 
-fn answer(mut client: TcpStream, page: &str) -> std::io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
+fn answer(mut client: TcpStream, shown: &Mutex<Snapshot>) -> std::io::Result<()> {
     client.set_write_timeout(Some(PATIENCE))?;
-    // Whatever is asked for, there is but this page.
-    let _ = client.read(&mut [0; 1024])?;
-    let length = page.len();
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close";
-    write!(client, "{head}\r\nContent-Length: {length}\r\n\r\n{page}")
-}
-
-impl Page {
-    /// Shows what was counted so far.
-    pub fn show(&self, now: &Snapshot) {
-        let text = page(now);
-        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    let request = read_request(&mut client)?;
+    let mut words = request.lines().next().unwrap_or("").split(' ');
+    let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let path = target.split('?').next().unwrap_or("");
+    match (method, path) {
+        ("GET" | "HEAD", "/metrics" | "/") => {
+            let text = page(&shown.lock().unwrap_or_else(PoisonError::into_inner));
+            let kind = "Content-Type: text/plain; version=0.0.4\r\n";
+            match method {
+                "GET" => reply(client, "200 OK", kind, &text),
+                _ => reply(client, "200 OK", kind, ""),
+            }
+        }
+        ("GET" | "HEAD", _) => reply(client, "404 Not Found", "", "there is only /metrics\n"),
+        _ => {
+            let allowed = "Allow: GET, HEAD\r\n";
+            reply(client, "405 Method Not Allowed", allowed, "GET /metrics\n")
+        }
     }
 }
 
+/// What `client` asks, up to the empty line; less if it sends nothing more in time.
+fn read_request(client: &mut TcpStream) -> std::io::Result<String> {
+    let until = Instant::now() + PATIENCE;
+    let (mut request, mut bytes) = (Vec::new(), [0; 1024]);
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_MAX {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        client.set_read_timeout(Some(left))?;
+        match client.read(&mut bytes)? {
+            0 => break,
+            count => request.extend_from_slice(&bytes[..count]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&request).into_owned())
+}
+
+fn reply(mut client: TcpStream, status: &str, more: &str, text: &str) -> std::io::Result<()> {
+    let length = text.len();
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\n{more}Connection: close\r\nContent-Length: {length}\r\n\r\n{text}"
+    )
+}
+
+impl Page {
+    /// From now on it says what `now` does.
+    pub fn show(&self, now: &Snapshot) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now.clone();
+    }
+}
+
+/// Name, kind, help and rows of labels and value.
+type Metric = (&'static str, &'static str, &'static str, Vec<(String, f64)>);
+
 fn page(now: &Snapshot) -> String {
     let mut text = String::new();
-    let mut metric = |name: &str, help: &str, rows: Vec<(String, f64)>| {
+    for (name, kind, help, rows) in of_ports(now).into_iter().chain(of_workers(now)) {
         text.push_str(&format!("# HELP nicforge_{name} {help}\n"));
-        text.push_str(&format!("# TYPE nicforge_{name} counter\n"));
+        text.push_str(&format!("# TYPE nicforge_{name} {kind}\n"));
         for (labels, value) in rows {
             text.push_str(&format!("nicforge_{name}{{{labels}}} {value}\n"));
         }
-    };
-    let ports = || now.device.nics.iter().enumerate();
-    let workers = || now.workers.iter().enumerate();
-    let by_port = |of: fn(&_) -> u64| {
-        ports()
-            .map(|(port, nic)| (format!("port=\"{port}\""), of(nic) as f64))
-            .collect()
-    };
-    metric(
-        "received_frames_total",
-        "Frames that came in.",
-        by_port(|nic: &nicforge_lab::live::NicCounts| nic.arrived()),
-    );
-    metric(
-        "received_bytes_total",
-        "Bytes that came in.",
-        by_port(|nic| nic.nic.bytes),
-    );
-    metric(
-        "sent_frames_total",
-        "Frames that went out.",
-        by_port(|nic| nic.port.sent),
-    );
-    metric(
-        "sent_bytes_total",
-        "Bytes that went out.",
-        by_port(|nic| nic.port.sent_bytes),
-    );
-    metric(
-        "link_downs_total",
-        "How often a port's interface went down.",
-        by_port(|nic| nic.link.as_ref().map_or(0, |link| link.downs)),
-    );
-    metric(
-        "dropped_frames_total",
-        "Frames dropped, by cause.",
-        drops(now),
-    );
-    let packets = workers().map(|(w, counts)| (format!("worker=\"{w}\""), counts.taken as f64));
-    metric(
-        "worker_packets_total",
-        "Packets that a worker took.",
-        packets.collect(),
-    );
-    let idle = workers().map(|(w, counts)| (format!("worker=\"{w}\""), counts.idle.as_seconds()));
-    metric(
-        "worker_idle_seconds_total",
-        "Time without a packet.",
-        idle.collect(),
-    );
+    }
     text
+}
+
+fn of_ports(now: &Snapshot) -> Vec<Metric> {
+    let counter = |name, help, of: fn(&NicCounts) -> u64| -> Metric {
+        let ports = now.device.nics.iter().enumerate();
+        let rows = ports.map(|(port, nic)| (format!("port=\"{port}\""), of(nic) as f64));
+        (name, "counter", help, rows.collect())
+    };
+    vec![
+        counter("received_frames_total", "Frames that came in.", |nic| {
+            nic.arrived()
+        }),
+        counter("received_bytes_total", "Bytes that came in.", |nic| {
+            nic.nic.bytes
+        }),
+        counter("sent_frames_total", "Frames that went out.", |nic| {
+            nic.port.sent
+        }),
+        counter("sent_bytes_total", "Bytes that went out.", |nic| {
+            nic.port.sent_bytes
+        }),
+        counter(
+            "link_downs_total",
+            "How often a port's interface went down.",
+            |nic| nic.link.as_ref().map_or(0, |link| link.downs),
+        ),
+        (
+            "dropped_frames_total",
+            "counter",
+            "Frames dropped, by cause.",
+            drops(now),
+        ),
+    ]
+}
+
+fn of_workers(now: &Snapshot) -> Vec<Metric> {
+    let metric = |name, kind, help, of: &dyn Fn(usize, &WorkerCounts) -> f64| -> Metric {
+        let workers = now.workers.iter().enumerate();
+        let rows = workers.map(|(w, counts)| (format!("worker=\"{w}\""), of(w, counts)));
+        (name, kind, help, rows.collect())
+    };
+    let receive = |w: usize| now.device.receive.get(w).copied().unwrap_or_default();
+    vec![
+        metric(
+            "worker_present",
+            "gauge",
+            "Whether somebody works there.",
+            &|_, counts| f64::from(u8::from(!counts.absent)),
+        ),
+        metric(
+            "worker_packets_total",
+            "counter",
+            "Packets that a worker took.",
+            &|_, counts| counts.taken as f64,
+        ),
+        metric(
+            "worker_idle_seconds_total",
+            "counter",
+            "Time without a packet.",
+            &|_, counts| counts.idle.as_seconds(),
+        ),
+        metric(
+            "worker_receive_entries_waiting_total",
+            "counter",
+            "Receive entries waiting for software, summed over looks.",
+            &|w, _| receive(w).0 as f64,
+        ),
+        metric(
+            "worker_receive_entries_total",
+            "counter",
+            "Receive entries there were, summed over the same looks.",
+            &|w, _| receive(w).1 as f64,
+        ),
+        metric(
+            "worker_transmit_entries_used_total",
+            "counter",
+            "Transmit entries in use, summed over packets.",
+            &|_, counts| counts.transmit.0 as f64,
+        ),
+        metric(
+            "worker_transmit_entries_total",
+            "counter",
+            "Transmit entries there were, summed over the same packets.",
+            &|_, counts| counts.transmit.1 as f64,
+        ),
+    ]
 }
 
 /// Drops of ports and workers, by cause.

@@ -39,12 +39,18 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
         rate(sent(now), sent(before)) * 8.0 / 1e9,
     );
     for (number, worker) in now.workers.iter().enumerate() {
+        if worker.absent {
+            line.push_str(&format!("  w{number} absent"));
+            continue;
+        }
         let earlier = before.workers.get(number).cloned().unwrap_or_default();
         let idle = worker.idle.saturating_sub(earlier.idle).as_seconds() / seconds;
         line.push_str(&format!(
-            "  w{number} {:.3} Mpps {:.0} % busy",
+            "  w{number} {:.3} Mpps {:.0} % busy rx {} tx {}",
             rate(worker.taken, earlier.taken) / 1e6,
-            100.0 * (1.0 - idle.min(1.0))
+            100.0 * (1.0 - idle.min(1.0)),
+            full(receive_ring(before, number), receive_ring(now, number)),
+            full(earlier.transmit, worker.transmit),
         ));
     }
     for (number, nic) in now.device.nics.iter().enumerate() {
@@ -58,6 +64,22 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
     }
     line.push('\n');
     line
+}
+
+/// Entries waiting in the receive rings of worker `number`, and entries there are, summed over looks.
+fn receive_ring(of: &Snapshot, number: usize) -> (u64, u64) {
+    of.device.receive.get(number).copied().unwrap_or_default()
+}
+
+/// How full a ring was on average between two sums of entries in use and entries there are.
+fn full(before: (u64, u64), now: (u64, u64)) -> String {
+    match now.1.saturating_sub(before.1) {
+        0 => "-".to_string(),
+        of => {
+            let used = now.0.saturating_sub(before.0);
+            format!("{:.0} %", 100.0 * used as f64 / of as f64)
+        }
+    }
 }
 
 /// All counts at the end, port by port and worker by worker.
@@ -90,7 +112,7 @@ pub fn totals(end: &Snapshot) -> String {
     let mut text = columns(&rows);
     rows = vec![worker_heading()];
     for (number, worker) in end.workers.iter().enumerate() {
-        rows.push(worker_row(number, worker));
+        rows.push(worker_row(number, worker, receive_ring(end, number)));
     }
     text.push_str(&columns(&rows));
     text
@@ -115,23 +137,35 @@ fn link(nic: &NicCounts) -> String {
 }
 
 fn worker_heading() -> Vec<String> {
-    let heading = ["worker", "in", "out", "drops", "application"];
+    let heading = [
+        "worker",
+        "in",
+        "out",
+        "rx full",
+        "tx full",
+        "drops",
+        "application",
+    ];
     heading.map(str::to_string).to_vec()
 }
 
-fn worker_row(number: usize, counts: &WorkerCounts) -> Vec<String> {
+/// Receive rings are the device's, see [`receive_ring`].
+fn worker_row(number: usize, counts: &WorkerCounts, receive: (u64, u64)) -> Vec<String> {
+    let absent = if counts.absent { " (absent)" } else { "" };
     vec![
-        number.to_string(),
+        format!("{number}{absent}"),
         counts.taken.to_string(),
         counts.pushed.to_string(),
+        full((0, 0), receive),
+        full((0, 0), counts.transmit),
         causes(counts.drops.causes()),
         causes(&counts.app),
     ]
 }
 
-/// What one worker counted.
+/// What one worker counted; it does not know how full its receive rings were.
 pub fn worker(number: usize, counts: &WorkerCounts) -> String {
-    columns(&[worker_heading(), worker_row(number, counts)])
+    columns(&[worker_heading(), worker_row(number, counts, (0, 0))])
 }
 
 fn causes(counts: &[(&'static str, u64)]) -> String {

@@ -1,6 +1,7 @@
 //! Assembles a live run from its configuration.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::{AppConfig, PortMap, read_routes};
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
@@ -14,9 +15,9 @@ use nicforge_wire::headers::MacAddress;
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
 use super::device::{Books, Device, Manners};
 use super::layout::{Blueprint, Layout};
-use super::neighbour::{self, Own};
+use super::neighbour::{self, Asked, Own};
 use super::worker::{Worker, WorkerParts};
-use crate::config::Place;
+use crate::config::{ConfigError, Place};
 use crate::run::RunError;
 use crate::scenario::Assignment;
 use crate::settings::{self, Settings};
@@ -59,17 +60,46 @@ impl Assembly {
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, LiveError> {
-    config.ports.iter().map(|port| open(&port.kind)).collect()
+pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
+    let each = config.ports.iter();
+    each.map(|port| open(&port.kind).map_err(|error| cannot_open(port, error)))
+        .collect()
 }
 
-/// Puts everything together, over `ports`.
+/// Why `port` cannot be had, where it stands, and what helps.
+fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
+    let (wrong, right) = match error {
+        LiveError::Interface {
+            name,
+            problem,
+            remedy,
+        } => (format!("interface {name}: {problem}"), remedy),
+        LiveError::System { what, cause } => {
+            let denied = cause.kind() == std::io::ErrorKind::PermissionDenied;
+            let right = match port.kind {
+                PortKind::Capture(..) => "name captures that can be read and written",
+                _ if denied => "run it as root, or with CAP_NET_ADMIN and CAP_NET_RAW",
+                PortKind::Tap(_) => "name a TAP device that nobody else has",
+                _ => "name an interface that `ip link` lists",
+            };
+            (format!("{what}: {cause}"), right.to_string())
+        }
+        other => return other.into(),
+    };
+    ConfigError::new(&port.place, wrong, right).into()
+}
+
+/// Puts everything together, over `ports`. After `stop` nobody is asked for any more.
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>) -> Result<Assembly, RunError> {
+pub fn assemble(
+    config: &LiveConfig,
+    mut ports: Vec<Box<dyn Port>>,
+    stop: &AtomicBool,
+) -> Result<Assembly, RunError> {
     let config = &fit_buffers(config, &ports);
-    let (map, own) = addresses(config, &mut ports)?;
+    let (map, own) = addresses(config, &mut ports, stop)?;
     let blueprint = Blueprint {
         app: app_config(config, map)?,
         config: config.clone(),
@@ -195,6 +225,7 @@ fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
 fn addresses(
     config: &LiveConfig,
     ports: &mut [Box<dyn Port>],
+    stop: &AtomicBool,
 ) -> Result<(PortMap, Vec<Own>), RunError> {
     let mut map = PortMap::paired(config.ports.len() as u8);
     let mut own = Vec::new();
@@ -206,7 +237,8 @@ fn addresses(
             seen.peer = PortId(peer as u8);
         }
         if let Some(next_hop) = set.next_hop {
-            seen.next_hop = resolve(set, &mut **port, seen.mac, next_hop)?;
+            let found = resolve(set, &mut **port, (seen.mac, next_hop), stop)?;
+            seen.next_hop = found.unwrap_or(seen.next_hop);
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
@@ -215,22 +247,27 @@ fn addresses(
     Ok((map, own))
 }
 
+/// The hardware address of `next_hop`; `None` if the run was stopped before it was known.
 fn resolve(
     set: &PortConfig,
     port: &mut dyn Port,
-    mac: MacAddress,
-    next_hop: Neighbour,
-) -> Result<MacAddress, RunError> {
+    (mac, next_hop): (MacAddress, Neighbour),
+    stop: &AtomicBool,
+) -> Result<Option<MacAddress>, RunError> {
     let (wanted, address) = match (next_hop, set.address) {
-        (Neighbour::Mac(mac), _) => return Ok(mac),
+        (Neighbour::Mac(mac), _) => return Ok(Some(mac)),
         (Neighbour::Ip(wanted), Some(address)) => (wanted, address),
         // Without an address of its own the file was refused.
         (Neighbour::Ip(wanted), None) => (wanted, wanted),
     };
-    neighbour::ask(port, (mac, address), wanted)?.ok_or_else(|| RunError::NoNeighbour {
-        place: set.place.to_string(),
-        address: wanted,
-    })
+    match neighbour::ask(port, (mac, address), wanted, stop)? {
+        Asked::Is(mac) => Ok(Some(mac)),
+        Asked::Stopped => Ok(None),
+        Asked::Nobody => Err(RunError::NoNeighbour {
+            place: set.place.to_string(),
+            address: wanted,
+        }),
+    }
 }
 
 /// The application that `config` wants, between the ports `map`.

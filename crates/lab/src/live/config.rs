@@ -10,6 +10,7 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use nicforge_interfaces::registry;
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,8 @@ const SETTINGS: [&str; 26] = [
     "kvs_hot_kib",
     "kvs_hot_values",
 ];
+/// The interface whose NIC is played by a core.
+const EMULATED: &str = "emulated";
 /// Most ports: the number of one must fit a register's device.
 const PORTS_MAX: usize = 16;
 
@@ -66,8 +69,12 @@ pub struct LiveConfig {
     pub segments: Segments,
     /// Whether each thread gets a core of its own.
     pub pin: Pin,
+    /// Where that stands.
+    pub pin_place: Place,
     /// Workers are processes that attach through this Unix socket; `None`: threads of this one.
     pub attach: Option<PathBuf>,
+    /// Where that stands.
+    pub attach_place: Place,
     /// Interface, application, sizes; `cores` is the number of workers.
     pub settings: Settings,
     /// What stands in `[settings]`, in its order.
@@ -204,7 +211,9 @@ impl LiveConfig {
             when_full: WhenFull::default(),
             segments: Segments::default(),
             pin: Pin::default(),
+            pin_place: Place::argument("pin"),
             attach: None,
+            attach_place: Place::argument("attach"),
             settings: Settings {
                 cores: 1,
                 // One adapter, however many ports it has.
@@ -255,6 +264,8 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         let right = format!("write [[port]] for each, 1 to {PORTS_MAX}");
         return Err(ConfigError::new(place, wrong, right));
     }
+    check_interface(config, place)?;
+    check_addresses(config, place)?;
     let unused = |set: &&Assignment| !set.key.is_used(&config.settings);
     if let Some(set) = config.assignments.iter().find(unused) {
         return Err(set.unused());
@@ -289,4 +300,50 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Where `key` of `[settings]` was set; else `place`.
+fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) -> &'a Place {
+    let mut sets = config.assignments.iter();
+    sets.find(|set| set.key.name == key)
+        .map_or(place, |set| &set.place)
+}
+
+/// The interfaces that live runs have.
+pub fn live_interfaces() -> impl Iterator<Item = &'static str> {
+    let names = registry::names().into_iter();
+    names.filter(|name| *name != EMULATED)
+}
+
+/// Some interfaces are there in simulations only.
+fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
+    let name = config.settings.interface.as_str();
+    if live_interfaces().any(|known| known == name) {
+        return Ok(());
+    }
+    let why = match name {
+        EMULATED => "needs a core that plays its NIC, which only simulations have",
+        _ => "is one of whole systems, which are simulated only",
+    };
+    let live: Vec<_> = live_interfaces().collect();
+    let right = format!("use one of {}", live.join(", "));
+    let place = place_of(config, "interface", place);
+    Err(ConfigError::new(place, format!("`{name}` {why}"), right))
+}
+
+/// Addresses that other hosts know cannot be guessed.
+fn check_addresses(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
+    let place = place_of(config, "app", place);
+    let (wrong, right) = match config.settings.app.as_str() {
+        "nat" if config.app.external_address.is_none() => (
+            "`nat` does not know the address that it shall send from",
+            "add external_address = \"192.0.2.1\", the outside's, under [app]",
+        ),
+        "lb" if config.app.server_address.is_none() => (
+            "`lb` does not know its servers",
+            "add server_address = \"192.0.2.1\", the first one's, under [app]",
+        ),
+        _ => return Ok(()),
+    };
+    Err(ConfigError::new(place, wrong, right))
 }

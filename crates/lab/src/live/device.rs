@@ -99,6 +99,8 @@ pub struct Device {
     held: bool,
     /// All registers with what they held when they were last looked at.
     registers: Vec<(Register, u64)>,
+    /// As [`DeviceCounts::receive`] has it.
+    receive: Vec<(u64, u64)>,
     /// From a frame's arrival to its departure, in ns.
     pub latency: Histogram<u64>,
 }
@@ -151,6 +153,7 @@ impl Device {
             taken: (0, Time::ZERO),
             forgiven: 0,
             lent: Vec::new(),
+            receive: Vec::new(),
             orders,
             orderer,
             books,
@@ -348,6 +351,7 @@ impl Device {
         for port in &mut self.ports {
             port.look()?;
         }
+        self.look_at_rings();
         let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
             let mut drops = nic.drops.clone();
             let link = port.link().cloned();
@@ -371,6 +375,7 @@ impl Device {
         });
         let counts = DeviceCounts {
             nics: counts.collect(),
+            receive: self.receive.clone(),
             nonsense: self.count_nonsense(),
         };
         // A panic elsewhere leaves the counts as they were: whole.

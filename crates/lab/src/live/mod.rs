@@ -54,14 +54,12 @@ use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
 use pin::{Places, go_to};
 
-/// How often a run looks whether it shall end.
+/// How often a run looks whether it shall end, and tells what was counted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often it tells what was counted.
-const TELL_EVERY: Time = Time::from_ms(1_000);
 /// How long what is inside may take to go out.
 const DRAIN: Time = Time::from_ms(5_000);
 
-/// Told about once a second what was counted so far.
+/// Told some fifty times a second what was counted so far.
 pub type Watch<'a> = &'a mut dyn FnMut(&Snapshot);
 
 /// What all threads of a run see.
@@ -113,17 +111,13 @@ impl Shared {
         let began = clock.now();
         let duration = config.duration_s.map(Time::from_seconds);
         let ends = duration.map_or(Time::NEVER, |duration| began + duration);
-        let mut tell_at = began + TELL_EVERY;
         while works()
             && Phase::of(&self.phase) == Phase::Running
             && !stop.load(Ordering::Acquire)
             && clock.now() < ends
         {
             std::thread::sleep(LOOK_EVERY);
-            if clock.now() >= tell_at {
-                tell_at += TELL_EVERY;
-                watch(&self.snapshot((clock.now() - began).as_seconds()));
-            }
+            watch(&self.snapshot((clock.now() - began).as_seconds()));
         }
         (clock.now() - began).as_seconds()
     }
@@ -174,8 +168,8 @@ pub fn run_live_over(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let places = Places::new(config.pin, config.settings.cores)?;
-    let assembly = assemble(config, ports)?;
+    let places = Places::new((config.pin, &config.pin_place), config.settings.cores)?;
+    let assembly = assemble(config, ports, stop)?;
     match &config.attach {
         None => run_threads(config, assembly, &places, stop, watch),
         Some(path) => run_processes(config, (path, places), assembly, stop, watch),
@@ -271,7 +265,7 @@ fn run_processes(
     }
     let memory = (control.clone(), bell.clone());
     let mut keeper = attach::Keeper::new(
-        path,
+        (path, &config.attach_place),
         groups,
         (blueprint, places.clone()),
         memory,

@@ -2,6 +2,7 @@
 //! next hop when a run begins.
 
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_nic::{Packet, Verdict};
@@ -49,16 +50,31 @@ pub fn answer<C: Cpu>(cpu: &mut C, packet: &Packet, own: &[Own]) -> Option<Verdi
     Some(Verdict::Transmit(packet.port))
 }
 
-/// Asks for the hardware address of `wanted` over `port`, before any NIC has it; `None` when
-/// nobody answers in time. Other frames that come in meanwhile are lost.
+/// What came of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The neighbour's hardware address.
+    Is(MacAddress),
+    /// Nobody answered in time.
+    Nobody,
+    /// The run shall end, before anybody answered.
+    Stopped,
+}
+
+/// Asks for the hardware address of `wanted` over `port`, before any NIC has it, until `stop`. Other
+/// frames that come in meanwhile are lost.
 pub fn ask(
     port: &mut dyn Port,
     (mac, address): (MacAddress, Ipv4Addr),
     wanted: Ipv4Addr,
-) -> Result<Option<MacAddress>, LiveError> {
+    stop: &AtomicBool,
+) -> Result<Asked, LiveError> {
     let clock = Clock::start();
     let mut ask_at = Time::ZERO;
     while clock.now() < PATIENCE {
+        if stop.load(Ordering::Acquire) {
+            return Ok(Asked::Stopped);
+        }
         if clock.now() >= ask_at {
             port.send(&request(mac, address, wanted), clock.now())?;
             port.flush()?;
@@ -68,12 +84,12 @@ pub fn ask(
         port.receive(32, &mut |frame| {
             found = found.or_else(|| reply_from(frame, wanted));
         })?;
-        if found.is_some() {
-            return Ok(found);
+        if let Some(mac) = found {
+            return Ok(Asked::Is(mac));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Ok(None)
+    Ok(Asked::Nobody)
 }
 
 fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRAME_LEN] {

@@ -64,8 +64,12 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
             "pin" => {
                 let choices = [("auto", Pin::Auto), ("yes", Pin::Yes), ("no", Pin::No)];
                 config.pin = choice(field, &choices)?;
+                config.pin_place = field.place.clone();
             }
-            "attach" => config.attach = Some(PathBuf::from(field.value.text("attach")?)),
+            "attach" => {
+                config.attach = Some(PathBuf::from(field.value.text("attach")?));
+                config.attach_place = field.place.clone();
+            }
             other => {
                 let known = [
                     "name",

@@ -3,6 +3,7 @@
 use nicforge_platform::live::{allowed_cores, stand_on};
 
 use super::config::Pin;
+use crate::config::{ConfigError, Place};
 use crate::run::RunError;
 
 /// A core for the device's thread and one for each worker's, or for none of them.
@@ -10,25 +11,32 @@ use crate::run::RunError;
 pub struct Places(Vec<usize>);
 
 impl Places {
-    /// For a device and `workers` workers, on the cores that this process may use.
+    /// For a device and `workers` workers, on the cores that this process may use. How is said at a
+    /// place of the file.
     ///
     /// # Errors
     /// Pinning is wanted, and there are fewer cores than threads.
-    pub fn new(pin: Pin, workers: usize) -> Result<Places, RunError> {
-        Places::among(&allowed_cores()?, pin, workers)
+    pub fn new(pin: (Pin, &Place), workers: usize) -> Result<Places, RunError> {
+        Ok(Places::among(&allowed_cores()?, pin, workers)?)
     }
 
-    fn among(cores: &[usize], pin: Pin, workers: usize) -> Result<Places, RunError> {
+    fn among(
+        cores: &[usize],
+        (pin, place): (Pin, &Place),
+        workers: usize,
+    ) -> Result<Places, ConfigError> {
         let threads = workers + 1;
         let pins = match pin {
             Pin::No => false,
             // One is left for everybody else.
             Pin::Auto => cores.len() > threads,
             Pin::Yes if cores.len() < threads => {
-                return Err(RunError::TooFewCores {
-                    threads,
-                    cores: cores.len(),
-                });
+                let cores = cores.len();
+                let wrong = format!(
+                    "{threads} threads, the device's and each worker's, cannot have a core each of {cores}"
+                );
+                let right = "use fewer workers (`cores`), or pin = \"auto\"";
+                return Err(ConfigError::new(place, wrong, right));
             }
             Pin::Yes => true,
         };
@@ -61,7 +69,8 @@ mod tests {
 
     #[test]
     fn threads_are_pinned_when_a_core_is_left() {
-        let among = |pin, workers| Places::among(&[2, 3, 5], pin, workers);
+        let place = Place::argument("x.toml:3:1");
+        let among = |pin, workers| Places::among(&[2, 3, 5], (pin, &place), workers);
         let all = |places: Places| {
             let workers = (0..3).filter_map(|worker| places.worker(worker));
             places
@@ -74,16 +83,7 @@ mod tests {
         assert_eq!(all(among(Pin::Auto, 2).unwrap()), [0usize; 0]);
         assert_eq!(all(among(Pin::Yes, 2).unwrap()), [2, 3, 5]);
         assert_eq!(all(among(Pin::No, 1).unwrap()), [0usize; 0]);
-        let refused = among(Pin::Yes, 3);
-        assert!(
-            matches!(
-                refused,
-                Err(RunError::TooFewCores {
-                    threads: 4,
-                    cores: 3
-                })
-            ),
-            "{refused:?}"
-        );
+        let refused = among(Pin::Yes, 3).unwrap_err().to_string();
+        assert!(refused.starts_with("x.toml:3:1: 4 threads"), "{refused}");
     }
 }

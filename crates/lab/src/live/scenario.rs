@@ -73,7 +73,7 @@ pub fn run_point_live(
     let queues = settings.cores as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
     let (ours, theirs) = pair();
-    let places = Places::new(config.pin, config.settings.cores)?;
+    let places = Places::new((config.pin, &config.pin_place), config.settings.cores)?;
     let assembly = put_together(blueprint, vec![Box::new(theirs)])?;
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {

@@ -64,7 +64,12 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
              cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
         );
         let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();
-        let mut assembly = assemble(&config, open_ports(&config).unwrap()).unwrap();
+        let mut assembly = assemble(
+            &config,
+            open_ports(&config).unwrap(),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         let mut workers = assembly.take_workers();
         let Assembly {
             mut device,

@@ -38,6 +38,8 @@ pub struct WorkerCounts {
     pub transmit: (u64, u64),
     /// Time spent on empty polls and asleep.
     pub idle: Time,
+    /// Nobody works there: a process that has not attached yet, or is gone.
+    pub absent: bool,
     /// The application's own counters.
     pub app: Vec<(&'static str, u64)>,
 }
@@ -156,6 +158,7 @@ impl Worker {
             drops: software.drops.clone(),
             transmit: software.transmit_occupancy(),
             idle: self.idle,
+            absent: false,
             app: software.app.counters(),
         };
         &self.counts

@@ -34,6 +34,7 @@ use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
+use crate::config::ConfigError;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -58,6 +59,9 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64, u64);
 /// Why a point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// A file or the command line asks for what cannot be had here.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The interface cannot be built.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -171,17 +175,6 @@ pub enum RunError {
         place: String,
         /// Who was asked for.
         address: std::net::Ipv4Addr,
-    },
-    /// Each thread shall have a core of its own, and there are not so many.
-    #[error(
-        "{threads} threads, the device's and each worker's, cannot have a core each of {cores}: use \
-         fewer workers, or pin = \"auto\""
-    )]
-    TooFewCores {
-        /// Threads.
-        threads: usize,
-        /// Cores that this process may use.
-        cores: usize,
     },
     /// The machine has no places for NICs.
     #[error(

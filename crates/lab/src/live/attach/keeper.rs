@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -17,6 +17,7 @@ use nicforge_units::Time;
 
 use super::message::{Invitation, Reply, Said, VERSION};
 use super::place::{Heard, Member, Place, State, line};
+use crate::config::{ConfigError, Place as PlaceInFile};
 use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
 use crate::live::pin::Places;
@@ -57,25 +58,19 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Listens at `path` for the workers of a run; all places are free.
+    /// Listens at a path, which stands at a place, for the workers of a run; all places are free.
     ///
     /// # Errors
-    /// Somebody listens there already, or the system does not let us.
+    /// Somebody listens there already, something else is there, or the system does not let us.
     pub fn new(
-        path: &Path,
+        (path, place): (&Path, &PlaceInFile),
         groups: Vec<Range<usize>>,
         (blueprint, cores): (Blueprint, Places),
         (control, bell): (Control, Bell),
         orders: Sender<Ordered>,
     ) -> Result<Keeper, RunError> {
         let failed = || LiveError::of(format!("socket {}", path.display()));
-        if UnixStream::connect(path).is_ok() {
-            let wrong = format!("somebody listens at {} already", path.display());
-            return Err(RunError::Attach(wrong));
-        }
-        // What an earlier run left; that there is none is fine.
-        let _ = std::fs::remove_file(path);
-        let listener = UnixListener::bind(path).map_err(failed())?;
+        let listener = listen(path, place)?;
         let owner_only = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(path, owner_only).map_err(failed())?;
         listener.set_nonblocking(true).map_err(failed())?;
@@ -312,6 +307,30 @@ impl Keeper {
         // The device is gone when the run ends; then there is nothing left to do.
         done.recv().unwrap_or(Done::Yes)
     }
+}
+
+/// Listens at `path`, where there is nothing or what an earlier run left.
+fn listen(path: &Path, place: &PlaceInFile) -> Result<UnixListener, ConfigError> {
+    let wrong = |wrong: String, right: &str| {
+        let wrong = format!("socket {}: {wrong}", path.display());
+        Err(ConfigError::new(place, wrong, right))
+    };
+    if let Ok(there) = std::fs::symlink_metadata(path) {
+        if !there.file_type().is_socket() {
+            let right = "name a path where nothing is; the socket is made there";
+            return wrong("there is something else".into(), right);
+        }
+        if UnixStream::connect(path).is_ok() {
+            let right = "name another, or end the run that does";
+            return wrong("somebody listens there already".into(), right);
+        }
+        // Whether it can be removed, binding says.
+        let _ = std::fs::remove_file(path);
+    }
+    UnixListener::bind(path).or_else(|cause| {
+        let right = "name a path in a folder that is there and that you may write to";
+        wrong(cause.to_string(), right)
+    })
 }
 
 impl Drop for Keeper {

@@ -214,6 +214,7 @@ impl Told {
             made: 0,
             drops,
             transmit: self.transmit,
+            absent: false,
             idle: Time::from_ps(self.idle_ps),
             app: app.map(|(name, count)| (known(name), *count)).collect(),
         }

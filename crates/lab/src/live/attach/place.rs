@@ -170,7 +170,10 @@ impl Place {
 
     /// All counts of this place.
     pub fn counts(&self) -> WorkerCounts {
-        sum(&self.past, &self.now)
+        WorkerCounts {
+            absent: matches!(self.state, State::Free | State::Joining(_)),
+            ..sum(&self.past, &self.now)
+        }
     }
 }
 
@@ -194,6 +197,7 @@ fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
         drops,
         transmit: (a.transmit.0 + b.transmit.0, a.transmit.1 + b.transmit.1),
         idle: Time::from_ps(a.idle.as_ps().saturating_add(b.idle.as_ps())),
+        absent: false,
         app,
     }
 }

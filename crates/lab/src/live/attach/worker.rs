@@ -1,6 +1,6 @@
 //! The other side: a worker's process.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -14,6 +14,7 @@ use nicforge_platform::{Addr, Cpu};
 
 use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
 use super::place::line;
+use crate::config::{ConfigError, Place};
 use crate::live::layout::{Blueprint, Layout};
 use crate::live::locked;
 use crate::live::pin::go_to;
@@ -50,7 +51,7 @@ pub fn attach(
     told: &mut dyn FnMut(usize),
 ) -> Result<Attached, RunError> {
     let failed = || LiveError::of(format!("socket {}", socket.display()));
-    let mut stream = UnixStream::connect(socket).map_err(failed())?;
+    let mut stream = UnixStream::connect(socket).map_err(|cause| nobody(socket, &cause))?;
     let times = stream.set_read_timeout(Some(PATIENCE));
     let times = times.and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     times.map_err(failed())?;
@@ -83,6 +84,18 @@ pub fn attach(
             counts,
         }),
     }
+}
+
+/// Why there is no run at `socket`, and what helps.
+fn nobody(socket: &Path, cause: &std::io::Error) -> ConfigError {
+    let right = match cause.kind() {
+        ErrorKind::PermissionDenied => {
+            "attach as the user who started the run: only its socket's owner may"
+        }
+        _ => "start the run first: `nicforge live FILE --attach SOCKET`",
+    };
+    let place = Place::argument(&format!("attach {}", socket.display()));
+    ConfigError::new(&place, cause.to_string(), right)
 }
 
 /// Hears what the device's process says, until it ends.

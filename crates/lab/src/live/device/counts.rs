@@ -1,7 +1,9 @@
 //! What the device counted.
 
-use nicforge_nic::{DropCounters, NicCounters};
+use nicforge_nic::{DropCounters, NicCounters, ReceiveHalf};
 use nicforge_platform::live::ports::{Link, PortCounters};
+
+use super::Device;
 
 /// What one NIC and its port counted.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,25 @@ impl NicCounts {
 pub struct DeviceCounts {
     /// By port.
     pub nics: Vec<NicCounts>,
+    /// By worker: receive entries of all ports that waited for software, and entries there were,
+    /// both summed over looks, some twenty a second.
+    pub receive: Vec<(u64, u64)>,
     /// By worker, where they are processes: descriptors since it began that meant nothing.
     pub nonsense: Vec<u64>,
+}
+
+impl Device {
+    /// Adds how full each worker's receive rings are, of the sets of queues in use.
+    pub(super) fn look_at_rings(&mut self) {
+        for nic in &self.nics {
+            let each = nic.receive.queues() / nic.receive.sets().len() as u16;
+            self.receive.resize(usize::from(each), (0, 0));
+            let first = nic.steering.active() * each;
+            for (queue, (waiting, of)) in (first..).zip(&mut self.receive) {
+                let seen = nic.receive.waiting(queue);
+                *waiting += seen.entries;
+                *of += seen.of;
+            }
+        }
+    }
 }

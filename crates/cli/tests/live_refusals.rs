@@ -1,0 +1,166 @@
+//! Live runs that cannot be: exit code 2, the place and the remedy, whatever is wrong. Needs no
+//! privilege.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{folder, nicforge, stderr};
+
+/// Between captures, with `settings` (lines 4 and on).
+fn captures(settings: &str) -> String {
+    format!(
+        "[live]\nname = \"x\"\n[settings]\n{settings}\n[[port]]\n\
+         read = \"scenarios/captures/sample.pcap\"\n"
+    )
+}
+
+/// Asserts that `nicforge live x.toml` with `more` ends with 2 and says all of `parts`.
+fn refused(text: &str, more: &[&str], parts: &[&str]) {
+    let folder = folder();
+    std::fs::write(folder.path().join("x.toml"), text).unwrap();
+    let output = nicforge(&folder, &[&["live", "x.toml"], more].concat());
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}{more:?}: {error}");
+    for part in parts {
+        assert!(error.contains(part), "`{part}` in: {error}");
+    }
+}
+
+#[test]
+fn interfaces_that_are_simulated_only() {
+    for (name, why) in [
+        ("sinic", "is one of whole systems"),
+        ("emulated", "needs a core that plays its NIC"),
+    ] {
+        let text = captures(&format!("interface = \"{name}\""));
+        refused(&text, &[], &["x.toml:4:", why, "use one of in_place, "]);
+        let set = format!("interface={name}");
+        let place = format!("--set {set}: ");
+        refused(&captures(""), &["--set", &set], &[&place, why]);
+    }
+}
+
+#[test]
+fn addresses_that_nobody_can_guess() {
+    for (app, key) in [("nat", "external_address = "), ("lb", "server_address = ")] {
+        let text = captures(&format!("app = \"{app}\""));
+        refused(&text, &[], &["x.toml:4:", "does not know", key, "[app]"]);
+    }
+}
+
+#[test]
+fn ports_that_are_not_there() {
+    let port = |kind: &str| {
+        format!(
+            "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\n{kind} = \"nf-none\"\n"
+        )
+    };
+    for kind in ["interface", "xdp"] {
+        refused(&port(kind), &[], &["x.toml:5:1: interface nf-none: ", "; "]);
+    }
+    refused(
+        &port("read"),
+        &[],
+        &[
+            "x.toml:5:1: capture nf-none: ",
+            "; name captures that can be read",
+        ],
+    );
+}
+
+#[test]
+fn more_threads_than_cores() {
+    let text = "[live]\nname = \"x\"\npin = \"yes\"\n[settings]\napp = \"l2fwd\"\ncores = 250\n\
+                [[port]]\nread = \"scenarios/captures/sample.pcap\"\n";
+    refused(
+        text,
+        &[],
+        &["x.toml:3:1: 251 threads", "; use fewer workers"],
+    );
+}
+
+#[test]
+fn sockets_that_cannot_be_made() {
+    let text = captures("app = \"l2fwd\"");
+    refused(
+        &text,
+        &["--attach", "machines"],
+        &[
+            "--attach machines: ",
+            "something else",
+            "; name a path where nothing is",
+        ],
+    );
+    refused(
+        &text,
+        &["--attach", "nosuch/s"],
+        &[
+            "--attach nosuch/s: ",
+            "; name a path in a folder that is there",
+        ],
+    );
+    let folder = folder();
+    std::fs::write(folder.path().join("x.toml"), text).unwrap();
+    std::fs::write(folder.path().join("precious"), "mine").unwrap();
+    let output = nicforge(&folder, &["live", "x.toml", "--attach", "precious"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let kept = std::fs::read_to_string(folder.path().join("precious"));
+    assert_eq!(kept.unwrap(), "mine", "nobody's file is taken for a socket");
+}
+
+#[test]
+fn runs_that_nobody_can_attach_to() {
+    let folder = folder();
+    let output = nicforge(&folder, &["attach", "nosuch"]);
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("attach nosuch: "), "{error}");
+    assert!(error.contains("; start the run first"), "{error}");
+}
+
+#[test]
+fn another_users_run() {
+    let folder = folder();
+    let all = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), all).unwrap();
+    std::fs::write(folder.path().join("x.toml"), captures("app = \"l2fwd\"")).unwrap();
+    let nicforge = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+        command.current_dir(folder.path()).stderr(Stdio::piped());
+        command
+    };
+    let mut run = nicforge();
+    let mut run = run
+        .args(["live", "x.toml", "--attach", "s", "--quiet"])
+        .spawn()
+        .unwrap();
+    let socket = folder.path().join("s");
+    let patience = Instant::now() + Duration::from_secs(30);
+    let is_ready = || {
+        let made = std::fs::metadata(&socket);
+        made.is_ok_and(|made| made.permissions().mode() & 0o777 == 0o600)
+    };
+    while !is_ready() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut nobody = nicforge();
+    let ended = nobody.uid(65_534).args(["attach", "s"]).output();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    match ended {
+        Ok(ended) => {
+            let error = stderr(&ended);
+            assert_eq!(ended.status.code(), Some(2), "{error}");
+            assert!(
+                error.contains("; attach as the user who started the run"),
+                "{error}"
+            );
+        }
+        Err(error) => println!("skipped: the command cannot be run as nobody here ({error})"),
+    }
+}
