@@ -235,7 +235,10 @@ impl AppConfig {
         cores: usize,
     ) -> Result<(), AppError> {
         match self.name.as_str() {
-            "nat" => steering.set_rule(nat::port_rule(self, first, cores)?),
+            "nat" => {
+                steering.set_rule(nat::port_rule(self, first, cores)?);
+                steering.follow_flows();
+            }
             "lb" => steering.follow_flows(),
             _ => {}
         }

@@ -4,8 +4,10 @@
 //! and MAC as destination; ports, source and time to live stay. Where a service address is
 //! balanced, answers may come back through us: a packet from a server gets the service address
 //! as its source, whatever its flow; else the way back is the network's business. IPv4 packets
-//! that are neither TCP nor UDP stick to a server by their address pair. Fragments do not
-//! say which flow they belong to, so all of them are dropped, counted as `fragment`.
+//! that are neither TCP nor UDP stick to a server by their address pair. Where a service
+//! address is balanced, the first fragment of a packet goes by its ports and later ones go after it;
+//! what comes before its first one is counted as `fragment_unknown`. Elsewhere all fragments are
+//! dropped, counted as `fragment`.
 //!
 //! An ICMP error goes to the server of the flow that it quotes, which finds its own packet in it, and
 //! opens none: a flow that this core does not have is counted as `icmp_error_no_flow`. A server's error
@@ -19,8 +21,9 @@ use nicforge_nic::{Packet, Verdict};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
-use nicforge_wire::{FrameSummary, IpAddresses};
+use nicforge_wire::{Fragment, FrameSummary, IpAddresses};
 
+use crate::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
 use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
@@ -76,6 +79,7 @@ pub struct Lb {
     service: Option<u32>,
     table: Cuckoo<LbEntry>,
     servers: Addr,
+    fragments: Option<Fragments>,
     server_base: u32,
     server_count: u32,
     next_server: u32,
@@ -102,11 +106,16 @@ impl Lb {
                 range: "from 1 to 65536",
             });
         }
+        let table = Cuckoo::allocate(space, config.entries_per_core(cores, 1)?);
+        let servers = space.data(u64::from(config.servers) * 16, 64);
+        let timeout = config.timeouts.fragment;
+        let has_service = config.service.is_some();
         Ok(Lb {
             ports: config.ports.clone(),
             service: config.service.map(Ipv4Addr::to_bits),
-            table: Cuckoo::allocate(space, config.entries_per_core(cores, 1)?),
-            servers: space.data(u64::from(config.servers) * 16, 64),
+            table,
+            servers,
+            fragments: has_service.then(|| Fragments::allocate(space, timeout)),
             server_base: config.server_base.to_bits(),
             server_count: config.servers,
             // Cores begin at different servers, or the first ones would get all short runs.
@@ -142,9 +151,6 @@ impl Lb {
         if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
             return self.answer(cpu, packet, &headers, service);
         }
-        if headers.summary.is_fragment() {
-            return Verdict::Drop(crate::FRAGMENT);
-        }
         if icmp_type::is_error(headers.icmp_type) {
             let sent = self.error(cpu, packet, &headers);
             return sent.unwrap_or_else(Verdict::Drop);
@@ -155,7 +161,11 @@ impl Lb {
         {
             return Verdict::Drop(crate::NOT_THE_SERVICE);
         }
-        let server = match self.server_of(cpu, key) {
+        let server = match headers.summary.fragment {
+            Fragment::Whole => self.server_of(cpu, key),
+            _ => self.server_of_fragment(cpu, &headers, key),
+        };
+        let server = match server {
             Ok(server) => server,
             Err(cause) => return Verdict::Drop(cause),
         };
@@ -274,6 +284,25 @@ impl Lb {
             .map_err(|_| crate::TABLE_FULL)?;
         self.next_server = (server + 1) % self.server_count;
         self.opened += 1;
+        Ok(server)
+    }
+
+    fn server_of_fragment<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        headers: &Headers,
+        key: FlowKey,
+    ) -> Result<u32, &'static str> {
+        let fragments = self.fragments.ok_or(crate::FRAGMENT)?;
+        let (source, destination) = (key.source().0, key.destination().0);
+        let protocol = headers.summary.protocol;
+        let of_packet = FragmentKey::new(source, destination, headers.identification, protocol);
+        if headers.summary.fragment == Fragment::Later {
+            let known = fragments.find(cpu, of_packet);
+            return known.ok_or(crate::FRAGMENT_UNKNOWN);
+        }
+        let server = self.server_of(cpu, key)?;
+        fragments.remember(cpu, of_packet, server);
         Ok(server)
     }
 

@@ -169,3 +169,29 @@ fn what_has_no_ports_sticks_by_addresses_and_fragments_are_dropped() {
     arp[12..14].copy_from_slice(&[8, 6]);
     assert_eq!(bench.drop(0, &arp), "not_ipv4");
 }
+
+#[test]
+fn all_fragments_of_a_packet_go_to_the_server_of_its_flow() {
+    let mut config = config();
+    config.service = Some(address("203.0.113.1"));
+    let mut bench = Bench::new(&config);
+    // Another flow before it, so that the server is not the first one.
+    bench.forward(0, &flow(6));
+    let expected = bench.forward(0, &flow(7));
+    let [first, later] = support::fragments(&flow(7), 24, 5);
+    assert_eq!(bench.drop(0, &later), "fragment_unknown");
+    let [first, later] = [bench.forward(0, &first), bench.forward(0, &later)];
+    for piece in [&first, &later] {
+        assert!(decode(piece).unwrap().l3_right);
+        assert_eq!(
+            (&piece[..12], &piece[26..34]),
+            (&expected[..12], &expected[26..34])
+        );
+    }
+    assert_eq!([&first[34..], &later[34..]].concat(), expected[34..]);
+    let reply = answer(&expected, &[8; 100]);
+    for piece in support::fragments(&reply, 48, 6) {
+        let seen = decode(&bench.forward(0, &piece)).unwrap();
+        assert_eq!(seen.source.0, address("203.0.113.1"));
+    }
+}

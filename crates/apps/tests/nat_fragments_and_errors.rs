@@ -4,7 +4,7 @@ mod support;
 
 use nicforge_apps::{AppConfig, PortMap};
 use support::{
-    Bench, address, answer, decode, icmp_sum_is_right, ip_packet, tcp, udp, unreachable,
+    Bench, address, answer, decode, fragments, icmp_sum_is_right, ip_packet, tcp, udp, unreachable,
 };
 
 const CLIENT: (&str, u16) = ("10.0.0.1", 1234);
@@ -16,26 +16,6 @@ fn bench() -> Bench {
         table_entries: 100,
         ..AppConfig::new("nat", PortMap::paired(2))
     })
-}
-
-/// Cuts a frame into two fragments of which the first has `first` payload bytes.
-fn fragments(frame: &[u8], first: usize, identification: u16) -> [Vec<u8>; 2] {
-    let piece = |offset: usize, bytes: &[u8], more: bool| {
-        let mut out = frame[..34].to_vec();
-        out[16..18].copy_from_slice(&(20 + bytes.len() as u16).to_be_bytes());
-        out[18..20].copy_from_slice(&identification.to_be_bytes());
-        let field = (offset / 8) as u16 | if more { 0x2000 } else { 0 };
-        out[20..22].copy_from_slice(&field.to_be_bytes());
-        let header = etherparse::Ipv4Header::from_slice(&out[14..]).unwrap().0;
-        out[24..26].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
-        out.extend_from_slice(bytes);
-        out
-    };
-    let payload = &frame[34..];
-    [
-        piece(0, &payload[..first], true),
-        piece(first, &payload[first..], false),
-    ]
 }
 
 #[test]

@@ -6,11 +6,19 @@
 //!
 //! RSS does not find the queue of what comes back to a translated address. A rule on the
 //! destination port does, as the filters of today's NICs have it. Nor does it find the queue of the
-//! flow that an ICMP error is about: a NIC that looks at what is quoted does.
+//! flow that an ICMP error is about: a NIC that looks at what is quoted does. Nor does it find that of
+//! fragments, which it knows by addresses only: a NIC that follows flows sends the first one where the
+//! whole packet would go, and later ones after it.
 
 use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
 use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable, Toeplitz};
-use nicforge_wire::{FrameSummary, IpAddresses};
+use nicforge_wire::{Fragment, FrameSummary, IpAddresses};
+
+mod fragments;
+#[cfg(test)]
+mod tests;
+
+use fragments::FragmentQueues;
 
 /// Which queue frames go to whose destination is one of a run of addresses: each queue has a
 /// range of ports. An echo's identifier counts as a port, and an ICMP error goes where answers to
@@ -106,8 +114,9 @@ pub struct Steering {
     active: usize,
     queues: u16,
     rule: Option<PortRule>,
-    /// ICMP errors go to the queue of the flow that they are about.
-    errors_to_flows: bool,
+    /// ICMP errors go to the queue of the flow that they are about, fragments to that of theirs.
+    follows_flows: bool,
+    fragments: FragmentQueues,
 }
 
 impl Steering {
@@ -122,7 +131,8 @@ impl Steering {
             active: 0,
             queues,
             rule: None,
-            errors_to_flows: false,
+            follows_flows: false,
+            fragments: FragmentQueues::default(),
         }
     }
 
@@ -137,29 +147,55 @@ impl Steering {
         self.rule = Some(rule);
     }
 
-    /// From now on an ICMP error goes where packets go that the one it quotes answers.
+    /// From now on an ICMP error goes where packets go that the one it quotes answers, and all
+    /// fragments of a packet where it would go as a whole, if the first one comes first.
     pub fn follow_flows(&mut self) {
-        self.errors_to_flows = true;
+        self.follows_flows = true;
     }
 
     /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
     #[inline]
     pub fn queue_of(
-        &self,
+        &mut self,
         frame: &[u8],
         summary: &FrameSummary,
         (rss, hash): (&Toeplitz, u32),
     ) -> u16 {
-        let hash = match self.errors_to_flows {
-            true => hash_by_quoted(rss, frame, summary).unwrap_or(hash),
-            false => hash,
-        };
+        if !self.follows_flows {
+            return self.queue_by_rule(frame, summary, hash);
+        }
+        match summary.fragment {
+            Fragment::Whole => {
+                let quoted = hash_by_quoted(rss, frame, summary);
+                self.queue_by_rule(frame, summary, quoted.unwrap_or(hash))
+            }
+            Fragment::First if FragmentQueues::knows(frame, summary) => {
+                let queue = self.queue_by_rule(frame, summary, rss.hash_as_whole(summary));
+                let in_set = queue % self.each();
+                self.fragments.remember(frame, summary, in_set);
+                queue
+            }
+            _ => {
+                let first = self.fragments.find(frame, summary);
+                // Of the set in use by now.
+                let queue = first.map(|queue| self.active() * self.each() + queue);
+                queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, hash))
+            }
+        }
+    }
+
+    #[inline]
+    fn queue_by_rule(&self, frame: &[u8], summary: &FrameSummary, hash: u32) -> u16 {
         let by_rule = self.rule.and_then(|rule| {
-            let each = self.queues / self.tables.len() as u16;
             let queue = rule.queue(frame, summary)?;
-            (queue < each).then(|| self.active() * each + queue)
+            (queue < self.each()).then(|| self.active() * self.each() + queue)
         });
         by_rule.unwrap_or_else(|| self.queue(hash))
+    }
+
+    /// Queues of each set.
+    fn each(&self) -> u16 {
+        self.queues / self.tables.len() as u16
     }
 
     /// The set in use.
@@ -186,157 +222,5 @@ impl Steering {
             }
             _ => false,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ENTRIES: u32 = INDIRECTION_ENTRIES as u32;
-
-    #[test]
-    fn each_set_has_queues_of_its_own() {
-        let mut steering = Steering::new(6, 2);
-        for (set, first) in [(0, 0), (1, 3), (0, 0)] {
-            assert!(steering.write_register(0, set));
-            assert_eq!(u64::from(steering.active()), set);
-            let queues: Vec<u16> = (0..4).map(|hash| steering.queue(hash)).collect();
-            assert_eq!(queues, [first, first + 1, first + 2, first]);
-        }
-    }
-
-    #[test]
-    fn an_entry_of_either_table_can_be_changed() {
-        let mut steering = Steering::new(4, 2);
-        assert!(steering.write_register(1 + 7, 0));
-        assert!(steering.write_register(1 + ENTRIES + 7, 1));
-        assert_eq!(steering.queue(7), 0);
-        assert!(steering.write_register(0, 1));
-        assert_eq!((steering.queue(7), steering.queue(9)), (1, 3));
-    }
-
-    #[test]
-    fn sets_and_queues_that_there_are_not_change_nothing() {
-        let mut steering = Steering::new(4, 2);
-        let before = steering.clone();
-        for value in [4, 5, 1 << 16, (1 << 16) + 1, u64::MAX] {
-            assert!(!steering.write_register(0, value));
-            assert!(!steering.write_register(1, value));
-            assert!(!steering.write_register(ENTRIES + 1, value));
-        }
-        for register in [1 + 2 * ENTRIES, 1 << 20, u32::MAX] {
-            assert!(!steering.write_register(register, 0));
-        }
-        assert!(!steering.write_register(0, 2));
-        assert_eq!(steering, before);
-    }
-
-    /// An IPv4 frame to 10.0.0.9 with protocol and L4 bytes.
-    fn frame(protocol: u8, l4: &[u8]) -> Vec<u8> {
-        let mut frame = vec![0; 12];
-        frame.extend([
-            8,
-            0,
-            0x45,
-            0,
-            0,
-            20 + l4.len() as u8,
-            0,
-            0,
-            0,
-            0,
-            64,
-            protocol,
-        ]);
-        frame.extend([0, 0, 192, 0, 2, 1, 10, 0, 0, 9]);
-        frame.extend(l4);
-        frame
-    }
-
-    fn steered(steering: &Steering, frame: &[u8]) -> u16 {
-        let summary = nicforge_wire::parse_frame(frame).unwrap();
-        steering.queue_of(frame, &summary, (&Toeplitz::default(), 3))
-    }
-
-    /// What a host behind a balancer sent to a client, and a router on the way could not send on.
-    #[test]
-    fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
-        let by_addresses = Steering::new(16, 1);
-        let mut steering = by_addresses.clone();
-        steering.follow_flows();
-        let rss = Toeplitz::default();
-        let queue_of = |steering: &Steering, frame: &[u8]| {
-            let summary = nicforge_wire::parse_frame(frame).unwrap();
-            steering.queue_of(frame, &summary, (&rss, rss.hash(&summary)))
-        };
-        let turned = |frame: &[u8]| {
-            let mut frame = frame.to_vec();
-            for byte in 0..4 {
-                frame.swap(26 + byte, 30 + byte);
-            }
-            frame
-        };
-        let mut apart = 0;
-        for port in 0..200u16 {
-            let [high, low] = port.to_be_bytes();
-            let asks = frame(17, &[high, low, 0, 53, 0, 8, 0, 0]);
-            let answers = turned(&frame(17, &[0, 53, high, low, 0, 8, 0, 0]));
-            let error = frame(1, &[&[3, 4, 0, 0, 0, 0, 0, 0], &answers[14..]].concat());
-            let queue = queue_of(&steering, &asks);
-            assert_eq!(queue_of(&steering, &error), queue);
-            apart += u32::from(queue_of(&by_addresses, &error) != queue);
-        }
-        assert!(apart > 100, "{apart} of 200 would have gone elsewhere");
-        // An echo is known by its addresses.
-        let asks = frame(1, &[8, 0, 0, 0, 0, 7, 0, 1]);
-        let answers = turned(&frame(1, &[0, 0, 0, 0, 0, 7, 0, 1]));
-        let error = frame(1, &[&[11, 0, 0, 0, 0, 0, 0, 0], &answers[14..]].concat());
-        assert_eq!(queue_of(&steering, &error), queue_of(&steering, &asks));
-        // Cut short, it is as any other.
-        let mut cut = error.clone();
-        cut.truncate(14 + 20 + 8 + 19);
-        cut[17] = 20 + 8 + 19;
-        queue_of(&steering, &cut);
-    }
-
-    #[test]
-    fn a_rule_finds_the_queue_of_what_comes_back() {
-        let mut steering = Steering::new(4, 1);
-        // Ports from 1000: 100 for each queue.
-        steering.set_rule(PortRule {
-            first_address: 0x0a00_0008,
-            addresses: 2,
-            first_port: 1000,
-            share: 100,
-        });
-        let udp = |port: u16| {
-            let [high, low] = port.to_be_bytes();
-            frame(17, &[0, 53, high, low, 0, 8, 0, 0])
-        };
-        // Queue 3 is that of the hash, for ports of nobody.
-        for (port, queue) in [
-            (1000, 0),
-            (1099, 0),
-            (1100, 1),
-            (1399, 3),
-            (1400, 3),
-            (999, 3),
-        ] {
-            assert_eq!(steered(&steering, &udp(port)), queue, "port {port}");
-        }
-        let [high, low] = 1250u16.to_be_bytes();
-        let echo = frame(1, &[0, 0, 0, 0, high, low, 0, 1]);
-        assert_eq!(steered(&steering, &echo), 2);
-        let quoted = &frame(17, &[high, low, 0, 53, 0, 8, 0, 0])[14..];
-        let error = frame(1, &[&[3, 3, 0, 0, 0, 0, 0, 0], quoted].concat());
-        assert_eq!(steered(&steering, &error), 2);
-        let mut cut = error.clone();
-        cut.truncate(error.len() - 9);
-        cut[17] -= 9;
-        assert_eq!(steered(&steering, &cut), 3, "too little is quoted");
-        let mut other = udp(1250);
-        other[33] = 10;
-        assert_eq!(steered(&steering, &other), 3, "10.0.0.10 has no rule");
     }
 }

@@ -86,7 +86,16 @@ impl Toeplitz {
     /// fragmented, addresses only for other IP packets, 0 for everything else.
     #[inline]
     pub fn hash(&self, summary: &FrameSummary) -> u32 {
-        let by_ports = summary.has_ports() && !summary.is_fragment();
+        self.hash_by(summary, summary.has_ports() && !summary.is_fragment())
+    }
+
+    /// As [`hash`](Self::hash), with the ports of a first fragment, which are those of its packet.
+    pub fn hash_as_whole(&self, summary: &FrameSummary) -> u32 {
+        self.hash_by(summary, summary.has_ports())
+    }
+
+    #[inline]
+    fn hash_by(&self, summary: &FrameSummary, by_ports: bool) -> u32 {
         let (by_addresses, ports_at) = match summary.addresses {
             IpAddresses::None => return 0,
             IpAddresses::V4 {

@@ -14,8 +14,8 @@
 //! - One flow (5-tuple) has one external port, of one number space for all protocols.
 //! - RSS is not symmetric: answers reach the core that owns the flow because a steering rule
 //!   on the external port sees to it ([`AppConfig::steer`]), if they come to a NIC that the
-//!   core serves. A packet that comes to another core finds no flow: so do fragments but
-//!   the first, which RSS spreads by addresses.
+//!   core serves. A packet that comes to another core finds no flow. The NIC brings later
+//!   fragments to the core of the first one, if they come after it.
 //! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
 //!   the first by its ports, later ones after it. Other protocols are dropped
 //!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`.
@@ -28,7 +28,6 @@
 //! Left out: hairpinning, application-level gateways, endpoint-independent mapping.
 
 mod flow;
-mod fragment;
 mod icmp;
 
 use nicforge_nic::{Packet, PortRule, Verdict};
@@ -37,7 +36,7 @@ use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, IpAddresses};
 
 use self::flow::{Flows, external_addresses};
-use self::fragment::{FragmentKey, Fragments};
+use crate::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
 use crate::{AppConfig, AppError, PortMap};
@@ -129,7 +128,7 @@ impl Nat {
             }
             Fragment::Later => {
                 let address = self.fragments.find(cpu, fragment_key);
-                let address = address.ok_or("fragment_unknown")?;
+                let address = address.ok_or(crate::FRAGMENT_UNKNOWN)?;
                 let frame = cpu.bytes_mut(packet.head.at, headers.window);
                 rewrite::replace_end(frame, &headers.summary, end_of(side), address, None);
             }

@@ -292,3 +292,23 @@ pub fn captures(folder: &str) -> Vec<PathBuf> {
     files.sort();
     files
 }
+
+/// Cuts a frame into two fragments of which the first has `first` payload bytes.
+pub fn fragments(frame: &[u8], first: usize, identification: u16) -> [Vec<u8>; 2] {
+    let piece = |offset: usize, bytes: &[u8], more: bool| {
+        let mut out = frame[..34].to_vec();
+        out[16..18].copy_from_slice(&(20 + bytes.len() as u16).to_be_bytes());
+        out[18..20].copy_from_slice(&identification.to_be_bytes());
+        let field = (offset / 8) as u16 | if more { 0x2000 } else { 0 };
+        out[20..22].copy_from_slice(&field.to_be_bytes());
+        let header = etherparse::Ipv4Header::from_slice(&out[14..]).unwrap().0;
+        out[24..26].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
+        out.extend_from_slice(bytes);
+        out
+    };
+    let payload = &frame[34..];
+    [
+        piece(0, &payload[..first], true),
+        piece(first, &payload[first..], false),
+    ]
+}

@@ -1,8 +1,9 @@
 //! Later fragments have no ports: they follow the first one of their packet.
 //!
-//! A small direct-mapped table per core remembers what replaced the address of each first
-//! fragment. A later fragment that comes before its first one, or whose line was taken over
-//! by another packet, is not found.
+//! A small direct-mapped table per core remembers what the application found out about each first
+//! fragment, such as the address that replaced its own. A later fragment that comes before its first
+//! one, or whose line was taken over by another packet, is not found. That the NIC brings all of them
+//! to one core is its business ([`nicforge_nic::Steering`]).
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
@@ -36,12 +37,12 @@ impl FragmentKey {
 struct Line {
     key: FragmentKey,
     seen: u64,
-    address: u64,
+    value: u64,
     unused: [u64; 4],
 }
 
 /// The fragment table of one core.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Fragments {
     lines: Addr,
     timeout: Time,
@@ -56,22 +57,22 @@ impl Fragments {
         }
     }
 
-    /// Remembers which address replaced the one of a first fragment.
-    pub fn remember<C: Cpu>(&self, cpu: &mut C, key: FragmentKey, address: u32) {
+    /// Remembers what was found out about a first fragment.
+    pub fn remember<C: Cpu>(&self, cpu: &mut C, key: FragmentKey, value: u32) {
         let line = Line {
             key,
             seen: cpu.now().as_ps(),
-            address: u64::from(address),
+            value: u64::from(value),
             unused: [0; 4],
         };
         cpu.store(self.at(&key), line);
     }
 
-    /// The address for a later fragment, while the first one is not too long ago.
+    /// The same for a later fragment, while the first one is not too long ago.
     pub fn find<C: Cpu>(&self, cpu: &mut C, key: FragmentKey) -> Option<u32> {
         let line: Line = cpu.load(self.at(&key));
         let age = cpu.now().saturating_sub(Time::from_ps(line.seen));
-        (line.key == key && age < self.timeout).then_some(line.address as u32)
+        (line.key == key && age < self.timeout).then_some(line.value as u32)
     }
 
     fn at(&self, key: &FragmentKey) -> Addr {

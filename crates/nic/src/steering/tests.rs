@@ -1,0 +1,212 @@
+//! Which queue frames go to.
+
+use super::*;
+
+const ENTRIES: u32 = INDIRECTION_ENTRIES as u32;
+
+#[test]
+fn each_set_has_queues_of_its_own() {
+    let mut steering = Steering::new(6, 2);
+    for (set, first) in [(0, 0), (1, 3), (0, 0)] {
+        assert!(steering.write_register(0, set));
+        assert_eq!(u64::from(steering.active()), set);
+        let queues: Vec<u16> = (0..4).map(|hash| steering.queue(hash)).collect();
+        assert_eq!(queues, [first, first + 1, first + 2, first]);
+    }
+}
+
+#[test]
+fn an_entry_of_either_table_can_be_changed() {
+    let mut steering = Steering::new(4, 2);
+    assert!(steering.write_register(1 + 7, 0));
+    assert!(steering.write_register(1 + ENTRIES + 7, 1));
+    assert_eq!(steering.queue(7), 0);
+    assert!(steering.write_register(0, 1));
+    assert_eq!((steering.queue(7), steering.queue(9)), (1, 3));
+}
+
+#[test]
+fn sets_and_queues_that_there_are_not_change_nothing() {
+    let mut steering = Steering::new(4, 2);
+    let before = steering.clone();
+    for value in [4, 5, 1 << 16, (1 << 16) + 1, u64::MAX] {
+        assert!(!steering.write_register(0, value));
+        assert!(!steering.write_register(1, value));
+        assert!(!steering.write_register(ENTRIES + 1, value));
+    }
+    for register in [1 + 2 * ENTRIES, 1 << 20, u32::MAX] {
+        assert!(!steering.write_register(register, 0));
+    }
+    assert!(!steering.write_register(0, 2));
+    assert_eq!(steering, before);
+}
+
+/// An IPv4 frame to 10.0.0.9 with protocol and L4 bytes.
+fn frame(protocol: u8, l4: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend([
+        8,
+        0,
+        0x45,
+        0,
+        0,
+        20 + l4.len() as u8,
+        0,
+        0,
+        0,
+        0,
+        64,
+        protocol,
+    ]);
+    frame.extend([0, 0, 192, 0, 2, 1, 10, 0, 0, 9]);
+    frame.extend(l4);
+    frame
+}
+
+fn steered(steering: &mut Steering, frame: &[u8]) -> u16 {
+    let summary = nicforge_wire::parse_frame(frame).unwrap();
+    steering.queue_of(frame, &summary, (&Toeplitz::default(), 3))
+}
+
+/// What a host behind a balancer sent to a client, and a router on the way could not send on.
+#[test]
+fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
+    let by_addresses = Steering::new(16, 1);
+    let mut steering = by_addresses.clone();
+    steering.follow_flows();
+    let rss = Toeplitz::default();
+    let queue_of = |steering: &Steering, frame: &[u8]| {
+        let mut steering = steering.clone();
+        let summary = nicforge_wire::parse_frame(frame).unwrap();
+        steering.queue_of(frame, &summary, (&rss, rss.hash(&summary)))
+    };
+    let turned = |frame: &[u8]| {
+        let mut frame = frame.to_vec();
+        for byte in 0..4 {
+            frame.swap(26 + byte, 30 + byte);
+        }
+        frame
+    };
+    let mut apart = 0;
+    for port in 0..200u16 {
+        let [high, low] = port.to_be_bytes();
+        let asks = frame(17, &[high, low, 0, 53, 0, 8, 0, 0]);
+        let answers = turned(&frame(17, &[0, 53, high, low, 0, 8, 0, 0]));
+        let error = frame(1, &[&[3, 4, 0, 0, 0, 0, 0, 0], &answers[14..]].concat());
+        let queue = queue_of(&steering, &asks);
+        assert_eq!(queue_of(&steering, &error), queue);
+        apart += u32::from(queue_of(&by_addresses, &error) != queue);
+    }
+    assert!(apart > 100, "{apart} of 200 would have gone elsewhere");
+    // An echo is known by its addresses.
+    let asks = frame(1, &[8, 0, 0, 0, 0, 7, 0, 1]);
+    let answers = turned(&frame(1, &[0, 0, 0, 0, 0, 7, 0, 1]));
+    let error = frame(1, &[&[11, 0, 0, 0, 0, 0, 0, 0], &answers[14..]].concat());
+    assert_eq!(queue_of(&steering, &error), queue_of(&steering, &asks));
+    // Cut short, it is as any other.
+    let mut cut = error.clone();
+    cut.truncate(14 + 20 + 8 + 19);
+    cut[17] = 20 + 8 + 19;
+    queue_of(&steering, &cut);
+}
+
+#[test]
+fn a_rule_finds_the_queue_of_what_comes_back() {
+    let mut steering = Steering::new(4, 1);
+    // Ports from 1000: 100 for each queue.
+    steering.set_rule(PortRule {
+        first_address: 0x0a00_0008,
+        addresses: 2,
+        first_port: 1000,
+        share: 100,
+    });
+    let udp = |port: u16| {
+        let [high, low] = port.to_be_bytes();
+        frame(17, &[0, 53, high, low, 0, 8, 0, 0])
+    };
+    // Queue 3 is that of the hash, for ports of nobody.
+    for (port, queue) in [
+        (1000, 0),
+        (1099, 0),
+        (1100, 1),
+        (1399, 3),
+        (1400, 3),
+        (999, 3),
+    ] {
+        assert_eq!(steered(&mut steering, &udp(port)), queue, "port {port}");
+    }
+    let [high, low] = 1250u16.to_be_bytes();
+    let echo = frame(1, &[0, 0, 0, 0, high, low, 0, 1]);
+    assert_eq!(steered(&mut steering, &echo), 2);
+    let quoted = &frame(17, &[high, low, 0, 53, 0, 8, 0, 0])[14..];
+    let error = frame(1, &[&[3, 3, 0, 0, 0, 0, 0, 0], quoted].concat());
+    assert_eq!(steered(&mut steering, &error), 2);
+    let mut cut = error.clone();
+    cut.truncate(error.len() - 9);
+    cut[17] -= 9;
+    assert_eq!(steered(&mut steering, &cut), 3, "too little is quoted");
+    let mut other = udp(1250);
+    other[33] = 10;
+    assert_eq!(steered(&mut steering, &other), 3, "10.0.0.10 has no rule");
+}
+
+/// `frame` as a fragment of packet `identification`, of which more follow or not.
+fn fragment(mut frame: Vec<u8>, identification: u8, offset: u8, more: bool) -> Vec<u8> {
+    frame[19] = identification;
+    frame[20] = if more { 0x20 } else { 0 };
+    frame[21] = offset;
+    frame
+}
+
+#[test]
+fn later_fragments_follow_the_first_one() {
+    let mut steering = Steering::new(8, 2);
+    steering.set_rule(PortRule {
+        first_address: 0x0a00_0008,
+        addresses: 2,
+        first_port: 1000,
+        share: 100,
+    });
+    steering.follow_flows();
+    let first = |port: u16, identification| {
+        let [high, low] = port.to_be_bytes();
+        let udp = frame(17, &[0, 53, high, low, 0, 8, 0, 0]);
+        fragment(udp, identification, 0, true)
+    };
+    let later = |identification, more| fragment(frame(17, &[9; 16]), identification, 1, more);
+    // Queue 3 is that of the hash: nobody knows the packet yet.
+    assert_eq!(steered(&mut steering, &later(7, true)), 3);
+    assert_eq!(steered(&mut steering, &first(1250, 7)), 2);
+    assert_eq!(steered(&mut steering, &first(1150, 8)), 1);
+    for _ in 0..2 {
+        assert_eq!(steered(&mut steering, &later(7, true)), 2);
+        assert_eq!(steered(&mut steering, &later(8, false)), 1);
+    }
+    assert_eq!(steered(&mut steering, &later(9, false)), 3);
+    let mut other = later(7, false);
+    other[23] = 6;
+    assert_eq!(steered(&mut steering, &other), 3, "another protocol's");
+    // The same core's queue, of the other set.
+    assert!(steering.write_register(0, 1));
+    assert_eq!(steered(&mut steering, &later(7, false)), 4 + 2);
+}
+
+#[test]
+fn fragments_go_where_the_whole_packet_goes() {
+    let mut steering = Steering::new(16, 1);
+    steering.follow_flows();
+    let rss = Toeplitz::default();
+    let mut queue_of = |frame: &[u8]| {
+        let summary = nicforge_wire::parse_frame(frame).unwrap();
+        steering.queue_of(frame, &summary, (&rss, rss.hash(&summary)))
+    };
+    let mut queues = std::collections::BTreeSet::new();
+    for port in 0..50u8 {
+        let whole = frame(17, &[0, 53, 0x12, port, 0, 8, 0, 0]);
+        let queue = queue_of(&whole);
+        assert_eq!(queue_of(&fragment(whole.clone(), port, 0, true)), queue);
+        assert_eq!(queue_of(&fragment(whole, port, 1, false)), queue);
+        queues.insert(queue);
+    }
+    assert!(queues.len() > 8, "{queues:?}");
+}
