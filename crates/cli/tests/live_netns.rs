@@ -4,6 +4,7 @@
 
 mod live_interfaces;
 mod netns;
+mod programs;
 mod traffic;
 
 use std::net::{TcpListener, TcpStream};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use live_interfaces::interfaces;
 use netns::{Hosts, has};
+use programs::{Web, fetch};
 use traffic::{exchange, pattern, tagged_datagram, tcp_both_ways, udp_questions};
 
 /// Nothing was dropped but ARP that is not for us and packets of connections that were over.
@@ -133,42 +135,25 @@ fn a_tap_device_is_a_port() {
     gateway.stop();
 }
 
-/// A file from a web server, as a person would fetch it, and the same bytes arrive.
+/// A file of 100 MB from a web server, as a person would fetch it, and the same bytes arrive.
 #[test]
-fn curl_fetches_a_file_through_nat() {
-    if !has("curl") || !has("python3") {
-        println!("skipped: needs curl, and python3 for its web server");
-        return;
-    }
+fn curl_fetches_a_file_through_nat_on_every_interface() {
     let Some(hosts) = Hosts::up("curl") else {
         return;
     };
-    let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
     let folder = tempfile::tempdir().unwrap();
     let file: Vec<u8> = pattern(3).repeat(25);
     std::fs::write(folder.path().join("file"), &file).unwrap();
-    let mut server = hosts.on("server", "python3");
-    server.args(["-m", "http.server", "8000", "--bind", "10.99.2.2", "-d"]);
-    server.arg(folder.path());
-    let mut server = server
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut curl = hosts.on("client", "curl");
-    curl.args(["-sS", "--fail", "--retry", "20", "--retry-connrefused"]);
-    curl.args(["--retry-delay", "1", "http://10.99.2.2:8000/file"]);
-    let fetched = curl.output().unwrap();
-    server.kill().unwrap();
-    server.wait().unwrap();
-    let errors = String::from_utf8_lossy(&fetched.stderr);
-    assert!(fetched.status.success(), "curl: {errors}");
-    assert!(
-        fetched.stdout == file,
-        "{} bytes came",
-        fetched.stdout.len()
-    );
-    assert_clean(&gateway.stop(), "the example's");
+    let Some(_web) = Web::start(&hosts, folder.path()) else {
+        return;
+    };
+    for interface in interfaces() {
+        let set = format!("interface={interface}");
+        let gateway = hosts.gateway("nat-netns.toml", &[&set, "cores=2"], "10.99.2.2");
+        let fetched = fetch(&hosts, "client", "10.99.2.2", "file");
+        assert!(fetched == file, "{interface}: {} bytes came", fetched.len());
+        assert_clean(&gateway.stop(), interface);
+    }
 }
 
 #[test]

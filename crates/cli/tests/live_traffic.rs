@@ -5,48 +5,14 @@
 
 mod live_interfaces;
 mod netns;
+mod programs;
 mod traffic;
 
-use std::net::{TcpListener, UdpSocket};
-use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::net::TcpListener;
 
 use live_interfaces::interfaces;
 use netns::{Gateway, Hosts, has};
-use traffic::name_server;
-
-fn said(command: &mut std::process::Command) -> String {
-    let output = command.output().unwrap();
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    text
-}
-
-fn run(command: &mut std::process::Command) {
-    let output = command.output().unwrap();
-    let why = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {why}");
-}
-
-fn asks_for_names(hosts: &Hosts, interface: &str) {
-    if !has("dig") {
-        println!("skipped: names, needs dig");
-        return;
-    }
-    let socket = hosts.run("server", || UdpSocket::bind("10.99.2.2:53").unwrap());
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| name_server(&socket, &stop));
-        for number in 0..8 {
-            let mut dig = hosts.on("client", "dig");
-            dig.args(["+short", "+time=5", "@10.99.2.2"]);
-            let answer = said(dig.arg(format!("host{number}.example.net")));
-            assert_eq!(answer.trim(), "192.0.2.7", "{interface}");
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-}
+use programs::{asks_for_names, run, said, streams_both_ways};
 
 fn scans_ports(hosts: &Hosts, interface: &str) {
     if !has("nmap") {
@@ -90,38 +56,6 @@ fn a_narrow_link(hosts: &Hosts) {
     }
 }
 
-fn streams_both_ways(hosts: &Hosts, interface: &str) {
-    if !has("iperf3") {
-        println!("skipped: parallel streams, needs iperf3");
-        return;
-    }
-    for direction in [&["-P", "4"][..], &["-P", "4", "-R"]] {
-        let mut server = hosts.on("server", "iperf3");
-        let server = server.args(["-s", "-1"]).stdout(Stdio::null());
-        let mut server = server.spawn().unwrap();
-        let mut measured = serde_json::Value::Null;
-        // The server needs a moment before it listens.
-        for _ in 0..50 {
-            let mut client = hosts.on("client", "iperf3");
-            client.args(["-c", "10.99.2.2", "-J", "-t", "1"]);
-            let answer = client.args(direction).output().unwrap().stdout;
-            measured = serde_json::from_slice(&answer).unwrap_or_default();
-            if measured["end"]["sum_received"].is_object() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        server.kill().unwrap();
-        server.wait().unwrap();
-        // No stream is stuck.
-        let streams = measured["end"]["streams"].as_array().unwrap();
-        let bytes = streams.iter().map(|one| one["receiver"]["bytes"].as_u64());
-        let bytes: Vec<u64> = bytes.map(Option::unwrap_or_default).collect();
-        let all = bytes.len() == 4 && bytes.iter().all(|&bytes| bytes > 100_000);
-        assert!(all, "{interface} {direction:?}: {bytes:?}");
-    }
-}
-
 fn nat(hosts: &Hosts, interface: &str) -> Gateway {
     let set = format!("interface={interface}");
     hosts.gateway("nat-netns.toml", &[&set, "cores=2"], "10.99.2.2")
@@ -135,10 +69,10 @@ fn hosts_find_each_other_through_nat_on_every_interface() {
     a_narrow_link(&hosts);
     for interface in interfaces() {
         let gateway = nat(&hosts, interface);
-        asks_for_names(&hosts, interface);
+        asks_for_names(&hosts, "10.99.2.2", interface);
         scans_ports(&hosts, interface);
         learns_of_a_smaller_mtu(&hosts, interface);
-        streams_both_ways(&hosts, interface);
+        streams_both_ways(&hosts, "10.99.2.2", interface);
         gateway.stop();
         // The client forgets the path's MTU, for the next one to tell.
         run(hosts.on("client", "ip").args(["route", "flush", "cache"]));

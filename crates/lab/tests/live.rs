@@ -211,12 +211,13 @@ fn what_cannot_be_is_refused_with_its_place() {
 #[test]
 fn an_interface_that_there_is_not_is_named() {
     let interfaces = registry::names();
-    let text = "[live]\nname = \"x\"\n[[port]]\ninterface = \"no-such-port\"\n";
+    let text = "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\n\
+                interface = \"no-such-port\"\n";
     let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
     let error = run_live(&config, &AtomicBool::new(true), &mut |_| {}).unwrap_err();
     let says = error.to_string();
     assert!(
-        says.starts_with("x.toml:3:1: interface no-such-port: "),
+        says.starts_with("x.toml:5:1: interface no-such-port: "),
         "{says}"
     );
     assert!(says.contains("; name an interface that"), "{says}");

@@ -3,6 +3,11 @@
 //! not ordered may show an old value. Each model has a broken twin that must fail, so that passing
 //! means something.
 //!
+//! The models are written after the code, by hand: loom replaces the standard library's atomics, and
+//! the words of a region are memory that several processes map, where no atomic of loom's can lie. So
+//! they show that the protocols are right, and not that the code follows them: whoever changes an
+//! ordering in src/live changes the model beside it. The table says which belongs to which.
+//!
 //! | model | code |
 //! | --- | --- |
 //! | `around` | `LiveCpu::mmio_write`, `Control::register_value`; `LiveDma::publish`, `LiveCpu::acquire` |

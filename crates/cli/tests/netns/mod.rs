@@ -82,6 +82,30 @@ impl Hosts {
         })
     }
 
+    /// One more host, `far` (10.99.8.2), behind the client, which sends on to it over a link that takes
+    /// `mtu` bytes.
+    pub fn far_host(&self, mtu: u32) {
+        let far = format!("nf-far{}", self.suffix);
+        let client = format!("nf-client{}", self.suffix);
+        for command in [
+            format!("netns add {far}"),
+            format!("-n {client} link add narrow type veth peer name eth0 netns {far}"),
+            format!("-n {client} link set narrow mtu {mtu} up"),
+            format!("-n {client} addr add 10.99.8.1/24 dev narrow"),
+            format!("-n {far} link set eth0 up"),
+            format!("-n {far} addr add 10.99.8.2/24 dev eth0"),
+            format!("-n {far} route add default via 10.99.8.1"),
+            format!("netns exec {client} sysctl -qw net.ipv4.ip_forward=1"),
+        ] {
+            let done = Command::new("ip")
+                .args(command.split(' '))
+                .output()
+                .unwrap();
+            let why = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "ip {command}: {why}");
+        }
+    }
+
     /// Starts `nicforge live` with an example and settings; waits until the server answers at
     /// `address`.
     pub fn gateway(&self, example: &str, settings: &[&str], address: &str) -> Gateway {
@@ -121,6 +145,11 @@ impl Hosts {
     /// Whether all of `count` echo requests from the client to `address` are answered, however late
     /// within some seconds.
     pub fn pings(&self, address: &str, count: u32) -> bool {
+        self.pings_with(address, count, 56)
+    }
+
+    /// The same with `bytes` in each, which are fragments if a frame does not hold them.
+    pub fn pings_with(&self, address: &str, count: u32, bytes: u32) -> bool {
         // Without a deadline ping waits for the last answer only twice as long as the slowest one
         // took, or until the next one would be sent, and calls it lost. With one it goes on asking
         // until as many are answered, so it matters which are.
@@ -129,7 +158,8 @@ impl Hosts {
             _ => ["-w", "10"],
         };
         let mut ping = self.on("client", "ping");
-        ping.args(["-i", "0.05", "-c", &count.to_string(), address]);
+        ping.args(["-i", "0.05", "-c", &count.to_string(), "-s"]);
+        ping.args([&bytes.to_string(), address]);
         let answered = ping.args(until).output().unwrap();
         let said = String::from_utf8_lossy(&answered.stdout);
         let is_answered = |number| said.contains(&format!("icmp_seq={number} ttl="));
@@ -143,6 +173,10 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
+        let mut far = Command::new("ip");
+        far.args(["netns", "del", &format!("nf-far{}", self.suffix)]);
+        // Most tests have none.
+        let _ = far.stderr(Stdio::null()).status();
         self.script("down");
     }
 }

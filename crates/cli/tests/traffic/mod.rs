@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use etherparse::PacketBuilder;
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use crate::netns::Hosts;
 
@@ -164,6 +165,55 @@ pub fn questions(hosts: &Hosts, address: &str, bind: &str, count: u32) -> u64 {
         }
     });
     sent - answered
+}
+
+/// `count` numbered questions by UDP, `per_second` of them, none of them asked again; which were never
+/// answered.
+pub fn unanswered(
+    hosts: &Hosts,
+    address: &str,
+    bind: &str,
+    count: u32,
+    per_second: u32,
+) -> Vec<u32> {
+    const ROOM: usize = 8 << 20;
+    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let client = hosts.run("client", || {
+        let client = UdpSocket::bind("0.0.0.0:0").unwrap();
+        client.connect(address).unwrap();
+        client
+    });
+    let some = Some(Duration::from_millis(100));
+    for socket in [&server, &client] {
+        // What is lost in a host's own socket is not the gateway's fault.
+        set_socket_recv_buffer_size_force(socket, ROOM).unwrap();
+        socket.set_read_timeout(some).unwrap();
+    }
+    let stop = AtomicBool::new(false);
+    let mut answered = vec![false; count as usize];
+    std::thread::scope(|scope| {
+        let _stops = StopAtEnd(&stop);
+        scope.spawn(|| echo(&server, &stop));
+        scope.spawn(|| {
+            let began = Instant::now();
+            for number in 0..count {
+                let due = began + Duration::from_secs(1) * number / per_second;
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                client.send(&number.to_be_bytes()).unwrap();
+            }
+        });
+        let until = Instant::now() + PATIENCE;
+        let mut buffer = [0; 2048];
+        while answered.iter().any(|came| !came) && Instant::now() < until {
+            if let Ok(4) = client.recv(&mut buffer)
+                && let Some(came) = buffer.first_chunk().map(|four| u32::from_be_bytes(*four))
+            {
+                answered[came as usize] = true;
+            }
+        }
+    });
+    let never = (0..count).filter(|&number| !answered[number as usize]);
+    never.collect()
 }
 
 /// Ends what runs beside a test, however the test ends.

@@ -265,7 +265,6 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
-    check_addresses(config, place)?;
     let unused = |set: &&Assignment| !set.key.is_used(&config.settings);
     if let Some(set) = config.assignments.iter().find(unused) {
         return Err(set.unused());
@@ -299,7 +298,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
             ));
         }
     }
-    Ok(())
+    check_addresses(config, place)
 }
 
 /// Where `key` of `[settings]` was set; else `place`.

@@ -34,7 +34,7 @@ pub struct DeviceCounts {
     /// By port.
     pub nics: Vec<NicCounts>,
     /// By worker: receive entries of all ports that waited for software, and entries there were,
-    /// both summed over looks, some twenty a second.
+    /// both summed over looks, some twenty a second, while somebody works there.
     pub receive: Vec<(u64, u64)>,
     /// By worker, where they are processes: descriptors since it began that meant nothing.
     pub nonsense: Vec<u64>,
@@ -48,6 +48,10 @@ impl Device {
             self.receive.resize(usize::from(each), (0, 0));
             let first = nic.steering.active() * each;
             for (queue, (waiting, of)) in (first..).zip(&mut self.receive) {
+                // Where nobody works no entry is free either.
+                if nic.is_closed(queue) {
+                    continue;
+                }
                 let seen = nic.receive.waiting(queue);
                 *waiting += seen.entries;
                 *of += seen.of;

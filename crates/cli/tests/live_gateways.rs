@@ -1,0 +1,95 @@
+//! Gateways with several workers: a load balancer as clients see it, datagrams in fragments, and a rate
+//! at which nothing is lost. Needs root; skipped with a line where that is not allowed.
+#![cfg(target_os = "linux")]
+
+mod live_interfaces;
+mod netns;
+mod programs;
+mod traffic;
+
+use live_interfaces::interfaces;
+use netns::Hosts;
+use programs::{Web, asks_for_names, fetch, run, streams_both_ways};
+use traffic::{pattern, udp_questions, unanswered};
+
+/// An example, the server's address as clients know it, and what it listens at.
+const NAT: (&str, &str) = ("nat-netns.toml", "10.99.2.2");
+const LB: (&str, &str) = ("lb-netns.toml", "10.99.1.1");
+
+fn drops(report: &serde_json::Value, cause: &str) -> u64 {
+    let drops = &report["points"][0]["metrics"]["drops"];
+    drops[cause].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn datagrams_in_fragments_come_through() {
+    let Some(hosts) = Hosts::up("frag") else {
+        return;
+    };
+    for (example, address) in [NAT, LB] {
+        for cores in [2, 4] {
+            let what = format!("{example}, {cores} workers");
+            let set = format!("cores={cores}");
+            let gateway = hosts.gateway(example, &[&set], address);
+            assert!(hosts.pings_with(address, 10, 4000), "{what}: ping");
+            // Whole ones and fragments of the same flow, questions and answers.
+            udp_questions(&hosts, &format!("{address}:53"), "10.99.2.2:53", 4000);
+            let report = gateway.stop();
+            for cause in ["fragment", "fragment_unknown"] {
+                assert_eq!(drops(&report, cause), 0, "{what}: {cause}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_at_a_rate_that_workers_can_do() {
+    let Some(hosts) = Hosts::up("paced") else {
+        return;
+    };
+    let (example, address) = NAT;
+    for interface in interfaces() {
+        let set = format!("interface={interface}");
+        let gateway = hosts.gateway(example, &[&set, "cores=2"], address);
+        let (to, bind) = (format!("{address}:7"), "10.99.2.2:7");
+        let lost = unanswered(&hosts, &to, bind, 4000, 2000);
+        assert!(lost.is_empty(), "{interface}: {lost:?}");
+        let report = gateway.stop();
+        for cause in ["no_descriptor", "bx_full"] {
+            assert_eq!(drops(&report, cause), 0, "{interface}: {cause}");
+        }
+    }
+}
+
+/// The far client's last link takes less than the server's first, and only an ICMP error says so.
+#[test]
+fn a_load_balancer_serves_clients_of_all_kinds() {
+    let Some(hosts) = Hosts::up("kinds") else {
+        return;
+    };
+    hosts.far_host(1000);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), pattern(4)).unwrap();
+    let web = Web::start(&hosts, folder.path());
+    let (example, address) = LB;
+    for interface in ["priv_ring", "rx_bisect"] {
+        let set = format!("interface={interface}");
+        let gateway = hosts.gateway(example, &[&set, "cores=2"], address);
+        assert!(hosts.pings(address, 20), "{interface}: ping");
+        asks_for_names(&hosts, address, interface);
+        streams_both_ways(&hosts, address, interface);
+        if web.is_some() {
+            for host in ["client", "far"] {
+                let fetched = fetch(&hosts, host, address, "file");
+                assert!(
+                    fetched == pattern(4),
+                    "{interface}: {host} got {}",
+                    fetched.len()
+                );
+            }
+        }
+        gateway.stop();
+        // The server forgets the path's MTU, for the next one to be told.
+        run(hosts.on("server", "ip").args(["route", "flush", "cache"]));
+    }
+}

@@ -1,0 +1,129 @@
+//! Programs that hosts run against each other.
+#![allow(dead_code)] // Each test binary uses a part of this.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::netns::{Hosts, has};
+use crate::traffic::name_server;
+
+/// What a command writes, errors too.
+pub fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// Runs a command that shall succeed.
+pub fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {why}");
+}
+
+/// Names asked for, of the server as it is called at `address`.
+pub fn asks_for_names(hosts: &Hosts, address: &str, interface: &str) {
+    if !has("dig") {
+        println!("skipped: names, needs dig");
+        return;
+    }
+    let socket = hosts.run("server", || UdpSocket::bind("10.99.2.2:53").unwrap());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| name_server(&socket, &stop));
+        for number in 0..8 {
+            let mut dig = hosts.on("client", "dig");
+            dig.args(["+short", "+time=5", &format!("@{address}")]);
+            let answer = said(dig.arg(format!("host{number}.example.net")));
+            assert_eq!(answer.trim(), "192.0.2.7", "{interface}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Parallel streams to the server, and back, of which none is stuck.
+pub fn streams_both_ways(hosts: &Hosts, address: &str, interface: &str) {
+    if !has("iperf3") {
+        println!("skipped: parallel streams, needs iperf3");
+        return;
+    }
+    for direction in [&["-P", "4"][..], &["-P", "4", "-R"]] {
+        let mut server = hosts.on("server", "iperf3");
+        let server = server.args(["-s", "-1"]).stdout(Stdio::null());
+        let mut server = server.spawn().unwrap();
+        let mut measured = serde_json::Value::Null;
+        // The server needs a moment before it listens.
+        for _ in 0..50 {
+            let mut client = hosts.on("client", "iperf3");
+            client.args(["-c", address, "-J", "-t", "1"]);
+            let answer = client.args(direction).output().unwrap().stdout;
+            measured = serde_json::from_slice(&answer).unwrap_or_default();
+            if measured["end"]["sum_received"].is_object() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        // No stream is stuck.
+        let streams = measured["end"]["streams"].as_array().unwrap();
+        let bytes = streams.iter().map(|one| one["receiver"]["bytes"].as_u64());
+        let bytes: Vec<u64> = bytes.map(Option::unwrap_or_default).collect();
+        let all = bytes.len() == 4 && bytes.iter().all(|&bytes| bytes > 100_000);
+        assert!(all, "{interface} {direction:?}: {bytes:?}");
+    }
+}
+
+/// A web server with the files in `folder`; it goes with the value.
+pub struct Web(Child);
+
+impl Web {
+    /// On the server, port 8000. `None`, with a line, where it or `curl` is not to be had.
+    pub fn start(hosts: &Hosts, folder: &Path) -> Option<Web> {
+        if !has("curl") || !has("python3") {
+            println!("skipped: needs curl, and python3 for its web server");
+            return None;
+        }
+        let mut server = hosts.on("server", "python3");
+        server.args(["-m", "http.server", "8000", "--bind", "10.99.2.2", "-d"]);
+        let server = server
+            .arg(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Some(Web(server.spawn().unwrap()))
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `file` of the web server, which `host` calls at `address`.
+pub fn fetch(hosts: &Hosts, host: &str, address: &str, file: &str) -> Vec<u8> {
+    let mut curl = hosts.on(host, "curl");
+    curl.args(["-sS", "--fail", "--retry", "20", "--retry-connrefused"]);
+    // Nothing for a minute is a connection that is stuck.
+    curl.args([
+        "--retry-delay",
+        "1",
+        "--speed-time",
+        "60",
+        "--speed-limit",
+        "1",
+    ]);
+    let fetched = curl
+        .arg(format!("http://{address}:8000/{file}"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&fetched.stderr);
+    assert!(fetched.status.success(), "curl: {errors}");
+    fetched.stdout
+}
