@@ -235,25 +235,34 @@ fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
 /// Writes the IPv4 header checksum (`l3`) and the TCP, UDP, ICMP or ICMPv6 checksum (`l4`) of a
 /// whole frame. Addresses and data are read from the frame, so that `summary` may come from before
 /// a translation; only its offsets and lengths must still hold. What has no checksum or cannot
-/// have it computed (fragments) is left alone.
-pub fn fill(frame: &mut [u8], summary: &FrameSummary, l3: bool, l4: bool) {
-    if l3 && let Some(header) = ipv4_header(frame, summary) {
-        let mut total = Accumulator::new();
-        total.add(&header[..ipv4::CHECKSUM]);
-        total.add(&header[ipv4::CHECKSUM + 2..]);
+/// have it computed (fragments) is left alone. Returns what [`verify`] will say of what was written.
+pub fn fill(frame: &mut [u8], summary: &FrameSummary, l3: bool, l4: bool) -> ChecksumVerdict {
+    let mut verdict = ChecksumVerdict::default();
+    if l3 && ipv4_header(frame, summary).is_some() {
         let at = usize::from(summary.l3_offset) + ipv4::CHECKSUM;
-        put16(frame, at, total.checksum());
+        put16(frame, at, 0);
+        if let Some(header) = ipv4_header(frame, summary) {
+            let mut total = Accumulator::new();
+            total.add(header);
+            put16(frame, at, total.checksum());
+            verdict.l3 = Some(true);
+        }
     }
-    if l4 && let Some((segment, field)) = l4_segment(frame, summary) {
+    if l4 && let Some((_, field)) = l4_segment(frame, summary) {
+        put16(frame, usize::from(summary.l4_offset) + field, 0);
+        let Some((segment, _)) = l4_segment(frame, summary) else {
+            return verdict;
+        };
         let mut total = pseudo_header_of(frame, summary);
-        total.add(&segment[..field]);
-        total.add(&segment[field + 2..]);
+        total.add(segment);
         let value = match summary.protocol {
             ip_protocol::UDP => nonzero(total.checksum()),
             _ => total.checksum(),
         };
         put16(frame, usize::from(summary.l4_offset) + field, value);
+        verdict.l4 = Some(true);
     }
+    verdict
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use nicforge_nic::{DriverCosts, DropCause, PoolCache, RxFlags, Segment, TxOffloa
 use nicforge_platform::{Addr, Cpu, Dma, Owner};
 use nicforge_units::{BitRate, Bytes, Time};
 
-use super::Port;
+use super::{Frame, Port};
 
 /// What a NIC and its driver are built from. The numbers come from a machine file.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub trait KernelNic {
 
     /// A frame came in from the wire, last bit at the cursor. The NIC may keep its bytes and leave an
     /// empty buffer in their place. The cause by which it is dropped is counted by the caller.
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause>;
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause>;
 
     /// A core's write of register `index` arrives. What means nothing is counted and ignored.
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64);

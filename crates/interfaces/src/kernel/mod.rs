@@ -13,6 +13,7 @@
 
 mod contract;
 pub mod conventional;
+mod frame;
 mod lock;
 mod port;
 pub mod registry;
@@ -20,6 +21,7 @@ pub mod registry;
 pub use contract::{
     Advice, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
 };
+pub use frame::{Findings, Frame};
 pub use lock::SharedLock;
 pub use port::Port;
 pub use registry::{AnyKernelDriver, AnyKernelNic};

@@ -5,7 +5,8 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
 use super::{
-    Advice, Deferred, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending, TransmitBusy,
+    Advice, Deferred, Frame, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending,
+    TransmitBusy,
 };
 use crate::InterfaceError;
 
@@ -49,7 +50,7 @@ macro_rules! kernel_interfaces {
                 match self { $(AnyKernelNic::$variant(half) => half.set_memory_end(end),)* }
             }
 
-            fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause> {
+            fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
                 match self { $(AnyKernelNic::$variant(half) => half.receive(dma, frame),)* }
             }
 

@@ -14,7 +14,7 @@ use super::options::{Options, OptionsError};
 use super::receive::{ReceiveEvents, ReceiveSide, Refused};
 use super::registers::{config, interrupt};
 use super::transmit::{Next, TransmitSide};
-use crate::kernel::{KernelNic, Port};
+use crate::kernel::{Frame, KernelNic, Port};
 
 mod access;
 
@@ -240,7 +240,7 @@ impl KernelNic for Nic {
         self.memory_end = end;
     }
 
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause> {
+    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
         self.run_to(dma, dma.now());
         if !config::RX_EN.is_set(self.enables) {
             return Err(RX_DISABLED);

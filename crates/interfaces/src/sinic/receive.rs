@@ -7,17 +7,16 @@
 
 use std::collections::VecDeque;
 
-use nicforge_wire::checksum::{ChecksumVerdict, verify};
 use nicforge_wire::headers::ip_protocol;
-use nicforge_wire::{FrameSummary, parse_frame};
 
 use super::options::FRAME_MAX;
 use super::registers::{rx_data, rx_done};
+use crate::kernel::{Findings, Frame};
 
 /// A packet in the FIFO.
 #[derive(Debug, Default)]
 struct Packet {
-    bytes: Vec<u8>,
+    frame: Frame,
     copied: usize,
     /// What RxDone says of it.
     flags: u64,
@@ -67,7 +66,7 @@ pub struct ReceiveSide {
     ready: VecDeque<u16>,
     /// Packets inside.
     packets: u64,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Frame>,
 }
 
 impl ReceiveSide {
@@ -91,7 +90,7 @@ impl ReceiveSide {
     ///
     /// # Errors
     /// When it is dropped.
-    pub fn arrive(&mut self, frame: &mut Vec<u8>) -> Result<ReceiveEvents, Refused> {
+    pub fn arrive(&mut self, frame: &mut Frame) -> Result<ReceiveEvents, Refused> {
         let len = frame.len() as u64;
         if len == 0 || len > FRAME_MAX {
             return Err(Refused::Length);
@@ -101,8 +100,8 @@ impl ReceiveSide {
         }
         let empty = self.spare.pop().unwrap_or_default();
         self.unclaimed.push_back(Packet {
-            flags: flags_of(frame),
-            bytes: std::mem::replace(frame, empty),
+            flags: flags_of(&frame.findings()),
+            frame: std::mem::replace(frame, empty),
             copied: 0,
         });
         self.used += len;
@@ -155,8 +154,8 @@ impl ReceiveSide {
         let state = &self.vnics[usize::from(vnic)];
         let packet = state.packet.as_ref()?;
         let asked = rx_data::LEN.get(state.data) as usize;
-        let until = packet.bytes.len().min(packet.copied + asked);
-        let bytes = &packet.bytes[packet.copied..until];
+        let until = packet.frame.len().min(packet.copied + asked);
+        let bytes = &packet.frame.bytes()[packet.copied..until];
         Some((vnic, rx_data::ADDR.get(state.data), bytes))
     }
 
@@ -167,9 +166,9 @@ impl ReceiveSide {
             return ReceiveEvents::default();
         };
         let asked = rx_data::LEN.get(state.data) as usize;
-        let copied = asked.min(packet.bytes.len() - packet.copied);
+        let copied = asked.min(packet.frame.len() - packet.copied);
         packet.copied += copied;
-        let left = packet.bytes.len() - packet.copied;
+        let left = packet.frame.len() - packet.copied;
         let mut done = rx_done::COMPLETE.mask() | packet.flags;
         if left > 0 {
             done |= rx_done::MORE.mask() | rx_done::COPY_LEN.of(left as u64);
@@ -178,10 +177,10 @@ impl ReceiveSide {
             return ReceiveEvents::default();
         }
         state.done = done | rx_done::COPY_LEN.of(copied as u64);
-        self.used -= packet.bytes.len() as u64;
+        self.used -= packet.frame.len() as u64;
         self.packets -= 1;
-        packet.bytes.clear();
-        self.spare.push(packet.bytes);
+        packet.frame.clear();
+        self.spare.push(packet.frame);
         let emptied = self.used == 0;
         self.rise_armed |= emptied;
         ReceiveEvents {
@@ -208,36 +207,23 @@ impl ReceiveSide {
 }
 
 /// What RxDone says of a frame. What is no IP packet, or not a sound one, has no flags.
-fn flags_of(frame: &[u8]) -> u64 {
-    let Ok(summary) = parse_frame(frame) else {
-        return 0;
-    };
-    if !summary.is_ip() {
+fn flags_of(found: &Findings) -> u64 {
+    if !found.is_ip {
         return 0;
     }
-    let ChecksumVerdict { l3, l4 } = verify(frame, &summary);
     let mut flags = rx_done::IP_PACKET.mask();
-    if l3 == Some(false) {
+    if found.verdict.l3 == Some(false) {
         flags |= rx_done::IP_ERROR.mask();
     }
-    if let Some((packet, error)) = l4_kind(&summary) {
-        flags |= packet;
-        if l4 == Some(false) {
-            flags |= error;
-        }
+    // Of a fragment nobody can say what is above IP.
+    let (packet, error) = match found.protocol {
+        Some(ip_protocol::TCP) => (rx_done::TCP_PACKET, rx_done::TCP_ERROR),
+        Some(ip_protocol::UDP) => (rx_done::UDP_PACKET, rx_done::UDP_ERROR),
+        _ => return flags,
+    };
+    flags |= packet.mask();
+    if found.verdict.l4 == Some(false) {
+        flags |= error.mask();
     }
     flags
-}
-
-/// What a packet with a TCP or UDP header is called, and what is said when it is wrong. Of a
-/// fragment nobody can say that.
-fn l4_kind(summary: &FrameSummary) -> Option<(u64, u64)> {
-    if summary.is_fragment() || !summary.has_l4_header {
-        return None;
-    }
-    match summary.protocol {
-        ip_protocol::TCP => Some((rx_done::TCP_PACKET.mask(), rx_done::TCP_ERROR.mask())),
-        ip_protocol::UDP => Some((rx_done::UDP_PACKET.mask(), rx_done::UDP_ERROR.mask())),
-        _ => None,
-    }
 }

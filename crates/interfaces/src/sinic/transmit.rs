@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 
+use nicforge_nic::TxOffload;
 use nicforge_units::Time;
-use nicforge_wire::{checksum, parse_frame};
 
 use super::registers::{tx_data, tx_done};
-use crate::kernel::Port;
+use crate::kernel::{Frame, Port};
 
 /// A virtual NIC's transmit registers.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +50,11 @@ pub struct TransmitSide {
     /// Who owns the copy engine: its packet has begun and is not whole.
     owner: Option<u16>,
     /// The packet that is put together.
-    packet: Vec<u8>,
+    packet: Frame,
     /// It became longer than the FIFO.
     doomed: bool,
     /// Whole packets that wait for transmission to be on.
-    whole: VecDeque<Vec<u8>>,
+    whole: VecDeque<Frame>,
     /// Last bits and lengths of packets on their way out.
     leaving: VecDeque<(Time, u64)>,
     /// Packets that were longer than the FIFO.
@@ -73,7 +73,7 @@ impl TransmitSide {
             stalled: false,
             posted: VecDeque::new(),
             owner: None,
-            packet: Vec::new(),
+            packet: Frame::default(),
             doomed: false,
             whole: VecDeque::new(),
             leaving: VecDeque::new(),
@@ -129,9 +129,7 @@ impl TransmitSide {
     pub fn begin(&mut self, vnic: u16, len: usize) -> &mut [u8] {
         self.take(vnic);
         self.used += len as u64;
-        let before = self.packet.len();
-        self.packet.resize(before + len, 0);
-        &mut self.packet[before..]
+        self.packet.grow(len)
     }
 
     fn take(&mut self, vnic: u16) {
@@ -167,10 +165,12 @@ impl TransmitSide {
         }
         let mut packet = std::mem::take(&mut self.packet);
         // What the parser cannot read has no checksum to fill; it goes out as it is.
-        if tx_data::CHECKSUM.is_set(state.data)
-            && let Ok(summary) = parse_frame(&packet)
-        {
-            checksum::fill(&mut packet, &summary, true, true);
+        if tx_data::CHECKSUM.is_set(state.data) {
+            packet.complete(TxOffload {
+                l3_checksum: true,
+                l4_checksum: true,
+                ..TxOffload::default()
+            });
         }
         self.whole.push_back(packet);
         true
@@ -183,7 +183,7 @@ impl TransmitSide {
             let ends = port.send(now, packet);
             self.leaving.push_back((ends, len));
         }
-        if self.packet.capacity() == 0 {
+        if self.packet.is_nothing() {
             self.packet = port.buffer();
         }
     }

@@ -21,7 +21,7 @@ struct Reading {
 
 impl Reading {
     fn now(at: Time, host: &Host, nics: &[NicActor], cores: &[CoreActor]) -> Reading {
-        let memory = &host.hierarchy.counters;
+        let memory = host.hierarchy.counters();
         Reading {
             at,
             received: Bytes(nics.iter().map(|actor| actor.nic.counters.bytes).sum()),

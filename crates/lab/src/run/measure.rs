@@ -94,7 +94,7 @@ impl Snapshot {
                 .iter()
                 .map(|actor| actor.port.counters(&world.host))
                 .collect(),
-            memory: world.host.hierarchy.counters.clone(),
+            memory: world.host.hierarchy.counters().clone(),
             dram_lines: world.host.hierarchy.dram_lines(),
             cores: world
                 .cores

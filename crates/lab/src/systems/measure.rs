@@ -122,7 +122,7 @@ impl Snapshot {
                 .iter()
                 .map(|core| core.spent().clone())
                 .collect(),
-            memory: system.host.hierarchy.counters.clone(),
+            memory: system.host.hierarchy.counters().clone(),
             dram_lines: system.host.hierarchy.dram_lines(),
             dma,
             arrived,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nicforge_interfaces::kernel::{AnyKernelNic, KernelNic};
+use nicforge_interfaces::kernel::{AnyKernelNic, Frame, KernelNic};
 use nicforge_nic::DropCounters;
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Devices, DmaPort, Host, LinkConfig, MmioWrite, SimDma};
@@ -68,8 +68,16 @@ impl NicSlot {
         self.due = self.due.min(time.max(self.reached));
     }
 
+    /// Does everything that is due when the first thing is.
+    pub fn step_all(&mut self, host: &mut Host) {
+        let now = self.due;
+        while self.due == now {
+            self.step(host);
+        }
+    }
+
     /// Does the one thing that is due first.
-    pub fn step(&mut self, host: &mut Host) {
+    fn step(&mut self, host: &mut Host) {
         let now = self.due;
         self.reached = now;
         let dma = &mut SimDma::new(host, &mut self.dma, now);
@@ -97,7 +105,7 @@ impl NicSlot {
 
     /// The peer sends a frame, whose last bit leaves it at `time`. Gives back a buffer that it may
     /// use again, if there is one.
-    pub fn send_here(&mut self, time: Time, frame: Vec<u8>) -> Option<Vec<u8>> {
+    pub fn send_here(&mut self, time: Time, frame: Frame) -> Option<Frame> {
         self.incoming.send(time, frame);
         self.expect(self.incoming.due());
         self.incoming.take_back()
@@ -123,8 +131,10 @@ impl NicSlot {
     pub fn post(&mut self, write: MmioWrite) {
         let before = self.writes.iter().rev();
         let later = before.take_while(|other| other.arrives > write.arrives);
-        let place = self.writes.len() - later.count();
-        self.writes.insert(place, write);
+        match later.count() {
+            0 => self.writes.push_back(write),
+            later => self.writes.insert(self.writes.len() - later, write),
+        }
         self.expect(write.arrives);
     }
 }
@@ -274,7 +284,7 @@ mod tests {
     #[test]
     fn a_blocked_register_answers_when_what_is_on_the_wire_comes_in() {
         let mut bench = Bench::new();
-        bench.slots[0].send_here(Time::ZERO, vec![7; 200]);
+        bench.slots[0].send_here(Time::ZERO, vec![7; 200].into());
         let (complete, given) = bench.wait(&mut Nobody, Time::from_us(1));
         assert!(complete && given > DELAY, "{given}");
         assert!(given < DELAY + Time::from_us(1), "{given}");
@@ -316,7 +326,7 @@ mod tests {
         fn step(&mut self, slots: &mut [NicSlot], before: Time) -> bool {
             let sends = self.sends.take_if(|sends| *sends < before);
             if let Some(time) = sends {
-                slots[0].send_here(time, vec![9; 100]);
+                slots[0].send_here(time, vec![9; 100].into());
             }
             sends.is_some()
         }

@@ -177,23 +177,28 @@ impl System {
 
     /// A step of NIC `number`. Returns whether it interrupts a core.
     pub fn step_nic(&mut self, number: usize) -> bool {
-        self.nics[number].step(&mut self.host);
+        self.nics[number].step_all(&mut self.host);
         self.take_interrupts(number)
     }
 
     /// Register writes of core `number` go to the NICs, and interrupts and what it leaves for others
     /// to the cores.
     fn settle(&mut self, number: usize) {
-        for write in self.cores[number].take_mmio() {
-            if let Some(slot) = self.nics.get_mut(usize::from(write.register.device)) {
-                slot.post(write);
+        let core = &mut self.cores[number];
+        if core.has_mmio() {
+            for write in core.take_mmio() {
+                if let Some(slot) = self.nics.get_mut(usize::from(write.register.device)) {
+                    slot.post(write);
+                }
             }
         }
         for nic in 0..self.nics.len() {
             self.take_interrupts(nic);
         }
-        for (core, time) in self.kernel.take_wakes() {
-            self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
+        if self.kernel.has_wakes() {
+            for (core, time) in self.kernel.take_wakes() {
+                self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
+            }
         }
     }
 

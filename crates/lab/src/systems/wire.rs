@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use nicforge_interfaces::kernel::Frame;
 use nicforge_units::Time;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
@@ -27,9 +28,9 @@ pub struct Wire {
     plan: WirePlan,
     random: Pcg64,
     /// With their arrival, in its order; of those that arrive together, the first that was sent first.
-    frames: VecDeque<(Time, Vec<u8>)>,
+    frames: VecDeque<(Time, Frame)>,
     /// Buffers of frames that arrived, for the sender's next ones.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Frame>,
     /// Frames that were lost, by intent.
     pub lost: u64,
 }
@@ -47,7 +48,7 @@ impl Wire {
     }
 
     /// A frame's last bit leaves at `time`.
-    pub fn send(&mut self, time: Time, frame: Vec<u8>) {
+    pub fn send(&mut self, time: Time, frame: Frame) {
         if self.happens(self.plan.loss) {
             self.lost += 1;
             return;
@@ -62,12 +63,13 @@ impl Wire {
         self.put(arrives, frame);
     }
 
-    fn put(&mut self, arrives: Time, frame: Vec<u8>) {
+    fn put(&mut self, arrives: Time, frame: Frame) {
         // Only what was held back is overtaken: the place is at the end or near it.
         let before = self.frames.iter().rev();
-        let later = before.take_while(|(time, _)| *time > arrives).count();
-        let place = self.frames.len() - later;
-        self.frames.insert(place, (arrives, frame));
+        match before.take_while(|(time, _)| *time > arrives).count() {
+            0 => self.frames.push_back((arrives, frame)),
+            later => (self.frames).insert(self.frames.len() - later, (arrives, frame)),
+        }
     }
 
     fn happens(&mut self, share: f64) -> bool {
@@ -81,17 +83,17 @@ impl Wire {
     }
 
     /// A buffer that the receiving end needs no more.
-    pub fn give_back(&mut self, buffer: Vec<u8>) {
+    pub fn give_back(&mut self, buffer: Frame) {
         self.spare.push(buffer);
     }
 
     /// A buffer that the sending end may use again.
-    pub fn take_back(&mut self) -> Option<Vec<u8>> {
+    pub fn take_back(&mut self) -> Option<Frame> {
         self.spare.pop()
     }
 
     /// The next frame.
-    pub fn take(&mut self) -> Option<Vec<u8>> {
+    pub fn take(&mut self) -> Option<Frame> {
         self.frames.pop_front().map(|(_, frame)| frame)
     }
 }
@@ -113,7 +115,7 @@ mod tests {
         for number in 0..10_000u32 {
             wire.send(
                 Time::from_us(u64::from(number)),
-                number.to_le_bytes().to_vec(),
+                number.to_le_bytes().to_vec().into(),
             );
         }
         let lost = wire.lost as f64 / 10_000.0;
@@ -121,7 +123,7 @@ mod tests {
         let (mut last, mut overtaken, mut doubled) = (None, 0, 0);
         let mut arrived = 0.0;
         while let Some(frame) = wire.take() {
-            let number = u32::from_le_bytes(frame.try_into().unwrap());
+            let number = u32::from_le_bytes(frame.bytes().try_into().unwrap());
             doubled += u32::from(last == Some(number));
             overtaken += u32::from(last > Some(number));
             last = Some(number);

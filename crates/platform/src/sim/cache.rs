@@ -4,12 +4,16 @@
 //! A set fits one cache line of the machine that simulates, and a look-up is two vector
 //! compares, because this is where most of a simulation's time goes.
 
+mod private;
 mod set;
+mod two_way;
 
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
 use set::{EMPTY_SET, Set, TAG_BITS};
+
+pub use private::{Kind, OwnCache, PrivateCaches};
 
 /// Most ways that the model holds.
 pub const WAYS_MAX: usize = 16;
@@ -59,10 +63,11 @@ impl Cache {
         let index = line as usize & (self.sets.len() - 1);
         (index, (line >> self.set_bits) as u32)
     }
+}
 
-    /// Finds `line` and makes it the most recently used, and dirty if it is written.
+impl OwnCache for Cache {
     #[inline(always)]
-    pub fn hit(&mut self, line: u64, write: bool) -> bool {
+    fn hit(&mut self, line: u64, write: bool) -> bool {
         let (set, tag) = self.place(line);
         let set = &mut self.sets[set];
         let bit = set.find(tag);
@@ -74,15 +79,13 @@ impl Cache {
         true
     }
 
-    /// Whether `line` is here; changes nothing.
-    pub fn holds(&self, line: u64) -> bool {
+    fn holds(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
         self.sets[set].find(tag) != 0
     }
 
-    /// Puts `line`, which must not be here, into the cache.
     #[inline(always)]
-    pub fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted> {
+    fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted> {
         let (index, tag) = self.place(line);
         let set = &mut self.sets[index];
         let way = set.victim(self.ways);
@@ -98,9 +101,8 @@ impl Cache {
         evicted
     }
 
-    /// Takes `line` out; says whether it was dirty.
     #[inline(always)]
-    pub fn remove(&mut self, line: u64) -> Option<bool> {
+    fn remove(&mut self, line: u64) -> Option<bool> {
         let (set, tag) = self.place(line);
         let set = &mut self.sets[set];
         let bit = set.find(tag);

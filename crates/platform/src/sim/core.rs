@@ -3,19 +3,14 @@
 //! There is no L1: within one burst a line that was touched before is free, which is what an
 //! L1 does for the lines of a burst; its hits are part of `work`.
 
-use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
+use nicforge_units::{Cycles, Time};
 
 pub use cycles::CoreCycles;
+pub use near::Near;
 
 use super::nicmem::WriteCombining;
 use super::{CoreConfig, Devices, Host, MmioWrite};
 use crate::{Addr, Cpu, Part, Pod, Register};
-
-/// Lines that one burst may touch for free after the first time: half an L1 of 32 KiB.
-const NEAR_LINES: usize = 256;
-
-/// Bits below the burst's number in `near`: more lines than there are.
-const BURST_SHIFT: u32 = 40;
 
 /// The state of one core between its steps.
 pub struct SimCore {
@@ -29,9 +24,7 @@ pub struct SimCore {
     /// Fractions of the latency that an overlapping access costs, in 2^-16.
     independent_q16: u64,
     streaming_q16: u64,
-    /// Lines touched in this burst: the burst's number, the line, and whether it was written.
-    near: [u64; NEAR_LINES],
-    burst: u64,
+    near: Near,
     mmio: Vec<MmioWrite>,
     /// Of a core of another socket: what its link adds to each access.
     link: Option<Time>,
@@ -52,8 +45,7 @@ impl SimCore {
             spent: CoreCycles::default(),
             independent_q16: (65536.0 / config.mlp_independent) as u64,
             streaming_q16: (65536.0 / config.mlp_streaming) as u64,
-            near: [u64::MAX; NEAR_LINES],
-            burst: 0,
+            near: Near::new(),
             mmio: Vec::new(),
             link: None,
             combining: WriteCombining::new(config.write_combining_buffers),
@@ -87,20 +79,21 @@ impl SimCore {
 
     /// A new burst begins: what is near now may since have been changed by others.
     pub fn begin_burst(&mut self) {
-        // It may come round: what was near so many bursts ago is long overwritten.
-        self.burst = self.burst.wrapping_add(1 << BURST_SHIFT);
+        self.near.begin_burst();
     }
 
     /// The core slept from its own time until something was published at `time`: it is charged
     /// the empty polls that it would have made, and wakes at the end of the last of them.
+    #[inline]
     pub fn idle_until(&mut self, time: Time) {
-        let poll = self
-            .config
-            .frequency
-            .time_for(self.config.empty_poll)
-            .as_ps()
-            .max(1);
-        let idle = time.saturating_sub(self.cursor).as_ps().div_ceil(poll) * poll;
+        if time <= self.cursor {
+            return;
+        }
+        let poll = self.config.frequency.time_for(self.config.empty_poll);
+        let idle = match ((time - self.cursor).as_ps(), poll.as_ps()) {
+            (idle, 0) => idle,
+            (idle, poll) => idle.div_ceil(poll) * poll,
+        };
         self.cursor += Time::from_ps(idle);
         self.spent.idle_ps += idle;
     }
@@ -115,6 +108,11 @@ impl SimCore {
             idle_ps: before.idle_ps + idle,
             ..before.clone()
         };
+    }
+
+    /// Whether there were register writes since [`take_mmio`](Self::take_mmio).
+    pub fn has_mmio(&self) -> bool {
+        !self.mmio.is_empty()
     }
 
     /// Register writes since the last call.
@@ -167,66 +165,6 @@ impl<'a> SimCpu<'a> {
         self.core.spent.stall_ps[self.core.part as usize] += time.as_ps();
     }
 
-    /// Accesses one line; the core waits for `share_q16` of its latency.
-    #[inline(always)]
-    fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
-        let entry = line << 1 | self.core.burst;
-        let near = self.core.near[line as usize % NEAR_LINES];
-        // What was written may be read, but not the other way round. Lines of a NIC are never near.
-        if near != entry | 1 && (write || near != entry) {
-            self.touch_far(line, write, share_q16);
-        }
-    }
-
-    /// The same for a line that this burst has not touched yet.
-    fn touch_far(&mut self, line: u64, write: bool, share_q16: u64) {
-        if self.host.nicmem.holds(line) {
-            return match write {
-                true => self.store_to_device(line, (0, CACHE_LINE_BYTES)),
-                false => self.load_from_device(line),
-            };
-        }
-        let entry = line << 1 | self.core.burst;
-        self.core.near[line as usize % NEAR_LINES] = entry | u64::from(write);
-        if let Some(link) = self.core.link {
-            let memory = self
-                .host
-                .hierarchy
-                .remote_access(line, write, self.core.cursor);
-            let latency = (link + memory).as_ps();
-            self.stall(Time::from_ps((latency * share_q16) >> 16));
-            return;
-        }
-        let app = self.core.part == Part::App;
-        let served =
-            self.host
-                .hierarchy
-                .core_access(self.core.number, line, write, app, self.core.cursor);
-        self.stall(Time::from_ps((served.latency.as_ps() * share_q16) >> 16));
-        if served.l2_miss && self.core.config.l2_streamer_lines > 0 && share_q16 < 65536 {
-            self.stream_ahead(line);
-        }
-    }
-
-    /// The L2 streamer: a miss on the first line of a run pulls in the lines after it, up to the
-    /// end of the 4 KiB page; nobody waits for them.
-    fn stream_ahead(&mut self, line: u64) {
-        const PAGE_LINES: u64 = 4096 / CACHE_LINE_BYTES;
-        let page_end = (line / PAGE_LINES + 1) * PAGE_LINES;
-        let until = page_end
-            .min(line + 1 + self.core.config.l2_streamer_lines as u64)
-            .min(self.host.hierarchy.lines());
-        for ahead in line + 1..until {
-            self.host.hierarchy.core_access(
-                self.core.number,
-                ahead,
-                false,
-                false,
-                self.core.cursor,
-            );
-        }
-    }
-
     /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
     #[inline]
     fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
@@ -238,7 +176,23 @@ impl<'a> SimCpu<'a> {
         }
         let last = (at + (len as u64 - 1)).line();
         self.touch(at.line(), write, 1 << 16);
-        self.touch_next(at.line() + 1..last + 1, write);
+        if last > at.line() {
+            self.touch_next(at.line() + 1..last + 1, write);
+        }
+    }
+
+    /// The same for `len` bytes, not none, that are nearly always in one line; of the first line and
+    /// of the others the core waits for these shares of the latency.
+    #[inline(always)]
+    fn touch_few(&mut self, at: Addr, len: usize, write: bool, shares_q16: [u64; 2]) {
+        if self.host.hierarchy.is_perfect() {
+            return;
+        }
+        let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
+        self.touch(first, write, shares_q16[0]);
+        for line in first + 1..last + 1 {
+            self.touch(line, write, shares_q16[1]);
+        }
     }
 
     fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
@@ -260,7 +214,8 @@ impl<'a> SimCpu<'a> {
 impl Cpu for SimCpu<'_> {
     #[inline]
     fn load<T: Pod>(&mut self, at: Addr) -> T {
-        self.touch_run(at, size_of::<T>(), false);
+        let shares_q16 = [1 << 16, self.core.streaming_q16];
+        self.touch_few(at, size_of::<T>(), false, shares_q16);
         bytemuck::pod_read_unaligned(self.host.memory.slice(at, size_of::<T>()))
     }
 
@@ -269,10 +224,8 @@ impl Cpu for SimCpu<'_> {
         let len = size_of::<T>();
         if self.host.nicmem.holds(at.line()) {
             self.store_run_to_device(at, len as u64);
-        } else if !self.host.hierarchy.is_perfect() {
-            for line in at.line()..=(at + (len as u64 - 1)).line() {
-                self.touch(line, true, self.core.independent_q16);
-            }
+        } else {
+            self.touch_few(at, len, true, [self.core.independent_q16; 2]);
         }
         self.host
             .memory
@@ -395,6 +348,8 @@ impl Cpu for SimCpu<'_> {
 
 mod cycles;
 mod device_memory;
+mod near;
 mod run;
 #[cfg(test)]
 mod tests;
+mod touch;

@@ -29,14 +29,13 @@ pub struct MemoryCounters {
 
 impl MemoryCounters {
     #[inline(always)]
-    pub(super) fn core_look_up(&mut self, app: bool, found: bool) {
-        if app {
-            self.app_look_ups += 1;
-            self.app_hits += u64::from(found);
-        } else {
-            self.driver_look_ups += 1;
-            self.driver_hits += u64::from(found);
-        }
+    pub(super) fn core_look_ups(&mut self, app: bool, look_ups: u64, found: u64) {
+        let (all, hits) = match app {
+            true => (&mut self.app_look_ups, &mut self.app_hits),
+            false => (&mut self.driver_look_ups, &mut self.driver_hits),
+        };
+        *all += look_ups;
+        *hits += found;
     }
 
     /// What was counted since `earlier`.

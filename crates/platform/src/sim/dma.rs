@@ -67,6 +67,21 @@ impl DmaPort {
         !self.interrupts.is_empty()
     }
 
+    /// When the next request may be issued: at `now`, or once a tag is free.
+    #[inline]
+    fn tag_free(&mut self, now: Time) -> Time {
+        while let Some(&done) = self.in_flight.front() {
+            if done > now && self.in_flight.len() < self.config.tags {
+                break;
+            }
+            self.in_flight.pop_front();
+            if done > now {
+                return done;
+            }
+        }
+        now
+    }
+
     /// What was counted so far, on this side and on the link to `host`.
     pub fn counters(&self, host: &Host) -> DmaCounters {
         let link = &host.links[self.device];
@@ -106,52 +121,33 @@ impl<'a> SimDma<'a> {
         if self.host.nicmem.holds(from.line()) {
             return self.time_nicmem(len);
         }
-        let mut done = self.cursor;
+        let cursor = self.cursor;
+        let mut done = cursor;
         let mut at = from.0;
         let end = from.0 + len;
         let request_max = self.port.config.max_read_request.0;
         let half_way = Time::from_ps(self.port.config.read_round_trip.as_ps() / 2);
+        let (link, port) = (&mut self.host.links[self.port.device], &mut *self.port);
         while at < end {
             // No request crosses a 4 KiB boundary (PCIe base specification 3.0, section 2.2.7).
             let until = (at + request_max).min((at / 4096 + 1) * 4096).min(end);
-            let issued = self.tag_free();
+            let issued = port.tag_free(cursor);
             // The data that will come back is acknowledged on this side of the link.
-            let packets = self.host.links[self.port.device]
-                .inward
-                .packets(Bytes(until - at));
-            let acknowledged = self.port.config.dllp * packets;
-            let sent =
-                self.host.links[self.port.device]
-                    .out
-                    .send_with(issued, Bytes(0), acknowledged);
+            let packets = link.inward.packets(Bytes(until - at));
+            let acknowledged = port.config.dllp * packets;
+            let sent = link.out.send_with(issued, Bytes(0), acknowledged);
             let first = at / CACHE_LINE_BYTES;
             let lines = (until - 1) / CACHE_LINE_BYTES - first + 1;
             let at_memory = sent + half_way;
             let latency = self.host.hierarchy.device_read(first, lines, at_memory);
             let back = at_memory + latency + half_way;
-            done = self.host.links[self.port.device]
-                .inward
-                .send(back, Bytes(until - at));
-            self.port.in_flight.push_back(done);
-            self.port.counters.reads += 1;
-            self.port.counters.read_time_ps += (done - issued).as_ps();
+            done = link.inward.send(back, Bytes(until - at));
+            port.in_flight.push_back(done);
+            port.counters.reads += 1;
+            port.counters.read_time_ps += (done - issued).as_ps();
             at = until;
         }
         done
-    }
-
-    /// When the next request may be issued: at the cursor, or once a tag is free.
-    fn tag_free(&mut self) -> Time {
-        while let Some(&done) = self.port.in_flight.front() {
-            if done > self.cursor && self.port.in_flight.len() < self.port.config.tags {
-                break;
-            }
-            self.port.in_flight.pop_front();
-            if done > self.cursor {
-                return done;
-            }
-        }
-        self.cursor
     }
 
     /// Times a posted write; returns when memory has it. The cursor moves on to when the link
@@ -293,7 +289,7 @@ mod tests {
         let counters = b.port.counters(&b.host);
         assert_eq!((counters.out_bytes, counters.in_bytes), (0, 0));
         assert_eq!((counters.reads, counters.nicmem_bytes), (0, 3000));
-        assert_eq!(b.host.hierarchy.counters, MemoryCounters::default());
+        assert_eq!(*b.host.hierarchy.counters(), MemoryCounters::default());
         assert_eq!(b.host.hierarchy.dram_lines(), 0);
     }
 

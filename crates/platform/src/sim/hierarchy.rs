@@ -15,11 +15,14 @@
 use nicforge_units::Time;
 
 use super::Hardware;
-use super::cache::Cache;
+use super::cache::PrivateCaches;
 use super::counters::MemoryCounters;
 use super::dram::Dram;
-use super::lines::{self, LineState};
+use super::lines;
 use super::llc::Llc;
+use shared::SharedLevels;
+
+pub use run::CoreRun;
 
 /// No L2 has the line.
 const NONE: u8 = 0;
@@ -43,55 +46,48 @@ pub struct Served {
 
 /// Caches and memory of one machine.
 pub struct Hierarchy {
-    /// The LLC; the words of its lines say which L2 has each: `NONE`, the one (number + 1), or
-    /// `MANY`.
-    llc: Llc,
-    l2: Vec<Cache>,
+    shared: SharedLevels,
+    l2: PrivateCaches,
     /// Of lines that `MANY` hold: the L2s that may have each, number modulo 16, as bits. It saves
     /// the simulation from looking into all of them; no result depends on it.
     sharers: Vec<u16>,
-    dram: Dram,
     l2_hit: Time,
-    llc_hit: Time,
     io_ways: usize,
     /// Of each device write so many lines may go to the LLC; the others go to memory.
     lines_to_cache: u64,
     /// Every access is served at once, so nothing is kept.
     perfect: bool,
-    /// What happened so far.
-    pub counters: MemoryCounters,
 }
 
 impl Hierarchy {
     /// The caches of `hardware`, cold, over `bytes` of address space.
     pub fn new(hardware: &Hardware, bytes: u64) -> Hierarchy {
         let lines = bytes.div_ceil(nicforge_units::CACHE_LINE_BYTES);
-        let l2: Vec<Cache> = (0..hardware.cores)
-            .map(|_| Cache::new(&hardware.l2))
-            .collect();
         let most = Hierarchy::bytes_max(hardware);
         assert!(
             hardware.cores < usize::from(MANY) && bytes <= most,
             "the model tells {most} bytes apart; this run needs {bytes}"
         );
         Hierarchy {
-            llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
-            l2,
+            shared: SharedLevels {
+                llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
+                dram: Dram::new(&hardware.dram),
+                llc_hit: hardware.llc.hit,
+                counters: MemoryCounters::default(),
+            },
+            l2: PrivateCaches::new(hardware.cores, &hardware.l2),
             sharers: vec![0; lines as usize],
-            dram: Dram::new(&hardware.dram),
             l2_hit: hardware.l2.hit,
-            llc_hit: hardware.llc.hit,
             io_ways: hardware.io_ways,
             lines_to_cache: u64::MAX,
             perfect: false,
-            counters: MemoryCounters::default(),
         }
     }
 
     /// How many bytes of address space the caches of `hardware` can tell apart.
     pub fn bytes_max(hardware: &Hardware) -> u64 {
         // The LLC knows lines by numbers of 32 bits, the highest of which is none.
-        let lines = Cache::lines_max(&hardware.l2).min(u64::from(u32::MAX) - 1);
+        let lines = PrivateCaches::lines_max(&hardware.l2).min(u64::from(u32::MAX) - 1);
         lines * nicforge_units::CACHE_LINE_BYTES
     }
 
@@ -147,7 +143,7 @@ impl Hierarchy {
     /// [`l2_hit_latency`](Self::l2_hit_latency). Else it is to be fetched.
     #[inline(always)]
     pub fn hits_own_l2(&mut self, core: usize, line: u64, write: bool) -> bool {
-        let hit = self.l2[core].hit(line, write);
+        let hit = self.l2.of(core).hit(line, write);
         if hit && write && self.holder(line) == MANY {
             self.take_from_other_l2s(core, line);
             self.set_holder(line, core as u8 + 1);
@@ -162,31 +158,31 @@ impl Hierarchy {
 
     #[inline(always)]
     fn holder(&self, line: u64) -> u8 {
-        self.llc.lines[line as usize].holder()
+        self.shared.llc.lines[line as usize].holder()
     }
 
     #[inline(always)]
     fn set_holder(&mut self, line: u64, holder: u8) {
-        self.llc.lines[line as usize].set_holder(holder);
+        self.shared.llc.lines[line as usize].set_holder(holder);
     }
 
     /// A core of another socket reads or writes one line that its own caches do not have. It comes
     /// from a cache of this socket or from memory. What is written leaves the caches here, and comes
     /// back to memory some time.
     pub fn remote_access(&mut self, line: u64, write: bool, now: Time) -> Time {
-        let word = &mut self.llc.lines[line as usize];
+        let word = &mut self.shared.llc.lines[line as usize];
         let in_llc = word.way().is_some();
-        self.counters.fresh_read += u64::from(word.read());
+        self.shared.counters.fresh_read += u64::from(word.read());
         let latency = match in_llc || word.holder() != NONE {
-            true => self.llc_hit,
-            false => self.dram.read(now, 1),
+            true => self.shared.llc_hit,
+            false => self.shared.dram.read(now, 1),
         };
         if write {
             self.invalidate_l2_copies(line, 1);
             if in_llc {
-                self.llc.remove(line);
+                self.shared.llc.remove(line);
             }
-            self.dram.write(now, 1);
+            self.shared.dram.write(now, 1);
         }
         latency
     }
@@ -203,7 +199,7 @@ impl Hierarchy {
         let holder = self.holder(line);
         let mut owner = core as u8 + 1;
         let mut dirty = write;
-        let mut latency = self.llc_hit;
+        let mut latency = self.shared.llc_hit;
         let mut found = false;
         if holder != NONE {
             if write {
@@ -212,7 +208,7 @@ impl Hierarchy {
                 dirty |= was_dirty.unwrap_or(false);
             } else {
                 // What the LLC has needs no snoop.
-                let in_llc = self.llc.lines[line as usize].way().is_some();
+                let in_llc = self.shared.llc.lines[line as usize].way().is_some();
                 found = !(in_llc && holder == MANY) && self.is_in_another_l2(core, line);
                 if found || in_llc && holder == MANY {
                     owner = MANY;
@@ -220,22 +216,18 @@ impl Hierarchy {
             }
             // A line in another L2 costs a look-up and a snoop.
             latency = if found {
-                latency + self.llc_hit
+                latency + self.shared.llc_hit
             } else {
                 latency
             };
         }
         if !found {
-            match self.llc.remove(line) {
-                Some(state) => {
-                    found = true;
-                    dirty |= state.dirty;
-                    self.counters.fresh_read += u64::from(state.fresh);
-                }
-                None => latency += self.dram.read(now, 1),
-            }
+            let (memory, was_dirty) = self.shared.fetch(line, owner, now);
+            found = memory.is_none();
+            latency += memory.unwrap_or_default();
+            dirty |= was_dirty;
         }
-        self.counters.core_look_up(app, found);
+        self.shared.counters.core_look_ups(app, 1, u64::from(found));
         if owner == MANY {
             let before = match holder {
                 MANY => self.sharers[line as usize],
@@ -244,8 +236,8 @@ impl Hierarchy {
             self.sharers[line as usize] = before | sharer(core);
         }
         self.set_holder(line, owner);
-        if let Some(evicted) = self.l2[core].fill(line, dirty) {
-            self.victim_to_llc(core, evicted.line, evicted.dirty, now);
+        if let Some(evicted) = self.l2.of(core).fill(line, dirty) {
+            self.shared.victim(core, evicted, now);
         }
         latency
     }
@@ -257,12 +249,11 @@ impl Hierarchy {
             NONE => false,
             MANY => {
                 let sharers = self.sharers[line as usize];
-                let mut l2s = self.l2.iter().enumerate();
-                l2s.any(|(number, l2)| {
-                    number != core && sharers & sharer(number) != 0 && l2.holds(line)
+                (0..self.l2.count()).any(|number| {
+                    number != core && sharers & sharer(number) != 0 && self.l2.holds(number, line)
                 })
             }
-            holder => self.l2[usize::from(holder) - 1].holds(line),
+            holder => self.l2.holds(usize::from(holder) - 1, line),
         }
     }
 
@@ -273,10 +264,10 @@ impl Hierarchy {
             MANY => {
                 let mut found = None;
                 let sharers = self.sharers[line as usize];
-                for (number, l2) in self.l2.iter_mut().enumerate() {
+                for number in 0..self.l2.count() {
                     if number != core
                         && sharers & sharer(number) != 0
-                        && let Some(dirty) = l2.remove(line)
+                        && let Some(dirty) = self.l2.of(number).remove(line)
                     {
                         found = Some(dirty || found.unwrap_or(false));
                     }
@@ -284,32 +275,7 @@ impl Hierarchy {
                 found
             }
             holder if usize::from(holder) == core + 1 => None,
-            holder => self.l2[usize::from(holder) - 1].remove(line),
-        }
-    }
-
-    /// A line leaves `core`'s L2; what has to leave the LLC for it is written to memory.
-    #[inline]
-    fn victim_to_llc(&mut self, core: usize, line: u64, dirty: bool, now: Time) {
-        let holder = self.holder(line);
-        if holder == core as u8 + 1 {
-            self.set_holder(line, NONE);
-        } else if holder == MANY && self.llc.lines[line as usize].way().is_some() {
-            if dirty {
-                self.llc.update(line);
-            }
-            return;
-        }
-        let state = LineState {
-            dirty,
-            fresh: false,
-        };
-        if let Some(evicted) = self.llc.fill(line, state) {
-            self.counters.fresh_lost += u64::from(evicted.fresh);
-            if evicted.dirty {
-                self.counters.llc_write_backs += 1;
-                self.dram.write(now, 1);
-            }
+            holder => self.l2.of(usize::from(holder) - 1).remove(line),
         }
     }
 
@@ -319,8 +285,8 @@ impl Hierarchy {
         if self.perfect {
             return Time::ZERO;
         }
-        self.counters.device_write_lines += count;
-        if lines::any_held(&self.llc.lines[first as usize..][..count as usize]) {
+        self.shared.counters.device_write_lines += count;
+        if lines::any_held(&self.shared.llc.lines[first as usize..][..count as usize]) {
             self.invalidate_l2_copies(first, count);
         }
         if self.io_ways == 0 {
@@ -336,27 +302,33 @@ impl Hierarchy {
 
     #[inline]
     fn write_to_llc(&mut self, first: u64, count: u64, now: Time) -> Time {
-        let run = self.llc.write_run(first, count);
-        self.counters.device_write_hits += count - run.allocated;
-        self.counters.fresh_lost += run.fresh_lost;
-        self.counters.llc_write_backs += run.written_back;
-        self.dram.write(now, run.written_back)
+        let run = self.shared.llc.write_run(first, count);
+        self.shared.counters.device_write_hits += count - run.allocated;
+        self.shared.counters.fresh_lost += run.fresh_lost;
+        self.shared.counters.llc_write_backs += run.written_back;
+        self.shared.dram.write(now, run.written_back)
     }
 
     fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
         for line in first..first + count {
-            if self.holder(line) != NONE {
-                self.take_from_other_l2s(usize::MAX - 1, line);
-                self.set_holder(line, NONE);
+            match self.holder(line) {
+                NONE => continue,
+                MANY => {
+                    self.take_from_other_l2s(usize::MAX - 1, line);
+                }
+                holder => {
+                    self.l2.of(usize::from(holder) - 1).remove(line);
+                }
             }
+            self.set_holder(line, NONE);
         }
     }
 
     /// A device's write when it may not allocate: to memory, and out of the LLC.
     fn write_around(&mut self, first: u64, count: u64, now: Time) -> Time {
-        self.llc.remove_run(first, count);
-        self.counters.fresh_lost += count;
-        self.dram.write(now, count)
+        self.shared.llc.remove_run(first, count);
+        self.shared.counters.fresh_lost += count;
+        self.shared.dram.write(now, count)
     }
 
     /// A device reads `count` lines from `first` on; returns the longest latency of them.
@@ -365,36 +337,43 @@ impl Hierarchy {
         if self.perfect {
             return Time::ZERO;
         }
-        let run = lines::read_run(&mut self.llc.lines[first as usize..][..count as usize]);
-        self.counters.device_read_lines += count;
-        self.counters.fresh_read += run.fresh;
-        self.counters.device_read_hits += count - run.missing;
+        let run = lines::read_run(&mut self.shared.llc.lines[first as usize..][..count as usize]);
+        self.shared.counters.device_read_lines += count;
+        self.shared.counters.fresh_read += run.fresh;
+        self.shared.counters.device_read_hits += count - run.missing;
         match run.missing {
-            0 => self.llc_hit,
-            lines => self.llc_hit + self.dram.read(now, lines),
+            0 => self.shared.llc_hit,
+            lines => self.shared.llc_hit + self.shared.dram.read(now, lines),
         }
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &MemoryCounters {
+        &self.shared.counters
     }
 
     /// Lines of address space.
     pub fn lines(&self) -> u64 {
-        self.llc.lines.len() as u64
+        self.shared.llc.lines.len() as u64
     }
 
     /// Lines that went to or came from memory.
     pub fn dram_lines(&self) -> u64 {
-        self.dram.lines()
+        self.shared.dram.lines()
     }
 
     /// Lines that devices touched since the window began.
     pub fn touched_lines(&self) -> u64 {
-        lines::touched(&self.llc.lines)
+        lines::touched(&self.shared.llc.lines)
     }
 
     /// The window begins.
     pub fn forget_touched(&mut self) {
-        lines::forget_touched(&mut self.llc.lines);
+        lines::forget_touched(&mut self.shared.llc.lines);
     }
 }
 
+mod run;
+mod shared;
 #[cfg(test)]
 mod tests;

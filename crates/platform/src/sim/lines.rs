@@ -81,6 +81,19 @@ impl Line {
             | if state.fresh { FRESH } else { 0 };
     }
 
+    /// It leaves the LLC for the L2 `holder`.
+    #[inline(always)]
+    pub fn given(self, holder: u8) -> Line {
+        Line(self.0 & TOUCHED | u16::from(holder) << HOLDER_SHIFT)
+    }
+
+    /// It goes into `way` of the LLC from an L2, dirty or not; `holder` has it still.
+    #[inline(always)]
+    pub fn filled(self, way: usize, dirty: bool, holder: u8) -> Line {
+        let dirty = if dirty { DIRTY } else { 0 };
+        Line(self.given(holder).0 | way as u16 | IN_LLC | dirty)
+    }
+
     /// A device writes it into `way` of the LLC.
     #[inline(always)]
     pub fn written(&mut self, way: usize) {

@@ -39,39 +39,52 @@ pub struct WriteRun {
 pub struct Llc {
     /// All lines of memory, by number.
     pub lines: Vec<Line>,
+    ways: Ways,
+}
+
+/// Which line each way holds.
+struct Ways {
     /// `io_ways` ways of each set, numbered from 0.
     io: Vec<Way>,
     /// The other ways of each set, numbered from `io_ways`.
     rest: Vec<Way>,
     io_ways: usize,
     rest_ways: usize,
+    /// Where all ways are alike, because devices may write into all of them or into none, they are
+    /// the rest, and these bits say which ways of each set are empty, whatever stands there; else
+    /// there are none.
+    empty: Vec<u16>,
     set_bits: u32,
+    /// As many bits, all of them set.
+    set_mask: u64,
     /// Counts operations: who was used at the lowest count makes room. It may wrap: only
     /// differences count.
     clock: u32,
 }
 
-impl Llc {
-    /// An empty LLC as `config` describes it, `io_ways` of its ways open to devices, over `lines`
-    /// lines of memory.
-    pub fn new(config: &CacheConfig, io_ways: usize, lines: u64) -> Llc {
+impl Ways {
+    fn new(config: &CacheConfig, io_ways: usize) -> Ways {
         let sets = config.size.0 / CACHE_LINE_BYTES / config.ways as u64;
         assert!(
-            sets.is_power_of_two() && config.ways <= WAYS_MAX && lines < u64::from(NOTHING),
-            "an LLC has a power of two of sets, at most {WAYS_MAX} ways, and lines of 32 bits"
+            sets.is_power_of_two() && config.ways <= WAYS_MAX,
+            "an LLC has a power of two of sets, and at most {WAYS_MAX} ways"
         );
+        let alike = io_ways == 0 || io_ways == config.ways;
+        let io_ways = if alike { 0 } else { io_ways };
         let rest_ways = config.ways - io_ways;
-        let empty = Way {
+        let nothing = Way {
             line: NOTHING,
             used: LONG_AGO,
         };
-        Llc {
-            lines: vec![Line::default(); lines as usize],
-            io: vec![empty; sets as usize * io_ways],
-            rest: vec![empty; sets as usize * rest_ways],
+        let all_empty = ((1u32 << config.ways) - 1) as u16;
+        Ways {
+            io: vec![nothing; sets as usize * io_ways],
+            rest: vec![nothing; sets as usize * rest_ways],
             io_ways,
             rest_ways,
+            empty: vec![all_empty; if alike { sets as usize } else { 0 }],
             set_bits: sets.trailing_zeros(),
+            set_mask: sets - 1,
             clock: 0,
         }
     }
@@ -82,7 +95,7 @@ impl Llc {
     fn set(&self, line: u64) -> usize {
         let block = line >> self.set_bits;
         let scramble = block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        ((line ^ scramble) & ((1 << self.set_bits) - 1)) as usize
+        ((line ^ scramble) & self.set_mask) as usize
     }
 
     #[inline(always)]
@@ -94,6 +107,83 @@ impl Llc {
         }
     }
 
+    /// `line` leaves `way` of its set.
+    #[inline(always)]
+    fn vacate(&mut self, line: u64, way: usize) {
+        let set = self.set(line);
+        if let Some(empty) = self.empty.get_mut(set) {
+            *empty |= 1 << way;
+        } else {
+            let used = self.clock.wrapping_sub(LONG_AGO);
+            *self.way_mut(set, way) = Way {
+                line: NOTHING,
+                used,
+            };
+        }
+    }
+
+    /// Gives `line` any way of its set; returns it, and what it held.
+    #[inline(always)]
+    fn take(&mut self, line: u64) -> (usize, u32) {
+        self.clock = self.clock.wrapping_add(1);
+        let set = self.set(line);
+        match self.empty.is_empty() {
+            true => self.take_any(set, line),
+            false => self.take_alike(set, line),
+        }
+    }
+
+    /// Gives `line` a way of `set`, an empty one if there is one. Returns it, and what it held.
+    #[inline(always)]
+    fn take_alike(&mut self, set: usize, line: u64) -> (usize, u32) {
+        let empty = &mut self.empty[set];
+        let number = empty.trailing_zeros() as usize;
+        if *empty == 0 {
+            let ways = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
+            return take_oldest(ways, line, self.clock);
+        }
+        *empty &= *empty - 1;
+        self.rest[set * self.rest_ways + number] = Way {
+            line: line as u32,
+            used: self.clock,
+        };
+        (number, NOTHING)
+    }
+
+    /// The same where ways differ: the one that was not used for longest.
+    #[inline(never)]
+    fn take_any(&mut self, set: usize, line: u64) -> (usize, u32) {
+        let io = &mut self.io[set * self.io_ways..][..self.io_ways];
+        let rest = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
+        let (in_io, io_age) = oldest(io, self.clock);
+        let (in_rest, rest_age) = oldest(rest, self.clock);
+        let (way, number) = if self.io_ways > 0 && io_age >= rest_age {
+            (&mut io[in_io], in_io)
+        } else {
+            (&mut rest[in_rest], self.io_ways + in_rest)
+        };
+        let taken = Way {
+            line: line as u32,
+            used: self.clock,
+        };
+        (number, std::mem::replace(way, taken).line)
+    }
+}
+
+impl Llc {
+    /// An empty LLC as `config` describes it, `io_ways` of its ways open to devices, over `lines`
+    /// lines of memory.
+    pub fn new(config: &CacheConfig, io_ways: usize, lines: u64) -> Llc {
+        assert!(
+            lines < u64::from(NOTHING),
+            "an LLC tells lines of 32 bits apart"
+        );
+        Llc {
+            lines: vec![Line::default(); lines as usize],
+            ways: Ways::new(config, io_ways),
+        }
+    }
+
     /// Takes `line` out.
     #[inline(always)]
     pub fn remove(&mut self, line: u64) -> Option<LineState> {
@@ -101,13 +191,18 @@ impl Llc {
         let way = word.way()?;
         let state = word.state();
         word.leave();
-        let used = self.clock.wrapping_sub(LONG_AGO);
-        let set = self.set(line);
-        *self.way_mut(set, way) = Way {
-            line: NOTHING,
-            used,
-        };
+        self.ways.vacate(line, way);
         Some(state)
+    }
+
+    /// Takes `line` out, which the L2 `holder` has from now on.
+    #[inline(always)]
+    pub fn give(&mut self, line: u64, holder: u8) -> Option<LineState> {
+        let word = &mut self.lines[line as usize];
+        let before = std::mem::replace(word, word.given(holder));
+        let way = before.way()?;
+        self.ways.vacate(line, way);
+        Some(before.state())
     }
 
     /// A device writes `count` lines from `first` on somewhere else: takes out those that are here.
@@ -133,39 +228,23 @@ impl Llc {
             fresh: false,
         };
         self.lines[line as usize].enter(way, state);
-        self.clock = self.clock.wrapping_add(1);
-        let used = self.clock;
-        let set = self.set(line);
-        self.way_mut(set, way).used = used;
+        let ways = &mut self.ways;
+        ways.clock = ways.clock.wrapping_add(1);
+        let (used, set) = (ways.clock, ways.set(line));
+        ways.way_mut(set, way).used = used;
     }
 
-    /// Puts `line`, which must not be here, into any way; returns the state of what made room.
-    #[inline]
-    pub fn fill(&mut self, line: u64, state: LineState) -> Option<LineState> {
-        self.clock = self.clock.wrapping_add(1);
-        let set = self.set(line);
-        let io = &mut self.io[set * self.io_ways..][..self.io_ways];
-        let rest = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
-        let (in_io, io_age) = oldest(io, self.clock);
-        let (in_rest, rest_age) = oldest(rest, self.clock);
-        let (way, number) = if self.io_ways > 0 && io_age >= rest_age {
-            (&mut io[in_io], in_io)
-        } else {
-            (&mut rest[in_rest], self.io_ways + in_rest)
-        };
-        let before = way.line;
-        *way = Way {
-            line: line as u32,
-            used: self.clock,
-        };
-        let evicted = (before != NOTHING).then(|| {
-            let word = &mut self.lines[before as usize];
-            let state = word.state();
-            word.leave();
-            state
-        });
-        self.lines[line as usize].enter(number, state);
-        evicted
+    /// Puts `line`, which must not be here, into any way; `holder` has it still. Returns the state of
+    /// what made room.
+    #[inline(always)]
+    pub fn fill(&mut self, line: u64, dirty: bool, holder: u8) -> Option<LineState> {
+        let (way, before) = self.ways.take(line);
+        let word = &mut self.lines[line as usize];
+        *word = word.filled(way, dirty, holder);
+        let word = self.lines.get_mut(before as usize)?;
+        let state = word.state();
+        word.leave();
+        Some(state)
     }
 
     /// A device writes `count` lines from `first` on: each is updated where it is, or put into
@@ -175,55 +254,67 @@ impl Llc {
     pub fn write_run(&mut self, first: u64, count: u64) -> WriteRun {
         // Two I/O ways are the usual case, and much of a simulation's time goes here: for a
         // number that the compiler knows it needs no loop.
-        match self.io_ways {
-            2 => self.write_run_into(first, count, |io, set| &mut io.as_chunks_mut::<2>().0[set]),
-            ways => self.write_run_into(first, count, |io, set| &mut io[set * ways..][..ways]),
+        match self.ways.io_ways {
+            0 => self.write_run_into(first, count, Ways::take_alike),
+            2 => self.write_run_into(first, count, |ways, set, line| {
+                take_oldest(&mut ways.io.as_chunks_mut::<2>().0[set], line, ways.clock)
+            }),
+            io_ways => self.write_run_into(first, count, |ways, set, line| {
+                take_oldest(&mut ways.io[set * io_ways..][..io_ways], line, ways.clock)
+            }),
         }
     }
 
+    /// The same; `take` gives a line a way of its set, and returns it and what it held.
     #[inline(always)]
     fn write_run_into(
         &mut self,
         first: u64,
         count: u64,
-        io_ways_of: impl Fn(&mut [Way], usize) -> &mut [Way],
+        take: impl Fn(&mut Ways, usize, u64) -> (usize, u32),
     ) -> WriteRun {
         let mut run = WriteRun::default();
-        self.clock = self.clock.wrapping_add(1);
-        let clock = self.clock;
+        let Llc { lines, ways } = self;
+        ways.clock = ways.clock.wrapping_add(1);
+        let clock = ways.clock;
         // The lines of a run nearly always lie in one block, whose scramble is the same.
-        let mask = (1u64 << self.set_bits) - 1;
-        let scramble = self.set(first) as u64 ^ (first & mask);
-        let one_block = (first ^ (first + count - 1)) >> self.set_bits == 0;
-        let set_of = |llc: &Llc, line: u64| match one_block {
+        let mask = ways.set_mask;
+        let scramble = ways.set(first) as u64 ^ (first & mask);
+        let one_block = (first ^ (first + count - 1)) >> ways.set_bits == 0;
+        let set_of = |ways: &Ways, line: u64| match one_block {
             true => ((line ^ scramble) & mask) as usize,
-            false => llc.set(line),
+            false => ways.set(line),
         };
         for line in first..first + count {
-            let set = set_of(self, line);
-            if let Some(way) = self.lines[line as usize].way() {
-                self.way_mut(set, way).used = clock;
-                self.lines[line as usize].written(way);
+            let set = set_of(ways, line);
+            if let Some(way) = lines[line as usize].way() {
+                ways.way_mut(set, way).used = clock;
+                lines[line as usize].written(way);
                 continue;
             }
-            let io = io_ways_of(&mut self.io, set);
-            let (way, _) = oldest(io, clock);
-            let before = io[way].line;
-            io[way] = Way {
-                line: line as u32,
-                used: clock,
-            };
+            let (way, before) = take(ways, set, line);
             run.allocated += 1;
-            if let Some(word) = self.lines.get_mut(before as usize) {
+            if let Some(word) = lines.get_mut(before as usize) {
                 let state = word.state();
                 run.written_back += u64::from(state.dirty);
                 run.fresh_lost += u64::from(state.fresh);
                 word.leave();
             }
-            self.lines[line as usize].written(way);
+            lines[line as usize].written(way);
         }
         run
     }
+}
+
+/// Gives `line` the way that was not used for longest. Returns it, and what it held.
+#[inline(always)]
+fn take_oldest(ways: &mut [Way], line: u64, clock: u32) -> (usize, u32) {
+    let (way, _) = oldest(ways, clock);
+    let taken = Way {
+        line: line as u32,
+        used: clock,
+    };
+    (way, std::mem::replace(&mut ways[way], taken).line)
 }
 
 /// The way that was not used for longest, and for how long; the first of equals.
@@ -248,107 +339,4 @@ fn oldest_of(ways: &[Way], clock: u32) -> (usize, u32) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nicforge_units::{Bytes, Time};
-
-    const CLEAN: LineState = LineState {
-        dirty: false,
-        fresh: false,
-    };
-
-    fn llc(sets: u64, ways: usize, io_ways: usize) -> Llc {
-        let config = CacheConfig {
-            size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES),
-            ways,
-            hit: Time::ZERO,
-        };
-        Llc::new(&config, io_ways, 1 << 16)
-    }
-
-    fn holds(llc: &Llc, line: u64) -> bool {
-        llc.lines[line as usize].way().is_some()
-    }
-
-    #[test]
-    fn the_least_recently_used_line_makes_room() {
-        let mut llc = llc(1, 4, 1);
-        for line in 0..4 {
-            assert_eq!(llc.fill(line, CLEAN), None);
-        }
-        llc.update(0);
-        llc.fill(4, CLEAN);
-        assert!(holds(&llc, 0) && !holds(&llc, 1));
-    }
-
-    #[test]
-    fn device_writes_stay_within_the_io_ways() {
-        let mut llc = llc(1, 11, 2);
-        for line in 0..11 {
-            llc.fill(line, CLEAN);
-        }
-        for line in 100..110 {
-            llc.write_run(line, 1);
-        }
-        assert_eq!((0..11).filter(|&line| holds(&llc, line)).count(), 9);
-        assert_eq!((100..110).filter(|&line| holds(&llc, line)).count(), 2);
-    }
-
-    #[test]
-    fn a_cyclic_walk_over_capacity_never_hits_and_within_always_does() {
-        for (lines, expected) in [(64u64, 64), (80, 0)] {
-            let mut llc = llc(16, 4, 4);
-            let mut walk = || -> u64 {
-                let runs = (0..lines).step_by(16);
-                runs.map(|first| 16 - llc.write_run(first, 16).allocated)
-                    .sum()
-            };
-            walk();
-            assert_eq!(walk(), expected, "{lines} lines over 64");
-        }
-    }
-
-    #[test]
-    fn an_eviction_says_the_state_of_the_line_that_left() {
-        let mut llc = llc(64, 2, 1);
-        let state = |line: u64| LineState {
-            dirty: line.is_multiple_of(2),
-            fresh: line.is_multiple_of(5),
-        };
-        let mut inside = std::collections::BTreeSet::new();
-        for line in (0..4096).step_by(3) {
-            let evicted = llc.fill(line, state(line));
-            inside.insert(line);
-            let left: Vec<u64> = inside
-                .iter()
-                .copied()
-                .filter(|&line| !holds(&llc, line))
-                .collect();
-            assert_eq!(left.first().map(|&line| state(line)), evicted);
-            left.iter().for_each(|line| {
-                inside.remove(line);
-            });
-        }
-        assert_eq!(inside.len(), 128);
-    }
-
-    #[test]
-    fn a_run_says_what_it_met() {
-        let mut llc = llc(8, 4, 1);
-        let run = llc.write_run(4, 8);
-        assert_eq!((run.allocated, run.written_back), (8, 0));
-        assert_eq!(llc.write_run(4, 8).allocated, 0);
-        let run = llc.write_run(12, 4);
-        assert_eq!((run.written_back, run.fresh_lost), (4, 4));
-    }
-
-    #[test]
-    fn removal_frees_the_way_first() {
-        let mut llc = llc(1, 2, 0);
-        llc.fill(1, CLEAN);
-        llc.fill(2, CLEAN);
-        assert_eq!(llc.remove(2), Some(CLEAN));
-        assert_eq!(llc.fill(3, CLEAN), None);
-        assert!(holds(&llc, 1));
-    }
-}
+mod tests;

@@ -35,6 +35,8 @@ pub struct SimMemory {
     /// One bit per line that is known to hold zeros only: most of a synthetic payload, which then
     /// need not be written again.
     zeros: Vec<u64>,
+    /// Whether any such bit was ever set.
+    any_zeros: bool,
     pending: Vec<Pending>,
     owners: Vec<Owner>,
     /// Words that are published again and again: counters, by address.
@@ -62,6 +64,7 @@ impl SimMemory {
         }
         SimMemory {
             zeros: vec![0; space.end().div_ceil(64 * CACHE_LINE_BYTES) as usize],
+            any_zeros: false,
             bytes,
             pending: vec![Pending::default(); words],
             owners,
@@ -82,8 +85,16 @@ impl SimMemory {
     }
 
     /// `len` bytes at `at`, to write.
-    #[inline]
+    #[inline(always)]
     pub fn slice_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
+        if self.any_zeros {
+            self.forget_zeros(at, len);
+        }
+        &mut self.bytes[at.0 as usize..][..len]
+    }
+
+    #[inline(never)]
+    fn forget_zeros(&mut self, at: Addr, len: usize) {
         let (first, end) = (at.line(), (at.0 + len as u64).div_ceil(CACHE_LINE_BYTES));
         if end == first + 1 {
             self.zeros[(first / 64) as usize] &= !(1 << (first % 64));
@@ -92,7 +103,6 @@ impl SimMemory {
                 self.zeros[word] &= !bits;
             }
         }
-        &mut self.bytes[at.0 as usize..][..len]
     }
 
     /// Copies `len` bytes from `from` to `to`.
@@ -115,6 +125,7 @@ impl SimMemory {
                 .fill(0);
             for (word, bits) in words_of(first, last) {
                 self.zeros[word] |= bits;
+                self.any_zeros = true;
             }
         }
         let before = (first * CACHE_LINE_BYTES).min(end.0);

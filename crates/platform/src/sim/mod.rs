@@ -5,6 +5,7 @@
 //!                     ├─ Host (host.rs) ───┤
 //!   nicmem.rs: memory of a NIC, reached without the bus by the NIC and over it by cores
 //!   hierarchy.rs: cache.rs (L2s), llc.rs, lines.rs (who has which), dram.rs;  memory.rs: bytes
+//!   hierarchy/run.rs: a core's accesses to lines one behind the other, hierarchy/shared.rs: LLC and DRAM
 //!   schedule.rs: who is next
 //! ```
 //!

@@ -5,10 +5,9 @@ use std::collections::VecDeque;
 use nicforge_nic::{DropCause, MacFifo, RxFlags};
 use nicforge_platform::{Addr, Dma, Vector, bytemuck};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
-use nicforge_wire::{checksum, parse_frame};
 
 use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{KernelNic, KernelPlan, Port};
+use crate::kernel::{Frame, KernelNic, KernelPlan, Port};
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
 
@@ -23,7 +22,7 @@ pub struct Nic {
     rx: Fetcher<Descriptor>,
     rx_fifo: Bytes,
     /// Frames in the FIFO, oldest first.
-    held: VecDeque<Vec<u8>>,
+    held: VecDeque<Frame>,
     /// Their bytes.
     held_bytes: Bytes,
     /// When the receive engine can take the next frame.
@@ -154,10 +153,10 @@ impl Nic {
         dma.wait_until(here);
         let entry = u64::from(self.rx.pop());
         let len = (frame.len() as u32).min(descriptor.status.bytes());
-        dma.write(Addr(descriptor.at), &frame[..len as usize]);
+        dma.write(Addr(descriptor.at), &frame.bytes()[..len as usize]);
         let back = Descriptor {
             at: descriptor.at,
-            status: Status::done(len, verified(&frame)),
+            status: Status::done(len, RxFlags::of(frame.findings().verdict)),
         };
         dma.publish(self.rx_list.descriptor(entry), bytemuck::bytes_of(&back));
         self.rx_free = dma.now();
@@ -190,22 +189,12 @@ impl Nic {
             let len = piece.status.bytes() as usize;
             let runs = [(Addr(piece.at), len), (Addr(0), 0)];
             let (pieces, there) = dma.view_ahead(&[], runs, &mut self.scratch);
-            pieces.iter().for_each(|run| frame.extend_from_slice(run));
+            pieces.iter().for_each(|run| frame.extend(run));
             here = here.max(there);
         }
         self.tx_free = dma.now();
         let offload = descriptor.status.offload();
-        match parse_frame(&frame) {
-            Ok(summary) => {
-                checksum::fill(
-                    &mut frame,
-                    &summary,
-                    offload.l3_checksum,
-                    offload.l4_checksum,
-                );
-            }
-            Err(_) => self.errors += 1,
-        }
+        self.errors += u64::from(!frame.complete(offload));
         let len = Bytes(frame.len() as u64);
         let out = self.port.send(here, frame);
         self.tx_fifo.hold(len, out);
@@ -249,15 +238,8 @@ impl Nic {
 /// Room in the transmit FIFO before the next frame is requested: the largest frame.
 const ROOM: Bytes = Bytes(1536);
 
-/// What the NIC finds out about a frame.
-fn verified(frame: &[u8]) -> RxFlags {
-    parse_frame(frame).map_or(RxFlags::default(), |summary| {
-        RxFlags::of(checksum::verify(frame, &summary))
-    })
-}
-
 impl KernelNic for Nic {
-    fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &mut Vec<u8>) -> Result<(), DropCause> {
+    fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
         let len = Bytes(frame.len() as u64);
         if self.held_bytes + len > self.rx_fifo {
             return Err(DropCause("fifo_full"));

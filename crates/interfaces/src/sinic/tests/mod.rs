@@ -172,7 +172,7 @@ impl Bench {
 
     fn arrive(&mut self, frame: &[u8]) -> Result<(), DropCause> {
         let (nic, memory) = self.dma();
-        nic.receive(memory, &mut frame.to_vec())
+        nic.receive(memory, &mut frame.to_vec().into())
     }
 
     /// Time passes, and the device does what it does by itself.
@@ -194,7 +194,7 @@ impl Bench {
     fn sent(&mut self) -> Vec<Vec<u8>> {
         let port = self.nic.port();
         std::iter::from_fn(|| port.take_sent())
-            .map(|(_, frame)| frame)
+            .map(|(_, frame)| frame.into_bytes())
             .collect()
     }
 

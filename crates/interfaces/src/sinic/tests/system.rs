@@ -168,7 +168,7 @@ impl<D: KernelDriver> System<D> {
         let mut dma = SimDma::new(&mut self.host, &mut self.device.port, self.now);
         self.device
             .nic
-            .receive(&mut dma, &mut frame.to_vec())
+            .receive(&mut dma, &mut frame.to_vec().into())
             .is_ok()
     }
 
@@ -303,7 +303,7 @@ impl<D: KernelDriver> System<D> {
     pub fn sent(&mut self) -> Vec<Vec<u8>> {
         let port = self.device.nic.port();
         std::iter::from_fn(|| port.take_sent())
-            .map(|(_, frame)| frame)
+            .map(|(_, frame)| frame.into_bytes())
             .collect()
     }
 

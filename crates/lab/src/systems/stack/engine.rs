@@ -4,7 +4,6 @@
 //! (send_buffer.rs, receive_queue.rs), so smoltcp's own buffers hold nothing of value: it is given
 //! headers with a payload of zeros, and of what it sends only the headers are used.
 
-use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
 use nicforge_units::Time;
@@ -65,7 +64,7 @@ impl Engine {
     pub fn new(local: Endpoint, mtu: usize, window: usize, nagle: bool, seed: u64) -> Engine {
         let mut exchange = Exchange {
             incoming: None,
-            outgoing: VecDeque::new(),
+            outgoing: Vec::new(),
             room: 0,
             scratch: Vec::new(),
             mtu,
@@ -144,16 +143,22 @@ impl Engine {
         !matches!(result, PollIngressSingleResult::None)
     }
 
-    /// Lets TCP send up to `room` segments that are due; [`next`](Self::next) has them.
+    /// Lets TCP send up to `room` segments that are due; [`take_emitted`](Self::take_emitted) has them.
     pub fn send_due(&mut self, now: Time, room: usize) {
         self.exchange.room = room;
         self.interface
             .poll_egress(instant(now), &mut self.exchange, &mut self.sockets);
     }
 
-    /// The next segment to send.
-    pub fn next(&mut self) -> Option<Emitted> {
-        self.exchange.outgoing.pop_front()
+    /// The segments that TCP wants sent; [`give_back`](Self::give_back) takes the list again.
+    pub fn take_emitted(&mut self) -> Vec<Emitted> {
+        std::mem::take(&mut self.exchange.outgoing)
+    }
+
+    /// Takes back what [`take_emitted`](Self::take_emitted) gave, for further segments.
+    pub fn give_back(&mut self, mut list: Vec<Emitted>) {
+        list.clear();
+        self.exchange.outgoing = list;
     }
 
     /// When there is something to send, as far as is known now; [`Time::ZERO`] for at once.
@@ -213,7 +218,7 @@ fn instant(time: Time) -> Instant {
 struct Exchange {
     /// A packet, in a buffer that may be longer, and its length.
     incoming: Option<(Vec<u8>, usize)>,
-    outgoing: VecDeque<Emitted>,
+    outgoing: Vec<Emitted>,
     /// Segments that may be sent still.
     room: usize,
     scratch: Vec<u8>,
@@ -229,7 +234,7 @@ struct Incoming<'a> {
 
 /// Room for a packet on its way out.
 struct Outgoing<'a> {
-    queue: &'a mut VecDeque<Emitted>,
+    queue: &'a mut Vec<Emitted>,
     /// Memory to write it in; a reply while a packet is read has none of its own.
     scratch: Option<&'a mut Vec<u8>>,
 }
@@ -290,7 +295,7 @@ impl phy::TxToken for Outgoing<'_> {
         let headers_len = headers_len(packet);
         let mut headers = [0; HEADERS_MAX];
         headers[..headers_len].copy_from_slice(&packet[..headers_len]);
-        self.queue.push_back(Emitted {
+        self.queue.push(Emitted {
             headers,
             headers_len,
             payload: (len - headers_len) as u32,

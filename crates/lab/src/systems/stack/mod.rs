@@ -152,6 +152,11 @@ impl Kernel {
         core
     }
 
+    /// Whether [`take_wakes`](Self::take_wakes) has any.
+    pub fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty()
+    }
+
     /// Cores that have been given something to do since the last call, and from when on.
     pub fn take_wakes(&mut self) -> std::vec::Drain<'_, (usize, Time)> {
         self.wakes.drain(..)
@@ -168,10 +173,11 @@ impl Kernel {
         }
         // Timers and threads have a turn too, or they would never come while packets do.
         let runs = processor.waiting == Waiting::No;
-        let others = runs
-            || processor.thread_may_send(now).is_some()
-            || self.connection_due(core, now).is_some();
-        let turn = processor.polled >= self.costs.poll_round && others;
+        let others = || {
+            runs || processor.thread_may_send(now).is_some()
+                || self.connection_due(core, now).is_some()
+        };
+        let turn = processor.polled >= self.costs.poll_round && others();
         if !turn && self.receive(core, cpu) {
             return cpu.now();
         }
@@ -213,6 +219,9 @@ impl Kernel {
     /// those that its peer sent. `memory` shows them without an access of anybody.
     pub fn check_arrived<'a>(&mut self, memory: impl Fn(Addr, usize) -> &'a [u8]) {
         for processor in &mut self.processors {
+            if processor.arrived.is_empty() {
+                continue;
+            }
             for (place, there) in processor.arrived.drain(..) {
                 let bytes = memory(there.at, there.len as usize);
                 if !processor.process.is_right(place, bytes) {

@@ -9,7 +9,7 @@ use nicforge_wire::headers::{
 };
 
 use super::Kernel;
-use super::engine::{Emitted, Endpoint, HEADERS_MAX};
+use super::engine::{Emitted, Endpoint};
 
 /// Segments that TCP may send in one go; more follow in a step of their own.
 const BURST: usize = 4;
@@ -28,9 +28,11 @@ impl Kernel {
         };
         engine.send_due(cpu.now(), room);
         let before = self.counters.packets_out;
-        while let Some(segment) = self.connections[number].engine.next() {
-            self.send(core, cpu, number, &segment);
+        let segments = self.connections[number].engine.take_emitted();
+        for segment in &segments {
+            self.send(core, cpu, number, segment);
         }
+        self.connections[number].engine.give_back(segments);
         let now = cpu.now();
         let sent = self.counters.packets_out > before;
         let due = match self.connections[number].engine.due(now) {
@@ -58,12 +60,10 @@ impl Kernel {
         };
         let plan = &connection.plan;
         let headers_len = ETHERNET_HEADER_LEN + segment.headers().len();
-        let mut headers = [0; ETHERNET_HEADER_LEN + HEADERS_MAX];
-        write_ethernet(&mut headers, plan.local, plan.remote);
-        headers[ETHERNET_HEADER_LEN..headers_len].copy_from_slice(segment.headers());
         let at = data_of(mbuf);
-        cpu.bytes_mut(at, headers_len)
-            .copy_from_slice(&headers[..headers_len]);
+        let headers = cpu.bytes_mut(at, headers_len);
+        write_ethernet(headers, plan.local, plan.remote);
+        headers[ETHERNET_HEADER_LEN..].copy_from_slice(segment.headers());
         let (sequence, flags) = sequence_of(segment.headers());
         if flags.contains(TcpFlags::SYN) {
             connection.send.begin(sequence.wrapping_add(1));

@@ -87,12 +87,16 @@ impl ReceiveQueue {
         if end <= self.read || end > self.read + window {
             return Some(payload);
         }
-        let number = self.packets_until(place);
+        let (number, all) = (self.packets_until(place), self.packets.len());
         match number.checked_sub(1).map(|last| &mut self.packets[last]) {
             Some((there, before)) if *there == place => match before.len() >= payload.len() {
                 true => Some(payload),
                 false => Some(std::mem::replace(before, payload)),
             },
+            _ if number == all => {
+                self.packets.push_back((place, payload));
+                None
+            }
             _ => {
                 self.packets.insert(number, (place, payload));
                 None

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use nicforge_units::Time;
-
-use super::{NEAR_LINES, SimCpu};
+use super::SimCpu;
+use crate::sim::hierarchy::CoreRun;
 
 impl SimCpu<'_> {
     /// Accesses lines that follow one that was waited for: each costs its share of the latency, as
@@ -19,27 +18,15 @@ impl SimCpu<'_> {
         if !plain {
             return lines.for_each(|line| self.touch(line, write, share_q16));
         }
+        let run = CoreRun {
+            core: core.number,
+            write,
+            app: core.part == crate::Part::App,
+            share_q16,
+            now: core.cursor,
+        };
         let hierarchy = &mut self.host.hierarchy;
-        let hit = hierarchy.l2_hit_latency().as_ps();
-        let app = core.part == crate::Part::App;
-        let mut waited = 0;
-        for line in lines {
-            let near = &mut core.near[line as usize % NEAR_LINES];
-            let entry = line << 1 | core.burst;
-            if *near == entry | 1 || !write && *near == entry {
-                continue;
-            }
-            *near = entry | u64::from(write);
-            let latency = match hierarchy.hits_own_l2(core.number, line, write) {
-                true => hit,
-                false => {
-                    let now = core.cursor + Time::from_ps(waited);
-                    let fetched = hierarchy.fetch_into_l2(core.number, line, write, app, now);
-                    fetched.as_ps()
-                }
-            };
-            waited += (latency * share_q16) >> 16;
-        }
-        self.stall(Time::from_ps(waited));
+        let waited = hierarchy.core_run(&run, lines, &mut core.near);
+        self.stall(waited);
     }
 }

@@ -56,7 +56,11 @@ fn a_write_takes_a_line_from_all_of_many_l2s() {
     let mut hardware = test_hardware();
     hardware.cores = 40;
     let mut h = Hierarchy::new(&hardware, 1 << 20);
-    let holders = |h: &Hierarchy| h.l2.iter().filter(|l2| l2.holds(5)).count();
+    let holders = |h: &Hierarchy| {
+        (0..h.l2.count())
+            .filter(|&core| h.l2.holds(core, 5))
+            .count()
+    };
     for round in 0..2 {
         for core in 0..40 {
             ns(&mut h, core, 5);
@@ -75,13 +79,13 @@ fn a_line_moves_from_llc_to_l2_and_back() {
     let mut h = small();
     h.device_write(0, 1, Time::ZERO);
     ns(&mut h, 0, 0);
-    assert!(h.llc.lines[0].way().is_none() && h.l2[0].holds(0));
+    assert!(h.shared.llc.lines[0].way().is_none() && h.l2.holds(0, 0));
     // Two more lines of the same L2 set (4 sets) push it out.
     ns(&mut h, 0, 4);
     ns(&mut h, 0, 8);
-    assert!(h.llc.lines[0].way().is_some() && !h.l2[0].holds(0));
+    assert!(h.shared.llc.lines[0].way().is_some() && !h.l2.holds(0, 0));
     let before = h.dram_lines();
-    assert_eq!(h.device_read(0, 1, Time::ZERO), h.llc_hit);
+    assert_eq!(h.device_read(0, 1, Time::ZERO), h.shared.llc_hit);
     assert_eq!(h.dram_lines(), before);
 }
 
@@ -91,16 +95,17 @@ fn device_writes_leak_once_they_exceed_the_io_ways() {
     // 16 sets x 1 I/O way: 16 consecutive lines fit, whatever the hash.
     h.device_write(0, 16, Time::ZERO);
     h.device_read(0, 16, Time::ZERO);
-    assert_eq!((h.counters.fresh_read, h.counters.fresh_lost), (16, 0));
+    assert_eq!((h.counters().fresh_read, h.counters().fresh_lost), (16, 0));
     h.device_write(0, 16, Time::ZERO);
-    assert_eq!(h.counters.device_write_hits, 16);
+    assert_eq!(h.counters().device_write_hits, 16);
     h.device_write(1024, 16, Time::ZERO);
-    assert_eq!(h.counters.fresh_lost, 16);
-    assert_eq!(h.counters.llc_write_backs, 16);
+    assert_eq!(h.counters().fresh_lost, 16);
+    assert_eq!(h.counters().llc_write_backs, 16);
     assert_eq!(h.dram_lines(), 16);
     h.device_read(0, 16, Time::ZERO);
     assert_eq!(
-        h.counters.device_read_hits, 16,
+        h.counters().device_read_hits,
+        16,
         "only the first reading hit"
     );
 }
@@ -112,7 +117,7 @@ fn without_io_ways_device_writes_go_to_memory() {
     let mut h = Hierarchy::new(&hardware, 1 << 20);
     h.device_write(0, 24, Time::ZERO);
     assert_eq!(h.dram_lines(), 24);
-    assert!(h.device_read(0, 1, Time::ZERO) > h.llc_hit);
+    assert!(h.device_read(0, 1, Time::ZERO) > h.shared.llc_hit);
 }
 
 #[test]
@@ -121,8 +126,8 @@ fn a_device_write_invalidates_every_copy() {
     ns(&mut h, 0, 3);
     ns(&mut h, 1, 3);
     h.device_write(3, 1, Time::ZERO);
-    assert!(!h.l2[0].holds(3) && !h.l2[1].holds(3));
-    assert_eq!(ns(&mut h, 0, 3), h.llc_hit.as_ns());
+    assert!(!h.l2.holds(0, 3) && !h.l2.holds(1, 3));
+    assert_eq!(ns(&mut h, 0, 3), h.shared.llc_hit.as_ns());
 }
 
 #[test]
@@ -131,7 +136,7 @@ fn a_core_write_takes_the_line_from_other_cores() {
     ns(&mut h, 0, 3);
     ns(&mut h, 1, 3);
     h.core_access(1, 3, true, true, Time::ZERO);
-    assert!(!h.l2[0].holds(3) && h.l2[1].holds(3));
+    assert!(!h.l2.holds(0, 3) && h.l2.holds(1, 3));
     let dirty = h.take_from_other_l2s(0, 3);
     assert_eq!(dirty, Some(true));
 }
@@ -145,9 +150,9 @@ fn counts_of_a_known_pattern() {
         }
         let _ = round;
     }
-    assert_eq!(h.counters.app_look_ups, 8, "the second round hits the L2");
-    assert_eq!(h.counters.app_hits, 0);
-    assert_eq!(h.counters.llc_misses(), 8);
+    assert_eq!(h.counters().app_look_ups, 8, "the second round hits the L2");
+    assert_eq!(h.counters().app_hits, 0);
+    assert_eq!(h.counters().llc_misses(), 8);
 }
 
 #[test]
@@ -158,7 +163,7 @@ fn another_sockets_core_allocates_in_no_cache_here() {
         assert_eq!(h.remote_access(7, write, Time::ZERO), idle);
     }
     assert_eq!(h.dram_lines(), 4, "each read, one written back");
-    assert_eq!(h.counters, MemoryCounters::default());
+    assert_eq!(*h.counters(), MemoryCounters::default());
 }
 
 #[test]
@@ -171,7 +176,7 @@ fn another_sockets_core_reads_what_caches_here_have_and_its_writes_take_it_out()
     for line in [7, 8] {
         assert_eq!(h.remote_access(line, false, Time::ZERO), llc_hit);
     }
-    assert_eq!(h.counters.fresh_read, 1, "what the device wrote");
+    assert_eq!(h.counters().fresh_read, 1, "what the device wrote");
     assert_eq!(h.dram_lines(), before);
     for line in [7, 8] {
         assert_eq!(h.remote_access(line, true, Time::ZERO), llc_hit);

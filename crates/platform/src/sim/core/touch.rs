@@ -1,0 +1,98 @@
+//! A core's accesses to single lines.
+
+use nicforge_units::{CACHE_LINE_BYTES, Time};
+
+use super::SimCpu;
+use crate::Part;
+
+impl SimCpu<'_> {
+    /// Accesses one line; the core waits for `share_q16` of its latency.
+    #[inline(always)]
+    pub(super) fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
+        // Lines of a NIC are never near.
+        if !self.core.near.has(line, write) {
+            self.touch_far(line, write, share_q16);
+        }
+    }
+
+    /// The same for a line that this burst has not touched yet.
+    #[inline(never)]
+    fn touch_far(&mut self, line: u64, write: bool, share_q16: u64) {
+        let host = &self.host;
+        let plain = !host.hierarchy.is_perfect() && self.core.link.is_none();
+        match plain && !host.nicmem.overlaps(&(line..line + 1)) {
+            true => self.touch_cached(line, write, share_q16),
+            false => self.touch_special(line, write, share_q16),
+        }
+    }
+
+    /// The same where it may be a line of a NIC, or of another socket.
+    #[inline(never)]
+    fn touch_special(&mut self, line: u64, write: bool, share_q16: u64) {
+        if self.host.hierarchy.is_perfect() {
+            return;
+        }
+        if self.host.nicmem.holds(line) {
+            return match write {
+                true => self.store_to_device(line, (0, CACHE_LINE_BYTES)),
+                false => self.load_from_device(line),
+            };
+        }
+        let Some(link) = self.core.link else {
+            return self.touch_cached(line, write, share_q16);
+        };
+        self.core.near.add(line, write);
+        let (host, now) = (&mut self.host, self.core.cursor);
+        let memory = host.hierarchy.remote_access(line, write, now);
+        self.wait(link + memory, share_q16);
+    }
+
+    /// The same for a line that the core's caches may have.
+    #[inline(always)]
+    fn touch_cached(&mut self, line: u64, write: bool, share_q16: u64) {
+        self.core.near.add(line, write);
+        let (number, hierarchy) = (self.core.number, &mut self.host.hierarchy);
+        if !hierarchy.hits_own_l2(number, line, write) {
+            return self.fetch(line, write, share_q16);
+        }
+        let latency = hierarchy.l2_hit_latency();
+        self.wait(latency, share_q16);
+    }
+
+    /// The same for a line that the core's L2 does not have.
+    #[inline(never)]
+    fn fetch(&mut self, line: u64, write: bool, share_q16: u64) {
+        let app = self.core.part == Part::App;
+        let (number, now) = (self.core.number, self.core.cursor);
+        let hierarchy = &mut self.host.hierarchy;
+        let latency = hierarchy.fetch_into_l2(number, line, write, app, now);
+        self.wait(latency, share_q16);
+        if self.core.config.l2_streamer_lines > 0 && share_q16 < 65536 {
+            self.stream_ahead(line);
+        }
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, latency: Time, share_q16: u64) {
+        self.stall(Time::from_ps((latency.as_ps() * share_q16) >> 16));
+    }
+
+    /// The L2 streamer: a miss on the first line of a run pulls in the lines after it, up to the
+    /// end of the 4 KiB page; nobody waits for them.
+    fn stream_ahead(&mut self, line: u64) {
+        const PAGE_LINES: u64 = 4096 / CACHE_LINE_BYTES;
+        let page_end = (line / PAGE_LINES + 1) * PAGE_LINES;
+        let until = page_end
+            .min(line + 1 + self.core.config.l2_streamer_lines as u64)
+            .min(self.host.hierarchy.lines());
+        for ahead in line + 1..until {
+            self.host.hierarchy.core_access(
+                self.core.number,
+                ahead,
+                false,
+                false,
+                self.core.cursor,
+            );
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What all cores share: the LLC and memory behind it.
+
+use nicforge_units::Time;
+
+use crate::sim::cache::Evicted;
+use crate::sim::counters::MemoryCounters;
+use crate::sim::dram::Dram;
+use crate::sim::llc::Llc;
+
+use super::{MANY, NONE};
+
+/// LLC and memory.
+pub(super) struct SharedLevels {
+    /// The LLC; the words of its lines say which L2 has each: `NONE`, the one (number + 1), or
+    /// `MANY`.
+    pub llc: Llc,
+    pub dram: Dram,
+    pub llc_hit: Time,
+    pub counters: MemoryCounters,
+}
+
+impl SharedLevels {
+    /// Gives a line that no other L2 has to the L2 `holder`: out of the LLC, or from memory, where it
+    /// is clean. Returns the latency of memory, if it was there, and whether the line is dirty.
+    #[inline(always)]
+    pub fn fetch(&mut self, line: u64, holder: u8, now: Time) -> (Option<Time>, bool) {
+        match self.llc.give(line, holder) {
+            Some(state) => {
+                self.counters.fresh_read += u64::from(state.fresh);
+                (None, state.dirty)
+            }
+            None => (Some(self.dram.read(now, 1)), false),
+        }
+    }
+
+    /// A line leaves `core`'s L2; what has to leave the LLC for it is written to memory.
+    #[inline(always)]
+    pub fn victim(&mut self, core: usize, evicted: Evicted, now: Time) {
+        let Evicted { line, dirty } = evicted;
+        let word = self.llc.lines[line as usize];
+        let holder = match word.holder() {
+            holder if holder == core as u8 + 1 => NONE,
+            MANY if word.way().is_some() => {
+                if dirty {
+                    self.llc.update(line);
+                }
+                return;
+            }
+            holder => holder,
+        };
+        if let Some(evicted) = self.llc.fill(line, dirty, holder) {
+            self.counters.fresh_lost += u64::from(evicted.fresh);
+            if evicted.dirty {
+                self.counters.llc_write_backs += 1;
+                self.dram.write(now, 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+use super::*;
+use nicforge_units::{Bytes, Time};
+
+const CLEAN: LineState = LineState {
+    dirty: false,
+    fresh: false,
+};
+
+fn llc(sets: u64, ways: usize, io_ways: usize) -> Llc {
+    let config = CacheConfig {
+        size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES),
+        ways,
+        hit: Time::ZERO,
+    };
+    Llc::new(&config, io_ways, 1 << 16)
+}
+
+fn holds(llc: &Llc, line: u64) -> bool {
+    llc.lines[line as usize].way().is_some()
+}
+
+#[test]
+fn the_least_recently_used_line_makes_room() {
+    let mut llc = llc(1, 4, 1);
+    for line in 0..4 {
+        assert_eq!(llc.fill(line, false, 0), None);
+    }
+    llc.update(0);
+    llc.fill(4, false, 0);
+    assert!(holds(&llc, 0) && !holds(&llc, 1));
+}
+
+#[test]
+fn device_writes_stay_within_the_io_ways() {
+    let mut llc = llc(1, 11, 2);
+    for line in 0..11 {
+        llc.fill(line, false, 0);
+    }
+    for line in 100..110 {
+        llc.write_run(line, 1);
+    }
+    assert_eq!((0..11).filter(|&line| holds(&llc, line)).count(), 9);
+    assert_eq!((100..110).filter(|&line| holds(&llc, line)).count(), 2);
+}
+
+#[test]
+fn a_cyclic_walk_over_capacity_never_hits_and_within_always_does() {
+    for (lines, expected) in [(64u64, 64), (80, 0)] {
+        let mut llc = llc(16, 4, 4);
+        let mut walk = || -> u64 {
+            let runs = (0..lines).step_by(16);
+            runs.map(|first| 16 - llc.write_run(first, 16).allocated)
+                .sum()
+        };
+        walk();
+        assert_eq!(walk(), expected, "{lines} lines over 64");
+    }
+}
+
+#[test]
+fn an_eviction_says_the_state_of_the_line_that_left() {
+    let mut llc = llc(64, 2, 1);
+    let state = |line: u64| LineState {
+        dirty: line.is_multiple_of(2),
+        fresh: false,
+    };
+    let mut inside = std::collections::BTreeSet::new();
+    for line in (0..4096).step_by(3) {
+        let evicted = llc.fill(line, state(line).dirty, 0);
+        inside.insert(line);
+        let left: Vec<u64> = inside
+            .iter()
+            .copied()
+            .filter(|&line| !holds(&llc, line))
+            .collect();
+        assert_eq!(left.first().map(|&line| state(line)), evicted);
+        left.iter().for_each(|line| {
+            inside.remove(line);
+        });
+    }
+    assert_eq!(inside.len(), 128);
+}
+
+#[test]
+fn a_run_says_what_it_met() {
+    let mut llc = llc(8, 4, 1);
+    let run = llc.write_run(4, 8);
+    assert_eq!((run.allocated, run.written_back), (8, 0));
+    assert_eq!(llc.write_run(4, 8).allocated, 0);
+    let run = llc.write_run(12, 4);
+    assert_eq!((run.written_back, run.fresh_lost), (4, 4));
+}
+
+#[test]
+fn removal_frees_the_way_first() {
+    let mut llc = llc(1, 2, 0);
+    llc.fill(1, false, 0);
+    llc.fill(2, false, 0);
+    assert_eq!(llc.remove(2), Some(CLEAN));
+    assert_eq!(llc.fill(3, false, 0), None);
+    assert!(holds(&llc, 1));
+}
