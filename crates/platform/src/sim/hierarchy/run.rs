@@ -99,3 +99,69 @@ fn alone<C: OwnCache>(
     shared.counters.core_look_ups(run.app, look_ups, found);
     shared_line
 }
+
+#[cfg(test)]
+mod tests {
+    use nicforge_units::Lines;
+
+    use super::*;
+    use crate::sim::test_hardware;
+
+    /// 32 lines of `l2_ways` ways for each of two cores, 64 lines for both.
+    fn small(l2_ways: usize, io_ways: usize) -> Hierarchy {
+        let mut hardware = test_hardware();
+        hardware.l2.size = Lines(32).bytes();
+        hardware.l2.ways = l2_ways;
+        hardware.llc.size = Lines(64).bytes();
+        hardware.llc.ways = 4;
+        hardware.io_ways = io_ways;
+        Hierarchy::new(&hardware, 1 << 20)
+    }
+
+    fn one_by_one(hierarchy: &mut Hierarchy, run: &CoreRun, lines: Range<u64>) -> Time {
+        lines.fold(Time::ZERO, |waited, line| {
+            let now = run.now + waited;
+            let served = hierarchy.core_access(run.core, line, run.write, run.app, now);
+            waited + Time::from_ps(run.waits(served.latency))
+        })
+    }
+
+    #[test]
+    fn a_run_is_what_its_lines_are_one_by_one() {
+        for (l2_ways, io_ways) in [(2, 0), (2, 1), (2, 4), (4, 0), (4, 1), (4, 4)] {
+            let [mut runs, mut lines] = [0; 2].map(|_| small(l2_ways, io_ways));
+            let mut near = Near::new();
+            let mut state = 7u32;
+            let mut draw = |below: u32| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                u64::from((state >> 16) % below)
+            };
+            for step in 0..3000 {
+                let (first, count) = (draw(200), 1 + draw(12));
+                let now = Time::from_ns(50 * step);
+                if draw(3) == 0 {
+                    let written = runs.device_write(first, count, now);
+                    assert_eq!(written, lines.device_write(first, count, now));
+                    continue;
+                }
+                let run = CoreRun {
+                    core: draw(2) as usize,
+                    write: draw(2) == 0,
+                    app: draw(2) == 0,
+                    share_q16: 1 << 14,
+                    now,
+                };
+                near.begin_burst();
+                let waited = runs.core_run(&run, first..first + count, &mut near);
+                let expected = one_by_one(&mut lines, &run, first..first + count);
+                assert_eq!(waited, expected, "{run:?}, {count} lines from {first} on");
+                // A second time they are near.
+                let again = runs.core_run(&run, first..first + count, &mut near);
+                assert_eq!(again, Time::ZERO);
+            }
+            assert_eq!(runs.counters(), lines.counters());
+            assert_eq!(runs.dram_lines(), lines.dram_lines());
+            assert!(runs.counters().app_hits > 100 && runs.counters().fresh_lost > 100);
+        }
+    }
+}
