@@ -1,5 +1,7 @@
 //! Every metric once: its key, its words, its unit and how to get it from a point.
 
+use Good::{Less, More, Neither};
+
 use crate::metrics::{CpuTime, CyclesPerPacket, Latency, Metrics};
 
 /// How values of a metric are shown.
@@ -33,6 +35,17 @@ impl Unit {
     }
 }
 
+/// Which way a metric points when two points are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Good {
+    /// More of it is better.
+    More,
+    /// Less of it is better.
+    Less,
+    /// It says nothing by itself.
+    Neither,
+}
+
 /// One metric; parts of maps count as metrics of their own, as `map.part`.
 pub struct Metric {
     /// Key in `report.json`.
@@ -41,6 +54,8 @@ pub struct Metric {
     pub label: &'static str,
     /// Unit.
     pub unit: Unit,
+    /// Which way it points.
+    pub good: Good,
     /// Its head in the short tables, if it stands there.
     pub brief: Option<&'static str>,
     /// Its value, if it was measured.
@@ -51,6 +66,7 @@ const fn metric(
     key: &'static str,
     label: &'static str,
     unit: Unit,
+    good: Good,
     brief: Option<&'static str>,
     get: fn(&Metrics) -> Option<f64>,
 ) -> Metric {
@@ -58,6 +74,7 @@ const fn metric(
         key,
         label,
         unit,
+        good,
         brief,
         get,
     }
@@ -85,59 +102,64 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
 pub const METRICS: [Metric; 47] = [
-    metric("bandwidth_gbps", "bandwidth", GBPS, Some("payload"), |m| m.bandwidth_gbps),
-    metric("throughput_gbps", "throughput", GBPS, Some("sent"), |m| Some(m.throughput_gbps)),
-    metric("misses_per_kb", "misses/KB", LINES, Some("misses/KB"), |m| m.misses_per_kb),
-    metric("interrupts_khz", "interrupts", Unit::Plain("kHz"), None, |m| m.interrupts_khz),
-    metric("cpu_time.interrupt", "interrupt", Unit::Share, Some("interrupt"), |m| cpu_time(m, |c| c.interrupt)),
-    metric("cpu_time.driver", "driver time", Unit::Share, Some("driver"), |m| cpu_time(m, |c| c.driver)),
-    metric("cpu_time.stack", "stack", Unit::Share, Some("stack"), |m| cpu_time(m, |c| c.stack)),
-    metric("cpu_time.copy", "copy", Unit::Share, Some("copy"), |m| cpu_time(m, |c| c.copy)),
-    metric("cpu_time.user", "user", Unit::Share, Some("user"), |m| cpu_time(m, |c| c.user)),
-    metric("cpu_time.idle", "idle time", Unit::Share, Some("idle"), |m| cpu_time(m, |c| c.idle)),
-    metric("offered_gbps", "offered", GBPS, None, |m| Some(m.offered_gbps)),
-    metric("throughput_mpps", "throughput", MPPS, Some("sent"), |m| Some(m.throughput_mpps)),
-    metric("offered_mpps", "offered", MPPS, None, |m| Some(m.offered_mpps)),
-    metric("drop_fraction", "dropped", Unit::Share, Some("dropped"), |m| Some(m.drop_fraction)),
-    metric("latency_us.mean", "latency mean", MICROS, None, |m| latency(m, |l| l.mean)),
-    metric("latency_us.p50", "latency p50", MICROS, Some("p50"), |m| latency(m, |l| l.p50)),
-    metric("latency_us.p99", "latency p99", MICROS, Some("p99"), |m| latency(m, |l| l.p99)),
-    metric("latency_us.p999", "latency p99.9", MICROS, None, |m| latency(m, |l| l.p999)),
-    metric("latency_us.max", "latency max", MICROS, None, |m| latency(m, |l| l.max)),
-    metric("rx_occupancy", "rx ring full", Unit::Share, Some("rx full"), |m| m.rx_occupancy),
-    metric("tx_occupancy", "tx ring full", Unit::Share, None, |m| m.tx_occupancy),
-    metric("tx_deschedules_per_packet", "tx ring pauses/packet", Unit::Plain(""), None, |m| m.tx_deschedules_per_packet),
-    metric("copy_gb_per_s", "copied", GB_PER_S, Some("copied"), |m| m.copy_gb_per_s),
-    metric("ddio_hit_rate", "DDIO hits", Unit::Share, Some("DDIO"), |m| m.ddio_hit_rate),
-    metric("io_read_hit_rate", "NIC read hits", Unit::Share, Some("NIC read"), |m| m.io_read_hit_rate),
-    metric("io_write_hit_rate", "NIC write hits", Unit::Share, None, |m| m.io_write_hit_rate),
-    metric("app_hit_rate", "app LLC hits", Unit::Share, None, |m| m.app_hit_rate),
-    metric("get_hit_rate", "GET hits", Unit::Share, Some("GET hits"), |m| m.get_hit_rate),
-    metric("spill_fraction", "spilled to host memory", Unit::Share, Some("spilled"), |m| m.spill_fraction),
-    metric("nicmem_get_share", "GETs from nicmem", Unit::Share, Some("nicmem GETs"), |m| m.nicmem_get_share),
-    metric("flow_state_miss_rate", "flow state misses", Unit::Share, Some("flow misses"), |m| m.flow_state_miss_rate),
-    metric("target_alloc_share", "allocation, target core", Unit::Share, None, |m| m.target_alloc_share),
-    metric("other_alloc_share", "allocation, other cores", Unit::Share, None, |m| m.other_alloc_share),
-    metric("llc_misses_per_packet", "LLC misses/packet", LINES, None, |m| m.llc_misses_per_packet),
-    metric("memory_gb_per_s", "memory", GB_PER_S, Some("memory"), |m| m.memory_gb_per_s),
-    metric("pcie_out_utilisation", "PCIe out", Unit::Share, None, |m| m.pcie_out_utilisation),
-    metric("pcie_in_utilisation", "PCIe in", Unit::Share, None, |m| m.pcie_in_utilisation),
-    metric("pcie_read_us", "PCIe read", MICROS, None, |m| m.pcie_read_us),
-    metric("nic_receive_us", "NIC receive", MICROS, None, |m| m.nic_receive_us),
-    metric("cycles_per_packet.total", "cycles/packet", CYCLES, Some("cyc/pkt"), |m| cycles(m, |c| c.total)),
-    metric("cycles_per_packet.driver", "driver", CYCLES, None, |m| cycles(m, |c| c.driver)),
-    metric("cycles_per_packet.app", "application", CYCLES, None, |m| cycles(m, |c| c.app)),
-    metric("cycles_per_packet.sync", "locks, atomics", CYCLES, None, |m| cycles(m, |c| c.sync)),
-    metric("cycles_per_packet.alloc", "buffer alloc", CYCLES, None, |m| cycles(m, |c| c.alloc)),
-    metric("cycles_per_packet.stall", "memory stalls", CYCLES, None, |m| cycles(m, |c| c.stall)),
-    metric("idle_fraction", "idle", Unit::Share, Some("idle"), |m| m.idle_fraction),
-    metric("io_working_set_bytes", "I/O working set", Unit::Bytes, None, |m| m.io_working_set_bytes.map(|b| b as f64)),
+    metric("bandwidth_gbps", "bandwidth", GBPS, More, Some("payload"), |m| m.bandwidth_gbps),
+    metric("throughput_gbps", "throughput", GBPS, More, Some("sent"), |m| Some(m.throughput_gbps)),
+    metric("misses_per_kb", "misses/KB", LINES, Less, Some("misses/KB"), |m| m.misses_per_kb),
+    metric("interrupts_khz", "interrupts", Unit::Plain("kHz"), Neither, None, |m| m.interrupts_khz),
+    metric("cpu_time.interrupt", "interrupt", Unit::Share, Neither, Some("interrupt"), |m| cpu_time(m, |c| c.interrupt)),
+    metric("cpu_time.driver", "driver time", Unit::Share, Neither, Some("driver"), |m| cpu_time(m, |c| c.driver)),
+    metric("cpu_time.stack", "stack", Unit::Share, Neither, Some("stack"), |m| cpu_time(m, |c| c.stack)),
+    metric("cpu_time.copy", "copy", Unit::Share, Neither, Some("copy"), |m| cpu_time(m, |c| c.copy)),
+    metric("cpu_time.user", "user", Unit::Share, Neither, Some("user"), |m| cpu_time(m, |c| c.user)),
+    metric("cpu_time.idle", "idle time", Unit::Share, More, Some("idle"), |m| cpu_time(m, |c| c.idle)),
+    metric("offered_gbps", "offered", GBPS, Neither, None, |m| Some(m.offered_gbps)),
+    metric("throughput_mpps", "throughput", MPPS, More, Some("sent"), |m| Some(m.throughput_mpps)),
+    metric("offered_mpps", "offered", MPPS, Neither, None, |m| Some(m.offered_mpps)),
+    metric("drop_fraction", "dropped", Unit::Share, Less, Some("dropped"), |m| Some(m.drop_fraction)),
+    metric("latency_us.mean", "latency mean", MICROS, Less, None, |m| latency(m, |l| l.mean)),
+    metric("latency_us.p50", "latency p50", MICROS, Less, Some("p50"), |m| latency(m, |l| l.p50)),
+    metric("latency_us.p99", "latency p99", MICROS, Less, Some("p99"), |m| latency(m, |l| l.p99)),
+    metric("latency_us.p999", "latency p99.9", MICROS, Less, None, |m| latency(m, |l| l.p999)),
+    metric("latency_us.max", "latency max", MICROS, Less, None, |m| latency(m, |l| l.max)),
+    metric("rx_occupancy", "rx ring full", Unit::Share, Less, Some("rx full"), |m| m.rx_occupancy),
+    metric("tx_occupancy", "tx ring full", Unit::Share, Less, None, |m| m.tx_occupancy),
+    metric("tx_deschedules_per_packet", "tx ring pauses/packet", Unit::Plain(""), Less, None, |m| m.tx_deschedules_per_packet),
+    metric("copy_gb_per_s", "copied", GB_PER_S, More, Some("copied"), |m| m.copy_gb_per_s),
+    metric("ddio_hit_rate", "DDIO hits", Unit::Share, More, Some("DDIO"), |m| m.ddio_hit_rate),
+    metric("io_read_hit_rate", "NIC read hits", Unit::Share, More, Some("NIC read"), |m| m.io_read_hit_rate),
+    metric("io_write_hit_rate", "NIC write hits", Unit::Share, More, None, |m| m.io_write_hit_rate),
+    metric("app_hit_rate", "app LLC hits", Unit::Share, More, None, |m| m.app_hit_rate),
+    metric("get_hit_rate", "GET hits", Unit::Share, More, Some("GET hits"), |m| m.get_hit_rate),
+    metric("spill_fraction", "spilled to host memory", Unit::Share, Less, Some("spilled"), |m| m.spill_fraction),
+    metric("nicmem_get_share", "GETs from nicmem", Unit::Share, More, Some("nicmem GETs"), |m| m.nicmem_get_share),
+    metric("flow_state_miss_rate", "flow state misses", Unit::Share, Less, Some("flow misses"), |m| m.flow_state_miss_rate),
+    metric("target_alloc_share", "allocation, target core", Unit::Share, Neither, None, |m| m.target_alloc_share),
+    metric("other_alloc_share", "allocation, other cores", Unit::Share, Neither, None, |m| m.other_alloc_share),
+    metric("llc_misses_per_packet", "LLC misses/packet", LINES, Less, None, |m| m.llc_misses_per_packet),
+    metric("memory_gb_per_s", "memory", GB_PER_S, Less, Some("memory"), |m| m.memory_gb_per_s),
+    metric("pcie_out_utilisation", "PCIe out", Unit::Share, Less, None, |m| m.pcie_out_utilisation),
+    metric("pcie_in_utilisation", "PCIe in", Unit::Share, Less, None, |m| m.pcie_in_utilisation),
+    metric("pcie_read_us", "PCIe read", MICROS, Less, None, |m| m.pcie_read_us),
+    metric("nic_receive_us", "NIC receive", MICROS, Less, None, |m| m.nic_receive_us),
+    metric("cycles_per_packet.total", "cycles/packet", CYCLES, Less, Some("cyc/pkt"), |m| cycles(m, |c| c.total)),
+    metric("cycles_per_packet.driver", "driver", CYCLES, Less, None, |m| cycles(m, |c| c.driver)),
+    metric("cycles_per_packet.app", "application", CYCLES, Less, None, |m| cycles(m, |c| c.app)),
+    metric("cycles_per_packet.sync", "locks, atomics", CYCLES, Less, None, |m| cycles(m, |c| c.sync)),
+    metric("cycles_per_packet.alloc", "buffer alloc", CYCLES, Less, None, |m| cycles(m, |c| c.alloc)),
+    metric("cycles_per_packet.stall", "memory stalls", CYCLES, Less, None, |m| cycles(m, |c| c.stall)),
+    metric("idle_fraction", "idle", Unit::Share, More, Some("idle"), |m| m.idle_fraction),
+    metric("io_working_set_bytes", "I/O working set", Unit::Bytes, Less, None, |m| m.io_working_set_bytes.map(|b| b as f64)),
 ];
 
 /// Only in RFC 2544 mode, where it leads the tables.
-pub const NO_DROP: Metric = metric("no_drop_gbps", "no-drop rate", GBPS, Some("no drop"), |m| {
-    m.no_drop_gbps
-});
+pub const NO_DROP: Metric = metric(
+    "no_drop_gbps",
+    "no-drop rate",
+    GBPS,
+    More,
+    Some("no drop"),
+    |m| m.no_drop_gbps,
+);
 
 /// All metrics that at least one of `points` has.
 pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'static Metric> {

@@ -6,13 +6,16 @@ use super::columns::{METRICS, NO_DROP, drop_causes};
 use super::{Report, shape};
 
 /// The contents of `points.csv` (RFC 4180, with `\n`); what was not measured is empty.
+///
+/// Each column has a name of its own: a parameter that is called like a metric (`offered_gbps`: the
+/// load that was set, and the frame bytes that arrived) stands as `params.` and its key.
 pub fn to_csv(report: &Report) -> String {
     let keys = shape::param_keys(report);
     let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
     let metrics = || METRICS.iter().chain([&NO_DROP]);
     let mut csv = String::new();
     let head = std::iter::once("variant".to_string())
-        .chain(keys.iter().map(|key| field(key)))
+        .chain(keys.iter().map(|key| field(&param_head(key, &causes))))
         .chain(metrics().map(|metric| metric.key.to_string()))
         .chain(causes.iter().map(|cause| field(&format!("drops.{cause}"))));
     push_row(&mut csv, head);
@@ -35,6 +38,17 @@ pub fn to_csv(report: &Report) -> String {
         push_row(&mut csv, row);
     }
     csv
+}
+
+/// A parameter's column, told apart from all others.
+fn param_head(key: &str, causes: &[&str]) -> String {
+    let metric = METRICS.iter().chain([&NO_DROP]).any(|of| of.key == key);
+    let cause = key.strip_prefix("drops.");
+    let taken = metric || key == "variant" || cause.is_some_and(|cause| causes.contains(&cause));
+    match taken {
+        true => format!("params.{key}"),
+        false => key.to_string(),
+    }
 }
 
 fn push_row(csv: &mut String, fields: impl Iterator<Item = String>) {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use nicforge_units::{BitRate, ByteRate, Bytes};
+use nicforge_wire::traffic::Line;
 use serde_json::{Value, json};
 
-use super::{MachineRow, PointResult, Report, SettingsRow};
+use super::{Bounds, MachineRow, PointResult, Report, SettingsRow};
 use crate::metrics::{CyclesPerPacket, Latency, Metrics};
 use crate::timeline::TimelineEntry;
 
@@ -70,6 +72,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         variant: variant.into(),
         params: params.iter().map(param).collect(),
         metrics,
+        bounds: Bounds::default(),
         timeline: Vec::new(),
     }
 }
@@ -225,15 +228,78 @@ pub fn over_time() -> Report {
     report
 }
 
+/// Three variants at wire rate, of which two are level, and one that memory holds back.
+pub fn ties() -> Report {
+    let mut report = two_variants();
+    let mut level = report.points[1].clone();
+    level.variant = "priv_ring_small".into();
+    level.metrics.throughput_gbps *= 0.9995;
+    report.points.push(level);
+    for point in &mut report.points {
+        point.bounds = on_machine(None, None);
+    }
+    report
+}
+
+/// One core of eight that is slow: its packets hold a shared ring while the other cores idle, with
+/// the best of cache figures.
+pub fn slow_core() -> Report {
+    let mut report = two_variants();
+    report.points[1] = point("sh_ring", &[("rx_entries", json!(1024))], 3.4);
+    report.points[1].bounds = on_machine(Some(3 << 20), Some(8));
+    let held = &mut report.points[1].metrics;
+    held.throughput_gbps = 56.5;
+    held.throughput_mpps = 4.7;
+    held.drop_fraction = 0.713;
+    held.drops = drops(82_289);
+    held.rx_occupancy = Some(0.984);
+    held.idle_fraction = Some(0.555);
+    report
+}
+
+/// Ring sizes that pass the I/O ways with a fall, and the whole LLC without one.
+pub fn two_steps() -> Report {
+    let rates = [196.9, 196.8, 183.4, 164.8, 163.6];
+    let sizes = [64, 128, 256, 512, 1024];
+    let mut report = sweep(&[("priv_ring", 1.8)]);
+    report.points.truncate(sizes.len());
+    for ((point, rate), size) in report.points.iter_mut().zip(rates).zip(sizes) {
+        point.metrics.throughput_gbps = rate;
+        point.bounds = on_machine(Some(size * 16 * 1536), None);
+    }
+    report
+}
+
+/// Bounds on two ports of 100 Gbit/s, which carry 200 Gbit/s of the fake points' frames.
+fn on_machine(ring_buffers: Option<u64>, sharing: Option<usize>) -> Bounds {
+    let line = Line {
+        rate: BitRate::from_gbps(100.0),
+        overhead: Bytes(0),
+    };
+    Bounds {
+        wire: Some((line, 2)),
+        dram: Some(ByteRate::from_gb_per_second(45.5)),
+        ring_buffers: ring_buffers.map(Bytes),
+        sharing,
+    }
+}
+
 fn entry(step: u32, switches: bool) -> TimelineEntry {
     let shared = switches && (9..30).contains(&step);
+    // What lies in the old rings has no room in the new ones.
+    let dropped = match (shared, step) {
+        (true, 9) => 6_200,
+        (true, 10) => 8_200,
+        (true, _) => 0,
+        (false, _) => 1_400,
+    };
     TimelineEntry {
         ms: f64::from(step) / 2.0,
         throughput_gbps: if shared { 196.8 } else { 163.0 },
         offered_gbps: 196.8,
         arrivals: 8_200,
-        drops: if shared { 0 } else { 1_400 },
-        drop_fraction: if shared { 0.0 } else { 0.17 },
+        drops: dropped,
+        drop_fraction: dropped as f64 / 8_200.0,
         taken: if shared { 8_200 } else { 6_800 },
         backlog: if shared { 700 } else { 16_384 },
         latency_us: Some(if shared { 97.0 } else { 1_230.0 }),

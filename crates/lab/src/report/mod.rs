@@ -4,6 +4,7 @@
 //! Everything is a function of the [`Report`], so the same run gives the same bytes, but for
 //! `wall_seconds`, which the caller measures.
 
+mod bounds;
 mod columns;
 mod comparison;
 mod csv;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 use crate::metrics::Metrics;
 use crate::timeline::TimelineEntry;
 
+pub use bounds::Bounds;
 pub use comparison::{ComparedRow, Comparison, comparison_table};
 pub use csv::to_csv;
 pub use findings::findings;
@@ -107,6 +109,9 @@ pub struct PointResult {
     pub params: Map<String, Value>,
     /// What was measured.
     pub metrics: Metrics,
+    /// What bounds it.
+    #[serde(skip)]
+    pub bounds: Bounds,
     /// How it went on over time; empty, and absent in the JSON, unless it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,

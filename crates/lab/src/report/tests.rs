@@ -20,6 +20,9 @@ fn all() -> Vec<(&'static str, Report)> {
         ("two-keys", fake::two_keys()),
         ("many", fake::many()),
         ("over-time", fake::over_time()),
+        ("ties", fake::ties()),
+        ("slow-core", fake::slow_core()),
+        ("two-steps", fake::two_steps()),
         ("empty", Report::default()),
     ]
 }
@@ -51,6 +54,26 @@ fn csv_is_as_it_was() {
 }
 
 #[test]
+fn a_parameter_that_is_called_like_a_metric_has_a_column_of_its_own() {
+    let mut report = fake::two_variants();
+    for point in &mut report.points {
+        for (key, value) in [
+            ("offered_gbps", 200.0),
+            ("variant", 1.0),
+            ("drops.fifo_full", 2.0),
+        ] {
+            point.params.insert(key.into(), json!(value));
+        }
+    }
+    let csv = to_csv(&report);
+    let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    for (index, name) in head.iter().enumerate() {
+        assert!(!head[..index].contains(name), "{name} twice in {head:?}");
+    }
+    golden("colliding.csv", &csv);
+}
+
+#[test]
 fn table_is_as_it_was() {
     golden("variants.txt", &table(&fake::two_variants()));
     golden(
@@ -68,6 +91,10 @@ fn findings_are_as_they_were() {
         &text(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
     );
     golden("single-findings.txt", &text(&fake::single()));
+    golden("ties-findings.txt", &text(&fake::ties()));
+    golden("slow-core-findings.txt", &text(&fake::slow_core()));
+    golden("switches-findings.txt", &text(&fake::over_time()));
+    golden("steps-findings.txt", &text(&fake::two_steps()));
 }
 
 #[test]

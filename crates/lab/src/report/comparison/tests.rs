@@ -23,6 +23,7 @@ fn report() -> Report {
                 ..metrics(2.0, 0.5)
             },
             timeline: Vec::new(),
+            ..PointResult::default()
         }],
         ..Report::default()
     };

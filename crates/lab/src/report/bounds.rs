@@ -1,0 +1,136 @@
+//! What bounds a point before anything runs: wires, memory, rings. It comes from its settings and its
+//! machine, and the texts hold what was measured against it.
+
+use nicforge_units::{ByteRate, Bytes, CACHE_LINE_BYTES};
+use nicforge_wire::traffic::Line;
+
+use crate::machine::Machine;
+use crate::metrics::Metrics;
+use crate::run::line_of;
+use crate::settings::{Settings, key};
+
+/// Interfaces that put a packet into each buffer of a ring, a ring for each queue.
+const RING_PER_QUEUE: [&str; 2] = ["priv_ring", "in_place"];
+/// The same with rings that `sharing` queues have together.
+const RING_PER_SEVERAL: [&str; 2] = ["sh_ring", "sh_ring_list"];
+
+/// The bounds of one point; what does not apply, or is not known, is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// The line of each port, and how many ports there are.
+    pub wire: Option<(Line, usize)>,
+    /// What memory delivers.
+    pub dram: Option<ByteRate>,
+    /// Whole lines of the buffers that all receive rings together hold out to the NICs.
+    pub ring_buffers: Option<Bytes>,
+    /// Cores that share a receive ring, where the interface shares rings.
+    pub sharing: Option<usize>,
+}
+
+impl Bounds {
+    /// Those of a point with `settings` on `machine`. Whole systems have none of them.
+    pub fn of(settings: &Settings, machine: &Machine) -> Bounds {
+        if settings.is_of_whole_systems() {
+            return Bounds::default();
+        }
+        let hardware = &machine.hardware;
+        let shares = key("sharing").is_some_and(|key| key.is_used(settings));
+        Bounds {
+            wire: Some((line_of(hardware), settings.nics)),
+            dram: Some(hardware.dram.peak),
+            ring_buffers: ring_buffers(settings),
+            sharing: shares.then_some(settings.sharing),
+        }
+    }
+
+    /// The share of the wires that what was sent takes, with all that Ethernet adds to a frame.
+    pub fn wire_used(&self, metrics: &Metrics) -> Option<f64> {
+        let (line, ports) = self.wire?;
+        let frames_per_second = metrics.throughput_mpps * 1e6;
+        if frames_per_second <= 0.0 {
+            return None;
+        }
+        let frame = metrics.throughput_gbps * 1e9 / 8.0 / frames_per_second;
+        let time = line.time_for(frame.round() as u32).as_seconds();
+        Some(frames_per_second * time / ports as f64)
+    }
+
+    /// The share of what memory delivers that is used.
+    pub fn dram_used(&self, metrics: &Metrics) -> Option<f64> {
+        Some(metrics.memory_gb_per_s? * 1e9 / self.dram?.as_bytes_per_second())
+    }
+}
+
+/// For frames of one size and interfaces that are known; what the others' buffers hold depends on
+/// the run.
+fn ring_buffers(settings: &Settings) -> Option<Bytes> {
+    if settings.packet_sizes != "fixed" || settings.arrival == "replay" {
+        return None;
+    }
+    let interface = settings.interface.as_str();
+    let queues = settings.cores / settings.nics;
+    let entries = if RING_PER_QUEUE.contains(&interface) {
+        queues * settings.rx_entries
+    } else if RING_PER_SEVERAL.contains(&interface) {
+        queues.div_ceil(settings.sharing) * settings.rx_entries
+    } else if interface == "rx_bisect" {
+        // Only allocation rings hold empty buffers (rxBisect paper, section 4.2).
+        queues * settings.ax_entries
+    } else {
+        return None;
+    };
+    let frame = u64::from(settings.frame_bytes()).next_multiple_of(CACHE_LINE_BYTES);
+    Some(Bytes((settings.nics * entries) as u64 * frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::machine::parse_machine;
+
+    fn bounds(change: impl FnOnce(&mut Settings)) -> Bounds {
+        let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
+        let machine = parse_machine(text, Path::new("machines/xeon-4216-cx5.toml")).unwrap();
+        let mut settings = Settings::for_machine(&machine);
+        change(&mut settings);
+        Bounds::of(&settings, &machine)
+    }
+
+    #[test]
+    fn buffers_of_all_rings_are_counted_in_whole_lines() {
+        let mib = |bounds: Bounds| bounds.ring_buffers.map(|bytes| bytes.0 >> 20);
+        // 16 rings x 1024 buffers x 24 lines, and two such rings.
+        assert_eq!(mib(bounds(|_| {})), Some(24));
+        assert_eq!(mib(bounds(|s| s.interface = "sh_ring".into())), Some(3));
+        assert_eq!(mib(bounds(|s| s.interface = "rx_bisect".into())), Some(3));
+        assert_eq!(mib(bounds(|s| s.interface = "nm_nfv".into())), None);
+        assert_eq!(mib(bounds(|s| s.packet_sizes = "imix".into())), None);
+        assert_eq!(bounds(|s| s.workload = "web_server".into()).wire, None);
+    }
+
+    #[test]
+    fn only_interfaces_that_share_rings_have_a_number_of_sharers() {
+        assert_eq!(bounds(|_| {}).sharing, None);
+        let dynamic = bounds(|s| s.interface = "sh_ring_dynamic".into());
+        assert_eq!(dynamic.sharing, Some(8));
+    }
+
+    #[test]
+    fn preamble_gap_and_checksum_fill_the_wire_too() {
+        // 1500 of 1524 bytes of each frame's time: 196.85 of 200 Gbit/s.
+        let full = Metrics {
+            throughput_gbps: 200.0 * 1500.0 / 1524.0,
+            throughput_mpps: 200e3 / (1524.0 * 8.0),
+            memory_gb_per_s: Some(22.75),
+            ..Metrics::default()
+        };
+        let bounds = bounds(|_| {});
+        let used = bounds.wire_used(&full).unwrap();
+        assert!((used - 1.0).abs() < 1e-3, "{used}");
+        let used = bounds.dram_used(&full).unwrap();
+        assert!((used - 0.5).abs() < 1e-3, "{used}");
+        assert_eq!(bounds.wire_used(&Metrics::default()), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! What sets a better point apart from a worse one: what speaks for it, and what does not.
+
+use super::{SAME, whole};
+use crate::metrics::{CyclesPerPacket, Metrics};
+use crate::report::columns::{Good, by_key};
+use crate::report::number::{bytes, number, percent};
+
+/// Difference between two shares that is worth a word.
+const SHARES_DIFFER: f64 = 0.05;
+/// Ratio between two amounts that is worth a word.
+const AMOUNTS_DIFFER: f64 = 1.1;
+/// Occupancy from which on receive rings say why frames are dropped.
+const FULL: f64 = 0.5;
+
+/// How a quantity is compared and shown.
+#[derive(Clone, Copy)]
+enum Scale {
+    /// A share of one.
+    Share,
+    /// An amount in bytes; less than this does not matter, so that nothing is many times nothing.
+    Bytes(f64),
+    /// The same of a whole number.
+    Whole(f64),
+    /// The same of any number.
+    Plain(f64),
+}
+
+/// A way in which two points may differ.
+struct Way {
+    /// The metric whose direction it has.
+    metric: &'static str,
+    scale: Scale,
+    get: fn(&Metrics) -> Option<f64>,
+    /// `{a}` and `{b}` stand for the two values.
+    words: &'static str,
+}
+
+const fn way(
+    metric: &'static str,
+    scale: Scale,
+    get: fn(&Metrics) -> Option<f64>,
+    words: &'static str,
+) -> Way {
+    Way {
+        metric,
+        scale,
+        get,
+        words,
+    }
+}
+
+/// What a design does to caches, memory, links and the cores' time.
+#[rustfmt::skip]
+const CAUSES: [Way; 14] = [
+    way("drop_fraction", Scale::Share, starved,
+        "cores idle {a} of the time while frames are dropped, against {b}"),
+    way("io_working_set_bytes", Scale::Bytes(1024.0), |m| m.io_working_set_bytes.map(|set| set as f64),
+        "DMA touches {a}, against {b}"),
+    way("ddio_hit_rate", Scale::Share, |m| m.ddio_hit_rate,
+        "software finds {a} of the received lines still in the cache, against {b}"),
+    way("io_read_hit_rate", Scale::Share, |m| m.io_read_hit_rate,
+        "the NIC finds {a} of what it reads in the cache, against {b}"),
+    way("app_hit_rate", Scale::Share, |m| m.app_hit_rate,
+        "{a} of the application's own look-ups hit the cache, against {b}"),
+    way("memory_gb_per_s", Scale::Bytes(64.0), |m| per_packet(m, m.memory_gb_per_s?, 1e9),
+        "a packet costs {a} of DRAM traffic, against {b}"),
+    way("cycles_per_packet.stall", Scale::Whole(20.0), |m| cycles(m, |c| c.stall),
+        "cores wait {a} cycles per packet for memory, against {b}"),
+    way("cycles_per_packet.driver", Scale::Whole(20.0), |m| cycles(m, |c| c.driver),
+        "the driver takes {a} cycles per packet, against {b}"),
+    way("cycles_per_packet.app", Scale::Whole(20.0), |m| cycles(m, |c| c.app),
+        "the application takes {a} cycles per packet, against {b}"),
+    way("cycles_per_packet.sync", Scale::Whole(20.0), |m| cycles(m, |c| c.sync),
+        "locks and atomics take {a} cycles per packet, against {b}"),
+    way("cycles_per_packet.alloc", Scale::Whole(20.0), |m| cycles(m, |c| c.alloc),
+        "buffer allocation takes {a} cycles per packet, against {b}"),
+    way("pcie_out_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_out_utilisation?, 1e9),
+        "a packet takes {a} ns of PCIe towards the host, against {b}"),
+    way("pcie_in_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_in_utilisation?, 1e9),
+        "a packet takes {a} ns of PCIe towards the NIC, against {b}"),
+    way("misses_per_kb", Scale::Plain(0.5), |m| m.misses_per_kb,
+        "{a} look-ups miss all caches for each KB of payload, against {b}"),
+];
+
+/// To which the cause of most drops is added.
+const DROPPED: &str = "{a} of the frames are dropped, against {b}";
+
+/// What follows for queues and packets.
+#[rustfmt::skip]
+const EFFECTS: [Way; 4] = [
+    way("drop_fraction", Scale::Share, |m| Some(m.drop_fraction), DROPPED),
+    way("rx_occupancy", Scale::Share, |m| m.rx_occupancy,
+        "arriving frames find receive rings {a} full, against {b}"),
+    way("idle_fraction", Scale::Share, room,
+        "cores have {a} of their time left, against {b}"),
+    way("latency_us.p99", Scale::Plain(1.0), |m| Some(m.latency_us.as_ref()?.p99),
+        "99 % of packets are through in {a} µs, against {b}"),
+];
+
+fn cycles(metrics: &Metrics, get: fn(&CyclesPerPacket) -> f64) -> Option<f64> {
+    metrics.cycles_per_packet.as_ref().map(get)
+}
+
+/// What a packet takes of what is `per_second`, in a unit of which there are `units`.
+fn per_packet(metrics: &Metrics, per_second: f64, units: f64) -> Option<f64> {
+    let packets = metrics.throughput_mpps * 1e6;
+    (packets > 0.0).then(|| per_second * units / packets)
+}
+
+/// The share of their time that cores idle although frames are dropped; none is when none are.
+fn starved(metrics: &Metrics) -> Option<f64> {
+    let idle = metrics.idle_fraction?;
+    Some(if metrics.drop_fraction > SAME {
+        idle
+    } else {
+        0.0
+    })
+}
+
+/// The share of their time that cores have left, where they keep up.
+fn room(metrics: &Metrics) -> Option<f64> {
+    metrics
+        .idle_fraction
+        .filter(|_| metrics.drop_fraction <= SAME)
+}
+
+/// Which of two points stands first in the sentences.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// The better one.
+    Better,
+    /// The worse one.
+    Worse,
+}
+
+/// How many of each kind are named.
+pub struct Most {
+    pub causes: usize,
+    pub effects: usize,
+    pub despite: usize,
+}
+
+/// What speaks for the better of two points and what against it, most telling first.
+pub struct Differences {
+    /// Causes that favour it, then effects that do.
+    pub why: Vec<String>,
+    /// Causes that favour the other one.
+    pub despite: Vec<String>,
+    /// Effects that favour the other one.
+    pub price: Vec<String>,
+}
+
+impl Differences {
+    /// Between two points; `first` says whose value leads in the sentences.
+    pub fn of(better: &Metrics, worse: &Metrics, first: First, most: &Most) -> Differences {
+        let (causes, despite) = told(&CAUSES, better, worse, first);
+        let (effects, price) = told(&EFFECTS, better, worse, first);
+        let top = |mut told: Vec<(f64, String)>, count: usize| {
+            told.sort_by(|a, b| b.0.total_cmp(&a.0));
+            told.into_iter().take(count).map(|(_, text)| text)
+        };
+        let why = top(causes, most.causes).chain(top(effects, most.effects));
+        Differences {
+            why: why.collect(),
+            despite: top(despite, most.despite).collect(),
+            price: top(price, most.despite).collect(),
+        }
+    }
+
+    /// All of it as the end of a paragraph, with a blank before it; `why` heads the reasons.
+    pub fn text(&self, why: &str) -> String {
+        let parts = [
+            (why, &self.why),
+            ("In spite of this", &self.despite),
+            ("At this price", &self.price),
+        ];
+        let parts = parts.into_iter().filter(|(_, found)| !found.is_empty());
+        parts
+            .map(|(head, found)| format!(" {head}: {}.", found.join("; ")))
+            .collect()
+    }
+}
+
+/// What is worth a word in the better point's favour, and what against it; with its weight.
+fn told(
+    ways: &[Way],
+    better: &Metrics,
+    worse: &Metrics,
+    first: First,
+) -> (Vec<(f64, String)>, Vec<(f64, String)>) {
+    let (mut favour, mut against) = (Vec::new(), Vec::new());
+    for way in ways {
+        let (Some(good), Some(bad)) = ((way.get)(better), (way.get)(worse)) else {
+            continue;
+        };
+        let Some(weight) = way.scale.weight(good, bad) else {
+            continue;
+        };
+        let (a, b) = match first {
+            First::Better => (good, bad),
+            First::Worse => (bad, good),
+        };
+        let values = (way.scale.show(a), way.scale.show(b));
+        let mut text = way
+            .words
+            .replace("{a}", &values.0)
+            .replace("{b}", &values.1);
+        if way.words == DROPPED {
+            let more = match better.drop_fraction > worse.drop_fraction {
+                true => better,
+                false => worse,
+            };
+            text += &main_drop(more);
+        }
+        match (by_key(way.metric).good, good > bad) {
+            (Good::More, true) | (Good::Less, false) => favour.push((weight, text)),
+            (Good::More, false) | (Good::Less, true) => against.push((weight, text)),
+            (Good::Neither, _) => {}
+        }
+    }
+    (favour, against)
+}
+
+impl Scale {
+    /// How telling a difference is; `None` when it is not worth a word.
+    fn weight(self, a: f64, b: f64) -> Option<f64> {
+        match self {
+            Scale::Share => Some((a - b).abs()).filter(|share| *share > SHARES_DIFFER),
+            Scale::Bytes(least) | Scale::Whole(least) | Scale::Plain(least) => {
+                let ratio = a.max(b) / a.min(b).max(least);
+                // A factor of two weighs as much as a difference of a third between shares.
+                (ratio > AMOUNTS_DIFFER).then(|| (ratio.log2() / 3.0).min(1.0))
+            }
+        }
+    }
+
+    fn show(self, value: f64) -> String {
+        match self {
+            Scale::Share => percent(value),
+            Scale::Bytes(_) => bytes(value),
+            Scale::Whole(_) => whole(value),
+            Scale::Plain(_) => number(value),
+        }
+    }
+}
+
+/// The cause of most drops, as the end of a sentence.
+pub fn main_drop(metrics: &Metrics) -> String {
+    let most = metrics
+        .drops
+        .iter()
+        .max_by_key(|(_, count)| **count)
+        .filter(|(_, count)| **count > 0);
+    most.map_or(String::new(), |(cause, _)| format!(", mostly as {cause}"))
+}
+
+/// Whether a core that is behind holds entries of a shared ring while others go without: rings are
+/// full, and all the same cores idle while frames are dropped.
+pub fn is_held(metrics: &Metrics) -> bool {
+    let full = metrics.rx_occupancy.is_some_and(|share| share > FULL);
+    full && starved(metrics).is_some_and(|idle| idle > SHARES_DIFFER)
+}

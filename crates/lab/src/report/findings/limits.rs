@@ -1,0 +1,124 @@
+//! What one point has used up, and what it has left.
+
+use super::differences::is_held;
+use super::{SAME, whole};
+use crate::metrics::Metrics;
+use crate::report::number::{bytes, number, percent};
+use crate::report::{PointResult, Report};
+
+/// Share of time or bandwidth from which on a resource counts as used up.
+const USED_UP: f64 = 0.9;
+
+/// Sentences on one point: its wires, rings, cores, links and caches.
+pub fn limits(report: &Report, point: &PointResult) -> Vec<String> {
+    let (metrics, name) = (&point.metrics, &point.variant);
+    let mut sentences = Vec::new();
+    let on_wire = wire_is_full(point);
+    if on_wire {
+        sentences.push(format!(
+            "The wire is the limit: {} Gbit/s of frames fill it, with what Ethernet adds to each.",
+            number(metrics.throughput_gbps)
+        ));
+    }
+    sentences.extend(held(point));
+    if let (Some(idle), Some(cycles)) = (metrics.idle_fraction, &metrics.cycles_per_packet) {
+        let stalled = if cycles.total > 0.0 {
+            cycles.stall / cycles.total
+        } else {
+            0.0
+        };
+        let each = format!(
+            "{} cycles per packet, {} of them waiting for memory",
+            whole(cycles.total),
+            percent(stalled)
+        );
+        let busy = percent(1.0 - idle);
+        sentences.push(if idle >= 1.0 - USED_UP {
+            let idle = percent(idle);
+            format!("The cores of {name} idle {idle} of the time and spend {each}.")
+        } else if on_wire || keeps_up(metrics) {
+            format!("The cores of {name} just keep up: they are busy {busy} of the time and spend {each}.")
+        } else {
+            format!(
+                "The cores of {name} are the limit: they are busy {busy} of the time and spend {each}."
+            )
+        });
+    }
+    sentences.extend(links(point, on_wire));
+    sentences.extend(working_set(report, metrics));
+    sentences
+}
+
+/// Whether what was sent fills the wires.
+pub fn wire_is_full(point: &PointResult) -> bool {
+    let used = point.bounds.wire_used(&point.metrics);
+    used.is_some_and(|used| used > 1.0 - SAME)
+}
+
+/// Whether all that is offered is sent, where the rate was not sought.
+fn keeps_up(metrics: &Metrics) -> bool {
+    metrics.no_drop_gbps.is_none() && metrics.drop_fraction <= 0.0
+}
+
+/// That one core's packets keep the others' from a shared ring, where that shows.
+pub fn held(point: &PointResult) -> Option<String> {
+    let (metrics, name) = (&point.metrics, &point.variant);
+    let sharing = point.bounds.sharing.filter(|cores| *cores > 1)?;
+    let (full, idle) = (metrics.rx_occupancy?, metrics.idle_fraction?);
+    is_held(metrics).then(|| {
+        format!(
+            "{sharing} cores of {name} share a ring, and arriving frames find it {} full although cores idle {} of \
+             the time: packets for a core that is behind hold the entries that the others wait for.",
+            percent(full),
+            percent(idle)
+        )
+    })
+}
+
+/// Links and memory that are nearly used up.
+fn links(point: &PointResult, on_wire: bool) -> Vec<String> {
+    let (metrics, bounds) = (&point.metrics, &point.bounds);
+    let all = [
+        ("PCIe towards the host", metrics.pcie_out_utilisation),
+        ("PCIe towards the NIC", metrics.pcie_in_utilisation),
+        ("DRAM", bounds.dram_used(metrics)),
+    ];
+    let full = all
+        .into_iter()
+        .filter_map(|(name, used)| Some((name, used.filter(|used| *used > USED_UP)?)));
+    full.map(|(name, used)| {
+        let is = if on_wire {
+            "is close to one"
+        } else {
+            "is a limit"
+        };
+        format!("{name} {is}: {} of its bandwidth is used.", percent(used))
+    })
+    .collect()
+}
+
+/// How the bytes that DMA touches compare with where they can be cached.
+fn working_set(report: &Report, metrics: &Metrics) -> Option<String> {
+    let set = metrics.io_working_set_bytes?;
+    let ways = report.io_way_bytes?;
+    let shown = |value: u64| bytes(value as f64);
+    Some(match report.llc_bytes {
+        _ if set <= ways => format!(
+            "DMA touches {}, which fits in the {} of I/O ways.",
+            shown(set),
+            shown(ways)
+        ),
+        Some(llc) if set > llc => {
+            format!(
+                "DMA touches {}, more than the whole LLC of {}.",
+                shown(set),
+                shown(llc)
+            )
+        }
+        _ => format!(
+            "DMA touches {}, more than the {} of I/O ways.",
+            shown(set),
+            shown(ways)
+        ),
+    })
+}

@@ -1,0 +1,125 @@
+//! What a time line says: when steering changed, what that dropped and why, and what each variant
+//! sent over all of it.
+
+use crate::report::PointResult;
+use crate::report::number::{number, percent};
+use crate::report::shape::{Facet, Shape};
+use crate::timeline::{TimelineEntry, switches};
+
+/// How many times the share that was dropped before a switch counts as dropped by it.
+const MORE_DROPPED: f64 = 2.0;
+/// Share of arrivals below which a switch drops nothing worth a word.
+const FEW: f64 = 0.1;
+/// Switches that are told one by one.
+const MOST_SWITCHES: usize = 4;
+
+/// Sentences on the time lines of a facet; none where no point has one.
+pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
+    let mut paragraphs = Vec::new();
+    for variant in &shape.variants {
+        for (x, point) in shape.series(facet, variant) {
+            let place = shape
+                .x
+                .map_or(String::new(), |key| format!(" at {key} {}", number(x)));
+            paragraphs.extend(switched(point, &place));
+        }
+    }
+    // What was sent over all of the time only compares where a switch made the end differ from it.
+    let sent = facet.points.iter().filter_map(|point| {
+        let sent = mean_throughput(&point.timeline)?;
+        Some(format!("{} {}", point.variant, number(sent)))
+    });
+    let sent: Vec<String> = sent.collect();
+    if !paragraphs.is_empty() && shape.x.is_none() && sent.len() > 1 {
+        paragraphs.push(format!(
+            "Over the whole time line, of which the figures above are the end: {} Gbit/s on average.",
+            sent.join(", ")
+        ));
+    }
+    paragraphs
+}
+
+fn mean_throughput(timeline: &[TimelineEntry]) -> Option<f64> {
+    let sum: f64 = timeline.iter().map(|at| at.throughput_gbps).sum();
+    (!timeline.is_empty()).then(|| sum / timeline.len() as f64)
+}
+
+/// The switches of one point.
+fn switched(point: &PointResult, place: &str) -> Option<String> {
+    let timeline = &point.timeline;
+    let found = switches(timeline);
+    if found.is_empty() {
+        return None;
+    }
+    let first = found.iter().take(MOST_SWITCHES);
+    let each = first.map(|(ms, set)| format!("to the {set} rings after {} ms", number(*ms)));
+    let more = match found.len().saturating_sub(MOST_SWITCHES) {
+        0 => String::new(),
+        more => format!(", and {more} times more"),
+    };
+    let mut text = format!(
+        "{} changes rings{place}: {}{more}.",
+        point.variant,
+        each.collect::<Vec<_>>().join(", ")
+    );
+    for (ms, set) in found.iter().take(MOST_SWITCHES) {
+        text += &around(timeline, *ms, set);
+    }
+    Some(text)
+}
+
+/// What one switch does: what it drops and why, and the throughput on both sides.
+fn around(timeline: &[TimelineEntry], ms: f64, set: &str) -> String {
+    let Some(index) = timeline.iter().position(|at| at.ms == ms) else {
+        return String::new();
+    };
+    let (before, after) = (&timeline[index], &timeline[index + 1..]);
+    let dropping = |at: &&TimelineEntry| {
+        at.drop_fraction > FEW && at.drop_fraction > before.drop_fraction * MORE_DROPPED
+    };
+    let burst: Vec<&TimelineEntry> = after.iter().take_while(dropping).collect();
+    let (Some(last), Some(next)) = (burst.last(), after.first()) else {
+        return match after.first() {
+            Some(next) => format!(
+                " The change to the {set} rings drops {} of what arrives in the interval after it, against {} in the \
+                 one before.",
+                percent(next.drop_fraction),
+                percent(before.drop_fraction)
+            ),
+            None => String::new(),
+        };
+    };
+    let shares: Vec<String> = burst.iter().map(|at| percent(at.drop_fraction)).collect();
+    let (arrived, taken) = (
+        burst.iter().map(|at| at.arrivals).sum::<u64>(),
+        burst.iter().map(|at| at.taken).sum::<u64>(),
+    );
+    let mut text = format!(
+        " The change to the {set} rings drops {} of what arrives until {} ms, against {} in the interval before: {} \
+         frames arrive then and cores take {}",
+        shares.join(", then "),
+        number(last.ms),
+        percent(before.drop_fraction),
+        number(arrived as f64),
+        number(taken as f64)
+    );
+    let old: u64 = before
+        .in_use
+        .iter()
+        .filter(|(name, _)| *name != set)
+        .map(|(_, n)| n)
+        .sum();
+    let holds = timeline.iter().filter_map(|at| at.in_use.get(set)).max();
+    match holds.filter(|most| **most < old) {
+        Some(most) => {
+            text += &format!(
+                ", but {} entries of the old rings are in use, and the new ones never hold more than {}: until cores \
+                 have worked off the difference, what arrives has no room.",
+                number(old as f64),
+                number(*most as f64)
+            );
+        }
+        None => text += &format!(", with a backlog of {}.", number(next.backlog as f64)),
+    }
+    text
+}
