@@ -1,6 +1,6 @@
 //! Puts the report together from input and measurements.
 
-use nicforge_lab::report::{MachineRow, PointResult, Report, SettingsRow};
+use nicforge_lab::report::{Bounds, MachineRow, PointResult, Report, SettingsRow};
 use nicforge_lab::run::PointRun;
 use nicforge_lab::settings::{KEYS, Key, Value};
 
@@ -37,6 +37,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
                 variant: point.variant.clone(),
                 params: point.params.clone(),
                 metrics: run.metrics,
+                bounds: Bounds::of(&point.settings, machine),
                 timeline: run.timeline,
             })
             .collect(),
@@ -71,14 +72,9 @@ fn machine_rows(input: &Input) -> Vec<MachineRow> {
     rows.collect()
 }
 
-/// Every setting that matters and has one value in all points.
+/// Every setting that counts and has one value in all points.
 fn settings_rows(input: &Input) -> Vec<SettingsRow> {
-    let used = |key: &Key| {
-        input
-            .points
-            .iter()
-            .any(|point| key.is_used(&point.settings))
-    };
+    let used = |key: &Key| input.points.iter().any(|point| key.counts(&point.settings));
     let row = |key: &Key| {
         Some(SettingsRow {
             key: key.name.to_string(),

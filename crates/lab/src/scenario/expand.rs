@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{ConfigError, Place};
 use crate::machine::Machine;
-use crate::settings::{Allowed, KEYS, Settings, Value};
+use crate::settings::{Allowed, KEYS, Key, Settings, Value};
 
-use super::{Assignment, Point, Scenario, Variant};
+use super::{Assignment, Point, Scenario, Sweep, Variant};
 
 /// Keys that stand in `params` of every point, swept or not.
 const ALWAYS_SHOWN: [&str; 8] = [
@@ -57,8 +57,8 @@ impl Scenario {
                 check(&settings, machine, &places, variant)?;
                 note_unused(&settings, places, &mut unused);
                 points.push(Point {
-                    variant: variant.name.clone().unwrap_or(settings.interface.clone()),
-                    params: params(&settings, &shown),
+                    variant: self.name_of(variant, &settings),
+                    params: params(&settings, &shown, &scenario.sweep),
                     settings,
                 });
             }
@@ -66,6 +66,25 @@ impl Scenario {
         refuse_unused(unused, overrides)?;
         refuse_twins(&points, variants)?;
         Ok(points)
+    }
+
+    /// The variant's name. One that sets an interface is called for it, so where another one runs in
+    /// its place, that stands in front.
+    fn name_of(&self, variant: &Variant, settings: &Settings) -> String {
+        let Some(name) = &variant.name else {
+            return settings.interface.clone();
+        };
+        let asked = self
+            .variants
+            .iter()
+            .find(|asked| asked.name == variant.name);
+        let asked = asked.into_iter().flat_map(|asked| &asked.settings);
+        let mut interfaces = asked.filter(|set| set.key.name == "interface");
+        let replaced = |set: &Assignment| set.value != Value::Text(settings.interface.clone());
+        match interfaces.next_back().is_some_and(replaced) {
+            true => format!("{} for {name}", settings.interface),
+            false => name.clone(),
+        }
     }
 
     fn overridden(&self, overrides: &[Assignment]) -> Scenario {
@@ -215,9 +234,20 @@ fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigErro
     Ok(())
 }
 
-fn params(settings: &Settings, shown: &[&str]) -> serde_json::Map<String, serde_json::Value> {
+/// What counts in this point, and what is swept, which is the axis of plots.
+fn params(
+    settings: &Settings,
+    shown: &[&str],
+    sweep: &[Sweep],
+) -> serde_json::Map<String, serde_json::Value> {
+    let swept = |key: &Key| {
+        sweep
+            .iter()
+            .any(|sweep| sweep.values[0].key.name == key.name)
+    };
     KEYS.iter()
-        .filter(|key| shown.contains(&key.name) && !key.is_replaced(settings))
+        .filter(|key| shown.contains(&key.name))
+        .filter(|key| key.counts(settings) || swept(key) && !key.is_replaced(settings))
         .filter_map(|key| Some((key.name.to_string(), (key.get)(settings)?.to_json())))
         .collect()
 }

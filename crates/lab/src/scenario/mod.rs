@@ -71,7 +71,8 @@ pub struct Sweep {
 pub struct Point {
     /// What is compared.
     pub variant: String,
-    /// Every swept or varied value and the common ones, in the order of the settings table.
+    /// Every swept or varied value and the common ones, as far as they count here, in the order of the
+    /// settings table.
     pub params: serde_json::Map<String, serde_json::Value>,
     /// All settings.
     pub settings: Settings,

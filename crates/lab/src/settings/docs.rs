@@ -13,7 +13,8 @@ pub fn markdown(names: &Names<'_>) -> String {
     );
     for key in KEYS {
         let used = key.used_when.iter().map(|when| ("is", when));
-        let unused = key.unused_when.iter().map(|when| ("is not", when));
+        let unused = key.unused_when.iter().chain(key.moot_when);
+        let unused = unused.map(|when| ("is not", when));
         let used: Vec<String> = used
             .chain(unused)
             .map(|(verb, (name, values))| format!("`{name}` {verb} {}", values.join(", ")))

@@ -107,6 +107,9 @@ pub struct Key {
     pub used_when: &'static [Condition],
     /// If one of these holds, the key is unused all the same.
     pub unused_when: &'static [Condition],
+    /// If one of these holds, nothing uses the key, but to set it is no mistake: a scenario changes its
+    /// interface or its traffic by one word, and keeps the other's sizes.
+    pub moot_when: &'static [Condition],
     /// What stands for the default when there is no plain one.
     pub default_says: &'static str,
     /// Where the default comes from; empty when it is a choice of this project.
@@ -131,6 +134,11 @@ impl Key {
     pub fn is_used(&self, settings: &Settings) -> bool {
         let all = self.used_when.iter().all(|when| holds(when, settings));
         all && !self.is_replaced(settings)
+    }
+
+    /// Whether its value makes a difference in a point with these settings.
+    pub fn counts(&self, settings: &Settings) -> bool {
+        self.is_used(settings) && !self.moot_when.iter().any(|when| holds(when, settings))
     }
 
     /// Whether something else takes the key's place in a point with these settings.

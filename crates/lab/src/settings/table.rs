@@ -10,7 +10,7 @@ macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty = $default:expr, $unit:literal, $allowed:expr
-        $(, when $when:expr)* $(, unless $unless:expr)* $(, default $says:literal)? $(, source $source:literal)?;
+        $(, when $when:expr)* $(, unless $unless:expr)* $(, moot $moot:expr)* $(, default $says:literal)? $(, source $source:literal)?;
     )*) => {
         /// The settings of one point, after defaults, variant, sweep and `--set` are applied.
         #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,7 @@ macro_rules! settings {
                 allowed: $allowed,
                 used_when: &[$($when),*],
                 unused_when: &[$($unless),*],
+                moot_when: &[$($moot),*],
                 default_says: concat!($($says)?),
                 source: concat!($($source)?),
                 get: |settings| settings.$name.to_value(),
@@ -127,7 +128,7 @@ settings! {
     /// NICs in use.
     nics: usize = 2, "NICs", Whole(1, 16), default "the machine's";
     /// Entries of each receive ring: one per queue, or per `sharing` queues.
-    rx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536),
+    rx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536), moot ("interface", &["rx_bisect"]),
         source "rxBisect paper, section 6: default ring size";
     /// Cores that share a receive ring.
     sharing: usize = 8, "cores", Whole(1, 256), when SHARED_RINGS,
@@ -263,10 +264,10 @@ settings! {
     in_flight: u32 = 1, "frames", Whole(1, 65536), when PING_PONG;
     /// Frame size without FCS; with `bimodal` the large size.
     packet_bytes: u32 = 1500, "bytes", Whole(60, 9216),
-        when ("packet_sizes", &["fixed", "bimodal"]), unless KVS;
+        when ("packet_sizes", &["fixed", "bimodal"]), unless KVS, moot REPLAY;
     /// Distribution of frame sizes; `empirical` reads `size_file`.
     packet_sizes: String = "fixed".into(), "",
-        Choice(&["fixed", "imix", "bimodal", "empirical"]), unless KVS;
+        Choice(&["fixed", "imix", "bimodal", "empirical"]), unless KVS, moot REPLAY;
     /// Share of small (64 B) frames.
     small_share: f64 = 0.5, "share", Number(0.0, 1.0), when ("packet_sizes", &["bimodal"]),
         unless KVS;

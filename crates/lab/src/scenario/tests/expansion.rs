@@ -70,6 +70,35 @@ fn params_hold_the_common_and_every_varied_value() {
 }
 
 #[test]
+fn params_leave_out_what_the_point_does_not_use() {
+    let rest = "[[variant]]\nname = \"own\"\nrx_entries = 64\n\
+                [[variant]]\nname = \"shared\"\ninterface = \"sh_ring\"\nsharing = 2\n";
+    let points = points(rest, &[]).unwrap();
+    assert!(!points[0].params.contains_key("sharing"));
+    assert_eq!(points[1].params["sharing"], 2);
+    // A swept key stays, as the axis that all variants have.
+    let rest = "[[variant]]\ninterface = \"priv_ring\"\n[[variant]]\ninterface = \"sh_ring\"\n\
+                [sweep]\nsharing = [2, 4]\n";
+    let points = super::points(rest, &[]).unwrap();
+    assert_eq!(points[0].params["sharing"], 2);
+}
+
+#[test]
+fn a_variant_whose_interface_is_replaced_says_so() {
+    let rest = "[[variant]]\nname = \"priv_ring\"\ninterface = \"priv_ring\"\n\
+                [[variant]]\nname = \"small\"\ninterface = \"priv_ring\"\nrx_entries = 64\n\
+                [[variant]]\nname = \"other\"\nrx_entries = 128\n";
+    let names = |set: &[&str]| -> Vec<String> {
+        let points = points(rest, set).unwrap();
+        points.into_iter().map(|point| point.variant).collect()
+    };
+    assert_eq!(names(&[]), ["priv_ring", "small", "other"]);
+    assert_eq!(names(&["interface=priv_ring"]), names(&[]));
+    let replaced = ["sh_ring for priv_ring", "sh_ring for small", "other"];
+    assert_eq!(names(&["interface=sh_ring"]), replaced);
+}
+
+#[test]
 fn set_replaces_settings_variants_and_sweeps() {
     let rest = "[settings]\ncores = 2\n[[variant]]\nname = \"a\"\nrx_entries = 128\n\
                 [[variant]]\nname = \"b\"\n[sweep]\nio_ways = [0, 2]\n";
