@@ -254,6 +254,14 @@ pub fn slow_core() -> Report {
     held.drops = drops(82_289);
     held.rx_occupancy = Some(0.984);
     held.idle_fraction = Some(0.555);
+    // 4.7 of 16.67 million packets a second cross the links and memory.
+    for used in [
+        &mut held.pcie_out_utilisation,
+        &mut held.pcie_in_utilisation,
+        &mut held.memory_gb_per_s,
+    ] {
+        *used = used.map(|used| used * 4.7 / 16.67);
+    }
     report
 }
 

@@ -20,7 +20,7 @@ pub fn findings(report: &Report) -> Vec<String> {
         return report.agreement();
     }
     let shape = Shape::of(report);
-    let mut paragraphs = Vec::new();
+    let mut paragraphs = twins(report, &shape);
     for facet in &shape.facets {
         let mut found = Vec::new();
         if shape.variants.len() > 1 {
@@ -39,6 +39,25 @@ pub fn findings(report: &Report) -> Vec<String> {
         paragraphs.extend(found.into_iter().map(|text| format!("{before}{text}")));
     }
     paragraphs
+}
+
+/// Variants that differ in name only, as when `--set` gives all the interface by which they differed.
+fn twins(report: &Report, shape: &Shape) -> Vec<String> {
+    let of = |variant: &str| -> Vec<_> {
+        let points = report.points.iter();
+        let own = points.filter(|point| point.variant == variant);
+        own.map(|point| (&point.params, &point.metrics)).collect()
+    };
+    let mut found = Vec::new();
+    for (index, variant) in shape.variants.iter().enumerate() {
+        let twin = shape.variants[..index]
+            .iter()
+            .find(|other| of(other) == of(variant));
+        found.extend(twin.map(|other| {
+            format!("{other} and {variant} are the same: no setting that counts in them differs.")
+        }));
+    }
+    found
 }
 
 /// One point: how it fares against what is offered, and what it waits for.

@@ -98,6 +98,40 @@ fn findings_are_as_they_were() {
 }
 
 #[test]
+fn variants_that_differ_in_name_only_are_named() {
+    let said = "rx_bisect and again are the same";
+    let mut report = fake::two_variants();
+    report.points.push(report.points[1].clone());
+    report.points[2].variant = "again".into();
+    assert!(findings(&report)[0].starts_with(said));
+    report.points[2].params.insert("cores".into(), json!(3));
+    assert!(!findings(&report)[0].starts_with(said));
+}
+
+#[test]
+fn reasons_for_the_winner_never_speak_for_the_other() {
+    // The shared ring has the better cache figures, and loses all the same.
+    let text = findings(&fake::slow_core()).remove(0);
+    let (why, rest) = text.split_once(" In spite of this: ").unwrap();
+    assert!(
+        why.contains("cores idle 0 %") && !why.contains("DRAM"),
+        "{why}"
+    );
+    assert!(rest.contains("of DRAM traffic"), "{rest}");
+}
+
+#[test]
+fn what_fills_the_wire_is_not_held_back_by_its_cores() {
+    let mut report = fake::ties();
+    report.points.remove(0);
+    let text = findings(&report).remove(0);
+    assert!(
+        text.contains("The wire is the limit") && !text.contains("are the limit"),
+        "{text}"
+    );
+}
+
+#[test]
 fn json_has_the_keys_of_the_schema_and_no_others() {
     let json: Value = serde_json::from_str(&to_json(&fake::single())).unwrap();
     let keys: Vec<&String> = json.as_object().unwrap().keys().collect();

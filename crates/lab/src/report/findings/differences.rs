@@ -133,6 +133,9 @@ pub enum First {
     Worse,
 }
 
+/// A difference in words, with its weight.
+type Telling = (f64, String);
+
 /// How many of each kind are named.
 pub struct Most {
     pub causes: usize,
@@ -155,7 +158,7 @@ impl Differences {
     pub fn of(better: &Metrics, worse: &Metrics, first: First, most: &Most) -> Differences {
         let (causes, despite) = told(&CAUSES, better, worse, first);
         let (effects, price) = told(&EFFECTS, better, worse, first);
-        let top = |mut told: Vec<(f64, String)>, count: usize| {
+        let top = |mut told: Vec<Telling>, count: usize| {
             told.sort_by(|a, b| b.0.total_cmp(&a.0));
             told.into_iter().take(count).map(|(_, text)| text)
         };
@@ -181,13 +184,13 @@ impl Differences {
     }
 }
 
-/// What is worth a word in the better point's favour, and what against it; with its weight.
+/// What is worth a word in the better point's favour, and what against it.
 fn told(
     ways: &[Way],
     better: &Metrics,
     worse: &Metrics,
     first: First,
-) -> (Vec<(f64, String)>, Vec<(f64, String)>) {
+) -> (Vec<Telling>, Vec<Telling>) {
     let (mut favour, mut against) = (Vec::new(), Vec::new());
     for way in ways {
         let (Some(good), Some(bad)) = ((way.get)(better), (way.get)(worse)) else {

@@ -6,7 +6,8 @@ use crate::report::number::{number, percent};
 use crate::report::shape::{Facet, Shape};
 use crate::timeline::{TimelineEntry, switches};
 
-/// How many times the share that was dropped before a switch counts as dropped by it.
+/// More than so many times what is dropped before a switch, and in general until the next one, counts
+/// as dropped by it.
 const MORE_DROPPED: f64 = 2.0;
 /// Share of arrivals below which a switch drops nothing worth a word.
 const FEW: f64 = 0.1;
@@ -32,11 +33,21 @@ pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
     let sent: Vec<String> = sent.collect();
     if !paragraphs.is_empty() && shape.x.is_none() && sent.len() > 1 {
         paragraphs.push(format!(
-            "Over the whole time line, of which the figures above are the end: {} Gbit/s on average.",
+            "Over the whole time line, not only the window that is compared above: {} Gbit/s on average.",
             sent.join(", ")
         ));
     }
     paragraphs
+}
+
+/// The share of arrivals that is usually dropped as long as `set` is in use.
+fn median_drop(after: &[TimelineEntry], set: &str) -> f64 {
+    let in_use = after
+        .iter()
+        .take_while(|at| at.active_set.as_deref() == Some(set));
+    let mut drops: Vec<f64> = in_use.map(|at| at.drop_fraction).collect();
+    drops.sort_by(f64::total_cmp);
+    drops.get(drops.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn mean_throughput(timeline: &[TimelineEntry]) -> Option<f64> {
@@ -74,9 +85,9 @@ fn around(timeline: &[TimelineEntry], ms: f64, set: &str) -> String {
         return String::new();
     };
     let (before, after) = (&timeline[index], &timeline[index + 1..]);
-    let dropping = |at: &&TimelineEntry| {
-        at.drop_fraction > FEW && at.drop_fraction > before.drop_fraction * MORE_DROPPED
-    };
+    let usual = before.drop_fraction.max(median_drop(after, set));
+    let dropping =
+        |at: &&TimelineEntry| at.drop_fraction > FEW && at.drop_fraction > usual * MORE_DROPPED;
     let burst: Vec<&TimelineEntry> = after.iter().take_while(dropping).collect();
     let (Some(last), Some(next)) = (burst.last(), after.first()) else {
         return match after.first() {

@@ -51,14 +51,20 @@ pub fn ranking(report: &Report, shape: &Shape, facet: &Facet) -> Vec<String> {
     if level == ranked.len() {
         return vec![equals(report, shape, facet)];
     }
-    let mut paragraphs = vec![leaders(shape, &ranked, level)];
-    paragraphs[0] += &against(shape, facet, best, worst, &IN_FULL);
-    paragraphs[0] += &bounds_of(report, shape, facet, best.0, worst.0);
-    let between = ranked[level..ranked.len() - 1].iter();
-    paragraphs.extend(between.take(MOST_BETWEEN).map(|other| {
-        let text = against(shape, facet, best, *other, &IN_SHORT);
-        text.trim_start().to_string()
-    }));
+    let mut paragraphs = Vec::new();
+    // Of two variants at one place, the comparison says all.
+    let verb = match (ranked.len(), shape.x) {
+        (2, None) => "delivers most:",
+        _ => {
+            paragraphs.push(leaders(shape, &ranked, level));
+            "sends"
+        }
+    };
+    let furthest = against(shape, facet, (best.0, worst.0), verb, &IN_FULL);
+    paragraphs.push(furthest + &bounds_of(report, shape, facet, best.0, worst.0));
+    let between = ranked[level..ranked.len() - 1].iter().take(MOST_BETWEEN);
+    paragraphs
+        .extend(between.map(|other| against(shape, facet, (best.0, other.0), "sends", &IN_SHORT)));
     paragraphs
 }
 
@@ -89,7 +95,7 @@ fn leaders(shape: &Shape, ranked: &[Ranked], level: usize) -> String {
             percent(SAME)
         ),
     };
-    if others.len() > 1 {
+    if !others.is_empty() {
         let others = others
             .iter()
             .map(|(name, mean)| format!("{name} {}", number(*mean)));
@@ -106,38 +112,37 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// One variant against another where they differ most, and why; with a blank before it.
-fn against(shape: &Shape, facet: &Facet, best: Ranked, other: Ranked, most: &Most) -> String {
-    let Some((x, best_point, other_point)) = widest(shape, facet, best.0, other.0) else {
+/// The better of two variants against the other where they differ most, and why.
+fn against(
+    shape: &Shape,
+    facet: &Facet,
+    (best, other): (&str, &str),
+    verb: &str,
+    most: &Most,
+) -> String {
+    let Some((x, best_point, other_point)) = widest(shape, facet, best, other) else {
         return String::new();
     };
-    let place = match (shape.x, x) {
-        (Some(key), Some(x)) => format!(
-            "{} and {} differ most at {key} {}: ",
-            best.0,
-            other.0,
-            number(x)
-        ),
-        _ => format!("{} against {}: ", best.0, other.0),
-    };
     let (high, low) = (rate(&best_point.metrics), rate(&other_point.metrics));
-    let times = if low > 0.0 {
-        format!(", {:.2} times as much", high / low)
-    } else {
-        String::new()
+    let rates = (number(high), number(low));
+    let mut text = match (shape.x, x) {
+        (Some(key), Some(x)) => format!(
+            "{best} and {other} differ most at {key} {}: {} Gbit/s against {}",
+            number(x),
+            rates.0,
+            rates.1
+        ),
+        _ => format!(
+            "{best} {verb} {} Gbit/s against {} of {other}",
+            rates.0, rates.1
+        ),
     };
-    let differences = Differences::of(
-        &best_point.metrics,
-        &other_point.metrics,
-        First::Better,
-        most,
-    );
-    let mut text = format!(
-        " {place}{} Gbit/s against {}{times}.{}",
-        number(high),
-        number(low),
-        differences.text("Why")
-    );
+    if low > 0.0 {
+        text += &format!(", {:.2} times as much", high / low);
+    }
+    let (better, worse) = (&best_point.metrics, &other_point.metrics);
+    let differences = Differences::of(better, worse, First::Better, most);
+    text += &format!(".{}", differences.text("Why"));
     if let Some(held) = held(other_point) {
         text += &format!(" {held}");
     }
