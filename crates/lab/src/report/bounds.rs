@@ -75,7 +75,11 @@ fn ring_buffers(settings: &Settings) -> Option<Bytes> {
         queues.div_ceil(settings.sharing) * settings.rx_entries
     } else if interface == "rx_bisect" {
         // Only allocation rings hold empty buffers (rxBisect paper, section 4.2).
-        queues * settings.ax_entries
+        let rings = match settings.ax_rings {
+            0 => queues,
+            rings => rings,
+        };
+        rings * settings.ax_entries
     } else {
         return None;
     };

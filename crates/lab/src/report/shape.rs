@@ -134,11 +134,17 @@ pub fn param_keys(report: &Report) -> Vec<&str> {
     keys
 }
 
-/// Keys of `params` that do not have one and the same value everywhere.
+/// Keys of `params` that do not have one and the same value everywhere, and say more than the
+/// variant's name does.
 pub fn varying_keys(report: &Report) -> Vec<&str> {
+    let named = |point: &PointResult, key: &str| {
+        let value = point.params.get(key).and_then(Value::as_str);
+        value == Some(point.variant.as_str())
+    };
     param_keys(report)
         .into_iter()
         .filter(|key| values(report, key, None).len() > 1)
+        .filter(|key| !report.points.iter().all(|point| named(point, key)))
         .collect()
 }
 
@@ -203,6 +209,12 @@ mod tests {
             (None, 2, 1)
         );
         assert_eq!(varying_keys(&report), ["rx_entries"]);
+        // Variants that are called for their interface need no column that repeats it.
+        let by_name = report_of(&[
+            ("a", &[("interface", json!("a"))]),
+            ("b", &[("interface", json!("b"))]),
+        ]);
+        assert!(varying_keys(&by_name).is_empty());
     }
 
     #[test]
