@@ -200,7 +200,8 @@ fn all_settings() -> String {
     ];
     rows.extend(KEYS.iter().map(|key| {
         let used = key.used_when.iter().map(|when| ("with", when));
-        let unused = key.unused_when.iter().map(|when| ("not with", when));
+        let unused = key.unused_when.iter().chain(key.moot_when);
+        let unused = unused.map(|when| ("not with", when));
         let used: Vec<String> = used
             .chain(unused)
             .map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")))

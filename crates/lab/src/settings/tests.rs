@@ -48,7 +48,8 @@ fn every_range_fits_its_field() {
 #[test]
 fn conditions_name_choices_that_exist() {
     for key in KEYS {
-        for (name, values) in key.used_when.iter().chain(key.unused_when) {
+        let conditions = key.used_when.iter().chain(key.unused_when);
+        for (name, values) in conditions.chain(key.moot_when) {
             let Some(other) = super::key(name) else {
                 panic!("{} depends on {name}, which is no key", key.name);
             };
