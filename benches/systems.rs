@@ -5,10 +5,9 @@
 //! Times are CPU times of one thread, as far as the system tells them. They depend on the machine:
 //! nothing here asserts one.
 
-use std::fs::read_to_string;
-use std::path::Path;
-use std::time::Instant;
+mod common;
 
+use common::{Clock, shipped};
 use nicforge_lab::machine::load_machine;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
@@ -37,8 +36,7 @@ fn main() {
 
 /// Full-sized packets simulated in a second of CPU time.
 fn packets_per_second(workload: &str, interface: &str, placement: &str) -> f64 {
-    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
-    let machine = load_machine(&machines.join("m5-10gbe.toml")).expect("the shipped machine");
+    let machine = load_machine(&shipped("machines/m5-10gbe.toml")).expect("the shipped machine");
     let settings = Settings {
         workload: workload.into(),
         interface: interface.into(),
@@ -49,15 +47,10 @@ fn packets_per_second(workload: &str, interface: &str, placement: &str) -> f64 {
         ..Settings::for_machine(&machine)
     };
     let warmed_up = settings.warmup_ms / (settings.warmup_ms + settings.window_ms);
-    let started = Instant::now();
-    let begun = cpu_seconds();
-    let elapsed = || match (cpu_seconds(), begun) {
-        (Some(now), Some(begun)) => now - begun,
-        _ => started.elapsed().as_secs_f64(),
-    };
+    let clock = Clock::start();
     let (mut begin, mut end) = (0.0, 0.0);
     let mut progress = |share: f64, _packets: u64| {
-        end = elapsed();
+        end = clock.seconds();
         if share <= warmed_up {
             begin = end;
         }
@@ -67,11 +60,4 @@ fn packets_per_second(workload: &str, interface: &str, placement: &str) -> f64 {
     let bandwidth = metrics.bandwidth_gbps.expect("systems have one");
     let packets = bandwidth * 1e9 * settings.window_ms * 1e-3 / PAYLOAD_BITS;
     packets / (end - begin)
-}
-
-/// CPU time of this process so far, as Linux tells it.
-fn cpu_seconds() -> Option<f64> {
-    let statistics = read_to_string("/proc/self/schedstat").ok()?;
-    let nanoseconds: f64 = statistics.split_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds * 1e-9)
 }

@@ -6,11 +6,12 @@
 //! run warms the next one's caches. Times of runs are CPU times of their one thread, for
 //! others may use the machine too. They depend on the machine: nothing here asserts one.
 
+#[path = "../common.rs"]
+mod common;
 mod measured;
 
 use std::fs::read_to_string;
 use std::io::stdin;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use nicforge_lab::scenario::load_scenario;
 use nicforge_lab::settings::{Names, Settings};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
+use common::{Clock, shipped};
 use measured::Measured;
 
 /// What the other interfaces are compared with.
@@ -50,10 +52,6 @@ fn main() {
     }
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// What is run.
 #[derive(Clone, Copy)]
 struct Job<'a> {
@@ -75,8 +73,8 @@ fn main_job_on(job: Job<'_>) -> (Machine, Settings) {
         interfaces: &interfaces,
         apps: nicforge_apps::names(),
     };
-    let file = root().join("scenarios/nat-200g.toml");
-    let scenario = load_scenario(&file, &names).expect("the shipped scenario");
+    let scenario =
+        load_scenario(&shipped("scenarios/nat-200g.toml"), &names).expect("the shipped scenario");
     let file = scenario.machine_file().expect("its machine");
     let mut machine = load_machine(&file).expect("the shipped machine");
     let points = scenario.expand(&machine, &[]).expect("its points");
@@ -110,16 +108,10 @@ fn measure(arguments: &[String]) {
         interface: &arguments[3],
     });
     let warmed_up = settings.warmup_ms / (settings.warmup_ms + settings.window_ms);
-    let started = Instant::now();
-    let begun = cpu_seconds();
-    // Where the system does not tell CPU time, wall time has to do.
-    let elapsed = || match (cpu_seconds(), begun) {
-        (Some(now), Some(begun)) => now - begun,
-        _ => started.elapsed().as_secs_f64(),
-    };
+    let clock = Clock::start();
     let mut set_up = None;
     let mut progress = |share: f64, packets: u64| {
-        let now = elapsed();
+        let now = clock.seconds();
         set_up.get_or_insert(now);
         if share >= warmed_up {
             println!("{now} {packets}");
@@ -136,13 +128,6 @@ fn measure(arguments: &[String]) {
 
 fn number(text: &str) -> f64 {
     text.parse().expect("a number")
-}
-
-/// CPU time of this process so far, as Linux tells it.
-fn cpu_seconds() -> Option<f64> {
-    let statistics = read_to_string("/proc/self/schedstat").ok()?;
-    let nanoseconds: f64 = statistics.split_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds * 1e-9)
 }
 
 /// The most memory that this process ever held; 0 where the system does not say.
@@ -221,23 +206,22 @@ fn interfaces() {
         println!("{:46} {:>14}   of private rings (dropped)", "", "measured");
         let names = nicforge_interfaces::registry::names();
         for name in names.into_iter().filter(|&name| name != "emulated") {
-            against(BASE, name, 16, gbps_per_core);
+            against(BASE, name, gbps_per_core);
         }
-        // The cores that play NICs are two of the machine's sixteen.
         for name in EMULATED.map(|name| format!("emulated/{name}")) {
-            against("emulated/priv_ring", &name, 14, gbps_per_core);
+            against("emulated/priv_ring", &name, gbps_per_core);
         }
         for name in ["emulated/priv_ring", "emulated/rx_bisect"] {
-            against(BASE, name, 14, gbps_per_core);
+            against(BASE, name, gbps_per_core);
         }
         println!();
     }
     sched_setaffinity(None, &anywhere).expect("it may go where it was");
 }
 
-fn against(base: &str, interface: &str, cores: usize, gbps_per_core: f64) {
+fn against(base: &str, interface: &str, gbps_per_core: f64) {
     let [base_run, run] = Measured::in_turn([base, interface].map(|interface| Job {
-        cores,
+        cores: 16,
         window_ms: 10.0,
         gbps_per_core,
         interface,
@@ -256,7 +240,7 @@ fn jobs() {
     let run = |jobs: &str| {
         let out = folder.join(jobs);
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicforge"));
-        command.current_dir(root());
+        command.current_dir(shipped(""));
         command.args(["run", "scenarios/paper/rxb-03.toml", "--quiet"]);
         command.args(["--jobs", jobs, "--out"]).arg(&out);
         let started = Instant::now();
