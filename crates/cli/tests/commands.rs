@@ -23,16 +23,6 @@ fn check_shows_the_points_and_writes_nothing() {
 }
 
 #[test]
-fn every_shipped_scenario_checks() {
-    let folder = folder();
-    for scenario in ["nat-200g", "nat-capture", "paper/rxb-02", "paper/rxb-03"] {
-        let file = format!("scenarios/{scenario}.toml");
-        let output = nicforge(&folder, &["check", &file]);
-        assert_eq!(output.status.code(), Some(0), "{file}: {}", stderr(&output));
-    }
-}
-
-#[test]
 fn set_replaces_a_sweep() {
     let folder = folder();
     let arguments = [

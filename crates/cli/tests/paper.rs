@@ -1,24 +1,25 @@
-//! The scenarios of the papers: all of them check, and the one that replays a capture from beside
-//! the repository says what is missing where that is not there.
+//! The shipped scenarios: all of them check, and the one that replays a capture from beside the
+//! repository says what is missing where that is not there. Those of the papers have a text each.
 
 mod common;
 
-use common::{folder, nicforge, stderr, stdout};
+use common::{files, folder, nicforge, stderr, stdout};
 
 const REPLAYS: &str = "scenarios/paper/nm-10.toml";
 
 #[test]
-fn every_paper_scenario_checks() {
+fn every_shipped_scenario_checks() {
     let folder = folder();
-    let paper = folder.path().join("scenarios/paper");
-    let mut names: Vec<String> = std::fs::read_dir(paper)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    assert!(names.len() > 30, "{names:?}");
+    let all = files(&folder.path().join("scenarios"));
+    let of_folder = |file: &String| Some(file.split_once("scenarios/")?.1.to_owned());
+    let all = all.iter().filter(|file| file.ends_with(".toml"));
+    let names: Vec<String> = all.filter_map(of_folder).collect();
+    for (part, least) in [("paper/", 40), ("calibration/", 6), ("", 50)] {
+        let found = names.iter().filter(|name| name.starts_with(part)).count();
+        assert!(found >= least, "{part}: {names:?}");
+    }
     for name in names {
-        let file = format!("scenarios/paper/{name}");
+        let file = format!("scenarios/{name}");
         let mut arguments = vec!["check", &file];
         if file == REPLAYS {
             arguments.extend(["--set", "pcap=\"scenarios/captures/sample.pcap\""]);

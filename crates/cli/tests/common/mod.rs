@@ -13,6 +13,7 @@ pub fn folder() -> TempDir {
     for part in [
         "machines",
         "scenarios",
+        "scenarios/calibration",
         "scenarios/paper",
         "scenarios/captures",
     ] {
