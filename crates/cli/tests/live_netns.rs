@@ -159,7 +159,7 @@ fn curl_fetches_a_file_through_nat_on_every_interface() {
 #[test]
 fn iperf_runs_through_nat_both_ways() {
     if !has("iperf3") {
-        println!("skipped: needs iperf3");
+        crate::netns::skip::skipped("needs iperf3");
         return;
     }
     let Some(hosts) = Hosts::up("iperf") else {

@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "../../wire/tests/common/skip.rs"]
+mod skip;
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -161,6 +163,8 @@ fn another_users_run() {
                 "{error}"
             );
         }
-        Err(error) => println!("skipped: the command cannot be run as nobody here ({error})"),
+        Err(error) => skip::skipped(&format!(
+            "the command cannot be run as nobody here ({error})"
+        )),
     }
 }

@@ -210,7 +210,7 @@ fn duration() -> Duration {
 #[test]
 fn memory_stays_and_no_counter_drifts() {
     if !has("iperf3") || !has("dig") {
-        println!("skipped: needs iperf3 and dig");
+        netns::skip::skipped("needs iperf3 and dig");
         return;
     }
     let Some(hosts) = Hosts::up("soak") else {

@@ -16,7 +16,7 @@ use programs::{asks_for_names, run, said, streams_both_ways};
 
 fn scans_ports(hosts: &Hosts, interface: &str) {
     if !has("nmap") {
-        println!("skipped: the port scan, needs nmap");
+        crate::netns::skip::skipped("the port scan, needs nmap");
         return;
     }
     let open: Vec<TcpListener> = hosts.run("server", || {

@@ -5,6 +5,8 @@
 mod answers;
 mod common;
 mod decoder;
+#[path = "../../wire/tests/common/skip.rs"]
+mod skip;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -135,7 +137,9 @@ fn foreign(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap");
     let path = root.join(name);
     if !path.is_file() {
-        println!("skipped: no ../shared/data/pcap/{name} beside the repository");
+        skip::skipped(&format!(
+            "no ../shared/data/pcap/{name} beside the repository"
+        ));
         return None;
     }
     Some(path.canonicalize().unwrap())
@@ -244,7 +248,7 @@ fn tshark(capture: &Path) -> (u64, u64) {
 #[test]
 fn tshark_finds_every_checksum_right() {
     if Command::new("tshark").arg("--version").output().is_err() {
-        println!("skipped: tshark is not installed");
+        skip::skipped("tshark is not installed");
         return;
     }
     let run = Run::of(&sample(), 2, &[]);

@@ -5,6 +5,8 @@
 
 #[path = "common/garbage.rs"]
 mod garbage;
+#[path = "../../wire/tests/common/skip.rs"]
+mod skip;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -200,7 +202,7 @@ fn garbage_is_counted_under_its_cause_and_sound_frames_arrive() {
 fn malformed_captures_end_well_as_ports() {
     let captures = malformed_captures();
     if captures.is_empty() {
-        println!("skipped: no ../shared/data/pcap/bad beside the repository");
+        skip::skipped("no ../shared/data/pcap/bad beside the repository");
     }
     for capture in captures {
         let text = format!(

@@ -1,6 +1,8 @@
 //! Whole runs with payload in memory of the NIC: any amount of it, what comes out, and why one
 //! transmit ring is then enough. That frames and buffers add up is checked inside of each run.
 
+#[path = "../../wire/tests/common/skip.rs"]
+mod skip;
 mod common {
     pub mod machine;
 }
@@ -137,7 +139,9 @@ fn real_captures() -> Vec<PathBuf> {
         let path = root.join(name);
         match path.is_file() {
             true => found.push(path),
-            false => println!("skipped: no ../shared/data/pcap/{name} beside the repository"),
+            false => skip::skipped(&format!(
+                "no ../shared/data/pcap/{name} beside the repository"
+            )),
         }
     }
     found

@@ -2,6 +2,9 @@
 //! is judged by the project's own parser or checksums.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
+#[path = "../../../wire/tests/common/skip.rs"]
+mod skip;
+
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -285,7 +288,7 @@ pub fn icmp_sum_is_right(frame: &[u8]) -> bool {
 pub fn captures(folder: &str) -> Vec<PathBuf> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/pcap");
     let Ok(files) = std::fs::read_dir(PathBuf::from(root).join(folder)) else {
-        println!("skipped: no captures in {root}/{folder}");
+        skip::skipped(&format!("no captures in {root}/{folder}"));
         return Vec::new();
     };
     let mut files: Vec<PathBuf> = files.flatten().map(|entry| entry.path()).collect();

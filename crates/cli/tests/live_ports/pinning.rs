@@ -19,7 +19,7 @@ fn cores_of_threads(id: u32) -> Vec<String> {
 fn threads_stand_on_cores_of_their_own() {
     let mine = std::thread::available_parallelism().unwrap().get();
     if mine < 2 {
-        println!("skipped: there is one core, and pinning needs two");
+        netns::skip::skipped("there is one core, and pinning needs two");
         return;
     }
     let Some(hosts) = Hosts::up("pin") else {

@@ -2,6 +2,9 @@
 //! threads that stand in one of them.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
+#[path = "../../../wire/tests/common/skip.rs"]
+pub mod skip;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -47,7 +50,7 @@ impl Hosts {
         if !made.status.success() {
             let why = String::from_utf8_lossy(&made.stderr);
             let why = why.lines().next().unwrap_or("no reason given");
-            println!("skipped: network namespaces cannot be made here ({why})");
+            skip::skipped(&format!("network namespaces cannot be made here ({why})"));
             return None;
         }
         Some(hosts)

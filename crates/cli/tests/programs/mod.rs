@@ -28,7 +28,7 @@ pub fn run(command: &mut Command) {
 /// Names asked for, of the server as it is called at `address`.
 pub fn asks_for_names(hosts: &Hosts, address: &str, interface: &str) {
     if !has("dig") {
-        println!("skipped: names, needs dig");
+        crate::netns::skip::skipped("names, needs dig");
         return;
     }
     let socket = hosts.run("server", || UdpSocket::bind("10.99.2.2:53").unwrap());
@@ -48,7 +48,7 @@ pub fn asks_for_names(hosts: &Hosts, address: &str, interface: &str) {
 /// Parallel streams to the server, and back, of which none is stuck.
 pub fn streams_both_ways(hosts: &Hosts, address: &str, interface: &str) {
     if !has("iperf3") {
-        println!("skipped: parallel streams, needs iperf3");
+        crate::netns::skip::skipped("parallel streams, needs iperf3");
         return;
     }
     for direction in [&["-P", "4"][..], &["-P", "4", "-R"]] {
@@ -85,7 +85,7 @@ impl Web {
     /// On the server, port 8000. `None`, with a line, where it or `curl` is not to be had.
     pub fn start(hosts: &Hosts, folder: &Path) -> Option<Web> {
         if !has("curl") || !has("python3") {
-            println!("skipped: needs curl, and python3 for its web server");
+            crate::netns::skip::skipped("needs curl, and python3 for its web server");
             return None;
         }
         let mut server = hosts.on("server", "python3");

@@ -2,8 +2,11 @@
 #![allow(dead_code)]
 
 pub mod exercise;
+pub mod skip;
 
 use std::path::PathBuf;
+
+use skip::skipped;
 
 /// A path in the shared data folder beside the repository, or `None`, with a printed line that
 /// says so, when it is not there.
@@ -11,7 +14,7 @@ pub fn shared_data(path: &str) -> Option<PathBuf> {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let full = data.join(path);
     if !full.exists() {
-        println!("skipped: ../shared/data/{path} is not there");
+        skipped(&format!("../shared/data/{path} is not there"));
         return None;
     }
     Some(full)
