@@ -16,9 +16,48 @@ use crate::synthetic::Synthetic;
 use crate::tables::{Cuckoo, FlowKey, Side, mix};
 use crate::{AppConfig, AppError, SharedTables};
 
+/// Name and one line about each application.
+pub const APPS: [(&str, &str); 7] = [
+    (
+        "l2fwd",
+        "forwards by port, and changes hardware addresses only",
+    ),
+    (
+        "l3fwd",
+        "forwards by the longest matching prefix, IPv4 and IPv6",
+    ),
+    (
+        "nat",
+        "translates addresses and ports (NAPT), both directions",
+    ),
+    (
+        "lb",
+        "balances flows over servers, each flow always to the same",
+    ),
+    (
+        "synthetic",
+        "reads an array at random, then looks up a route",
+    ),
+    ("counter", "counts packets and bytes of each flow"),
+    (
+        "kvs",
+        "serves a key-value store: GET, PUT and DELETE over UDP",
+    ),
+];
+
+const NAMES: [&str; APPS.len()] = {
+    let mut names = [""; APPS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = APPS[at].0;
+        at += 1;
+    }
+    names
+};
+
 /// The names of all applications.
 pub fn names() -> &'static [&'static str] {
-    &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"]
+    &NAMES
 }
 
 /// An application on one core.

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use nicforge_apps::APPS;
+use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
+use nicforge_interfaces::registry::INTERFACES;
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
 use nicforge_lab::settings::{self, KEYS};
@@ -35,8 +38,8 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
         ));
     }
     let text = match options.what {
-        Some(Listed::Interfaces) => names(registry::names().interfaces),
-        Some(Listed::Apps) => names(registry::names().apps),
+        Some(Listed::Interfaces) => interfaces(),
+        Some(Listed::Apps) => apps(),
         Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
@@ -54,15 +57,40 @@ fn everything() -> String {
          Settings of scenarios: nicforge list settings\n\
          Register maps: nicforge list registers\n\
          next: nicforge run scenarios/nat-200g.toml\n",
-        names(registry::names().interfaces),
-        names(registry::names().apps),
+        interfaces(),
+        apps(),
         machines(false),
         scenarios(),
     )
 }
 
-fn names(names: &[&str]) -> String {
-    names.iter().map(|name| format!("  {name}\n")).collect()
+/// Name and line of each interface, by what it can run in.
+fn interfaces() -> String {
+    let kinds = [
+        (
+            "of one server and live runs (workload = frames)",
+            INTERFACES,
+        ),
+        ("of whole systems (every other workload)", KERNEL_INTERFACES),
+    ];
+    let kinds = kinds.map(|(kind, of_kind)| format!("  {kind}\n{}", indented(&named(of_kind))));
+    kinds.concat()
+}
+
+fn apps() -> String {
+    named(&APPS)
+}
+
+fn named(rows: &[(&str, &str)]) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(name, about)| vec![name.to_string(), about.to_string()])
+        .collect();
+    columns(&rows)
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 fn machines(verbose: bool) -> String {

@@ -61,6 +61,31 @@ fn lists_name_what_there_is() {
 }
 
 #[test]
+fn interfaces_and_applications_are_listed_with_what_they_are() {
+    let folder = folder();
+    let text = stdout(&nicforge(&folder, &["list", "interfaces"]));
+    let (server, systems) = text.split_once("whole systems").unwrap();
+    for (of, name, about) in [
+        (
+            server,
+            "priv_ring",
+            "a private receive ring and completion ring per core",
+        ),
+        (server, "emulated", "played by a core"),
+        (systems, "sinic", "registers"),
+    ] {
+        let mut lines = of.lines().map(str::trim_start);
+        let line = lines.find(|line| line.starts_with(&format!("{name} ")));
+        assert!(
+            line.is_some_and(|line| line.contains(about)),
+            "{name}: {text}"
+        );
+    }
+    let text = stdout(&nicforge(&folder, &["list", "apps"]));
+    assert!(text.contains("nat        translates addresses"), "{text}");
+}
+
+#[test]
 fn generated_pages_are_up_to_date() {
     for what in ["settings", "machines", "registers"] {
         let printed = stdout(&nicforge(&folder(), &["list", what, "--markdown"]));
