@@ -28,6 +28,12 @@ pub enum RouteError {
         /// Why.
         source: std::io::Error,
     },
+    /// There is no route in it.
+    #[error("{file}: has no route; a route looks like `10.1.0.0/16 0` or `2001:db8::/32 1`")]
+    Empty {
+        /// Its path.
+        file: String,
+    },
     /// A line is not a route.
     #[error("{file}:{line}: {what}; a route looks like `10.1.0.0/16 0` or `2001:db8::/32 1`")]
     Line {
@@ -51,17 +57,17 @@ impl Route {
 }
 
 /// Reads routes from a file: see [`parse_routes`].
-pub fn read_routes(path: &Path) -> Result<Vec<Route>, RouteError> {
+pub fn read_routes(path: &Path, ports: u8) -> Result<Vec<Route>, RouteError> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => parse_routes(&file, &text),
+        Ok(text) => parse_routes(&file, &text, ports),
         Err(source) => Err(RouteError::Unreadable { file, source }),
     }
 }
 
 /// Reads lines of `prefix/length port`; `#` begins a comment. `file` is for error messages.
-/// A prefix may stand only once and have no bits beyond its length.
-pub fn parse_routes(file: &str, text: &str) -> Result<Vec<Route>, RouteError> {
+/// A prefix may stand only once and have no bits beyond its length; a port is one of `ports`.
+pub fn parse_routes(file: &str, text: &str, ports: u8) -> Result<Vec<Route>, RouteError> {
     let mut routes = Vec::new();
     let mut seen = BTreeSet::new();
     for (index, line) in text.lines().enumerate() {
@@ -75,13 +81,25 @@ pub fn parse_routes(file: &str, text: &str) -> Result<Vec<Route>, RouteError> {
             what,
         };
         let route = parse_route(line).map_err(error)?;
+        if route.port >= ports {
+            let last = ports.saturating_sub(1);
+            return Err(error(format!(
+                "there is no port {}, only 0 to {last}",
+                route.port
+            )));
+        }
         if !seen.insert((route.address, route.length)) {
             let what = format!("{}/{} stands twice", route.address, route.length);
             return Err(error(what));
         }
         routes.push(route);
     }
-    Ok(routes)
+    match routes.is_empty() {
+        true => Err(RouteError::Empty {
+            file: file.to_owned(),
+        }),
+        false => Ok(routes),
+    }
 }
 
 fn parse_route(line: &str) -> Result<Route, String> {
@@ -218,7 +236,7 @@ mod tests {
     #[test]
     fn a_file_gives_its_routes() {
         let text = "# two\n10.1.0.0/16 3\n\n2001:db8::/32 4 # v6\n0.0.0.0/0 0\n";
-        let routes = parse_routes("r", text).unwrap();
+        let routes = parse_routes("r", text, 2).unwrap();
         assert_eq!(routes.len(), 3);
         assert_eq!((routes[0].length, routes[0].port), (16, 3));
         assert_eq!(routes[1].address, "2001:db8::".parse::<IpAddr>().unwrap());
@@ -236,12 +254,17 @@ mod tests {
             ("x/8 1", "r:1: `x` is not an address"),
             ("::/0 256", "r:1: port `256`"),
             ("::/0", "r:1: two words expected, 1 found"),
-            ("::/0 1\n::/0 2", "r:2: ::/0 stands twice"),
+            ("::/0 1\n::/0 0", "r:2: ::/0 stands twice"),
+            (
+                "::/0 1\n10.0.0.0/8 7",
+                "r:2: there is no port 7, only 0 to 1",
+            ),
+            ("\n# nothing\n", "r: has no route"),
         ] {
-            let error = parse_routes("r", text).unwrap_err().to_string();
+            let error = parse_routes("r", text, 2).unwrap_err().to_string();
             assert!(error.starts_with(what), "{error}");
         }
-        let error = read_routes(Path::new("no/such/file")).unwrap_err();
+        let error = read_routes(Path::new("no/such/file"), 2).unwrap_err();
         assert!(
             error
                 .to_string()

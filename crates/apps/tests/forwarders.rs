@@ -3,12 +3,11 @@
 mod support;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use nicforge_apps::counter::CounterKey;
 use nicforge_apps::{
-    AnyApp, AppConfig, AppError, Egress, Payload, PortMap, SharedTables, Verdict, generate_routes,
-    names, parse_routes,
+    AnyApp, AppConfig, AppError, Egress, Payload, PortMap, Route, SharedTables, Verdict,
+    generate_routes, names, parse_routes,
 };
 use nicforge_nic::PortId;
 use nicforge_platform::AddressSpace;
@@ -20,7 +19,7 @@ const ROUTES: &str = "10.0.0.0/8 1\n10.1.0.0/16 0\n10.1.2.128/25 1\n2001:db8::/3
 
 fn routed(name: &str) -> AppConfig {
     AppConfig {
-        routes: parse_routes("routes", ROUTES).unwrap().into(),
+        routes: parse_routes("routes", ROUTES, 2).unwrap().into(),
         array: Bytes(1 << 16),
         ..AppConfig::new(name, PortMap::paired(2))
     }
@@ -105,10 +104,13 @@ fn l3fwd_drops_by_name_and_keeps_wrong_checksums_wrong() {
 }
 
 #[test]
-fn sixteen_thousand_generated_routes_agree_with_a_linear_search() {
+fn sixteen_thousand_routes_of_a_file_agree_with_a_linear_search() {
     let routes = generate_routes(3, 16_000, 500, 2);
+    let line = |route: &Route| format!("{}/{} {}\n", route.address, route.length, route.port);
+    let text: String = routes.iter().map(line).collect();
     let mut config = routed("l3fwd");
-    config.routes = Arc::from(routes.clone());
+    config.routes = parse_routes("routes", &text, 2).unwrap().into();
+    assert_eq!(config.routes[..], routes[..]);
     let mut bench = Bench::new(&config);
     for n in 0..200u32 {
         let to = n.wrapping_mul(0x9e37_79b9) & 0x7fff_ffff | 0x0100_0000;

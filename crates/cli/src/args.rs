@@ -64,7 +64,7 @@ pub struct RunOptions {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Run on the machine of this file instead of the scenario's
+    /// Run on the machine of this file, or name, instead of the scenario's
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
     /// Folder for report.json, points.csv and report.html [default: the scenario's name under out/]
@@ -114,7 +114,7 @@ pub struct CheckOptions {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Run on the machine of this file instead of the scenario's
+    /// Run on the machine of this file, or name, instead of the scenario's
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
 }
@@ -176,7 +176,7 @@ pub struct CompareOptions {
     pub scenario: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Simulate the machine of this file instead of the scenario's
+    /// Simulate the machine of this file, or name, instead of the scenario's
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
     /// How long each point runs live; captures are played once

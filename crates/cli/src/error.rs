@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use nicforge_lab::config::ConfigError;
+use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::report::ReportError;
 use nicforge_lab::run::RunError;
 use thiserror::Error;
@@ -19,6 +19,14 @@ pub enum CliError {
     /// A capture, size file or route file is wrong, or the traffic is impossible.
     #[error(transparent)]
     Files(RunError),
+    /// A setting asks for what cannot run.
+    #[error("{place}: {cause}")]
+    Setting {
+        /// Where it stands.
+        place: Place,
+        /// Why it cannot.
+        cause: Box<RunError>,
+    },
     /// A point's run failed.
     #[error("point {number} ({variant}): {cause}")]
     Point {
@@ -62,6 +70,7 @@ fn is_input(error: &RunError) -> bool {
             | RunError::Routes(_)
             | RunError::Traffic(_)
             | RunError::File { .. }
+            | RunError::Sizes { .. }
             | RunError::Capture { .. }
             | RunError::NoWorkCycles { .. }
             | RunError::AddressSpace { .. }
@@ -80,7 +89,10 @@ impl CliError {
         }
         eprintln!("error: {self}");
         match self {
-            CliError::Config(_) | CliError::Usage(_) | CliError::Files(_) => ExitCode::from(2),
+            CliError::Config(_)
+            | CliError::Usage(_)
+            | CliError::Files(_)
+            | CliError::Setting { .. } => ExitCode::from(2),
             CliError::Point { cause, .. } if is_input(cause) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

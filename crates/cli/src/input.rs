@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use nicforge_apps::read_routes;
 use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::machine::{Machine, load_machine};
-use nicforge_lab::run::{RunError, line_of, traffic_source};
+use nicforge_lab::run::{RunError, at_fault, check_point, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_lab::settings::Settings;
 use nicforge_wire::traffic::TrafficSource;
@@ -57,7 +56,11 @@ impl Input {
 pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Result<Input, CliError> {
     let mut scenario = load_scenario(file, &names())?;
     scenario.seed = overrides.seed.unwrap_or(scenario.seed);
-    let machine = match machine {
+    if let Some(name) = machine.and_then(name_of_machine) {
+        scenario.machine_place = Place::argument(&format!("--machine {name}"));
+        scenario.machine = name;
+    }
+    let machine = match machine.filter(|file| name_of_machine(file).is_none()) {
         Some(file) => load_machine(file)?,
         None => load_machine(&scenario.machine_file()?)?,
     };
@@ -70,7 +73,9 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
     };
     input.notes = try_files(&input)?;
     for point in &input.points {
-        for note in notes::about_sizes(&point.settings, &input.machine) {
+        check_point(&input.machine, &point.settings, input.scenario.seed)
+            .map_err(|cause| at_fault_in(point, cause))?;
+        for note in notes::about_settings(point, &input.machine) {
             if !input.notes.contains(&note) {
                 input.notes.push(note);
             }
@@ -79,31 +84,43 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
     Ok(input)
 }
 
-/// Reads every capture, size file and route file once, so that a broken one stops us before
-/// the first point has run. Returns what is to be said about them.
+/// The name of a machine, as scenarios have it, where `machine` is no file.
+fn name_of_machine(machine: &Path) -> Option<String> {
+    let name = machine.to_str()?;
+    let bare = machine.extension().is_none() && machine.components().count() == 1;
+    (bare && !machine.exists()).then(|| name.to_string())
+}
+
+/// The error with the place of the setting that it is about.
+fn at_fault_in(point: &Point, cause: RunError) -> CliError {
+    let keys = at_fault(&point.settings, &cause);
+    CliError::Setting {
+        place: point.place_of(&keys).clone(),
+        cause: Box::new(cause),
+    }
+}
+
+/// Makes every point's traffic once, so that a broken capture or size file stops us before the
+/// first point has run. Returns what is to be said about them.
 fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
     let (mut tried, mut said) = (Vec::new(), Vec::new());
-    for Point { settings, .. } in &input.points {
-        let files = (&settings.pcap, &settings.size_file, &settings.routes_file);
-        if tried.contains(&files) {
+    for point in &input.points {
+        let settings = &point.settings;
+        let files = (&settings.pcap, &settings.size_file);
+        if settings.is_of_whole_systems() || tried.contains(&files) {
             continue;
         }
         tried.push(files);
-        if let Some(routes) = &settings.routes_file {
-            read_routes(Path::new(routes))
-                .map_err(|error| CliError::from(RunError::from(error)))?;
-        }
-        if settings.pcap.is_some() || settings.size_file.is_some() {
-            let line = line_of(&input.machine.hardware);
-            // Steering does not matter to the files: one queue spares us the search for flows.
-            let unsteered = Settings {
-                target_share: 0.0,
-                ..settings.clone()
-            };
-            let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)?;
-            if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
-                said.extend(notes::about(Path::new(pcap), &replay.counts()));
-            }
+        let line = line_of(&input.machine.hardware);
+        // Steering does not matter to the files: one queue spares us the search for flows.
+        let unsteered = Settings {
+            target_share: 0.0,
+            ..settings.clone()
+        };
+        let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)
+            .map_err(|cause| at_fault_in(point, cause))?;
+        if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
+            said.extend(notes::about(Path::new(pcap), &replay.counts()));
         }
     }
     Ok(said)
@@ -111,21 +128,52 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
 
 /// `--set` and `--pcap` as settings.
 pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError> {
-    let mut texts = overrides.set.clone();
+    let mut all = sets(&overrides.set)?;
     if let Some(pcap) = &overrides.pcap {
-        if !pcap.is_file() {
-            let place = Place::argument(&format!("--pcap {}", pcap.display()));
-            return Err(ConfigError::new(
-                &place,
-                "there is no such file",
-                "name a capture",
-            ));
+        let place = Place::argument(&format!("--pcap {}", pcap.display()));
+        is_capture_file(pcap, &place)?;
+        for text in [
+            "arrival=replay".to_string(),
+            format!("pcap={}", pcap.display()),
+        ] {
+            let mut set = parse_override(&text, &names())?;
+            set.place = place.clone();
+            push_once(&mut all, set)?;
         }
-        texts.push("arrival=replay".to_string());
-        texts.push(format!("pcap={}", pcap.display()));
     }
-    texts
-        .iter()
-        .map(|text| parse_override(text, &names()))
-        .collect()
+    Ok(all)
+}
+
+/// `--set`, each key once.
+pub fn sets(texts: &[String]) -> Result<Vec<Assignment>, ConfigError> {
+    let mut all = Vec::new();
+    for text in texts {
+        push_once(&mut all, parse_override(text, &names())?)?;
+    }
+    Ok(all)
+}
+
+/// A key that is set twice: which of the two counts nobody should have to guess.
+fn push_once(all: &mut Vec<Assignment>, set: Assignment) -> Result<(), ConfigError> {
+    let same = |other: &&Assignment| other.key.name == set.key.name && other.value != set.value;
+    if let Some(other) = all.iter().find(same) {
+        let wrong = format!("`{}` is set by {}, too", set.key.name, other.place);
+        return Err(ConfigError::new(&set.place, wrong, "keep one of the two"));
+    }
+    all.push(set);
+    Ok(())
+}
+
+/// Whether there is a file that could be a capture: not what never ends, or waits for somebody.
+fn is_capture_file(pcap: &Path, place: &Place) -> Result<(), ConfigError> {
+    let wrong = match std::fs::metadata(pcap) {
+        Ok(meta) if meta.is_file() => return Ok(()),
+        Ok(meta) if meta.is_dir() => "it is a folder".to_string(),
+        Ok(_) => "it is a pipe or a device, which cannot be played from its beginning".to_string(),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            "there is no such file".to_string()
+        }
+        Err(cause) => format!("it cannot be read: {cause}"),
+    };
+    Err(ConfigError::new(place, wrong, "name a capture file"))
 }

@@ -1,16 +1,103 @@
 //! What is to be said about a scenario that is no error: what a replay leaves out of a capture or
-//! mends in it, and ring sizes that a paper advises against.
+//! mends in it, ring sizes that a paper advises against, and settings under which all or most is lost.
 
 use std::path::Path;
 
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
+use nicforge_lab::scenario::Point;
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
-use nicforge_wire::traffic::{FRAME_BYTES_MAX, ReplayCounts};
+use nicforge_wire::traffic::ReplayCounts;
+
+/// What speaks against a point's settings.
+pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
+    let settings = &point.settings;
+    if settings.is_of_whole_systems() {
+        return Vec::new();
+    }
+    let mut notes = about_sizes(settings, machine);
+    notes.extend(about_long_frames(settings));
+    notes.extend(about_many_flows(settings));
+    notes.extend(about_target(settings));
+    notes.extend(about_sharing(point));
+    notes
+}
+
+/// Frames that no buffer has room for.
+fn about_long_frames(settings: &Settings) -> Option<String> {
+    let made_up = settings.arrival != "replay" && !settings.splits_frames();
+    let fixed = settings.app == "kvs" || ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
+    let target = match settings.target_share > 0.0 && settings.app != "kvs" {
+        true => settings.target_packet_bytes,
+        false => None,
+    };
+    let usual = fixed.then(|| settings.frame_bytes());
+    let longest = usual.into_iter().chain(target).max()?;
+    (made_up && longest as usize > settings.buffer_bytes).then(|| {
+        format!(
+            "frames of {longest} bytes do not fit buffers of {}: all of them will be dropped \
+             (oversized_frame); set buffer_bytes to at least {longest}",
+            settings.buffer_bytes
+        )
+    })
+}
+
+/// More flows than a table has room for.
+fn about_many_flows(settings: &Settings) -> Option<String> {
+    let fate = match settings.app.as_str() {
+        "nat" | "lb" => "packets of the others will be dropped (table_full)",
+        "counter" => "packets of the others will not be counted",
+        _ => return None,
+    };
+    let (flows, room) = (settings.flows, settings.table_entries);
+    (settings.arrival != "replay" && flows > room).then(|| {
+        format!(
+            "of {flows} flows at most {room} have room in the table: {fate}; set table_entries to at least \
+             {flows}"
+        )
+    })
+}
+
+/// A target whose time never comes.
+fn about_target(settings: &Settings) -> Option<String> {
+    let ends = settings.warmup_ms + settings.window_ms;
+    let wanted = settings.target_share > 0.0 || settings.target_accesses > 0;
+    let late = settings.arrival != "replay" && settings.target_begins_ms >= ends;
+    (wanted && late).then(|| {
+        format!(
+            "the target begins at {} ms, when the run has ended ({ends} ms), and has no effect; set \
+             target_begins_ms below warmup_ms + window_ms",
+            settings.target_begins_ms
+        )
+    })
+}
+
+/// Groups of cores that do not come out even, where somebody asked for them.
+fn about_sharing(point: &Point) -> Option<String> {
+    let settings = &point.settings;
+    let interface = match settings.interface.as_str() {
+        "emulated" => &settings.emulates,
+        interface => interface,
+    };
+    let (sharing, queues) = (settings.sharing, settings.cores / settings.nics);
+    if !interface.starts_with("sh_ring") || !point.sets("sharing") || queues.is_multiple_of(sharing)
+    {
+        return None;
+    }
+    let last = queues % sharing;
+    Some(match sharing > queues {
+        true => format!(
+            "each NIC has {queues} queues, so its ring is shared by {queues} and not by {sharing}"
+        ),
+        false => format!(
+            "{queues} queues of each NIC do not divide by sharing = {sharing}: its last ring is shared by {last}"
+        ),
+    })
+}
 
 /// What speaks against the sizes of a point's rings.
-pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
+fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
     let emulated = settings.interface == "emulated";
     let interface = match emulated {
         true => &settings.emulates,
@@ -47,29 +134,22 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
 /// One line about `capture`; `None` when all of it is replayed as it is.
 pub fn about(capture: &Path, counts: &ReplayCounts) -> Option<String> {
     let reader = &counts.reader;
-    let too_long = format!("longer than {FRAME_BYTES_MAX} bytes");
-    let left_out = [
-        (counts.over_long, too_long.as_str()),
-        (reader.zero_length, "without bytes"),
-        (reader.longer_than_original, "longer than their packet"),
-        (reader.no_ethernet_form, "that have no Ethernet form"),
-        (reader.unknown_blocks, "in blocks of unknown kinds"),
-    ];
     let mended = [
         (counts.padded, "captured short, filled up with zeros"),
         (reader.time_went_back, "from before the one before them"),
         (reader.time_out_of_range, "later than a run can last"),
         (reader.fraction_out_of_range, "with a broken time stamp"),
     ];
-    let parts = [("left out", &left_out[..]), ("mended", &mended[..])];
+    let mended = mended.map(|(count, cause)| (count, cause.to_string()));
+    let parts = [("left out", counts.left_out()), ("mended", mended.to_vec())];
     let parts: Vec<String> = parts
         .into_iter()
-        .filter_map(|(what, causes)| list(what, causes))
+        .filter_map(|(what, causes)| list(what, &causes))
         .collect();
     (!parts.is_empty()).then(|| format!("{}: records {}", capture.display(), parts.join("; ")))
 }
 
-fn list(what: &str, causes: &[(u64, &str)]) -> Option<String> {
+fn list(what: &str, causes: &[(u64, String)]) -> Option<String> {
     let causes = causes.iter().filter(|(count, _)| *count > 0);
     let causes: Vec<String> = causes
         .map(|(count, cause)| format!("{count} {cause}"))

@@ -2,6 +2,8 @@
 //! drops are counted by cause. Never a panic, and nothing written in vain.
 
 mod common;
+#[path = "../../wire/tests/common/skip.rs"]
+mod skip;
 
 use std::path::{Path, PathBuf};
 
@@ -127,6 +129,21 @@ fn records_that_are_left_out_or_mended_are_counted() {
 }
 
 #[test]
+fn a_capture_of_which_nothing_is_left_says_why() {
+    let jumbo = record(9_300, 9_300, &[0; 9_300]);
+    let zero = record(0, 0, &[]);
+    let error = refused_bytes(&[&PCAP_HEADER[..], &jumbo, &zero, &zero].concat());
+    let says = "no frame that could be replayed: it was read to its end, and left out are all 3 records: 1 longer than \
+                9216 bytes, 2 without bytes";
+    assert!(error.contains(says), "{error}");
+    let error = refused_bytes(&PCAP_HEADER);
+    assert!(
+        error.contains("read to its end and has no record"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_is_no_capture_is_refused() {
     let error = refused_bytes(b"");
     assert!(error.contains("not a pcap or pcapng file"), "{error}");
@@ -135,7 +152,7 @@ fn what_is_no_capture_is_refused() {
     let mut wifi = PCAP_HEADER;
     wifi[20] = 105;
     let error = refused_bytes(&[&wifi[..], &record(60, 60, &[0; 60])].concat());
-    assert!(error.contains("link type 0x69 is not supported"), "{error}");
+    assert!(error.contains("link type 105 is not supported"), "{error}");
 }
 
 #[test]
@@ -151,7 +168,9 @@ fn a_capture_without_packets_is_refused() {
 fn foreign(folder: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap");
     let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
-        println!("skipped: no ../shared/data/pcap/{folder} beside the repository");
+        skip::skipped(&format!(
+            "no ../shared/data/pcap/{folder} beside the repository"
+        ));
         return Vec::new();
     };
     let paths = entries.map(|entry| entry.unwrap().path().canonicalize().unwrap());

@@ -94,3 +94,57 @@ fn association_sets_need_rings() {
     assert!(said.contains("one would have none"), "{said}");
     assert!(said.contains("at most 2"), "{said}");
 }
+
+#[test]
+fn settings_under_which_all_is_lost() {
+    warns(
+        "packet_bytes = 9000\n",
+        &["frames of 9000 bytes do not fit buffers of 2048: all of them will be dropped"],
+    );
+    warns("packet_bytes = 9000\nbuffer_bytes = 9000\n", &[]);
+    let many = "flows = 10000000\ntable_entries = 1000\n";
+    warns(many, &["at most 1000 have room in the table"]);
+    warns(
+        &format!("app = \"counter\"\n{many}"),
+        &["will not be counted"],
+    );
+    warns("app = \"l2fwd\"\nflows = 10000000\n", &[]);
+}
+
+#[test]
+fn a_target_that_never_begins() {
+    let target = "target_share = 0.5\nwarmup_ms = 1\nwindow_ms = 2\n";
+    warns(
+        &format!("{target}target_begins_ms = 3\n"),
+        &["the target begins at 3 ms, when the run has ended (3 ms)"],
+    );
+    warns(&format!("{target}target_begins_ms = 2.9\n"), &[]);
+}
+
+#[test]
+fn groups_of_cores_that_do_not_come_out_even() {
+    let shared = "interface = \"sh_ring\"\ncores = 16\n";
+    warns(shared, &[]);
+    warns(&format!("{shared}sharing = 4\n"), &[]);
+    warns(
+        &format!("{shared}sharing = 7\n"),
+        &["do not divide by sharing = 7: its last ring is shared by 1"],
+    );
+    warns(
+        &format!("{shared}sharing = 9\n"),
+        &["shared by 8 and not by 9"],
+    );
+}
+
+#[test]
+fn a_machine_may_be_named_as_scenarios_name_it() {
+    let folder = folder();
+    let check = [
+        "check",
+        "scenarios/nat-200g.toml",
+        "--machine",
+        "xeon-4216-cx5",
+    ];
+    let output = nicforge(&folder, &check);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}

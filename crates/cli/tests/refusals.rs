@@ -34,14 +34,145 @@ fn a_wrong_scenario() {
     }
 }
 
+/// As [`refused`], of `run` and `check` alike: what one says the other says.
+fn both_refuse(settings: &str, parts: &[&str]) {
+    let text = format!("{HEADER}[settings]\n{settings}\n");
+    for command in ["run", "check"] {
+        refused(&text, &[command, "s.toml"], parts);
+    }
+}
+
 #[test]
 fn more_memory_than_is_modelled() {
-    let text = format!("{HEADER}[settings]\napp = \"kvs\"\nkvs_log_mib = 65536\n");
-    refused(
-        &text,
-        &["run", "s.toml"],
-        &["over 64 GiB at most", "fewer `table_entries`"],
+    both_refuse(
+        "app = \"kvs\"\nkvs_log_mib = 65536",
+        &[
+            "error: s.toml:6:",
+            "over 64 GiB at most",
+            "fewer `table_entries`",
+        ],
     );
+}
+
+#[test]
+fn more_rings_than_control_memory_holds() {
+    both_refuse(
+        "rx_entries = 65536",
+        &["error: s.toml:5:", "control memory"],
+    );
+    both_refuse(
+        "rx_entries = 128\ninterface = \"rx_bisect\"\nbx_entries = 65536",
+        &["error: s.toml:7:", "use fewer or smaller rings"],
+    );
+    let set = [
+        "check",
+        "scenarios/nat-200g.toml",
+        "--set",
+        "rx_entries=65536",
+    ];
+    refused("", &set, &["error: --set rx_entries=65536: "]);
+}
+
+#[test]
+fn a_target_without_flows() {
+    both_refuse(
+        "flows = 3\ntarget_share = 0.5",
+        &["error: s.toml:6:", "a target share needs flows"],
+    );
+    both_refuse(
+        "flow_choice = \"single\"\ntarget_share = 0.5",
+        &["error: s.toml:6:", "another choice than a single flow"],
+    );
+    // Where each NIC has one queue, no flow is for another.
+    both_refuse(
+        "cores = 2\ntarget_share = 0.5",
+        &["error: s.toml:6:", "a target share needs flows"],
+    );
+}
+
+/// A folder with `files`, and `settings` that name them: both commands say `parts`.
+fn files_refused(files: &[(&str, &str)], settings: &str, parts: &[&str]) {
+    let folder = folder();
+    let text = format!("{HEADER}[settings]\n{settings}\n");
+    std::fs::write(folder.path().join("s.toml"), text).unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    for command in ["run", "check"] {
+        let output = nicforge(&folder, &[command, "s.toml"]);
+        let error = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{command}: {error}");
+        for part in parts {
+            assert!(error.contains(part), "`{part}` in: {error}");
+        }
+    }
+}
+
+#[test]
+fn files_that_say_something_else() {
+    let sizes = "packet_sizes = \"empirical\"\nsize_file = \"sizes\"";
+    for (text, wrong) in [
+        ("64 1\n64\n", "sizes: line 2: \"64\" is not `bytes weight`"),
+        ("# none\n", "sizes: a size table needs at least one size"),
+        ("12 1\n", "sizes: line 1: a frame of 12 bytes"),
+    ] {
+        files_refused(&[("sizes", text)], sizes, &["error: s.toml:6:", wrong]);
+    }
+    let routes = "app = \"l3fwd\"\nroutes_file = \"routes\"";
+    for (text, wrong) in [
+        ("", "routes: has no route"),
+        (
+            "0.0.0.0/0 0\n10.0.0.0/8 7\n",
+            "routes:2: there is no port 7, only 0 to 1",
+        ),
+    ] {
+        files_refused(&[("routes", text)], routes, &["error: s.toml:6:", wrong]);
+    }
+    let pcap = "arrival = \"replay\"\npcap = \"bad.pcap\"";
+    let parts = ["error: s.toml:6:", "bad.pcap: ", "stopped at byte 0"];
+    files_refused(&[("bad.pcap", "no capture")], pcap, &parts);
+}
+
+#[test]
+fn what_is_no_file() {
+    let nat = ["check", "scenarios/nat-capture.toml"];
+    let with = |more: &[&'static str]| [&nat[..], more].concat();
+    refused(
+        "",
+        &with(&["--pcap", "machines"]),
+        &["--pcap machines: it is a folder"],
+    );
+    both_refuse(
+        "arrival = \"replay\"\npcap = \"machines\"",
+        &[
+            "error: s.toml:6:8: ",
+            "`pcap` names what is no file: machines",
+        ],
+    );
+    if cfg!(unix) {
+        let parts = ["--pcap /dev/zero: it is a pipe or a device"];
+        refused("", &with(&["--pcap", "/dev/zero"]), &parts);
+    }
+}
+
+#[test]
+fn more_memory_than_the_system_gives() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let folder = folder();
+    let run = "ulimit -v 4000000; exec \"$0\" run scenarios/nat-200g.toml --set app=kvs \
+               --set kvs_log_mib=40000 --set interface=priv_ring --set rx_entries=128";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", run, env!("CARGO_BIN_EXE_nicforge")]);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains("MiB of memory, and the system has not so much"),
+        "{error}"
+    );
+    assert!(!folder.path().join("out").exists());
 }
 
 #[test]
@@ -94,6 +225,16 @@ fn wrong_overrides() {
         &["'--jobs <N>'", "from 1 to 1024"],
     );
     refused("", &with(&["--seed", "x"]), &["--seed"]);
+    refused(
+        "",
+        &with(&["--set", "cores=4", "--set", "cores=8"]),
+        &["--set cores=8: `cores` is set by --set cores=4, too; keep one of the two"],
+    );
+    refused(
+        "",
+        &with(&["--machine", "m5-10gb"]),
+        &["--machine m5-10gb: ", "did you mean \"m5-10gbe\"?"],
+    );
     refused("", &with(&["--quite"]), &["--quite", "--quiet"]);
 }
 
@@ -125,6 +266,24 @@ fn a_wrong_machine_file() {
     assert!(error.contains("machines/xeon-4216-cx5.toml:"), "{error}");
     assert!(error.contains("did you mean `frequency_ghz`?"), "{error}");
     assert!(!folder.path().join("out").exists());
+    for (wrong, right, says) in [
+        (
+            "frequency_ghz = { value = 2.1, ",
+            "frequency_ghz = { value = \"2.1\", ",
+            "without quotes",
+        ),
+        (
+            "frequency_ghz = { value = 2.1, ",
+            "frequency_ghz = 2.1 #",
+            "{ value = 2.1, source =",
+        ),
+    ] {
+        assert!(text.contains(wrong));
+        std::fs::write(&file, text.replace(wrong, right)).unwrap();
+        let output = nicforge(&folder, &["check", "scenarios/nat-200g.toml"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -16,11 +16,18 @@ pub struct HostBytes {
 impl HostBytes {
     /// `len` zeroed bytes. As with a `Vec`, the process ends when there is no memory for them.
     pub fn zeroed(len: u64) -> HostBytes {
-        let len = len as usize;
-        let Ok(map) = MmapMut::map_anon(len.max(1)) else {
-            handle_alloc_error(Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>()));
-        };
-        HostBytes { map, len }
+        let layout = || Layout::array::<u8>(len as usize).unwrap_or(Layout::new::<u8>());
+        HostBytes::try_zeroed(len).unwrap_or_else(|_| handle_alloc_error(layout()))
+    }
+
+    /// The same for a caller who can do without.
+    ///
+    /// # Errors
+    /// What the system says that has no memory for them.
+    pub fn try_zeroed(len: u64) -> std::io::Result<HostBytes> {
+        let len = usize::try_from(len).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        let map = MmapMut::map_anon(len.max(1))?;
+        Ok(HostBytes { map, len })
     }
 
     /// Asks for large pages. The packets and tables of a run are spread over more memory than a
@@ -64,6 +71,12 @@ impl DerefMut for HostBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_is_not_to_be_had_is_an_error() {
+        assert!(HostBytes::try_zeroed(1 << 60).is_err());
+        assert_eq!(HostBytes::try_zeroed(5).unwrap()[..], [0; 5]);
+    }
 
     #[test]
     fn memory_is_zeroed_and_may_be_empty() {

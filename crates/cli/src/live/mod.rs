@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use nicforge_lab::config::Place;
 use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
-use nicforge_lab::scenario::parse_override;
 use nicforge_lab::settings::KEYS;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
+use crate::input::sets;
 use crate::output::print;
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::names;
@@ -28,8 +28,8 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut config = load_live(&options.config, &names())?;
-    for text in &options.set {
-        config.set(parse_override(text, &names())?)?;
+    for set in sets(&options.set)? {
+        config.set(set)?;
     }
     if let Some(socket) = &options.attach {
         config.attach = Some(socket.clone());

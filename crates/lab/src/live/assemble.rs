@@ -285,7 +285,7 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
     app.service = config.app.service;
     app.server_base = config.app.server_address.unwrap_or(app.server_base);
     if let Some(file) = &settings.routes_file {
-        app.routes = read_routes(file.as_ref())?.into();
+        app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }
     Ok(app)
 }

@@ -234,7 +234,14 @@ fn entry(
     (least, most): (f64, f64),
 ) -> Result<(f64, String, Option<String>), ConfigError> {
     let key = &field.key;
-    let example = format!("write {key} = {{ value = 1, source = \"where it comes from\" }}");
+    let shown = match &field.value.node {
+        Node::Table(parts) => find(parts, "value").map(|part| part.value.node.show()),
+        number => Some(number.show()),
+    };
+    let shown = shown.map_or("…".to_string(), |shown| {
+        shown.trim_matches('"').to_string()
+    });
+    let example = format!("write {key} = {{ value = {shown}, source = \"where it comes from\" }}");
     let Node::Table(parts) = &field.value.node else {
         let wrong = format!("`{key}` has no source");
         return Err(ConfigError::new(&field.value.place, wrong, example));
@@ -288,7 +295,12 @@ fn number_in(value: &Located, key: &str, least: f64, most: f64) -> Result<f64, C
         Node::Text(text) => format!("\"{}\"", shorten(text)),
         node => node.show(),
     };
-    let right = format!("`{key}` takes a number from {least} to {most}, in the unit of its name");
+    let quoted = match &value.node {
+        Node::Text(_) => ", without quotes",
+        _ => "",
+    };
+    let right =
+        format!("`{key}` takes a number from {least} to {most}, in the unit of its name{quoted}");
     Err(ConfigError::new(
         &value.place,
         format!("`{key}` cannot be {shown}"),

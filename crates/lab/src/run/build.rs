@@ -1,7 +1,6 @@
 //! Assembles a world from a machine and settings: the one place that knows all parts.
 
 use std::net::SocketAddrV4;
-use std::path::PathBuf;
 
 use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{
@@ -12,7 +11,7 @@ use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
-use nicforge_platform::sim::{DmaPort, Hardware, Hierarchy, Host, SimCore, SimDma, SimMemory};
+use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
@@ -26,6 +25,7 @@ use super::hairpin::{flow_tables, hairpin_of, install_flows};
 use super::hot_area::preload_hot;
 use super::interface::{heuristic, interface, receive_buffers};
 use super::nic_actor::NicActor;
+use super::plan::plan;
 use super::probe::Probe;
 use super::requests::preload_pairs;
 use super::sink::Sink;
@@ -53,7 +53,7 @@ pub struct Built {
 }
 
 /// The machine with what the settings change.
-fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
+pub(super) fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
     let mut hardware = machine.hardware.clone();
     hardware.io_ways = settings.io_ways;
     hardware.nics = settings.nics;
@@ -113,7 +113,7 @@ pub(crate) fn app_config(
     config.seed = seed;
     if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
         config.routes = match &settings.routes_file {
-            Some(file) => read_routes(&PathBuf::from(file))?.into(),
+            Some(file) => read_routes(file.as_ref(), ports)?.into(),
             None => generate_routes(seed, settings.routes as usize, 0, ports).into(),
         };
     }
@@ -121,8 +121,8 @@ pub(crate) fn app_config(
 }
 
 /// Everything between the wires, before time begins.
-struct Parts {
-    space: AddressSpace,
+pub(super) struct Parts {
+    pub space: AddressSpace,
     nics: Vec<(Nic<AnyNic>, DmaPort)>,
     cores: Vec<CoreActor>,
     co_runners: Vec<CoRunnerActor>,
@@ -139,11 +139,7 @@ pub fn build(
     io: &RunIo,
 ) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
-    let mut parts = parts(machine, settings, &hardware, seed)?;
-    let (needs, most) = (parts.space.end(), Hierarchy::bytes_max(&hardware));
-    if needs > most {
-        return Err(RunError::AddressSpace { needs, most });
-    }
+    let mut parts = plan(machine, settings, &hardware, seed)?;
     let cpu = fill(&mut parts, settings, seed)?;
     let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
     let memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
@@ -205,7 +201,11 @@ fn has_target(settings: &Settings) -> bool {
 
 /// The memory as it is at time 0, with tables and rings filled, and what was written to registers.
 fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, RunError> {
-    let memory = HostBytes::zeroed(parts.space.end());
+    let needs = parts.space.end();
+    let refused = |cause| RunError::Memory { needs, cause };
+    let memory = HostBytes::try_zeroed(needs).map_err(refused)?;
+    // What the model keeps of each line is made later, where nothing can be refused any more.
+    HostBytes::try_zeroed(Host::table_bytes(needs)).map_err(refused)?;
     memory.use_large_pages();
     let mut cpu = FlatCpu::over(memory);
     for pool in &parts.pools {
@@ -230,7 +230,8 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     Ok(cpu)
 }
 
-fn parts(
+/// Hands out the address space, and makes everything that lies in it.
+pub(super) fn parts(
     machine: &Machine,
     settings: &Settings,
     hardware: &Hardware,

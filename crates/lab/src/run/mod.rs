@@ -15,6 +15,7 @@ mod hot_area;
 mod interface;
 mod measure;
 mod nic_actor;
+mod plan;
 mod probe;
 mod requests;
 mod search;
@@ -44,6 +45,7 @@ use crate::timeline::TimelineEntry;
 pub(crate) use build::app_config;
 #[cfg(target_os = "linux")]
 pub(crate) use interface::{bisect, receive_buffers};
+pub use plan::{at_fault, check_point};
 pub use traffic::{line_of, traffic_source};
 
 /// What a run reads and writes beside its settings.
@@ -103,6 +105,26 @@ pub enum RunError {
         needs: u64,
         /// Bytes that there may be.
         most: u64,
+    },
+    /// More memory than the system gives.
+    #[error(
+        "this point takes {} MiB of memory, and the system has not so much: {cause}; give it fewer \
+         `table_entries`, `array_mib`, `kvs_log_mib` or buffers, or run fewer `--jobs`",
+        .needs.div_ceil(1 << 20)
+    )]
+    Memory {
+        /// Bytes that the simulated host has.
+        needs: u64,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// A file of frame sizes says something else.
+    #[error("{}: {cause}", path.display())]
+    Sizes {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: TrafficError,
     },
     /// The capture cannot be replayed.
     #[error("{}: {cause}", path.display())]

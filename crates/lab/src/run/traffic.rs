@@ -9,7 +9,7 @@ use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::traffic::{
     ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, Replay, ReplayTiming, SizeModel,
-    Synthetic, SyntheticConfig, Target, TrafficSource,
+    Synthetic, SyntheticConfig, Target, TrafficError, TrafficSource,
 };
 
 use super::requests::requests_source;
@@ -98,10 +98,15 @@ fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
                 large: settings.packet_bytes,
                 small_share: settings.small_share,
             },
-            ("empirical", Some(file)) => SizeModel::from_lines(&read_text(&PathBuf::from(file))?)?,
+            ("empirical", Some(file)) => sizes_of_file(PathBuf::from(file))?,
             _ => SizeModel::Fixed(settings.packet_bytes),
         },
     )
+}
+
+fn sizes_of_file(path: PathBuf) -> Result<SizeModel, RunError> {
+    let text = read_text(&path)?;
+    SizeModel::from_lines(&text).map_err(|cause| RunError::Sizes { path, cause })
 }
 
 pub(super) fn choice(settings: &Settings) -> FlowChoice {
@@ -127,6 +132,32 @@ fn target(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<
         is_target,
     )?;
     Ok(Some(target.beginning_at(settings.target_begins())))
+}
+
+/// Whether there are flows for a target, and others, without looking at all of them.
+///
+/// # Errors
+/// What [`traffic_source`] says, which looks at all.
+pub fn check_target(settings: &Settings, seed: u64) -> Result<(), RunError> {
+    let made_up = settings.arrival != "replay" && settings.app != "kvs";
+    if settings.target_share == 0.0 || !made_up {
+        return Ok(());
+    }
+    let queues = (settings.cores / settings.nics) as u16;
+    let rss = Toeplitz::default();
+    let steering = IndirectionTable::spread_over(queues);
+    let single = settings.flow_choice == "single";
+    for port in 0..settings.nics {
+        let flows = flows_of(settings, seed, port)?;
+        let mut are_targets =
+            (0..flows.count()).map(|flow| queue_of(&flows.tuple(flow), &rss, &steering) == 0);
+        let has_target = are_targets.clone().any(|is_target| is_target);
+        let has_other = queues > 1 && are_targets.any(|is_target| !is_target);
+        if single || !has_target || settings.target_share < 1.0 && !has_other {
+            return Err(TrafficError::TargetFlows.into());
+        }
+    }
+    Ok(())
 }
 
 fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {

@@ -54,13 +54,18 @@ impl Scenario {
                     .chain(&variant.settings)
                     .chain(swept);
                 let (settings, places) = apply(machine, assignments, &self.file)?;
-                check(&settings, machine, &places, variant)?;
-                note_unused(&settings, places, &mut unused);
-                points.push(Point {
+                note_unused(&settings, &places, &mut unused);
+                let point = Point {
                     variant: self.name_of(variant, &settings),
                     params: params(&settings, &shown, &scenario.sweep),
                     settings,
-                });
+                    places: (places, variant.place.clone()),
+                };
+                point.settings.check(machine).map_err(|finding| {
+                    let place = point.place_of(finding.keys);
+                    ConfigError::new(place, finding.wrong, finding.right)
+                })?;
+                points.push(point);
             }
         }
         refuse_unused(unused, overrides)?;
@@ -145,11 +150,25 @@ fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment
     let (Allowed::File, Value::Text(name)) = (set.key.allowed, &set.value) else {
         return Ok(None);
     };
-    let mut tries: Vec<PathBuf> = Vec::new();
+    let mut tries = vec![PathBuf::from(name)];
     if let (Place::Line { .. }, Some(folder)) = (&set.place, scenario_file.parent()) {
-        tries.push(folder.join(name));
+        tries.insert(0, folder.join(name));
     }
-    tries.push(PathBuf::from(name));
+    tries.dedup();
+    if let Some(other) = tries.iter().find(|path| path.exists())
+        && !tries.iter().any(|path| path.is_file())
+    {
+        let wrong = format!(
+            "`{}` names what is no file: {}",
+            set.key.name,
+            other.display()
+        );
+        return Err(ConfigError::new(
+            &set.place,
+            wrong,
+            "name a file, no folder, pipe or device",
+        ));
+    }
     match tries.iter().find(|path| path.is_file()) {
         Some(path) => Ok(Some(Assignment {
             value: Value::Text(path.to_string_lossy().into_owned()),
@@ -170,31 +189,15 @@ fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment
     }
 }
 
-fn check(
-    settings: &Settings,
-    machine: &Machine,
-    places: &Places,
-    variant: &Variant,
-) -> Result<(), ConfigError> {
-    settings.check(machine).map_err(|finding| {
-        let place = finding.keys.iter().find_map(|key| places.get(key));
-        ConfigError::new(
-            place.unwrap_or(&variant.place),
-            finding.wrong,
-            finding.right,
-        )
-    })
-}
-
 /// A key that is set, but matters in no point, is a mistake of whoever set it.
 fn note_unused(
     settings: &Settings,
-    places: Places,
+    places: &Places,
     unused: &mut BTreeMap<&'static str, (Place, bool)>,
 ) {
     for (name, place) in places {
         let used = crate::settings::key(name).is_some_and(|key| key.is_used(settings));
-        let entry = unused.entry(name).or_insert((place, false));
+        let entry = unused.entry(name).or_insert((place.clone(), false));
         entry.1 |= used;
     }
 }

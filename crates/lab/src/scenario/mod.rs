@@ -10,6 +10,7 @@ mod expand;
 mod find;
 mod parse;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::config::{ConfigError, Place, read_text};
@@ -76,6 +77,23 @@ pub struct Point {
     pub params: serde_json::Map<String, serde_json::Value>,
     /// All settings.
     pub settings: Settings,
+    /// Where each key was set, and the variant.
+    places: (BTreeMap<&'static str, Place>, Place),
+}
+
+impl Point {
+    /// Whether somebody set `key`, and it is not the default's value by itself.
+    pub fn sets(&self, key: &str) -> bool {
+        self.places.0.contains_key(key)
+    }
+
+    /// Where the first of `keys` was set that was; where none was, the variant's place.
+    pub fn place_of(&self, keys: &[&str]) -> &Place {
+        let (places, variant) = &self.places;
+        keys.iter()
+            .find_map(|key| places.get(*key))
+            .unwrap_or(variant)
+    }
 }
 
 /// Reads and parses a scenario file.

@@ -5,14 +5,24 @@ use crate::machine::Machine;
 use super::Settings;
 use super::check::{Finding, ensure};
 
+/// `1 core`, `2 cores`.
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
 impl Settings {
     pub(super) fn check_cores(&self, machine: &Machine) -> Result<(), Finding> {
         let hardware = &machine.hardware;
         ensure(self.nics <= hardware.nics, &["nics"], || {
             (
                 format!(
-                    "{} NICs wanted, {} has {}",
-                    self.nics, machine.name, hardware.nics
+                    "{} wanted, {} has {}",
+                    counted(self.nics, "NIC"),
+                    machine.name,
+                    hardware.nics
                 ),
                 format!("set nics to at most {}", hardware.nics),
             )
@@ -24,8 +34,9 @@ impl Settings {
                 let below = self.cores - self.cores % self.nics;
                 (
                     format!(
-                        "{} cores do not divide evenly over {} NICs",
-                        self.cores, self.nics
+                        "{} cannot be divided evenly over {}",
+                        counted(self.cores, "core"),
+                        counted(self.nics, "NIC")
                     ),
                     format!(
                         "set cores to a multiple of {}, such as {}",
@@ -54,10 +65,12 @@ impl Settings {
         ensure(self.all_cores() <= there, keys, || {
             (
                 format!(
-                    "{} cores{} and {runners} co-runners wanted, {} has {there} cores",
-                    self.cores,
+                    "{}{} and {} wanted, {} has {}",
+                    counted(self.cores, "core"),
                     that_play(emulators),
-                    machine.name
+                    counted(runners, "co-runner"),
+                    machine.name,
+                    counted(there, "core")
                 ),
                 format!(
                     "cores + stream_cores + graph_cores is at most {}",

@@ -1,5 +1,6 @@
 //! The host that cores and devices share: its bytes and its memory system.
 
+use super::lines::Line;
 use super::link::Link;
 use super::nicmem::NicmemMap;
 use super::{Hardware, Hierarchy, SimMemory};
@@ -21,6 +22,13 @@ impl Host {
     /// A cold, zeroed host with room for all that `space` handed out.
     pub fn new(hardware: &Hardware, space: &AddressSpace) -> Host {
         Host::with_memory(hardware, space, SimMemory::new(space))
+    }
+
+    /// How many bytes the model keeps of the lines of `bytes` of address space, beside their contents:
+    /// a word of the LLC and one of who shares each.
+    pub fn table_bytes(bytes: u64) -> u64 {
+        let lines = bytes.div_ceil(nicforge_units::CACHE_LINE_BYTES);
+        lines * (size_of::<Line>() + size_of::<u16>()) as u64
     }
 
     /// A cold host whose memory was filled before the run.

@@ -43,7 +43,7 @@ pub enum CaptureProblem {
     },
     /// Frames of a kind that cannot be made into Ethernet frames.
     #[error(
-        "link type {0:#x} is not supported (Ethernet 1, null 0, loop 108, raw IP 12, 14, 101, \
+        "link type {0} is not supported (Ethernet 1, null 0, loop 108, raw IP 12, 14, 101, \
          228 and 229, Linux cooked 113 and 276 are)"
     )]
     UnsupportedLinkType(i32),

@@ -61,15 +61,15 @@ pub enum TrafficError {
     #[error("a frame of {0} bytes is outside {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} (without FCS)")]
     FrameSize(u32),
     /// A size table without sizes, or with weights that cannot be shares.
-    #[error("a size table needs at least one size, and weights that are above 0 and finite")]
+    #[error("a size table needs at least one size, with a weight above 0")]
     SizeWeights,
-    /// A line of a size table that is not two numbers.
-    #[error("line {line}: {text:?} is not `bytes weight`")]
+    /// A line of a size table that is no size with a weight.
+    #[error("line {line}: {wrong}")]
     SizeLine {
         /// Line, from 1.
         line: usize,
-        /// What it says.
-        text: String,
+        /// What is wrong with it.
+        wrong: String,
     },
     /// No flows.
     #[error("there must be at least 1 flow")]
@@ -99,8 +99,8 @@ pub enum TrafficError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// A capture without a frame that could be sent.
-    #[error("the capture has no frame that could be replayed")]
-    EmptyCapture,
+    #[error("the capture has no frame that could be replayed: {0}")]
+    EmptyCapture(Box<ReplayCounts>),
     /// A capture that does not fit into memory.
     #[error("the capture holds more than {REPLAY_BYTES_MAX} bytes of frames")]
     CaptureTooLarge,

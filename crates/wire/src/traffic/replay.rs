@@ -33,6 +33,54 @@ pub struct ReplayCounts {
     pub padded: u64,
 }
 
+impl ReplayCounts {
+    /// What is not sent, by cause: how many, and which.
+    pub fn left_out(&self) -> Vec<(u64, String)> {
+        let reader = &self.reader;
+        let causes = [
+            (
+                self.over_long,
+                format!("longer than {FRAME_BYTES_MAX} bytes"),
+            ),
+            (reader.zero_length, "without bytes".to_string()),
+            (
+                reader.longer_than_original,
+                "longer than their packet".to_string(),
+            ),
+            (
+                reader.no_ethernet_form,
+                "that have no Ethernet form".to_string(),
+            ),
+            (
+                reader.unknown_blocks,
+                "in blocks of unknown kinds".to_string(),
+            ),
+        ];
+        causes.into_iter().filter(|(count, _)| *count > 0).collect()
+    }
+}
+
+/// What was read of a capture of which nothing can be sent.
+impl std::fmt::Display for ReplayCounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let causes = self.left_out();
+        let records: u64 = causes.iter().map(|(count, _)| count).sum();
+        let causes = causes
+            .iter()
+            .map(|(count, cause)| format!("{count} {cause}"));
+        match records {
+            0 => f.write_str("it was read to its end and has no record"),
+            _ => {
+                let causes = causes.collect::<Vec<_>>().join(", ");
+                write!(
+                    f,
+                    "it was read to its end, and left out are all {records} records: {causes}"
+                )
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     time: Time,
@@ -95,7 +143,7 @@ impl Replay {
         }
         counts.reader = reader.counts();
         if frames.is_empty() {
-            return Err(TrafficError::EmptyCapture);
+            return Err(TrafficError::EmptyCapture(Box::new(counts)));
         }
         let period = set_times(&mut frames, timing);
         Ok(Replay {

@@ -33,6 +33,9 @@ pub enum SizeModel {
 
 impl SizeModel {
     /// An empirical model from lines `bytes weight`; empty lines and `#` comments are skipped.
+    ///
+    /// # Errors
+    /// A line that says something else, or nothing that could be drawn in all of them.
     pub fn from_lines(text: &str) -> Result<SizeModel, TrafficError> {
         let mut table = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -45,12 +48,22 @@ impl SizeModel {
                 .and_then(|(bytes, weight)| {
                     Some((bytes.parse().ok()?, weight.trim().parse().ok()?))
                 });
-            table.push(row.ok_or_else(|| TrafficError::SizeLine {
+            let wrong = |wrong| TrafficError::SizeLine {
                 line: index + 1,
-                text: line.to_owned(),
-            })?);
+                wrong,
+            };
+            let (bytes, weight) =
+                row.ok_or_else(|| wrong(format!("{line:?} is not `bytes weight`")))?;
+            check_size(bytes).map_err(|cause| wrong(cause.to_string()))?;
+            if !(weight >= 0.0 && f64::is_finite(weight)) {
+                return Err(wrong(format!("a weight of {weight}; it is 0 or more")));
+            }
+            table.push((bytes, weight));
         }
-        Ok(SizeModel::Empirical(table))
+        match table.iter().any(|&(_, weight)| weight > 0.0) {
+            true => Ok(SizeModel::Empirical(table)),
+            false => Err(TrafficError::SizeWeights),
+        }
     }
 
     /// Sizes and weights, those of weight 0 left out.
@@ -122,8 +135,26 @@ mod tests {
     fn a_size_file_is_read_or_refused_with_its_line() {
         let model = SizeModel::from_lines("# sizes\n64 0.5\n\n1500\t1.5 # large\n").unwrap();
         assert_eq!(model, SizeModel::Empirical(vec![(64, 0.5), (1500, 1.5)]));
-        let error = SizeModel::from_lines("64 1\n1500").unwrap_err();
-        assert_eq!(error.to_string(), "line 2: \"1500\" is not `bytes weight`");
+        for (text, wrong) in [
+            ("64 1\n1500", "line 2: \"1500\" is not `bytes weight`"),
+            (
+                "64 1\n\n12 1",
+                "line 3: a frame of 12 bytes is outside 60 to 9216 (without FCS)",
+            ),
+            ("64 -1", "line 1: a weight of -1; it is 0 or more"),
+            ("64 inf", "line 1: a weight of inf; it is 0 or more"),
+            (
+                "# none",
+                "a size table needs at least one size, with a weight above 0",
+            ),
+            (
+                "64 0",
+                "a size table needs at least one size, with a weight above 0",
+            ),
+        ] {
+            let error = SizeModel::from_lines(text).unwrap_err();
+            assert_eq!(error.to_string(), wrong);
+        }
     }
 
     #[test]

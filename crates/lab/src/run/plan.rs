@@ -1,0 +1,116 @@
+//! Whether a point can run, found out before any does: rings and tables against the memory that
+//! there is, flows for a target, and what files say. And which keys are at fault if not.
+
+use nicforge_interfaces::InterfaceError;
+use nicforge_platform::SpaceError;
+use nicforge_platform::sim::{Hardware, Hierarchy};
+use nicforge_units::CACHE_LINE_BYTES;
+
+use super::RunError;
+use super::build::{Parts, hardware_of, parts};
+use super::traffic::check_target;
+use crate::machine::Machine;
+use crate::settings::{Settings, key};
+
+/// Builds everything but memory and traffic, and throws it away.
+///
+/// # Errors
+/// What [`run_point`](super::run_point) would fail with before its first packet; see [`at_fault`].
+/// What captures and size files say shows [`traffic_source`](super::traffic_source).
+pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<(), RunError> {
+    if settings.is_of_whole_systems() {
+        return Ok(());
+    }
+    plan(machine, settings, &hardware_of(machine, settings), seed)?;
+    check_target(settings, seed)
+}
+
+/// All parts, with room in the address space.
+pub(super) fn plan(
+    machine: &Machine,
+    settings: &Settings,
+    hardware: &Hardware,
+    seed: u64,
+) -> Result<Parts, RunError> {
+    let parts = parts(machine, settings, hardware, seed)?;
+    let (needs, most) = (parts.space.end(), Hierarchy::bytes_max(hardware));
+    match needs > most {
+        true => Err(RunError::AddressSpace { needs, most }),
+        false => Ok(parts),
+    }
+}
+
+/// The keys that an error is about, the likeliest to be at fault first.
+pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
+    match error {
+        RunError::Space(SpaceError::ControlFull)
+        | RunError::Interface(InterfaceError::Space(SpaceError::ControlFull)) => {
+            ring_keys(settings)
+        }
+        RunError::Interface(_) => {
+            let mut keys = ring_keys(settings);
+            keys.extend(["sharing", "emulates", "interface"]);
+            keys
+        }
+        RunError::AddressSpace { .. } | RunError::Memory { .. } => memory_keys(settings),
+        RunError::Nicmem(_) => vec!["nicmem_kib", "copy_kib", "kvs_hot_kib"],
+        RunError::Routes(_) => vec!["routes_file"],
+        RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
+        RunError::Capture { .. } => vec!["pcap"],
+        RunError::Traffic(_) => vec!["target_share", "flows", "flow_choice", "arrival"],
+        RunError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
+        _ => Vec::new(),
+    }
+}
+
+/// Sizes of rings, the largest first.
+fn ring_keys(settings: &Settings) -> Vec<&'static str> {
+    largest_first(
+        settings,
+        &[
+            ("rx_entries", settings.rx_entries as u64),
+            ("bx_entries", settings.bx_entries as u64),
+            ("ax_entries", settings.ax_entries as u64),
+            ("tx_entries", settings.tx_entries as u64),
+        ],
+    )
+}
+
+/// What takes memory, the most first.
+fn memory_keys(settings: &Settings) -> Vec<&'static str> {
+    let cores = settings.cores as u64;
+    largest_first(
+        settings,
+        &[
+            ("kvs_log_mib", u64::from(settings.kvs_log_mib) << 20),
+            ("kvs_index_slots", settings.kvs_index_slots * 8),
+            ("table_entries", settings.table_entries * CACHE_LINE_BYTES),
+            ("array_mib", u64::from(settings.array_mib) << 20),
+            (
+                "flows",
+                settings.flows * CACHE_LINE_BYTES * u64::from(settings.offload != "none"),
+            ),
+            ("copy_kib", settings.copy_kib * 1024),
+            (
+                "nicmem_kib",
+                settings.nicmem_kib * 1024 * settings.nics as u64,
+            ),
+            (
+                "rx_entries",
+                (settings.rx_entries * settings.buffer_bytes) as u64 * cores,
+            ),
+            (
+                "tx_entries",
+                (settings.tx_entries * settings.buffer_bytes) as u64 * cores,
+            ),
+        ],
+    )
+}
+
+/// Those of `keys` that matter in a point with `settings`, by what each takes.
+fn largest_first(settings: &Settings, keys: &[(&'static str, u64)]) -> Vec<&'static str> {
+    let mut keys = keys.to_vec();
+    keys.retain(|(name, _)| key(name).is_some_and(|key| key.is_used(settings)));
+    keys.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    keys.into_iter().map(|(name, _)| name).collect()
+}
