@@ -178,3 +178,31 @@ fn causes(counts: &[(&'static str, u64)]) -> String {
         false => counts.join(", "),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second later: 8 of 32 receive entries waited, 3 of 6 transmit entries were in use.
+    #[test]
+    fn a_line_says_how_full_rings_are_and_who_is_absent() {
+        let mut before = Snapshot {
+            workers: vec![WorkerCounts::default(); 2],
+            ..Snapshot::default()
+        };
+        before.workers[0].transmit = (10, 100);
+        before.device.receive = vec![(4, 64), (0, 0)];
+        let mut now = before.clone();
+        now.seconds = 1.0;
+        now.workers[0].transmit = (13, 106);
+        now.workers[1].absent = true;
+        now.device.receive[0] = (12, 96);
+        let said = line(&before, &now);
+        assert!(
+            said.contains("  w0 0.000 Mpps 100 % busy rx 25 % tx 50 %  w1 absent"),
+            "{said}"
+        );
+        assert!(line(&now, &now).contains("rx - tx -"), "nothing was seen");
+        assert!(totals(&now).contains("1 (absent)"));
+    }
+}
