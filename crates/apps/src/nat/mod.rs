@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each core has its own flows, and its own range of ports of every external address x
-//! ([`PortPartition`](crate::tables::PortPartition)). What we decided where there is a choice:
+//! ([`PortPartition`]). What we decided where there is a choice:
 //!
 //! - A packet to an external address comes from outside, whatever its port; any other packet
 //!   comes from inside if its port is an inside one, and is dropped (`no_flow`) if not. So
