@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nicforge_lab::metrics::Metrics;
+use nicforge_lab::report::rate;
 use nicforge_lab::scenario::Point;
 
 use crate::args::RunOptions;
@@ -104,7 +105,7 @@ impl Progress {
                 "{finished}/{} {}: {:.2} Gbit/s",
                 self.labels.len(),
                 self.labels[index],
-                metrics.throughput_gbps
+                rate(metrics)
             );
         }
     }

@@ -25,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::timeline::TimelineEntry;
 
 pub use bounds::Bounds;
+pub use columns::rate;
 pub use comparison::{ComparedRow, Comparison, comparison_table};
 pub use csv::to_csv;
 pub use findings::findings;

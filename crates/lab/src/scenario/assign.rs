@@ -1,7 +1,7 @@
 //! One key with its value, from a scenario file or from `--set`.
 
 use crate::config::{ConfigError, Field, Located, Node, Place, parse_value};
-use crate::settings::{self, Allowed, Key, Names, Settings, Value};
+use crate::settings::{self, Allowed, Condition, Key, Names, Settings, Value};
 
 /// A key, its checked value, and where it was set.
 #[derive(Clone)]
@@ -55,12 +55,30 @@ impl Assignment {
 
 /// The error of a key that is set at `place` where nothing uses it.
 pub(super) fn unused(key: &Key, place: &Place) -> ConfigError {
-    let used = key.used_when.iter().map(|when| ("", when));
-    let unused = key.unused_when.iter().map(|when| ("not ", when));
-    let wanted: Vec<String> = used
-        .chain(unused)
-        .map(|(not, (other, values))| format!("{not}{other} = {}", values.join(" or ")))
+    let of_one_server: Condition = ("workload", &["frames"]);
+    let used = key.used_when.iter().copied();
+    let plain = key.used_when.is_empty() && key.is_of_one_server();
+    let used = used.chain(plain.then_some(of_one_server));
+    let is_out = |other: &str, value: &str| {
+        let mut conditions = key.unused_when.iter();
+        conditions.any(|(key, values)| *key == other && values.contains(&value))
+    };
+    let used: Vec<(&str, Vec<&str>)> = used
+        .map(|(other, values)| {
+            let values = values.iter().copied();
+            (
+                other,
+                values.filter(|value| !is_out(other, value)).collect(),
+            )
+        })
         .collect();
+    let said = |(other, _): &&Condition| used.iter().any(|(key, _)| key == other);
+    let unused = key.unused_when.iter().filter(|when| !said(when));
+    let unused = unused.map(|(other, values)| format!("not {other} = {}", values.join(" or ")));
+    let used = used
+        .iter()
+        .map(|(other, values)| format!("{other} = {}", values.join(" or ")));
+    let wanted: Vec<String> = used.chain(unused).collect();
     let wrong = format!("`{}` is set, but nothing uses it here", key.name);
     let wanted = wanted.join(" and ");
     let right = format!("it needs {wanted}; set that, or remove `{}`", key.name);
@@ -95,9 +113,15 @@ pub fn parse_override(text: &str, names: &Names<'_>) -> Result<Assignment, Confi
     let parsed = parse_value(value.trim());
     let node = match (key.allowed, parsed) {
         (_, Some(node @ Node::Text(_))) => node,
-        (Allowed::Choice(_) | Allowed::Interface | Allowed::App | Allowed::File, _) | (_, None) => {
-            Node::Text(value.trim().to_string())
-        }
+        (
+            Allowed::Choice(_)
+            | Allowed::Interface
+            | Allowed::App
+            | Allowed::Placement
+            | Allowed::File,
+            _,
+        )
+        | (_, None) => Node::Text(value.trim().to_string()),
         (_, Some(node)) => node,
     };
     Assignment::new(key, &Located { place, node }, names)

@@ -4,6 +4,7 @@ use nicforge_interfaces::{kernel, registry};
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
+use crate::config::nearest;
 use crate::machine::Machine;
 
 use super::Settings;
@@ -76,7 +77,10 @@ impl Settings {
                 format!("{} has no place {}", machine.name, self.placement),
                 match placements.is_empty() {
                     true => "use a machine with [placements], such as m5-10gbe".to_string(),
-                    false => format!("it has {}", placements.join(", ")),
+                    false => match nearest(&self.placement, &placements) {
+                        Some(near) => format!("did you mean \"{near}\"?"),
+                        None => format!("it has {}", placements.join(", ")),
+                    },
                 },
             )
         })?;

@@ -68,6 +68,8 @@ pub enum Allowed {
     Interface,
     /// A name in the registry of applications.
     App,
+    /// A place that the machine gives its NICs; checked when the machine is known.
+    Placement,
     /// A file that exists: relative to the scenario file or the working directory.
     File,
 }
@@ -143,9 +145,13 @@ impl Key {
 
     /// Whether something else takes the key's place in a point with these settings.
     pub fn is_replaced(&self, settings: &Settings) -> bool {
-        let elsewhere = !self.is_of_whole_systems() && !COMMON.contains(&self.name);
-        elsewhere && holds(&WHOLE_SYSTEMS, settings)
+        self.is_of_one_server() && holds(&WHOLE_SYSTEMS, settings)
             || self.unused_when.iter().any(|when| holds(when, settings))
+    }
+
+    /// Whether only the one server that frames are sent to uses it.
+    pub fn is_of_one_server(&self) -> bool {
+        !self.is_of_whole_systems() && !COMMON.contains(&self.name)
     }
 
     fn is_of_whole_systems(&self) -> bool {
@@ -190,7 +196,9 @@ impl Key {
             (Allowed::Choice(known), Node::Text(text)) => self.choose(text, known),
             (Allowed::Interface, Node::Text(text)) => self.choose(text, names.interfaces),
             (Allowed::App, Node::Text(text)) => self.choose(text, names.apps),
-            (Allowed::File, Node::Text(text)) if !text.is_empty() => Ok(Value::Text(text.clone())),
+            (Allowed::Placement | Allowed::File, Node::Text(text)) if !text.is_empty() => {
+                Ok(Value::Text(text.clone()))
+            }
             _ => Err(self.refuse(node, names)),
         }
     }
@@ -209,6 +217,7 @@ impl Key {
             Allowed::Choice(known) => format!("one of {}", known.join(", ")),
             Allowed::Interface => format!("one of {}", names.interfaces.join(", ")),
             Allowed::App => format!("one of {}", names.apps.join(", ")),
+            Allowed::Placement => "a place of the machine, in quotes".to_string(),
             Allowed::File => "a path of a file, in quotes".to_string(),
         }
     }

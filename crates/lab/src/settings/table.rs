@@ -1,7 +1,7 @@
 //! The table of settings: each key declared once. The struct, its defaults, parsing,
 //! checking, `nicforge list settings` and docs/settings.md all come from here.
 
-use super::Allowed::{App, Choice, File, Flag, Interface, Number, PowerOfTwo, Whole};
+use super::Allowed::{App, Choice, File, Flag, Interface, Number, Placement, PowerOfTwo, Whole};
 use super::field::SettingType;
 use super::{Condition, Key};
 use nicforge_interfaces::emulated::EMULATED as EMULATED_INTERFACES;
@@ -42,9 +42,6 @@ macro_rules! settings {
         ];
     };
 }
-
-/// Places that machines give their NICs.
-const PLACEMENTS: [&str; 7] = ["STE", "HTE", "HTD", "OCM", "OCS", "OCSP", "OCC"];
 
 const SHARED_RINGS: Condition = (
     "interface",
@@ -206,7 +203,7 @@ settings! {
     /// Core clock; the machine's when unset.
     cpu_ghz: Option<f64> = None, "GHz", Number(0.1, 20.0), default "the machine's";
     /// Where the NIC sits.
-    placement: String = "STE".into(), "", Choice(&PLACEMENTS), when WHOLE_SYSTEMS,
+    placement: String = "STE".into(), "", Placement, when WHOLE_SYSTEMS,
         source "integrated NIC dissertation, section 5.1";
     /// Size of the second-level cache; the machine's when unset.
     cache_mib: Option<usize> = None, "MiB", PowerOfTwo(1, 1024), when WHOLE_SYSTEMS,

@@ -1,6 +1,8 @@
 //! Each mistake, the line it is reported at, and the remedy.
 
 use super::*;
+use crate::config::Place;
+use crate::scenario::assign::unused;
 
 /// The error of `rest`, parsed and expanded.
 fn error(rest: &str) -> String {
@@ -195,6 +197,16 @@ fn keys_that_nothing_uses() {
     // A store's frames are as large as its pairs.
     let of_a_store = "[settings]\napp = \"kvs\"\npacket_bytes = 64\n";
     refused(of_a_store, "6:16", &["nothing uses it", "not app = kvs"]);
+    // Whole systems use none of the one server's keys; those of several have conditions left.
+    let remedy = |name: &str| {
+        let key = crate::settings::key(name).unwrap();
+        unused(key, &Place::argument("--set")).to_string()
+    };
+    let error = remedy("rx_entries");
+    assert!(error.contains("it needs workload = frames; set"), "{error}");
+    let error = remedy("streams");
+    let left = "it needs workload = tcp_receive or tcp_transmit or web_server or nat_gateway; set";
+    assert!(error.contains(left), "{error}");
     let store = points("[settings]\napp = \"kvs\"\n", &[]).unwrap();
     assert!(!store[0].params.contains_key("packet_bytes"));
     // An override may take away the use of what the file sets, but not of what it sets itself.
