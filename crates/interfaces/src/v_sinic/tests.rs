@@ -106,8 +106,8 @@ fn the_driver_backs_off_while_the_fifo_is_full_and_then_leaves_payload_again() {
 #[test]
 fn without_buffers_frames_wait_in_the_fifo() {
     for vnics in [1, 2, 16] {
-        starve::<Driver>(&v_sinic(vnics), build);
-        starve::<Driver>(&v_sinic(vnics), zero_copy::build);
+        starve::<Driver, _>(&v_sinic(vnics), build);
+        starve::<Driver, _>(&v_sinic(vnics), zero_copy::build);
     }
 }
 
@@ -169,6 +169,6 @@ proptest! {
     ) {
         let steps: Vec<Step> = steps;
         let build = if zero { zero_copy::build } else { build };
-        run::<Driver>(&v_sinic(vnics), build, &steps);
+        run::<Driver, _>(&v_sinic(vnics), build, &steps);
     }
 }

@@ -195,6 +195,10 @@ impl KernelDriver for Driver {
                 self.refill(cpu, pool);
                 self.tell(cpu);
                 cpu.work(self.costs.burst);
+                if self.rx_tail == self.rx_next {
+                    // Buffers come back from the stack, and no interrupt says so.
+                    return true;
+                }
                 self.write(cpu, registers::MASK, events::ALL);
                 return false;
             };

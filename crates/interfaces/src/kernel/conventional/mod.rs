@@ -17,6 +17,8 @@
 mod driver;
 mod layout;
 mod nic;
+#[cfg(test)]
+mod tests;
 
 use nicforge_platform::{Addr, AddressSpace, Owner};
 

@@ -65,17 +65,17 @@ proptest! {
     fn no_packet_is_lost_between_wire_and_stack(
         steps in prop::collection::vec(step(), 0..150),
     ) {
-        run::<Driver>(&sinic(), build, &steps);
+        run::<Driver, _>(&sinic(), build, &steps);
     }
 }
 
 #[test]
 fn without_buffers_frames_wait_in_the_fifo() {
-    starve::<Driver>(&sinic(), build);
+    starve::<Driver, _>(&sinic(), build);
 }
 
 #[test]
 fn a_stack_without_work_is_let_alone() {
     let steps: [Step; 2] = [Step::Pass(100), Step::Pass(1000)];
-    run::<Driver>(&sinic(), build, &steps);
+    run::<Driver, _>(&sinic(), build, &steps);
 }

@@ -31,10 +31,23 @@ use crate::kernel::{KernelNic, Port};
 const MEMORY: usize = 1 << 21;
 
 /// Plain memory whose bytes take 0.1 ns each, and 20 ns more when they are read.
-struct Memory {
-    bytes: Vec<u8>,
-    now: Time,
-    interrupts: Vec<Time>,
+pub struct Memory {
+    pub bytes: Vec<u8>,
+    pub now: Time,
+    pub interrupts: Vec<Time>,
+    /// Where the device has written, in that order.
+    pub written: Vec<Addr>,
+}
+
+impl Memory {
+    pub fn new() -> Memory {
+        Memory {
+            bytes: vec![0; MEMORY],
+            now: Time::ZERO,
+            interrupts: Vec::new(),
+            written: Vec::new(),
+        }
+    }
 }
 
 fn transfer(bytes: usize) -> Time {
@@ -54,6 +67,7 @@ impl Dma for Memory {
     fn write(&mut self, to: Addr, bytes: &[u8]) {
         self.bytes[to.0 as usize..][..bytes.len()].copy_from_slice(bytes);
         self.now += transfer(bytes.len());
+        self.written.push(to);
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
@@ -74,7 +88,7 @@ impl Dma for Memory {
 }
 
 /// A SINIC of small FIFOs.
-fn sinic() -> Options {
+pub fn sinic() -> Options {
     Options {
         hardware_address: [2, 0, 0, 0x12, 0x34, 0x56],
         vnics: None,
@@ -121,11 +135,7 @@ impl Bench {
         nic.set_memory_end(Addr(MEMORY as u64));
         Bench {
             nic,
-            memory: Memory {
-                bytes: vec![0; MEMORY],
-                now: Time::ZERO,
-                interrupts: Vec::new(),
-            },
+            memory: Memory::new(),
             now: Time::ZERO,
         }
     }

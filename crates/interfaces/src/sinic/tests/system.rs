@@ -16,13 +16,13 @@ use crate::kernel::{KernelDriver, KernelNic, KernelPlan, Received, Sending};
 use crate::sinic::Options;
 
 /// The device with its link, and the register writes on their way to it.
-struct Device {
-    nic: Nic,
+struct Device<N> {
+    nic: N,
     port: DmaPort,
     writes: VecDeque<MmioWrite>,
 }
 
-impl Device {
+impl<N: KernelNic> Device<N> {
     /// The writes that arrive by `now`.
     fn deliver(&mut self, host: &mut Host, now: Time) {
         while let Some(&write) = self.writes.front()
@@ -36,7 +36,7 @@ impl Device {
     }
 }
 
-impl Devices for Device {
+impl<N: KernelNic> Devices for Device<N> {
     fn write(&mut self, _host: &mut Host, write: &MmioWrite) {
         self.writes.push_back(*write);
     }
@@ -49,7 +49,7 @@ impl Devices for Device {
 }
 
 /// What `build` of an interface is.
-pub type Build<D> = fn(&KernelPlan, &mut AddressSpace) -> Result<(Nic, D), InterfaceError>;
+pub type Build<D, N = Nic> = fn(&KernelPlan, &mut AddressSpace) -> Result<(N, D), InterfaceError>;
 
 /// A UDP packet over IPv4 that says who it is, where it is long enough for that.
 pub fn packet(number: u32, len: usize) -> Vec<u8> {
@@ -66,10 +66,10 @@ pub fn packet(number: u32, len: usize) -> Vec<u8> {
 }
 
 /// One system; the stack is the test.
-pub struct System<D> {
+pub struct System<D, N = Nic> {
     host: Host,
     core: SimCore,
-    device: Device,
+    device: Device<N>,
     pub driver: D,
     cache: PoolCache,
     pool: Pool,
@@ -85,14 +85,17 @@ pub struct System<D> {
 
 const BUFFERS: usize = 700;
 
+/// Entries of lists, where there are lists.
+pub const LIST: usize = 16;
+
 /// A plan with FIFOs of 32 KiB.
 pub fn plan(options: &Options) -> KernelPlan {
     KernelPlan {
         device: 0,
         owner: Owner(0),
         cores: 1,
-        rx_entries: 0,
-        tx_entries: 0,
+        rx_entries: LIST,
+        tx_entries: LIST,
         rate: BitRate::from_gbps(10.0),
         wire_overhead: Bytes(24),
         rx_fifo: Bytes(32 << 10),
@@ -103,14 +106,14 @@ pub fn plan(options: &Options) -> KernelPlan {
     }
 }
 
-impl<D: KernelDriver> System<D> {
+impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
     /// A system that is up.
-    pub fn new(options: &Options, build: Build<D>) -> System<D> {
+    pub fn new(options: &Options, build: Build<D, N>) -> System<D, N> {
         System::with_buffers(options, build, BUFFERS)
     }
 
     /// A system that is up, with so many packet buffers.
-    pub fn with_buffers(options: &Options, build: Build<D>, buffers: usize) -> System<D> {
+    pub fn with_buffers(options: &Options, build: Build<D, N>, buffers: usize) -> System<D, N> {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, buffers);
         let cache = PoolCache::new(&mut space, pool, 4, Cycles(1));

@@ -1,15 +1,16 @@
 //! Traffic in any order through a whole [`System`].
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 
 use nicforge_units::Time;
 
 use super::system::{Build, System, packet};
-use crate::kernel::KernelDriver;
+use crate::kernel::{KernelDriver, KernelNic};
 use crate::sinic::Options;
 
 /// Frames that come while the stack holds all buffers wait in the FIFO until it gives some back.
-pub fn starve<D: KernelDriver>(options: &Options, build: Build<D>) {
+pub fn starve<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: Build<D, N>) {
     let mut system = System::with_buffers(options, build, 8);
     for number in 0..20 {
         assert!(system.arrive(&packet(number, 1000)));
@@ -51,7 +52,11 @@ pub fn step() -> impl proptest::strategy::Strategy<Value = Step> {
 
 /// Runs `steps`: every frame that the FIFO took comes to the stack once, whole and in order, and
 /// every frame that was sent leaves once, whole and in order.
-pub fn run<D: KernelDriver>(options: &Options, build: Build<D>, steps: &[Step]) {
+pub fn run<D: KernelDriver, N: KernelNic + Debug>(
+    options: &Options,
+    build: Build<D, N>,
+    steps: &[Step],
+) {
     let mut system = System::new(options, build);
     let (mut arrived, mut sent) = (0, 0);
     let mut inside: VecDeque<Vec<u8>> = VecDeque::new();
