@@ -41,7 +41,9 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
         made.take_back();
     }
     let wall_seconds = started.elapsed().as_secs_f64();
-    let report = self::report(&input, runs?, wall_seconds);
+    let runs = runs?;
+    print_notes(&input, &runs);
+    let report = self::report(&input, runs, wall_seconds);
     let mut files = write_all(&report, &folder)?;
     files.extend(options.pcap_out.clone());
     if options.json {
@@ -56,6 +58,15 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
         return Ok(());
     }
     print(&format!("{}\n{closing}", table(&report)))
+}
+
+/// What readers of the measurements must know, also where all else is to be quiet.
+fn print_notes(input: &Input, runs: &[PointRun]) {
+    for (point, run) in input.points.iter().zip(runs) {
+        for note in &run.notes {
+            eprintln!("note: {}: {note}", point.variant);
+        }
+    }
 }
 
 /// What the outputs need, seen to before anything runs.

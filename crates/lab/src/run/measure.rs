@@ -171,6 +171,7 @@ pub fn one_window(
     Ok(PointRun {
         metrics,
         simulated: ended,
+        notes: Vec::new(),
         timeline,
     })
 }

@@ -172,6 +172,16 @@ pub enum RunError {
         /// Were found.
         held: u64,
     },
+    /// A core's time is not all charged, or charged twice: a defect of the model.
+    #[error("time does not add up: of {passed} of core {core}, {charged} are charged")]
+    TimeLost {
+        /// Which core.
+        core: usize,
+        /// How much time passed.
+        passed: Time,
+        /// How much of it is charged to something.
+        charged: Time,
+    },
     /// The live ground cannot be set up, or a port failed.
     #[cfg(target_os = "linux")]
     #[error(transparent)]
@@ -250,6 +260,8 @@ pub struct PointRun {
     pub metrics: Metrics,
     /// Simulated time, warm-up included.
     pub simulated: Time,
+    /// What a reader of the measurements must know, a sentence each.
+    pub notes: Vec<String>,
     /// How it went on over time, if that was asked for.
     pub timeline: Vec<TimelineEntry>,
 }

@@ -60,6 +60,7 @@ pub fn no_drop_rate(
     Ok(PointRun {
         metrics,
         simulated,
+        notes: Vec::new(),
         timeline: Vec::new(),
     })
 }

@@ -11,7 +11,7 @@ use nicforge_units::{Bytes, Cycles, Frequency, Time};
 
 use super::attachment::Attachment;
 use super::process::{
-    AnyProcess, Clients, Direction, Files, Initiator, PATTERN_BYTES, Server, Share, Stream, Target,
+    AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target,
 };
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{System, SystemPlan};
@@ -28,6 +28,8 @@ const LISTENING_PORT: u16 = 5000;
 /// The first port of those that open them.
 const OPENING_PORT: u16 = 30000;
 
+/// Buffers of processes begin at multiples of it.
+const BUFFER_ALIGNMENT: u64 = 16_384;
 /// Flows that a gateway has room for.
 const GATEWAY_FLOWS: u64 = 65_536;
 
@@ -228,9 +230,9 @@ impl Parts<'_> {
         (self.settings.call_kib as u64) << 10
     }
 
-    /// Where a process's buffer is behind the first one's: each begins where the pattern does.
+    /// Where a process's buffer is behind the first one's.
     fn apart(&self, core: usize) -> u64 {
-        core as u64 * self.call_bytes().next_multiple_of(PATTERN_BYTES as u64)
+        core as u64 * self.call_bytes().next_multiple_of(BUFFER_ALIGNMENT)
     }
 
     fn read_bytes(&self) -> u64 {
@@ -247,7 +249,7 @@ impl Parts<'_> {
         match self.settings.workload.as_str() {
             "iscsi_initiator" => Initiator::memory_bytes(self.read_bytes(), outstanding),
             "web_server" => {
-                let own = PATTERN_BYTES as u64 + self.call_bytes();
+                let own = REQUEST_ROOM + self.call_bytes();
                 self.files().bytes() + own * cores as u64
             }
             _ => self.apart(cores - 1) + self.call_bytes(),
@@ -285,7 +287,7 @@ impl Parts<'_> {
                 AnyProcess::Target(Target::new(memory, self.read_bytes()))
             }
             ("web_server", Role::Near) => {
-                let own = core as u64 * (PATTERN_BYTES as u64 + len);
+                let own = core as u64 * (REQUEST_ROOM + len);
                 let at = (memory, memory + self.files().bytes() + own);
                 let server = Server::new(self.files(), at, connections, work);
                 AnyProcess::Server(Box::new(server))

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use nicforge_interfaces::kernel::KernelNic;
 use nicforge_nic::DropCounters;
 use nicforge_platform::Part;
-use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
+use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters, SimCore};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::build::build;
 use super::stack::KernelCounters;
+use super::standstill;
 use super::system::System;
 use super::world::World;
 use crate::machine::Machine;
@@ -32,7 +33,15 @@ pub(crate) fn run_point(
     seed: u64,
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
-    let mut world = build(machine, settings, seed)?;
+    measure(build(machine, settings, seed)?, settings, progress)
+}
+
+/// Runs `world` and measures it.
+pub(super) fn measure(
+    mut world: World,
+    settings: &Settings,
+    progress: Progress<'_>,
+) -> Result<PointRun, RunError> {
     let warm = Time::from_seconds(settings.warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.window_ms * 1e-3);
     let mut run = |world: &mut World, from: Time, until: Time| {
@@ -50,16 +59,26 @@ pub(crate) fn run_point(
         Ok::<_, RunError>(())
     };
     run(&mut world, Time::ZERO, warm)?;
-    let before = Snapshot::of(&mut world.systems[0]);
+    let before = Snapshot::of(&mut world.systems[0], warm);
+    let stood = standstill::is_for_ever(&world.systems);
     run(&mut world, warm, ends)?;
-    let after = Snapshot::of(&mut world.systems[0]);
+    let after = Snapshot::of(&mut world.systems[0], ends);
     check(&mut world)?;
+    let spent = spent(&before, &after, ends - warm)?;
+    let moved = after.kernel.payload() > before.kernel.payload();
+    if !moved && stood && standstill::is_for_ever(&world.systems) {
+        return Err(world.stuck(ends));
+    }
     Ok(PointRun {
         metrics: Metrics {
-            cpu_time: Some(cpu_time(&before.cores, &after.cores, settings)),
+            cpu_time: Some(cpu_time(&spent, settings)),
             ..metrics(&before, &after, (ends - warm).as_seconds())
         },
         simulated: ends,
+        notes: match moved {
+            true => Vec::new(),
+            false => vec![standstill::explain(&world.systems, ends, &after.drops)],
+        },
         timeline: Vec::new(),
     })
 }
@@ -85,7 +104,7 @@ fn check(world: &mut World) -> Result<(), RunError> {
 /// Everything that is counted, at one time.
 struct Snapshot {
     kernel: KernelCounters,
-    cores: Vec<CoreCycles>,
+    cores: Vec<CoreSnapshot>,
     memory: MemoryCounters,
     dram_lines: u64,
     dma: DmaCounters,
@@ -95,8 +114,26 @@ struct Snapshot {
     drops: DropCounters,
 }
 
+/// Where a core's time went, up to the snapshot, and how far its last step goes beyond it.
+struct CoreSnapshot {
+    spent: CoreCycles,
+    beyond: Time,
+}
+
+impl CoreSnapshot {
+    /// That of `core` at `now`, if it sleeps then: up to there.
+    fn of(core: &SimCore, now: Time) -> CoreSnapshot {
+        let mut spent = core.spent().clone();
+        spent.idle_ps += now.saturating_sub(core.now()).as_ps();
+        CoreSnapshot {
+            spent,
+            beyond: core.now().saturating_sub(now),
+        }
+    }
+}
+
 impl Snapshot {
-    fn of(system: &mut System) -> Snapshot {
+    fn of(system: &mut System, now: Time) -> Snapshot {
         let (mut dma, mut drops) = (DmaCounters::default(), system.kernel.drops.clone());
         let (mut arrived, mut sent) = ((0, 0), (0, 0));
         let add = |sum: &mut (u64, u64), more: (u64, u64)| {
@@ -120,7 +157,7 @@ impl Snapshot {
             cores: system
                 .cores
                 .iter()
-                .map(|core| core.spent().clone())
+                .map(|core| CoreSnapshot::of(core, now))
                 .collect(),
             memory: system.host.hierarchy.counters().clone(),
             dram_lines: system.host.hierarchy.dram_lines(),
@@ -134,8 +171,7 @@ impl Snapshot {
 
 fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let since = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64;
-    let payload =
-        since(|at| at.kernel.read_bytes + at.kernel.written_bytes + at.kernel.forwarded_bytes);
+    let payload = since(|at| at.kernel.payload());
     let memory = after.memory.since(&before.memory);
     let misses =
         memory.app_look_ups - memory.app_hits + memory.driver_look_ups - memory.driver_hits;
@@ -170,10 +206,34 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     }
 }
 
-/// Shares of what all cores spent, which is the whole window but for a step at each end.
-fn cpu_time(before: &[CoreCycles], after: &[CoreCycles], settings: &Settings) -> CpuTime {
-    let cores = after.iter().zip(before);
-    let spent: Vec<CoreCycles> = cores.map(|(after, before)| after.since(before)).collect();
+/// What each core spent in the window, to the picosecond: all of it, but for the step that began
+/// before it and with that which ends behind it.
+///
+/// # Errors
+/// When it is not the window.
+fn spent(before: &Snapshot, after: &Snapshot, window: Time) -> Result<Vec<CoreCycles>, RunError> {
+    let cores = after.cores.iter().zip(&before.cores).enumerate();
+    let of = |(core, (after, before)): (usize, (&CoreSnapshot, &CoreSnapshot))| {
+        let spent = after.spent.since(&before.spent);
+        let parts = spent.work_ps.iter().chain(&spent.stall_ps).sum::<u64>();
+        let (charged, passed) = (
+            Time::from_ps(parts + spent.idle_ps) + before.beyond,
+            window + after.beyond,
+        );
+        match charged == passed {
+            true => Ok(spent),
+            false => Err(RunError::TimeLost {
+                core,
+                passed,
+                charged,
+            }),
+        }
+    };
+    cores.map(of).collect()
+}
+
+/// Shares of what all cores spent.
+fn cpu_time(spent: &[CoreCycles], settings: &Settings) -> CpuTime {
     let of = |part: Part| -> u64 {
         let time = |core: &CoreCycles| core.work_ps[part as usize] + core.stall_ps[part as usize];
         spent.iter().map(time).sum()

@@ -5,6 +5,7 @@
 //!   attachment.rs: placement ─► caches, links       build.rs: machine + settings ─► World
 //!   system.rs: core + caches + nic_slot.rs + stack/ + process/      wire.rs: links
 //!   world.rs, net.rs: earliest actor first          measure.rs: counters ─► Metrics
+//!   standstill.rs: why nothing moves
 //! ```
 //!
 //! It is a world of its own beside [`crate::run`], which is one server at which frames are sent;
@@ -17,6 +18,7 @@ mod net;
 mod nic_slot;
 mod process;
 pub mod stack;
+mod standstill;
 mod system;
 mod wire;
 mod world;

@@ -10,7 +10,7 @@ use nicforge_units::Time;
 
 use super::attachment::Attachment;
 use super::nic_slot::{Elsewhere, NicSlot, NicSlots, Nobody};
-use super::process::{AnyProcess, PATTERN_BYTES, pattern};
+use super::process::AnyProcess;
 use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts, Processor};
 use super::wire::Wire;
 use crate::machine::NicNumbers;
@@ -113,7 +113,7 @@ impl System {
         for slot in &mut nics {
             slot.nic.set_memory_end(Addr(space.end()));
         }
-        let host = host_of(plan.attachment, &space, (memory, plan.process_bytes));
+        let host = host_of(plan.attachment, &space);
         let link = &hardware.pcie;
         let cores = (0..plan.cores)
             .map(|number| SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read))
@@ -163,6 +163,9 @@ impl System {
         let core = &mut self.cores[number];
         core.idle_until(self.wakes[number]);
         core.begin_burst();
+        let memory = &mut self.host.memory;
+        self.kernel
+            .make_content(number, |at, len| memory.slice_mut(at, len));
         let mut slots = NicSlots {
             slots: &mut self.nics,
             elsewhere,
@@ -235,20 +238,13 @@ fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, Ru
     Ok(AnyApp::build(config, 0, 1, space, &shared)?)
 }
 
-/// Caches and memory; `processes` is the memory of processes, full of what they send.
-fn host_of(attachment: &Attachment, space: &AddressSpace, processes: (Addr, u64)) -> Host {
+/// Caches and memory.
+fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {
     let mut host = Host::new(&attachment.hardware, space);
     host.hierarchy
         .split_device_writes(attachment.lines_to_cache);
     if attachment.perfect {
         host.hierarchy.be_perfect();
-    }
-    let (memory, bytes) = processes;
-    let pattern = pattern();
-    for from in (0..bytes).step_by(PATTERN_BYTES) {
-        let len = (bytes - from).min(PATTERN_BYTES as u64) as usize;
-        let there = host.memory.slice_mut(memory + from, len);
-        there.copy_from_slice(&pattern[..len]);
     }
     host
 }

@@ -62,7 +62,8 @@ impl World {
         self.net.carry_all(&mut self.systems, system);
     }
 
-    fn stuck(&self, at: Time) -> RunError {
+    /// The error of a world in which nothing will ever move again.
+    pub fn stuck(&self, at: Time) -> RunError {
         let describe = |(number, system): (usize, &System)| {
             format!("system {number}: {}", system.kernel.describe())
         };
@@ -77,13 +78,58 @@ impl World {
 #[cfg(test)]
 mod tests {
     use nicforge_interfaces::sinic::registers::{Tag, rx_done};
+    use nicforge_platform::Addr;
     use nicforge_platform::sim::Devices;
+    use nicforge_units::Cycles;
 
     use super::*;
     use crate::machine::parse_machine;
     use crate::settings::Settings;
     use crate::systems::build::build;
+    use crate::systems::measure::measure;
     use crate::systems::nic_slot::NicSlots;
+    use crate::systems::process::{AnyProcess, Direction, Share, Stream};
+
+    /// Both ends of a connection write and nobody reads: buffers fill up, and TCP's probes go on for
+    /// ever. Where one of them reads, nothing of the kind is said.
+    #[test]
+    fn two_processes_that_only_write_stand_still_for_ever() {
+        let text = include_str!("../../../../machines/m5-10gbe.toml");
+        let path = std::path::Path::new("machines/m5-10gbe.toml");
+        let machine = parse_machine(text, path).unwrap();
+        let settings = Settings {
+            workload: "tcp_transmit".into(),
+            interface: "conventional".into(),
+            socket_kib: 16,
+            warmup_ms: 2.0,
+            window_ms: 2.0,
+            ..Settings::for_machine(&machine)
+        };
+        for deaf in [false, true] {
+            let mut world = build(&machine, &settings, 1).unwrap();
+            if deaf {
+                world.systems[1].kernel.processors[0].process = writer();
+            }
+            let result = measure(world, &settings, &mut |_, _| {});
+            match (deaf, result) {
+                (false, Ok(point)) => assert!(point.notes.is_empty()),
+                (true, Err(stuck @ RunError::Stuck { .. })) => {
+                    assert!(stuck.to_string().contains("waiting Writable"), "{stuck}");
+                }
+                (_, other) => panic!("{deaf}: {other:?}"),
+            }
+        }
+    }
+
+    fn writer() -> AnyProcess {
+        let share = Share {
+            process: 0,
+            processes: 1,
+            connections: 1,
+        };
+        let out = Direction::Out;
+        AnyProcess::Stream(Stream::new(out, share, Addr(4096), 1024, Cycles(0)))
+    }
 
     /// The system that is looked at opens a connection at 200 us; at the other end an interrupt is
     /// held back for 10 us before anybody looks. A core that waits for the answer from before it is

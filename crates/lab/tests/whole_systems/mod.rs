@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::metrics::Metrics;
-use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
 
 pub fn machine() -> Machine {
@@ -27,8 +27,12 @@ pub fn settings(workload: &str, interface: &str, placement: &str) -> Settings {
 /// Runs a point. That every byte which a process reads is the one that its peer wrote there is
 /// checked inside, and so is that every packet buffer is found in one place.
 pub fn measure(settings: &Settings) -> Metrics {
+    run(settings).metrics
+}
+
+/// The same with everything that a run gives.
+pub fn run(settings: &Settings) -> PointRun {
     let io = RunIo::default();
     settings.check(&machine()).unwrap();
-    let point = run_point(&machine(), settings, 1, &io, &mut |_, _| {}).unwrap();
-    point.metrics
+    run_point(&machine(), settings, 1, &io, &mut |_, _| {}).unwrap()
 }

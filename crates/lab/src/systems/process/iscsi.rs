@@ -7,7 +7,7 @@ use nicforge_units::Cycles;
 use super::{Call, Outcome};
 
 /// Basic header segment of a PDU (RFC 3720, section 10.2.1): a request, and what leads an answer.
-pub const HEADER_BYTES: u64 = 48;
+const HEADER_BYTES: u64 = 48;
 
 /// Reads from the target: as soon as one is complete, the next is asked for.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Initiator {
     answer: u64,
     outstanding: u64,
     asked: u64,
+    /// Bytes of the last request that are not written yet.
+    left: u64,
     answered: u64,
     /// Its work for a completed read.
     work: Cycles,
@@ -34,6 +36,7 @@ impl Initiator {
             answer: HEADER_BYTES + bytes,
             outstanding,
             asked: 0,
+            left: 0,
             answered: 0,
             work,
         }
@@ -44,35 +47,38 @@ impl Initiator {
         REQUEST_ROOM + (HEADER_BYTES + bytes) * outstanding
     }
 
-    /// Bytes of what comes in at a time.
-    pub fn message(&self) -> u64 {
-        self.answer
-    }
-
-    /// The next call.
+    /// The next call. It reads before a request is written whole if it must: with many requests and
+    /// small buffers, target and initiator would wait for each other.
     pub fn next(&mut self, last: Outcome) -> Call {
-        match last {
+        let reads = match last {
             Outcome::Received(_) => {
                 self.answered += 1;
-                Call::Compute(self.work)
+                return Call::Compute(self.work);
             }
-            Outcome::Sent(_) if self.asked - self.answered >= self.outstanding => {
-                let place = self.answered % self.outstanding * self.answer;
-                Call::Receive {
-                    connection: 0,
-                    to: self.memory + REQUEST_ROOM + place,
-                    len: self.answer,
-                    all: true,
-                }
+            Outcome::Sent(bytes) => {
+                self.left -= bytes;
+                self.left > 0 || self.asked - self.answered >= self.outstanding
             }
-            _ => {
-                self.asked += 1;
-                Call::Send {
-                    connection: 0,
-                    from: self.memory,
-                    len: HEADER_BYTES,
-                }
-            }
+            _ => false,
+        };
+        if reads {
+            let place = self.answered % self.outstanding * self.answer;
+            return Call::Receive {
+                connection: 0,
+                to: self.memory + REQUEST_ROOM + place,
+                len: self.answer,
+                all: true,
+            };
+        }
+        if self.left == 0 {
+            self.asked += 1;
+            self.left = HEADER_BYTES;
+        }
+        Call::Send {
+            connection: 0,
+            from: self.memory,
+            len: self.left,
+            gives_way: true,
         }
     }
 }
@@ -100,6 +106,7 @@ impl Target {
                 connection: 0,
                 from: self.memory,
                 len: self.answer,
+                gives_way: false,
             },
             _ => Call::Receive {
                 connection: 0,

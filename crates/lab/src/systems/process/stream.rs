@@ -41,11 +41,6 @@ impl Stream {
         }
     }
 
-    /// Bytes after which what comes in repeats: what the peer writes by one call.
-    pub fn message(&self) -> u64 {
-        self.len
-    }
-
     /// The next call.
     pub fn next(&mut self, last: Outcome) -> Call {
         match last {
@@ -61,6 +56,7 @@ impl Stream {
                 connection,
                 from: self.buffer,
                 len,
+                gives_way: false,
             },
             Direction::In => Call::Receive {
                 connection,

@@ -8,10 +8,12 @@ use nicforge_units::Cycles;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{Call, Outcome, PATTERN_BYTES};
+use super::{Call, Outcome};
 
 /// A request with its headers.
-pub const REQUEST_BYTES: u64 = 300;
+const REQUEST_BYTES: u64 = 300;
+/// Memory for requests, as a process has it.
+pub const REQUEST_ROOM: u64 = 16_384;
 /// Headers of an answer.
 const ANSWER_HEADER_BYTES: u64 = 300;
 /// Files of one class.
@@ -156,6 +158,7 @@ impl Server {
                     connection: self.current,
                     from: self.memory + wanted.offset,
                     len: wanted.answer,
+                    gives_way: false,
                 }
             }
             Outcome::Begun | Outcome::Sent(_) => Call::Select,
@@ -197,6 +200,7 @@ impl Clients {
             connection: self.current,
             from: self.memory,
             len: REQUEST_BYTES,
+            gives_way: false,
         }
     }
 
@@ -213,7 +217,7 @@ impl Clients {
                 Call::Receive {
                     connection,
                     // Requests lie at the beginning.
-                    to: self.memory + PATTERN_BYTES as u64,
+                    to: self.memory + REQUEST_ROOM,
                     len: self.state[connection].1.min(self.read),
                     all: false,
                 }

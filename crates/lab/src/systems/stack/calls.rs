@@ -15,19 +15,20 @@ const STEP_BYTES: u64 = 1460;
 impl Kernel {
     /// One step of `core`'s process.
     pub(super) fn run<C: Cpu>(&mut self, core: usize, cpu: &mut C) {
-        let call = match self.processors[core].call {
-            Some(call) => call,
-            None => self.begin(core, cpu, BEGUN),
+        let Some(call) = self.processors[core].call else {
+            self.begin(core, cpu, BEGUN);
+            return;
         };
         match call {
             Call::Send {
                 connection,
                 from,
                 len,
+                gives_way,
             } => {
                 let lock = self.connections[connection].lock;
                 lock.hold(cpu, |cpu| {
-                    self.send_some(core, cpu, connection, (from, len))
+                    self.send_some(core, cpu, connection, (from, len), gives_way);
                 });
             }
             Call::Receive {
@@ -56,6 +57,7 @@ impl Kernel {
         let call = processor.process.next(last);
         processor.call = Some(call);
         processor.moved = 0;
+        processor.made = None;
         if !matches!(call, Call::Compute(_) | Call::Exit) {
             cpu.enter(Part::Stack);
             cpu.work(self.costs.system_call);
@@ -73,6 +75,7 @@ impl Kernel {
         cpu: &mut C,
         number: usize,
         (from, len): (Addr, u64),
+        gives_way: bool,
     ) {
         let connection = &mut self.connections[number];
         let processor = &mut self.processors[core];
@@ -80,7 +83,12 @@ impl Kernel {
         let left = (len - processor.moved).min(STEP_BYTES);
         let to = connection.send.room(left.min(room));
         if to.len == 0 {
-            processor.waiting = Waiting::Writable(number);
+            if gives_way && connection.engine.readable() > 0 {
+                let moved = processor.moved;
+                self.begin(core, cpu, Outcome::Sent(moved));
+            } else {
+                processor.waiting = Waiting::Writable(number);
+            }
             return;
         }
         let count = u64::from(to.len);
@@ -97,6 +105,33 @@ impl Kernel {
         self.flush(core, cpu, number);
         if done {
             self.begin(core, cpu, Outcome::Sent(len));
+        }
+    }
+
+    /// Puts what `core`'s process writes next where it writes it from: it takes no time to make it
+    /// up. `memory` is memory without an access of anybody.
+    pub fn make_content<'a>(
+        &mut self,
+        core: usize,
+        memory: impl FnOnce(Addr, usize) -> &'a mut [u8],
+    ) {
+        let processor = &mut self.processors[core];
+        let Some(Call::Send {
+            connection: number,
+            from,
+            len,
+            ..
+        }) = processor.call
+        else {
+            return;
+        };
+        let connection = &self.connections[number];
+        let place = connection.send.written();
+        if processor.made != Some((number, place)) {
+            let next = (len - processor.moved).min(STEP_BYTES) as usize;
+            let there = memory(from + processor.moved, next);
+            connection.way(number, true).fill(place, there);
+            processor.made = Some((number, place));
         }
     }
 
@@ -176,7 +211,7 @@ impl Kernel {
         let (len, by_core) = copy_next(cpu, driver, payload, skip, to);
         let owner = connection.plan.core;
         let arrived = &mut self.processors[owner].arrived;
-        arrived.push((place, Segment { at: to.at, len }));
+        arrived.push((number, place, Segment { at: to.at, len }));
         if by_core {
             let cycles = f64::from(len) / self.costs.copy_bytes_per_cycle;
             cpu.work(Cycles(cycles as u64));

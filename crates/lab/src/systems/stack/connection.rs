@@ -7,6 +7,7 @@ use nicforge_units::{CACHE_LINE_BYTES, Time};
 use super::engine::{Endpoint, Engine};
 use super::receive_queue::ReceiveQueue;
 use super::send_buffer::SendBuffer;
+use crate::systems::process::Way;
 
 /// Lines of a socket's state that each packet of it reads and changes: `struct tcp_sock` has more,
 /// of which the fast path uses about so many.
@@ -81,6 +82,14 @@ impl Connection {
             },
             lock: SharedLock::new(space, cores),
             plan: *plan,
+        }
+    }
+
+    /// What it carries from here, or to here.
+    pub fn way(&self, number: usize, from_here: bool) -> Way {
+        Way {
+            connection: number,
+            from_opener: self.plan.opens == from_here,
         }
     }
 

@@ -19,7 +19,13 @@ pub const HEADERS_MAX: usize = 120;
 /// acknowledgements, at most 16), so that a small window does not wait for the timer.
 const QUICK_ACKNOWLEDGEMENTS: u32 = 16;
 /// How long an acknowledgement waits after that for a second segment: smoltcp's own default.
-const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(10);
+const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(10 * CLOCK_RATE);
+/// How much faster smoltcp's clock runs than the simulated one. It waits for an acknowledgement for
+/// at least a second (RFC 6298, section 2.4) and has no setting for that; kernels wait for 200 ms
+/// (Linux 2.6: TCP_RTO_MIN). All that it knows of time are such timers.
+const CLOCK_RATE: u64 = 5;
+/// A microsecond of smoltcp's clock.
+const TICK: Time = Time::from_ps(1_000_000 / CLOCK_RATE);
 /// Bits of network prefix: all hosts of a run are neighbours.
 const PREFIX_BITS: u8 = 8;
 
@@ -165,7 +171,7 @@ impl Engine {
     pub fn due(&mut self, now: Time) -> Time {
         let due = self.interface.poll_at(instant(now), &self.sockets);
         due.map_or(Time::NEVER, |at| {
-            Time::from_us(u64::try_from(at.total_micros()).unwrap_or(0))
+            TICK * u64::try_from(at.total_micros()).unwrap_or(0)
         })
     }
 
@@ -211,7 +217,7 @@ impl Engine {
 }
 
 fn instant(time: Time) -> Instant {
-    Instant::from_micros((time.as_ps() / 1_000_000) as i64)
+    Instant::from_micros((time.as_ps() / TICK.as_ps()) as i64)
 }
 
 /// Where smoltcp gets packets and leaves them.

@@ -8,7 +8,7 @@ use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, i
 use super::engine::HEADERS_MAX;
 use super::processor::Waiting;
 use super::receive_queue::Payload;
-use super::{Connection, Kernel};
+use super::{Call, Connection, Kernel};
 
 /// Ethernet, IPv4 and TCP without options.
 const PLAIN_HEADERS: usize = ETHERNET_HEADER_LEN + 40;
@@ -148,6 +148,18 @@ impl Kernel {
         self.wake(core, cpu, number);
     }
 
+    /// Whether `owner`'s process reads rather than waits for room.
+    fn gives_way(&self, owner: usize) -> bool {
+        let call = self.processors[owner].call;
+        matches!(
+            call,
+            Some(Call::Send {
+                gives_way: true,
+                ..
+            })
+        )
+    }
+
     /// Wakes the process if it waits for what connection `number` now has.
     fn wake<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
         let connection = &self.connections[number];
@@ -159,7 +171,8 @@ impl Kernel {
             Waiting::AnyReadable => engine.readable() > 0,
             // A third of the buffer, as Linux has it (sk_stream_min_wspace).
             Waiting::Writable(waited) => {
-                waited == number && engine.writable() as u64 * 3 >= connection.plan.buffer_bytes
+                let room = engine.writable() as u64 * 3 >= connection.plan.buffer_bytes;
+                waited == number && (room || engine.readable() > 0 && self.gives_way(owner))
             }
             Waiting::No | Waiting::Ever => false,
         };

@@ -86,6 +86,13 @@ pub struct KernelCounters {
     pub wrong_bytes: u64,
 }
 
+impl KernelCounters {
+    /// Bytes that were of use to somebody.
+    pub fn payload(&self) -> u64 {
+        self.read_bytes + self.written_bytes + self.forwarded_bytes
+    }
+}
+
 /// The kernel of a system, its processes, and its drivers.
 pub struct Kernel {
     costs: KernelCosts,
@@ -222,9 +229,10 @@ impl Kernel {
             if processor.arrived.is_empty() {
                 continue;
             }
-            for (place, there) in processor.arrived.drain(..) {
+            for (number, place, there) in processor.arrived.drain(..) {
                 let bytes = memory(there.at, there.len as usize);
-                if !processor.process.is_right(place, bytes) {
+                let way = self.connections[number].way(number, false);
+                if !way.is(place, bytes) {
                     self.counters.wrong_bytes += u64::from(there.len);
                 }
             }
@@ -309,6 +317,12 @@ impl Kernel {
             .sum();
         let drivers: u64 = self.drivers.iter().map(KernelDriver::buffers_held).sum();
         (here + at_hand + unread) as u64 + drivers
+    }
+
+    /// Whether every process waits, and nothing that would wake it is on its way to it.
+    pub fn all_wait(&self) -> bool {
+        let waits = |one: &Processor| one.waiting != Waiting::No && one.woken.is_none();
+        self.processors.iter().all(waits)
     }
 
     /// What it waits for, in words.

@@ -41,7 +41,8 @@ pub(super) struct Handed {
 pub struct Processor {
     /// Buffers of packets.
     pub pool: PoolCache,
-    pub(super) process: AnyProcess,
+    /// What runs on it.
+    pub process: AnyProcess,
     pub(super) call: Option<Call>,
     /// Bytes that the current call has moved.
     pub(super) moved: u64,
@@ -64,8 +65,11 @@ pub struct Processor {
     pub(super) received: Vec<Received>,
     /// Packets that other cores have left, the oldest first.
     pub(super) handed: VecDeque<Handed>,
-    /// What came to the process in this step: its place in the stream, and where it is.
-    pub(super) arrived: Vec<(u64, Segment)>,
+    /// What came to the process in this step: the connection, the place in its stream, and where it
+    /// is.
+    pub(super) arrived: Vec<(usize, u64, Segment)>,
+    /// The connection, and the place in its stream whose content stands where the process writes from.
+    pub(super) made: Option<(usize, u64)>,
 }
 
 impl Processor {
@@ -88,6 +92,7 @@ impl Processor {
             received: Vec::new(),
             handed: VecDeque::new(),
             arrived: Vec::new(),
+            made: None,
         }
     }
 

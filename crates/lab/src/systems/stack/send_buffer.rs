@@ -30,6 +30,11 @@ impl SendBuffer {
         self.first.get_or_insert(first);
     }
 
+    /// Bytes of the stream that were written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Where the next `len` bytes go: how many of them in one piece, and where.
     pub fn room(&self, len: u64) -> Segment {
         let at = self.written % self.size;

@@ -1,0 +1,63 @@
+//! Why nothing moves: for now, until a timer of TCP, or for ever.
+
+use nicforge_nic::DropCounters;
+use nicforge_units::Time;
+
+use super::stack::Connection;
+use super::system::System;
+
+/// Whether no process of these will ever run again: all wait, and what is written to a connection
+/// and not acknowledged finds no room at the other end, whose process does not read. TCP's probes of
+/// such a window go on.
+pub fn is_for_ever(systems: &[System]) -> bool {
+    let mut connections = all(systems);
+    systems.iter().all(|system| system.kernel.all_wait())
+        && connections.all(|connection| is_blocked(connection, systems))
+}
+
+fn all(systems: &[System]) -> impl Iterator<Item = &Connection> {
+    let kernels = systems.iter().map(|system| &system.kernel);
+    kernels.flat_map(|kernel| &kernel.connections)
+}
+
+fn is_blocked(connection: &Connection, systems: &[System]) -> bool {
+    let socket = connection.engine.socket();
+    let (here, there) = (connection.plan.local, connection.plan.remote);
+    let peer = all(systems).find(|peer| (peer.plan.local, peer.plan.remote) == (there, here));
+    // A process that reads takes all that there is: with less room than for a segment it does not.
+    let full = peer.is_some_and(|peer| {
+        let room = peer.engine.socket().recv_capacity() - peer.engine.readable();
+        room < peer.plan.mtu
+    });
+    connection.engine.is_established() && (socket.send_queue() == 0 || full)
+}
+
+/// What is to be said of a window that ended at `now`, in which no payload moved; `drops` are those
+/// of the system that is looked at, of the whole run.
+pub fn explain(systems: &[System], now: Time, drops: &DropCounters) -> String {
+    let waits = |connection: &&Connection| {
+        connection.engine.socket().send_queue() > 0 && connection.due > now
+    };
+    let opened = all(systems).filter(|connection| connection.engine.is_established());
+    let waiting: Vec<&Connection> = all(systems).filter(waits).collect();
+    let first = waiting.iter().map(|connection| connection.due).min();
+    let first = first.filter(|first| *first < Time::NEVER);
+    let first = first.map_or(String::new(), |first| {
+        format!(", the first for {} more", first - now)
+    });
+    let causes = drops.causes().iter().filter(|(_, count)| *count > 0);
+    let causes: Vec<String> = causes
+        .map(|(cause, count)| format!("{cause} {count}"))
+        .collect();
+    format!(
+        "no payload moved in the window: of {} ends of connections {} are open and {} wait for a \
+         timer to send again{first}; dropped since the run began: {}",
+        all(systems).count(),
+        opened.count(),
+        waiting.len(),
+        match causes.is_empty() {
+            true => "nothing".to_string(),
+            false => causes.join(", "),
+        }
+    )
+}

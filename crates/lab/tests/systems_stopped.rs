@@ -1,0 +1,66 @@
+//! Whole systems that stand still, or nearly so: what is said of them.
+
+mod whole_systems;
+
+use nicforge_lab::settings::Settings;
+use whole_systems::{measure, run};
+
+fn settings(workload: &str) -> Settings {
+    whole_systems::settings(workload, "sinic", "OCC")
+}
+
+/// Eight windows of 256 KiB overflow a FIFO of 512 KiB when all connections begin at once, and every
+/// one of them loses so much that it waits for its timer.
+fn overflowing() -> Settings {
+    Settings {
+        streams: 8,
+        cpu_ghz: Some(2.0),
+        warmup_ms: 20.0,
+        window_ms: 20.0,
+        ..settings("tcp_receive")
+    }
+}
+
+#[test]
+fn a_window_without_payload_says_why() {
+    let point = run(&overflowing());
+    assert_eq!(point.metrics.bandwidth_gbps, Some(0.0));
+    let [note] = &point.notes[..] else {
+        panic!("{:?}", point.notes);
+    };
+    for part in ["no payload moved", "timer to send again", "fifo_full"] {
+        assert!(note.contains(part), "`{part}` in: {note}");
+    }
+    assert!(run(&settings("tcp_receive")).notes.is_empty());
+}
+
+#[test]
+fn a_core_that_sleeps_beyond_the_window_was_idle_in_it() {
+    let time = measure(&overflowing()).cpu_time.unwrap();
+    assert_eq!(time.idle, 1.0, "{time:?}");
+}
+
+/// Connections that wait for a timer go on after a fifth of a second, not after a whole one.
+#[test]
+fn what_was_lost_is_sent_again_after_200_ms() {
+    let point = run(&Settings {
+        warmup_ms: 20.0,
+        window_ms: 280.0,
+        ..overflowing()
+    });
+    assert!(point.metrics.bandwidth_gbps.unwrap() > 0.1, "{point:?}");
+    assert!(point.notes.is_empty());
+}
+
+/// 1024 requests do not fit into the buffers, and answers come before all are written.
+#[test]
+fn an_initiator_reads_while_it_asks() {
+    let metrics = measure(&Settings {
+        iscsi_outstanding: 1024,
+        iscsi_read_kib: 8,
+        socket_kib: 4,
+        window_ms: 5.0,
+        ..settings("iscsi_initiator")
+    });
+    assert!(metrics.bandwidth_gbps.unwrap() > 0.1, "{metrics:?}");
+}
