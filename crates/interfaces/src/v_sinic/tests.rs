@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::whole::build;
-use super::{Driver, zero_copy};
+use super::{Driver, delayed_copy, zero_copy};
 use crate::sinic::tests::system::{System, packet, plan};
 use crate::sinic::tests::traffic::{Step, run, starve, step};
 use crate::sinic::tests::v_sinic;
@@ -108,6 +108,7 @@ fn without_buffers_frames_wait_in_the_fifo() {
     for vnics in [1, 2, 16] {
         starve::<Driver, _>(&v_sinic(vnics), build);
         starve::<Driver, _>(&v_sinic(vnics), zero_copy::build);
+        starve::<Driver, _>(&v_sinic(vnics), delayed_copy::build);
     }
 }
 
@@ -164,11 +165,11 @@ proptest! {
     #[test]
     fn no_packet_is_lost_between_wire_and_stack(
         vnics in vnics(),
-        zero in any::<bool>(),
+        way in 0usize..3,
         steps in prop::collection::vec(step(), 0..150),
     ) {
         let steps: Vec<Step> = steps;
-        let build = if zero { zero_copy::build } else { build };
+        let build = [build, zero_copy::build, delayed_copy::build][way];
         run::<Driver, _>(&v_sinic(vnics), build, &steps);
     }
 }

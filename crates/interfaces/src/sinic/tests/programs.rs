@@ -26,6 +26,10 @@ enum Step {
     Send(u16, Vec<u64>, bool),
     Pass(u64),
     ReadStatus,
+    /// It lets these conditions interrupt.
+    Mask(u64),
+    /// It lets the device interrupt, and transmit.
+    Enable(bool, bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -40,6 +44,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(vnic, parts, wait)| Step::Send(vnic, parts, wait)),
         2 => (0u64..3000).prop_map(Step::Pass),
         1 => Just(Step::ReadStatus),
+        1 => (0u64..0x200).prop_map(Step::Mask),
+        1 => (any::<bool>(), any::<bool>())
+            .prop_map(|(interrupt, transmit)| Step::Enable(interrupt, transmit)),
     ]
 }
 
@@ -68,10 +75,14 @@ struct Program {
     /// Packets given to the device, by virtual NIC, oldest first.
     sending: Vec<VecDeque<Vec<u8>>>,
     numbers: u32,
+    /// What Config has besides enables.
+    config: u64,
+    /// Virtual NICs that the program uses: few, so that each does several things.
+    uses: u16,
 }
 
 impl Program {
-    fn new(vnics: Option<usize>) -> Program {
+    fn new(vnics: Option<usize>, uses: u16) -> Program {
         let options = Options { vnics, ..sinic() };
         let mut bench = Bench::on(&options);
         bench.write(Tag::IntrMask, 0, 0x1ff);
@@ -83,11 +94,23 @@ impl Program {
             last: None,
             sending: vec![VecDeque::new(); options.sets()],
             numbers: 0,
+            config: options.config(),
+            uses: uses.min(options.sets() as u16),
         }
     }
 
+    fn enable(&mut self, interrupt: bool, transmit: bool) {
+        let bits = [(config::INT_EN, interrupt), (config::TX_EN, transmit)];
+        let on = bits.iter().filter(|(_, on)| *on).map(|(bit, _)| bit.mask());
+        let always = self.config | config::RX_EN.mask();
+        let value = on.fold(always, |all, bit| all | bit);
+        self.bench.write(Tag::Config, 0, value);
+    }
+
     fn step(&mut self, step: &Step) {
-        let of = |vnic: u16| vnic % self.vnics.len() as u16;
+        // Spread over all sets, the last of them included.
+        let sets = self.vnics.len() as u16;
+        let of = |vnic: u16| sets - 1 - vnic % self.uses * (sets / self.uses);
         match step {
             Step::Arrive(len) => self.arrive(*len),
             Step::Post(vnic, len) => self.post(of(*vnic), *len),
@@ -97,6 +120,8 @@ impl Program {
             Step::ReadStatus => {
                 self.bench.read(Tag::IntrStatus, 0);
             }
+            Step::Mask(bits) => self.bench.write(Tag::IntrMask, 0, *bits),
+            Step::Enable(interrupt, transmit) => self.enable(*interrupt, *transmit),
         }
     }
 
@@ -196,6 +221,7 @@ impl Program {
 
     /// Finishes what is begun; then nothing is left inside.
     fn finish(mut self) {
+        self.enable(true, true);
         let mut rounds = 0;
         while self.bench.nic.frames_inside() > 0
             || self.vnics.iter().any(|vnic| !vnic.parts.is_empty())
@@ -256,9 +282,10 @@ proptest! {
     #[test]
     fn programs_lose_double_and_change_nothing(
         vnics in vnics(),
+        uses in prop_oneof![1u16..6, Just(256)],
         steps in prop::collection::vec(step(), 0..300),
     ) {
-        let mut program = Program::new(vnics);
+        let mut program = Program::new(vnics, uses);
         for step in &steps {
             program.step(step);
         }
