@@ -42,7 +42,7 @@ impl Kernel {
             due if due <= now && !sent => now + CLOCK_STEP,
             due => due,
         };
-        self.set_due(core, number, due);
+        self.set_due(core, now, number, due);
     }
 
     fn send<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize, segment: &Emitted) {
@@ -151,7 +151,7 @@ impl Kernel {
             let connection = &mut self.connections[number];
             if connection.plan.nic == nic {
                 let due = connection.engine.due(now);
-                self.set_due(core, number, due);
+                self.set_due(core, now, number, due);
             }
         }
     }

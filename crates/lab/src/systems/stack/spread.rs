@@ -109,12 +109,13 @@ impl Kernel {
         }
     }
 
-    /// Connection `number` is due at another time; its core may have to know.
-    pub(super) fn set_due(&mut self, core: usize, number: usize, due: Time) {
+    /// Connection `number` is due at another time, which may be past; its core may have to know, and
+    /// knows from `now` on.
+    pub(super) fn set_due(&mut self, core: usize, now: Time, number: usize, due: Time) {
         let connection = &mut self.connections[number];
         connection.due = due;
         if connection.plan.core != core && due < Time::NEVER {
-            self.wakes.push((connection.plan.core, due));
+            self.wakes.push((connection.plan.core, due.max(now)));
         }
     }
 }
