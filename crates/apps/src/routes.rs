@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_file_gives_its_routes() {
         let text = "# two\n10.1.0.0/16 3\n\n2001:db8::/32 4 # v6\n0.0.0.0/0 0\n";
-        let routes = parse_routes("r", text, 2).unwrap();
+        let routes = parse_routes("r", text, 5).unwrap();
         assert_eq!(routes.len(), 3);
         assert_eq!((routes[0].length, routes[0].port), (16, 3));
         assert_eq!(routes[1].address, "2001:db8::".parse::<IpAddr>().unwrap());
