@@ -239,12 +239,16 @@ impl Llc {
     #[inline(always)]
     pub fn fill(&mut self, line: u64, dirty: bool, holder: u8) -> Option<LineState> {
         let (way, before) = self.ways.take(line);
+        // What made room leaves before the line comes: a line that several L2s had may make room for
+        // itself.
+        let evicted = self.lines.get_mut(before as usize).map(|word| {
+            let state = word.state();
+            word.leave();
+            state
+        });
         let word = &mut self.lines[line as usize];
         *word = word.filled(way, dirty, holder);
-        let word = self.lines.get_mut(before as usize)?;
-        let state = word.state();
-        word.leave();
-        Some(state)
+        evicted
     }
 
     /// A device writes `count` lines from `first` on: each is updated where it is, or put into
