@@ -6,7 +6,6 @@
 //! on, up to when something happens at the NIC, and frames reach it as they are sent.
 
 use nicforge_interfaces::kernel::KernelNic;
-use nicforge_platform::sim::Schedule;
 use nicforge_units::Time;
 
 use super::nic_slot::{Elsewhere, NicSlot, Nobody};
@@ -57,7 +56,8 @@ pub struct Net {
     actors: Vec<Actor>,
     /// The first actor of each system.
     first_actor: Vec<usize>,
-    schedule: Schedule,
+    /// When each actor is due. They are few: whoever is first is looked for among all.
+    due: Vec<Time>,
     /// A system of which a core is in the middle of a step, and waits: nobody else of it runs.
     held: Option<usize>,
 }
@@ -74,7 +74,7 @@ impl Net {
             actors.extend(cores.map(|number| Actor::Core { system, number }));
         }
         Net {
-            schedule: Schedule::new(actors.len()),
+            due: vec![Time::NEVER; actors.len()],
             peers,
             actors,
             first_actor,
@@ -82,10 +82,16 @@ impl Net {
         }
     }
 
-    /// Who is due first, and when; nobody if all wait.
+    /// Who is due first, and when, of equals the lowest number; nobody if all wait.
+    #[inline]
     pub fn earliest(&self) -> Option<(Actor, Time)> {
-        let (number, due) = self.schedule.earliest();
-        (due < Time::NEVER).then(|| (self.actors[number], due))
+        let (mut first, mut earliest) = (None, Time::NEVER);
+        for (&actor, &due) in self.actors.iter().zip(&self.due) {
+            if due < earliest {
+                (first, earliest) = (Some(actor), due);
+            }
+        }
+        first.map(|actor| (actor, earliest))
     }
 
     /// A step of a NIC.
@@ -101,14 +107,19 @@ impl Net {
 
     /// Everything that a step of one of a system's cores may have changed.
     pub fn carry_all(&mut self, systems: &mut impl Systems, system: usize) {
-        if self.held == Some(system) {
-            self.held = None;
-        }
+        let released = self.held == Some(system);
         let Some(here) = systems.system(system) else {
             return;
         };
         self.reschedule_cores(here, system);
-        for nic in 0..here.nics.len() {
+        let nics = here.nics.len();
+        if released {
+            self.held = None;
+            for (number, slot) in here.nics.iter().enumerate() {
+                self.set_nic_due(system, number, slot.due());
+            }
+        }
+        for nic in 0..nics {
             self.carry(systems, system, nic);
         }
     }
@@ -116,6 +127,9 @@ impl Net {
     /// Frames of NIC `nic` go onto its link, and both ends' NICs are due accordingly.
     fn carry(&mut self, systems: &mut impl Systems, system: usize, nic: usize) {
         let slot = systems.slot(system, nic);
+        if !slot.take_touched() {
+            return;
+        }
         let (has_sent, due) = (slot.nic.port().has_sent(), slot.due());
         self.set_nic_due(system, nic, due);
         if has_sent {
@@ -138,15 +152,13 @@ impl Net {
     #[inline]
     fn set_nic_due(&mut self, system: usize, nic: usize, due: Time) {
         if self.held != Some(system) {
-            self.schedule.set(self.first_actor[system] + nic, due);
+            self.due[self.first_actor[system] + nic] = due;
         }
     }
 
     fn reschedule_cores(&mut self, here: &System, system: usize) {
         let first = self.first_actor[system] + here.nics.len();
-        for core in 0..here.cores.len() {
-            self.schedule.set(first + core, here.core_due(core));
-        }
+        self.due[first..][..here.cores.len()].copy_from_slice(here.cores_due());
     }
 
     /// Nobody of `system` runs until its core's step is over.
@@ -155,10 +167,10 @@ impl Net {
             return;
         }
         self.held = Some(system);
-        for (number, actor) in self.actors.iter().enumerate() {
+        for (actor, due) in self.actors.iter().zip(&mut self.due) {
             let (Actor::Nic { system: of, .. } | Actor::Core { system: of, .. }) = *actor;
             if of == system {
-                self.schedule.set(number, Time::NEVER);
+                *due = Time::NEVER;
             }
         }
     }

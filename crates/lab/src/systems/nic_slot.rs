@@ -30,6 +30,8 @@ pub struct NicSlot {
     /// When something happens here next: kept, because it is asked for far more often than it
     /// changes.
     due: Time,
+    /// Whether anything happened here since the last look at what that means for others.
+    touched: bool,
 }
 
 impl NicSlot {
@@ -45,7 +47,13 @@ impl NicSlot {
             arrived: (0, 0),
             reached: Time::ZERO,
             due,
+            touched: true,
         }
+    }
+
+    /// Whether frames may have been sent, or [`due`](Self::due) may have changed, since the last call.
+    pub fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
     }
 
     /// When something happens here next.
@@ -61,11 +69,13 @@ impl NicSlot {
             .map_or(Time::NEVER, |write| write.arrives);
         let first = write.min(self.incoming.due()).min(self.nic.due());
         self.due = first.max(self.reached);
+        self.touched = true;
     }
 
     /// Something new happens here at `time`.
     fn expect(&mut self, time: Time) {
         self.due = self.due.min(time.max(self.reached));
+        self.touched = true;
     }
 
     /// Does everything that is due when the first thing is.

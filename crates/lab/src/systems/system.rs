@@ -153,9 +153,9 @@ impl System {
         }
     }
 
-    /// When core `number` has something to do.
-    pub fn core_due(&self, number: usize) -> Time {
-        self.wakes[number]
+    /// When each core has something to do.
+    pub fn cores_due(&self) -> &[Time] {
+        &self.wakes
     }
 
     /// A step of core `number`; `elsewhere` is what other systems do while it waits for a NIC.

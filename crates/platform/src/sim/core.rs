@@ -3,6 +3,8 @@
 //! There is no L1: within one burst a line that was touched before is free, which is what an
 //! L1 does for the lines of a burst; its hits are part of `work`.
 
+use std::ops::Range;
+
 use nicforge_units::{Cycles, Time};
 
 pub use cycles::CoreCycles;
@@ -190,9 +192,14 @@ impl<'a> SimCpu<'a> {
         }
         let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
         self.touch(first, write, shares_q16[0]);
-        for line in first + 1..last + 1 {
-            self.touch(line, write, shares_q16[1]);
+        if last > first {
+            self.touch_rest(first + 1..last + 1, write, shares_q16[1]);
         }
+    }
+
+    #[cold]
+    fn touch_rest(&mut self, lines: Range<u64>, write: bool, share_q16: u64) {
+        lines.for_each(|line| self.touch(line, write, share_q16));
     }
 
     fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {

@@ -118,6 +118,9 @@ impl<'a> SimDma<'a> {
 
     /// Times a read of `len` bytes from the cursor on; returns when its last byte is here.
     fn time_read(&mut self, from: Addr, len: u64) -> Time {
+        if self.host.hierarchy.is_perfect() {
+            return self.cursor;
+        }
         if self.host.nicmem.holds(from.line()) {
             return self.time_nicmem(len);
         }
@@ -153,6 +156,9 @@ impl<'a> SimDma<'a> {
     /// Times a posted write; returns when memory has it. The cursor moves on to when the link
     /// has taken it.
     fn time_write(&mut self, to: Addr, len: u64) -> Time {
+        if self.host.hierarchy.is_perfect() {
+            return self.cursor;
+        }
         if self.host.nicmem.holds(to.line()) {
             return self.time_nicmem(len);
         }

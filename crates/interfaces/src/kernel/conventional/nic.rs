@@ -61,14 +61,19 @@ struct Interrupts {
     first_ahead: Time,
     mask: u64,
     delay: Time,
-    /// When an interrupt is due that the mask lets through.
+    /// When an interrupt is due, whatever the mask says.
     at: Time,
+    /// When one is due that the mask lets through: asked for far more often than it changes.
+    due: Time,
 }
 
 impl Interrupts {
     fn event(&mut self, time: Time, event: u64) {
         self.ahead.push((time, event));
         self.first_ahead = self.first_ahead.min(time);
+        if event & self.mask != 0 {
+            self.due = self.due.min(time + self.delay);
+        }
     }
 
     /// What happened up to `now` is in the status.
@@ -86,6 +91,7 @@ impl Interrupts {
         }
         let left = self.ahead.iter().map(|&(time, _)| time);
         self.first_ahead = left.min().unwrap_or(Time::NEVER);
+        self.settle();
     }
 
     fn clear(&mut self, bits: u64) {
@@ -93,14 +99,21 @@ impl Interrupts {
         if self.status == 0 {
             self.at = Time::NEVER;
         }
+        self.settle();
     }
 
-    #[inline]
-    fn due(&self) -> Time {
-        // Masked, as while software polls.
-        if self.mask == 0 {
-            return Time::NEVER;
-        }
+    fn let_through(&mut self, events: u64) {
+        self.mask = events;
+        self.settle();
+    }
+
+    /// One is raised: the next event begins a new delay.
+    fn raised(&mut self) {
+        self.at = Time::NEVER;
+        self.settle();
+    }
+
+    fn settle(&mut self) {
         let raised = match self.status & self.mask {
             0 => Time::NEVER,
             _ => self.at,
@@ -108,7 +121,7 @@ impl Interrupts {
         let passed = |&&(_, event): &&(Time, u64)| event & self.mask != 0;
         let ahead = self.ahead.iter().filter(passed);
         let first = ahead.map(|&(time, _)| time).min();
-        first.map_or(raised, |time| raised.min(time + self.delay))
+        self.due = first.map_or(raised, |time| raised.min(time + self.delay));
     }
 }
 
@@ -137,6 +150,7 @@ impl Nic {
                 mask: 0,
                 delay: plan.interrupt_delay,
                 at: Time::NEVER,
+                due: Time::NEVER,
             },
             errors: 0,
         }
@@ -259,7 +273,7 @@ impl KernelNic for Nic {
                 true
             }
             registers::MASK => {
-                self.interrupts.mask = value & events::ALL;
+                self.interrupts.let_through(value & events::ALL);
                 true
             }
             registers::RX_TAIL => self.rx.doorbell(dma, value),
@@ -290,7 +304,7 @@ impl KernelNic for Nic {
         self.receive_due()
             .min(self.transmit_due())
             .min(self.written_back_due())
-            .min(self.interrupts.due())
+            .min(self.interrupts.due)
     }
 
     fn advance<D: Dma>(&mut self, dma: &mut D) {
@@ -306,8 +320,8 @@ impl KernelNic for Nic {
         } else if self.transmit_due() <= now {
             self.tx_fifo.accepts(now, ROOM);
             self.gather(dma);
-        } else if self.interrupts.due() <= now {
-            self.interrupts.at = Time::NEVER;
+        } else if self.interrupts.due <= now {
+            self.interrupts.raised();
             dma.interrupt(Vector(0));
         }
     }

@@ -99,10 +99,14 @@ impl Kernel {
         cpu.work(self.copy_work(count));
         cpu.enter(Part::Stack);
         let connection = &mut self.connections[number];
+        // Behind a whole segment that may not leave yet, nothing may.
+        let queues = connection.held_back && connection.send.unsent() >= STEP_BYTES;
         connection.engine.put(to.len as usize);
         connection.send.wrote(count);
         self.counters.written_bytes += count;
-        self.flush(core, cpu, number);
+        if !queues {
+            self.flush(core, cpu, number);
+        }
         if done {
             self.begin(core, cpu, Outcome::Sent(len));
         }

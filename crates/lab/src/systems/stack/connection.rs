@@ -53,6 +53,8 @@ pub struct Connection {
     control: Addr,
     /// When TCP has something to send, if it is let.
     pub due: Time,
+    /// TCP was let and sent nothing, though there is something: it waits for its peer.
+    pub held_back: bool,
     /// Around all of it, where several cores come by.
     pub lock: SharedLock,
 }
@@ -80,6 +82,7 @@ impl Connection {
                 true => OPENS_AT,
                 false => Time::NEVER,
             },
+            held_back: false,
             lock: SharedLock::new(space, cores),
             plan: *plan,
         }

@@ -35,7 +35,10 @@ impl Kernel {
         self.connections[number].engine.give_back(segments);
         let now = cpu.now();
         let sent = self.counters.packets_out > before;
-        let due = match self.connections[number].engine.due(now) {
+        let connection = &mut self.connections[number];
+        let due = connection.engine.due(now);
+        connection.held_back = !sent && room > 0 && due > now;
+        let due = match due {
             // The queue must drain first; then it is looked at again.
             due if due <= now && room == 0 => Time::NEVER,
             // TCP's clock is coarser than ours: in the same microsecond nothing is due yet.

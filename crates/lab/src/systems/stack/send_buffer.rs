@@ -10,6 +10,8 @@ pub struct SendBuffer {
     size: u64,
     /// Bytes of the stream that were written so far.
     written: u64,
+    /// Of these, how many TCP has sent at least once.
+    sent: u64,
     /// The sequence number of the stream's first byte, once it is known.
     first: Option<u32>,
 }
@@ -21,6 +23,7 @@ impl SendBuffer {
             base: space.data(size, 4096),
             size,
             written: 0,
+            sent: 0,
             first: None,
         }
     }
@@ -33,6 +36,11 @@ impl SendBuffer {
     /// Bytes of the stream that were written so far.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Bytes that were written and that TCP has not sent yet.
+    pub fn unsent(&self) -> u64 {
+        self.written - self.sent
     }
 
     /// Where the next `len` bytes go: how many of them in one piece, and where.
@@ -49,12 +57,14 @@ impl SendBuffer {
         self.written += len;
     }
 
-    /// Where the `len` bytes from sequence number `sequence` on lie, in up to two pieces.
-    pub fn pieces(&self, sequence: u32, len: u32) -> [Segment; 2] {
+    /// Where the `len` bytes from sequence number `sequence` on lie, which are sent now, in up to two
+    /// pieces.
+    pub fn pieces(&mut self, sequence: u32, len: u32) -> [Segment; 2] {
         // What is sent lies within the buffer's size behind what was written last.
         let first = self.first.unwrap_or(sequence);
         let written = first.wrapping_add(self.written as u32);
         let offset = self.written - u64::from(written.wrapping_sub(sequence));
+        self.sent = self.sent.max(offset + u64::from(len));
         let at = offset % self.size;
         let here = u64::from(len).min(self.size - at) as u32;
         [
@@ -88,7 +98,12 @@ mod tests {
         let [first, second] = buffer.pieces((u32::MAX - 1500).wrapping_add(950), 200);
         assert_eq!((first.at, first.len), (base + 950, 50));
         assert_eq!((second.at, second.len), (base, 150));
+        assert_eq!(buffer.unsent(), 550);
         let [first, second] = buffer.pieces((u32::MAX - 1500).wrapping_add(1600), 100);
         assert_eq!((first.at, first.len, second.len), (base + 600, 100, 0));
+        assert_eq!(buffer.unsent(), 0);
+        // What is sent again was sent before.
+        buffer.pieces((u32::MAX - 1500).wrapping_add(950), 200);
+        assert_eq!(buffer.unsent(), 0);
     }
 }

@@ -78,13 +78,12 @@ fn alone<C: OwnCache>(
             return false;
         }
         near.add(line, run.write);
-        if own.hit(line, run.write) {
-            let is_shared = run.write && shared.llc.lines[line as usize].holder() == MANY;
+        let holder = shared.llc.lines[line as usize].holder();
+        if holder != NONE {
+            // What the own cache does not have is in another's.
+            let is_shared = !own.hit(line, run.write) || run.write && holder == MANY;
             *waited += if is_shared { 0 } else { hit };
             return is_shared;
-        }
-        if shared.llc.lines[line as usize].holder() != NONE {
-            return true;
         }
         let now = run.now + Time::from_ps(*waited);
         let (memory, dirty) = shared.fetch(line, owner, now);
