@@ -85,13 +85,13 @@ impl Net {
     /// Who is due first, and when, of equals the lowest number; nobody if all wait.
     #[inline]
     pub fn earliest(&self) -> Option<(Actor, Time)> {
-        let (mut first, mut earliest) = (None, Time::NEVER);
-        for (&actor, &due) in self.actors.iter().zip(&self.due) {
+        let (mut first, mut earliest) = (0, Time::NEVER);
+        for (number, &due) in self.due.iter().enumerate() {
             if due < earliest {
-                (first, earliest) = (Some(actor), due);
+                (first, earliest) = (number, due);
             }
         }
-        first.map(|actor| (actor, earliest))
+        (earliest < Time::NEVER).then(|| (self.actors[first], earliest))
     }
 
     /// A step of a NIC.
@@ -113,6 +113,9 @@ impl Net {
         };
         self.reschedule_cores(here, system);
         let nics = here.nics.len();
+        if !released && !here.nics.iter().any(NicSlot::is_touched) {
+            return;
+        }
         if released {
             self.held = None;
             for (number, slot) in here.nics.iter().enumerate() {
@@ -158,7 +161,10 @@ impl Net {
 
     fn reschedule_cores(&mut self, here: &System, system: usize) {
         let first = self.first_actor[system] + here.nics.len();
-        self.due[first..][..here.cores.len()].copy_from_slice(here.cores_due());
+        // Mostly one, for which a call that copies is longer than the copy.
+        for (due, &wakes) in self.due[first..].iter_mut().zip(here.cores_due()) {
+            *due = wakes;
+        }
     }
 
     /// Nobody of `system` runs until its core's step is over.

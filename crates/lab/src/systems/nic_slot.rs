@@ -20,6 +20,8 @@ pub struct NicSlot {
     pub incoming: Wire,
     /// Register writes on their way, in the order of their arrival.
     writes: VecDeque<MmioWrite>,
+    /// The arrival of the first of them.
+    first_write: Time,
     /// Frames that it could not take, by cause.
     pub drops: DropCounters,
     /// Frames and bytes that came in.
@@ -43,6 +45,7 @@ impl NicSlot {
             dma: DmaPort::new(link, number),
             incoming,
             writes: VecDeque::new(),
+            first_write: Time::NEVER,
             drops: DropCounters::default(),
             arrived: (0, 0),
             reached: Time::ZERO,
@@ -51,7 +54,13 @@ impl NicSlot {
         }
     }
 
-    /// Whether frames may have been sent, or [`due`](Self::due) may have changed, since the last call.
+    /// Whether frames may have been sent, or [`due`](Self::due) may have changed, since the last call
+    /// of [`take_touched`](Self::take_touched).
+    pub fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// The same, which is known from then on.
     pub fn take_touched(&mut self) -> bool {
         std::mem::take(&mut self.touched)
     }
@@ -63,11 +72,8 @@ impl NicSlot {
 
     /// Things have happened up to `reached`: when is the next?
     fn settle(&mut self) {
-        let write = self
-            .writes
-            .front()
-            .map_or(Time::NEVER, |write| write.arrives);
-        let first = write.min(self.incoming.due()).min(self.nic.due());
+        let first = self.first_write.min(self.incoming.due());
+        let first = first.min(self.nic.due());
         self.due = first.max(self.reached);
         self.touched = true;
     }
@@ -91,13 +97,13 @@ impl NicSlot {
         let now = self.due;
         self.reached = now;
         let dma = &mut SimDma::new(host, &mut self.dma, now);
-        let arrived = self
-            .writes
-            .front()
-            .is_some_and(|write| write.arrives <= now);
-        if arrived && let Some(write) = self.writes.pop_front() {
-            self.nic
-                .write_register(dma, write.register.index, write.value);
+        if self.first_write <= now
+            && let Some(write) = self.writes.pop_front()
+        {
+            let next = self.writes.front();
+            self.first_write = next.map_or(Time::NEVER, |next| next.arrives);
+            let register = write.register.index;
+            self.nic.write_register(dma, register, write.value);
         } else if self.incoming.due() <= now {
             if let Some(mut frame) = self.incoming.take() {
                 self.arrived.0 += 1;
@@ -145,6 +151,7 @@ impl NicSlot {
             0 => self.writes.push_back(write),
             later => self.writes.insert(self.writes.len() - later, write),
         }
+        self.first_write = self.first_write.min(write.arrives);
         self.expect(write.arrives);
     }
 }

@@ -205,7 +205,7 @@ impl System {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_interrupts(&mut self, nic: usize) -> bool {
         let any = self.nics[nic].dma.has_interrupts();
         if any {
@@ -214,6 +214,7 @@ impl System {
         any
     }
 
+    #[inline(never)]
     fn deliver_interrupts(&mut self, nic: usize) {
         for (_, time) in self.nics[nic].dma.take_interrupts() {
             let core = self.kernel.interrupt(nic, time);

@@ -29,6 +29,8 @@ pub struct Wire {
     random: Pcg64,
     /// With their arrival, in its order; of those that arrive together, the first that was sent first.
     frames: VecDeque<(Time, Frame)>,
+    /// The arrival of the first of them: asked for far more often than it changes.
+    due: Time,
     /// Buffers of frames that arrived, for the sender's next ones.
     spare: Vec<Frame>,
     /// Frames that were lost, by intent.
@@ -42,6 +44,7 @@ impl Wire {
             plan: *plan,
             random: Pcg64::seed_from_u64(seed),
             frames: VecDeque::new(),
+            due: Time::NEVER,
             spare: Vec::new(),
             lost: 0,
         }
@@ -70,6 +73,7 @@ impl Wire {
             0 => self.frames.push_back((arrives, frame)),
             later => (self.frames).insert(self.frames.len() - later, (arrives, frame)),
         }
+        self.due = self.due.min(arrives);
     }
 
     fn happens(&mut self, share: f64) -> bool {
@@ -79,7 +83,7 @@ impl Wire {
 
     /// When the next frame arrives.
     pub fn due(&self) -> Time {
-        self.frames.front().map_or(Time::NEVER, |&(time, _)| time)
+        self.due
     }
 
     /// A buffer that the receiving end needs no more.
@@ -94,7 +98,9 @@ impl Wire {
 
     /// The next frame.
     pub fn take(&mut self) -> Option<Frame> {
-        self.frames.pop_front().map(|(_, frame)| frame)
+        let (_, frame) = self.frames.pop_front()?;
+        self.due = self.frames.front().map_or(Time::NEVER, |&(time, _)| time);
+        Some(frame)
     }
 }
 

@@ -3,6 +3,7 @@
 //! There is no L1: within one burst a line that was touched before is free, which is what an
 //! L1 does for the lines of a burst; its hits are part of `work`.
 
+use std::iter::repeat;
 use std::ops::Range;
 
 use nicforge_units::{Cycles, Time};
@@ -191,15 +192,21 @@ impl<'a> SimCpu<'a> {
             return;
         }
         let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
-        self.touch(first, write, shares_q16[0]);
-        if last > first {
-            self.touch_rest(first + 1..last + 1, write, shares_q16[1]);
+        match first == last {
+            true => self.touch(first, write, shares_q16[0]),
+            false => self.touch_several(first..last + 1, write, shares_q16),
         }
     }
 
     #[cold]
-    fn touch_rest(&mut self, lines: Range<u64>, write: bool, share_q16: u64) {
-        lines.for_each(|line| self.touch(line, write, share_q16));
+    fn touch_several(&mut self, lines: Range<u64>, write: bool, shares_q16: [u64; 2]) {
+        for (share, line) in shares_q16
+            .into_iter()
+            .chain(repeat(shares_q16[1]))
+            .zip(lines)
+        {
+            self.touch(line, write, share);
+        }
     }
 
     fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
@@ -229,15 +236,15 @@ impl Cpu for SimCpu<'_> {
     #[inline]
     fn store<T: Pod>(&mut self, at: Addr, value: T) {
         let len = size_of::<T>();
-        if self.host.nicmem.holds(at.line()) {
-            self.store_run_to_device(at, len as u64);
-        } else {
-            self.touch_few(at, len, true, [self.core.independent_q16; 2]);
-        }
+        // The bytes first: what the access costs needs none of what stands here then.
         self.host
             .memory
             .slice_mut(at, len)
             .copy_from_slice(bytemuck::bytes_of(&value));
+        match self.host.nicmem.holds(at.line()) {
+            true => self.store_run_to_device(at, len as u64),
+            false => self.touch_few(at, len, true, [self.core.independent_q16; 2]),
+        }
     }
 
     #[inline]

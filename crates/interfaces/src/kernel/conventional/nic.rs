@@ -85,12 +85,18 @@ impl Interrupts {
     }
 
     fn take_ahead(&mut self, now: Time) {
-        for (time, event) in self.ahead.extract_if(.., |&mut (time, _)| time <= now) {
+        self.first_ahead = Time::NEVER;
+        let mut number = 0;
+        while let Some(&(time, event)) = self.ahead.get(number) {
+            if time > now {
+                self.first_ahead = self.first_ahead.min(time);
+                number += 1;
+                continue;
+            }
+            self.ahead.swap_remove(number);
             self.status |= event;
             self.at = self.at.min(time + self.delay);
         }
-        let left = self.ahead.iter().map(|&(time, _)| time);
-        self.first_ahead = left.min().unwrap_or(Time::NEVER);
         self.settle();
     }
 

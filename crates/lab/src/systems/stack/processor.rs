@@ -114,9 +114,10 @@ impl Processor {
 
     /// The next NIC in turn that is polled.
     pub(super) fn polled_next(&self) -> Option<usize> {
-        let nics = self.polling.len();
-        let mut turns = (0..nics).map(|step| (self.poll_from + step) % nics);
-        turns.find(|&nic| self.polling[nic])
+        let (before, after) = self.polling.split_at_checked(self.poll_from)?;
+        let polled = |polling: &[bool]| polling.iter().position(|&polled| polled);
+        let later = polled(after).map(|nic| self.poll_from + nic);
+        later.or_else(|| polled(before))
     }
 
     /// A NIC whose sending thread has frames, and no news yet that there is no room for them.
