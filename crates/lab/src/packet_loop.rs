@@ -68,6 +68,12 @@ impl PacketLoop {
         self.batch.len()
     }
 
+    /// Packet `index` of those polled.
+    #[inline]
+    pub fn polled(&self, index: usize) -> Option<&Packet> {
+        self.batch.get(index)
+    }
+
     /// Handles packet `index` of those polled. `first` may decide about it before the application.
     #[inline]
     pub fn packet<C: Cpu>(

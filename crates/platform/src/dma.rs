@@ -57,6 +57,16 @@ pub trait Dma {
     #[inline]
     fn expect_write(&mut self, _to: Addr) {}
 
+    /// How many frames before its time a write is best [expected](Self::expect_frame).
+    const FRAMES_AHEAD: usize = 8;
+
+    /// Says that the device will write a frame of about `len` bytes at `to` soon, as
+    /// [`expect_write`](Self::expect_write) does.
+    #[inline]
+    fn expect_frame(&mut self, to: Addr, _len: usize) {
+        self.expect_write(to);
+    }
+
     /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
     #[inline(always)]
     fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {

@@ -64,7 +64,7 @@ impl ReceiveHalf for NicHalf {
         let index = u64::from(buffers.pop());
         let entry = ring.descriptor(index);
         // Buffers and entries of frames to come, for real caches.
-        buffers.expect(dma, 1, |later| later.mbuf);
+        buffers.expect(dma, (1, len), |later| later.mbuf);
         dma.expect_write(ring.descriptor(ring.index(index + ENTRIES_AHEAD)));
         if fit == Fit::NoBuffer {
             dma.publish_entry(entry, completion(frame, 0));

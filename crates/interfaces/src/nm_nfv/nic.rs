@@ -132,7 +132,8 @@ impl Queue {
         if last > 0 {
             ring.pop();
         }
-        ring.expect(dma, last + 1, Buffer::frame_of);
+        let len = frame.bytes.len();
+        ring.expect(dma, (last + 1, len), Buffer::frame_of);
         self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);
         let mut completion = completion(frame, side, entry, cut);
         let Ok((header, payload)) = room else {

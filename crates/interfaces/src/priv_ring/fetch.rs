@@ -12,14 +12,12 @@ const BATCH_MAX: usize = 64;
 /// Descriptors at hand, at most: the next batch is read when one is left.
 const ROOM: usize = 2 * BATCH_MAX;
 
-/// How many frames ahead it is said which buffer will be written.
-pub const EXPECTED: usize = 8;
-
-/// Says that a frame will be written into buffer `mbuf`, which may be no buffer at all.
+/// Says that a frame of about `len` bytes will be written into buffer `mbuf`, which may be no buffer
+/// at all.
 #[inline]
-pub fn expect_frame<D: Dma>(dma: &mut D, mbuf: Addr) {
+pub fn expect_frame<D: Dma>(dma: &mut D, mbuf: Addr, len: usize) {
     const OFFSET: u64 = METADATA_BYTES + HEADROOM_BYTES;
-    dma.expect_write(Addr(mbuf.0.wrapping_add(OFFSET)));
+    dma.expect_frame(Addr(mbuf.0.wrapping_add(OFFSET)), len);
 }
 
 /// Where the NIC stands in a ring of descriptors, and those that it has read.
@@ -124,13 +122,18 @@ impl<T: Pod> Fetcher<T> {
         (position < self.fetched).then(|| (self.here[place], self.read[place]))
     }
 
-    /// Says where a frame will be written that comes a few frames, of `each` descriptors, from now:
-    /// into the buffers that `names` says.
+    /// Says where a frame, of about `len` bytes and of `each` descriptors, will be written that comes a
+    /// few frames from now: into the buffers that `names` says.
     #[inline]
-    pub fn expect<D: Dma>(&self, dma: &mut D, each: usize, names: impl Fn(&T) -> Addr) {
+    pub fn expect<D: Dma>(
+        &self,
+        dma: &mut D,
+        (each, len): (usize, usize),
+        names: impl Fn(&T) -> Addr,
+    ) {
         for part in 0..each {
-            if let Some((_, later)) = self.at_hand(EXPECTED * each + part) {
-                expect_frame(dma, names(&later));
+            if let Some((_, later)) = self.at_hand(D::FRAMES_AHEAD * each + part) {
+                expect_frame(dma, names(&later), len);
             }
         }
     }

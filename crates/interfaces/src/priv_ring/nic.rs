@@ -47,7 +47,8 @@ impl Queue {
         }
         dma.wait_until(here);
         let entry = self.buffers.pop();
-        self.buffers.expect(dma, 1, |later| later.mbuf);
+        let len = frame.bytes.len();
+        self.buffers.expect(dma, (1, len), |later| later.mbuf);
         self.completions.deliver(dma, frame, entry, descriptor.mbuf);
         Ok(())
     }

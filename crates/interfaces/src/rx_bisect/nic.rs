@@ -219,7 +219,8 @@ impl ReceiveHalf for NicHalf {
             ring: chosen,
             entry: ax.buffers.pop(),
         };
-        ax.buffers.expect(dma, 1, |later| later.mbuf);
+        let len = frame.bytes.len();
+        ax.buffers.expect(dma, (1, len), |later| later.mbuf);
         if fit == Fit::NoBuffer {
             self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));

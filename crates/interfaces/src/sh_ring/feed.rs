@@ -6,7 +6,7 @@ use nicforge_nic::DropCause;
 use nicforge_platform::Dma;
 use nicforge_units::Time;
 
-use crate::priv_ring::fetch::{EXPECTED, expect_frame};
+use crate::priv_ring::fetch::expect_frame;
 
 use super::layout::{Descriptor, Order, Ring};
 
@@ -122,9 +122,9 @@ impl Feed {
         next.ok_or(DropCause::NO_DESCRIPTOR)
     }
 
-    /// Waits for the next descriptor and uses it up.
+    /// Waits for the next descriptor and uses it up, for a frame of `len` bytes.
     #[inline]
-    pub fn use_next<D: Dma>(&mut self, dma: &mut D) {
+    pub fn use_next<D: Dma>(&mut self, dma: &mut D, len: usize) {
         if let Some(used) = self.at_hand.pop_front() {
             dma.wait_until(used.here);
             self.head += 1;
@@ -132,9 +132,9 @@ impl Feed {
         if self.ring.order == Order::List {
             self.fetch(dma);
         }
-        if let Some(later) = self.at_hand.get(EXPECTED) {
+        if let Some(later) = self.at_hand.get(D::FRAMES_AHEAD) {
             for slot in 0..self.ring.slots {
-                expect_frame(dma, later.descriptor.mbuf(slot));
+                expect_frame(dma, later.descriptor.mbuf(slot), len);
             }
         }
     }

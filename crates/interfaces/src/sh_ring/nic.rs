@@ -75,7 +75,7 @@ impl ReceiveHalf for NicHalf {
         }
         let slots = feed.ring.slots;
         if queue.current.is_none() {
-            feed.use_next(dma);
+            feed.use_next(dma, frame.bytes.len());
             queue.current = Some(current);
             *open += slots;
         }

@@ -14,7 +14,7 @@ pub fn expect_write<T: ?Sized>(place: &T) {
 
 /// As [`expect_read`], for any address.
 #[inline]
-pub(super) fn read(at: *const u8) {
+pub(crate) fn read(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

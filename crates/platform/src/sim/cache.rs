@@ -11,6 +11,7 @@ mod two_way;
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
+use super::ahead::expect;
 use set::{EMPTY_SET, Set, TAG_BITS};
 
 pub use private::{Kind, OwnCache, PrivateCaches};
@@ -65,6 +66,14 @@ impl Cache {
     }
 }
 
+impl Cache {
+    /// It will be asked for `line` soon.
+    #[inline(always)]
+    pub fn expect(&self, line: u64) {
+        expect(&self.sets, self.place(line).0);
+    }
+}
+
 impl OwnCache for Cache {
     #[inline(always)]
     fn hit(&mut self, line: u64, write: bool) -> bool {
@@ -82,6 +91,15 @@ impl OwnCache for Cache {
     fn holds(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
         self.sets[set].find(tag) != 0
+    }
+
+    #[inline(always)]
+    fn next_out(&self, line: u64) -> Option<u64> {
+        let (index, _) = self.place(line);
+        let set = &self.sets[index];
+        let way = set.victim(self.ways);
+        let line = u64::from(set.tag(way)) << self.set_bits | index as u64;
+        (set.valid & 1 << way != 0).then_some(line)
     }
 
     #[inline(always)]

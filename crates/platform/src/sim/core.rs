@@ -80,6 +80,14 @@ impl SimCore {
         &self.config
     }
 
+    /// The core will access the line at `at` soon: what the simulation needs for that comes into the
+    /// caches of the machine that simulates. Nothing of the model changes.
+    #[inline]
+    pub fn expect(&self, host: &Host, at: Addr) {
+        host.memory.expect(at.line());
+        host.hierarchy.expect_in_l2(self.number, at.line());
+    }
+
     /// A new burst begins: what is near now may since have been changed by others.
     pub fn begin_burst(&mut self) {
         self.near.begin_burst();

@@ -225,6 +225,18 @@ impl Dma for SimDma<'_> {
         self.port.last_visible = self.port.last_visible.max(landed);
     }
 
+    /// A frame ahead: so long what comes stays in the caches of the machine that simulates.
+    const FRAMES_AHEAD: usize = 1;
+
+    #[inline]
+    fn expect_frame(&mut self, to: Addr, len: usize) {
+        let (first, end) = (to.line(), Addr(to.0.wrapping_add(len as u64)).line() + 1);
+        if first < end && end < self.host.hierarchy.lines() {
+            self.host.memory.expect(first);
+            self.host.hierarchy.expect_device_write(first..end);
+        }
+    }
+
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
         let landed = self.time_write(to, bytes.len() as u64);
         let visible = self.port.last_visible.max(landed);
@@ -233,6 +245,8 @@ impl Dma for SimDma<'_> {
             let at = to + line * CACHE_LINE_BYTES;
             self.host.memory.publish(at, entry, visible);
         }
+        // Entries of a ring lie one behind the other.
+        self.host.memory.expect_publish(to + bytes.len() as u64);
     }
 
     fn interrupt(&mut self, vector: Vector) {

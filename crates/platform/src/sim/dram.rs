@@ -29,7 +29,7 @@ struct Slot {
 
 /// Main memory behind one controller.
 pub struct Dram {
-    slots: Vec<Slot>,
+    slots: Box<[Slot; SLOTS]>,
     lines_per_slot: u32,
     idle_latency: Time,
     /// Wait at half load.
@@ -52,7 +52,7 @@ impl Dram {
         let service =
             CACHE_LINE_BYTES as f64 * config.channels as f64 / config.peak.as_bytes_per_second();
         Dram {
-            slots: vec![Slot::default(); SLOTS],
+            slots: Box::new([Slot::default(); SLOTS]),
             lines_per_slot: (lines.round() as u32).max(1),
             idle_latency: config.idle_latency,
             queueing: Time::from_seconds(service * config.queueing),
@@ -88,6 +88,11 @@ impl Dram {
     fn take(&mut self, now: Time, lines: u64) -> Time {
         self.lines += lines;
         let wanted = now.as_ps() >> SLOT_SHIFT;
+        if lines == 0 {
+            // Time goes on all the same.
+            let open = self.first_open(wanted);
+            return Time::from_ps((open - wanted) << SLOT_SHIFT);
+        }
         // Nearly always the slot is in use and does not become full.
         let slot = &mut self.slots[wanted as usize % SLOTS];
         if wanted <= self.latest
@@ -100,15 +105,21 @@ impl Dram {
         self.take_slots(wanted, lines)
     }
 
-    /// As [`take`](Self::take), from slot `wanted` on.
-    fn take_slots(&mut self, wanted: u64, lines: u64) -> Time {
+    /// The first slot from `wanted` on that may have room.
+    #[inline]
+    fn first_open(&mut self, wanted: u64) -> u64 {
         if wanted > self.latest {
             self.roll_to(wanted);
         }
-        let mut number = wanted;
-        if number >= self.full_from && number < self.full_to {
-            number = self.full_to;
+        match (self.full_from..self.full_to).contains(&wanted) {
+            true => self.full_to,
+            false => wanted,
         }
+    }
+
+    /// As [`take`](Self::take), from slot `wanted` on.
+    fn take_slots(&mut self, wanted: u64, lines: u64) -> Time {
+        let mut number = self.first_open(wanted);
         let mut left = lines as u32;
         // At most SLOTS steps: beyond the calendar, memory is hopelessly behind, and the last
         // slot takes everything (its wait then bounds the agents' rate).

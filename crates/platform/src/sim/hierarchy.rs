@@ -15,6 +15,7 @@
 use nicforge_units::Time;
 
 use super::Hardware;
+use super::ahead::expect;
 use super::cache::PrivateCaches;
 use super::counters::MemoryCounters;
 use super::dram::Dram;
@@ -187,6 +188,19 @@ impl Hierarchy {
         latency
     }
 
+    /// A core will access `line` soon.
+    #[inline(always)]
+    pub fn expect(&self, line: u64) {
+        expect(&self.shared.llc.lines, line as usize);
+    }
+
+    /// The same, and it is looked for in its L2.
+    #[inline(always)]
+    pub fn expect_in_l2(&self, core: usize, line: u64) {
+        self.l2.expect(core, line);
+        self.expect(line);
+    }
+
     /// Brings a line into an L2 that lacks it; returns the latency.
     pub fn fetch_into_l2(
         &mut self,
@@ -196,6 +210,9 @@ impl Hierarchy {
         app: bool,
         now: Time,
     ) -> Time {
+        if let Some(victim) = self.l2.next_out(core, line) {
+            self.shared.llc.expect(victim);
+        }
         let holder = self.holder(line);
         let mut owner = core as u8 + 1;
         let mut dirty = write;
@@ -279,74 +296,6 @@ impl Hierarchy {
         }
     }
 
-    /// A device writes `count` lines from `first` on; returns how long memory makes it wait.
-    #[inline]
-    pub fn device_write(&mut self, first: u64, count: u64, now: Time) -> Time {
-        if self.perfect {
-            return Time::ZERO;
-        }
-        self.shared.counters.device_write_lines += count;
-        if lines::any_held(&self.shared.llc.lines[first as usize..][..count as usize]) {
-            self.invalidate_l2_copies(first, count);
-        }
-        if self.io_ways == 0 {
-            return self.write_around(first, count, now);
-        }
-        if count > self.lines_to_cache {
-            let beyond = first + self.lines_to_cache;
-            let around = self.write_around(beyond, count - self.lines_to_cache, now);
-            return around.max(self.write_to_llc(first, self.lines_to_cache, now));
-        }
-        self.write_to_llc(first, count, now)
-    }
-
-    #[inline]
-    fn write_to_llc(&mut self, first: u64, count: u64, now: Time) -> Time {
-        let run = self.shared.llc.write_run(first, count);
-        self.shared.counters.device_write_hits += count - run.allocated;
-        self.shared.counters.fresh_lost += run.fresh_lost;
-        self.shared.counters.llc_write_backs += run.written_back;
-        self.shared.dram.write(now, run.written_back)
-    }
-
-    fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
-        for line in first..first + count {
-            match self.holder(line) {
-                NONE => continue,
-                MANY => {
-                    self.take_from_other_l2s(usize::MAX - 1, line);
-                }
-                holder => {
-                    self.l2.of(usize::from(holder) - 1).remove(line);
-                }
-            }
-            self.set_holder(line, NONE);
-        }
-    }
-
-    /// A device's write when it may not allocate: to memory, and out of the LLC.
-    fn write_around(&mut self, first: u64, count: u64, now: Time) -> Time {
-        self.shared.llc.remove_run(first, count);
-        self.shared.counters.fresh_lost += count;
-        self.shared.dram.write(now, count)
-    }
-
-    /// A device reads `count` lines from `first` on; returns the longest latency of them.
-    #[inline]
-    pub fn device_read(&mut self, first: u64, count: u64, now: Time) -> Time {
-        if self.perfect {
-            return Time::ZERO;
-        }
-        let run = lines::read_run(&mut self.shared.llc.lines[first as usize..][..count as usize]);
-        self.shared.counters.device_read_lines += count;
-        self.shared.counters.fresh_read += run.fresh;
-        self.shared.counters.device_read_hits += count - run.missing;
-        match run.missing {
-            0 => self.shared.llc_hit,
-            lines => self.shared.llc_hit + self.shared.dram.read(now, lines),
-        }
-    }
-
     /// What happened so far.
     pub fn counters(&self) -> &MemoryCounters {
         &self.shared.counters
@@ -373,6 +322,7 @@ impl Hierarchy {
     }
 }
 
+mod device;
 mod run;
 mod shared;
 #[cfg(test)]

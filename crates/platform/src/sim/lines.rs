@@ -142,6 +142,15 @@ pub fn any_held(run: &[Line]) -> bool {
     run.iter().fold(0, |all, line| all | line.0) >> HOLDER_SHIFT != 0
 }
 
+/// Which lines of a run, at most 64, an L2 has: bit i says so of line i.
+#[inline]
+pub fn held(run: &[Line]) -> u64 {
+    let lines = run.iter().rev();
+    lines.fold(0, |held, line| {
+        held << 1 | u64::from(line.0 >> HOLDER_SHIFT != 0)
+    })
+}
+
 /// Whether the LLC has any line of a run.
 #[inline]
 pub fn any_in_llc(run: &[Line]) -> bool {
@@ -206,5 +215,6 @@ mod tests {
         assert_eq!(read_run(&mut lines).fresh, 0);
         assert!(lines[1].state().dirty);
         assert!(any_held(&lines) && !any_held(&lines[..2]));
+        assert_eq!(held(&lines), 0b100);
     }
 }

@@ -7,6 +7,7 @@
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
+use super::ahead::expect;
 use super::cache::WAYS_MAX;
 use super::lines::{self, Line, LineState};
 
@@ -22,17 +23,6 @@ struct Way {
     line: u32,
     /// The clock when it was last used.
     used: u32,
-}
-
-/// What a device's write of a run of lines did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteRun {
-    /// Lines that were not here.
-    pub allocated: u64,
-    /// Dirty lines that made room.
-    pub written_back: u64,
-    /// Lines that made room and that nobody had read since a device wrote them.
-    pub fresh_lost: u64,
 }
 
 /// The last-level cache, with the words of all lines of memory.
@@ -251,74 +241,32 @@ impl Llc {
         evicted
     }
 
-    /// A device writes `count` lines from `first` on: each is updated where it is, or put into
-    /// one of the I/O ways, of which there must be one. The lines of a run are used at the same
-    /// time, so it should visit no set twice.
-    #[inline]
-    pub fn write_run(&mut self, first: u64, count: u64) -> WriteRun {
-        // Two I/O ways are the usual case, and much of a simulation's time goes here: for a
-        // number that the compiler knows it needs no loop.
-        match self.ways.io_ways {
-            0 => self.write_run_into(first, count, Ways::take_alike),
-            2 => self.write_run_into(first, count, |ways, set, line| {
-                take_oldest(&mut ways.io.as_chunks_mut::<2>().0[set], line, ways.clock)
-            }),
-            io_ways => self.write_run_into(first, count, |ways, set, line| {
-                take_oldest(&mut ways.io[set * io_ways..][..io_ways], line, ways.clock)
-            }),
-        }
-    }
-
-    /// The same; `take` gives a line a way of its set, and returns it and what it held.
+    /// `line` will need room soon, or leave.
     #[inline(always)]
-    fn write_run_into(
-        &mut self,
-        first: u64,
-        count: u64,
-        take: impl Fn(&mut Ways, usize, u64) -> (usize, u32),
-    ) -> WriteRun {
-        let mut run = WriteRun::default();
-        let Llc { lines, ways } = self;
-        ways.clock = ways.clock.wrapping_add(1);
-        let clock = ways.clock;
-        // The lines of a run nearly always lie in one block, whose scramble is the same.
-        let mask = ways.set_mask;
-        let scramble = ways.set(first) as u64 ^ (first & mask);
-        let one_block = (first ^ (first + count - 1)) >> ways.set_bits == 0;
-        let set_of = |ways: &Ways, line: u64| match one_block {
-            true => ((line ^ scramble) & mask) as usize,
-            false => ways.set(line),
-        };
-        for line in first..first + count {
-            let set = set_of(ways, line);
-            if let Some(way) = lines[line as usize].way() {
-                ways.way_mut(set, way).used = clock;
-                lines[line as usize].written(way);
-                continue;
-            }
-            let (way, before) = take(ways, set, line);
-            run.allocated += 1;
-            if let Some(word) = lines.get_mut(before as usize) {
-                let state = word.state();
-                run.written_back += u64::from(state.dirty);
-                run.fresh_lost += u64::from(state.fresh);
-                word.leave();
-            }
-            lines[line as usize].written(way);
-        }
-        run
+    pub fn expect(&self, line: u64) {
+        expect(&self.lines, line as usize);
+        let (ways, set) = (&self.ways, self.ways.set(line));
+        expect(&ways.io, set * ways.io_ways);
+        expect(&ways.rest, set * ways.rest_ways);
+        expect(&ways.rest, (set + 1) * ways.rest_ways - 1);
     }
 }
 
 /// Gives `line` the way that was not used for longest. Returns it, and what it held.
 #[inline(always)]
 fn take_oldest(ways: &mut [Way], line: u64, clock: u32) -> (usize, u32) {
-    let (way, _) = oldest(ways, clock);
+    let (number, _) = oldest(ways, clock);
+    replace(ways, number, line, clock)
+}
+
+/// Gives `line` way `number`. Returns it, and what it held.
+#[inline(always)]
+fn replace(ways: &mut [Way], number: usize, line: u64, clock: u32) -> (usize, u32) {
     let taken = Way {
         line: line as u32,
         used: clock,
     };
-    (way, std::mem::replace(&mut ways[way], taken).line)
+    (number, std::mem::replace(&mut ways[number], taken).line)
 }
 
 /// The way that was not used for longest, and for how long; the first of equals.
@@ -344,3 +292,4 @@ fn oldest_of(ways: &[Way], clock: u32) -> (usize, u32) {
 
 #[cfg(test)]
 mod tests;
+mod write;

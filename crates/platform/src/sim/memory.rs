@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
+use super::ahead::expect;
 use crate::{Addr, AddressSpace, HostBytes, Owner};
 
 /// A published word: what it was, and from when on the new value counts.
@@ -28,6 +29,9 @@ struct Counter {
 /// Publishes of one counter that may be on their way at a time. A link delivers in order, so
 /// older ones are long visible to everybody.
 const COUNTER_HISTORY: usize = 64;
+
+/// Words of a line, the last of which announces the others.
+const WORDS_OF_LINE: usize = CACHE_LINE_BYTES as usize / 8;
 
 /// Host memory with time on its published words.
 pub struct SimMemory {
@@ -82,6 +86,19 @@ impl SimMemory {
     #[inline]
     pub fn slice(&self, at: Addr, len: usize) -> &[u8] {
         &self.bytes[at.0 as usize..][..len]
+    }
+
+    /// The bytes of `line` will be asked for soon.
+    #[inline(always)]
+    pub fn expect(&self, line: u64) {
+        expect(&self.bytes, (line * CACHE_LINE_BYTES) as usize);
+    }
+
+    /// An entry of a line will be published at `at` soon.
+    #[inline(always)]
+    pub fn expect_publish(&self, at: Addr) {
+        self.expect(at.line());
+        expect(&self.pending, (at.line() as usize + 1) * WORDS_OF_LINE - 1);
     }
 
     /// `len` bytes at `at`, to write.

@@ -6,13 +6,14 @@
 //!   nicmem.rs: memory of a NIC, reached without the bus by the NIC and over it by cores
 //!   hierarchy.rs: cache.rs (L2s), llc.rs, lines.rs (who has which), dram.rs;  memory.rs: bytes
 //!   hierarchy/run.rs: a core's accesses to lines one behind the other, hierarchy/shared.rs: LLC and DRAM
-//!   schedule.rs: who is next
+//!   ahead.rs: what the simulation itself will look at soon;  schedule.rs: who is next
 //! ```
 //!
 //! Loosely timed: each call carries its own time cursor, so an agent may run a packet ahead
 //! of the others; resources that agents share (DRAM) therefore keep their bandwidth in a
 //! calendar instead of a queue.
 
+mod ahead;
 mod cache;
 mod config;
 mod core;

@@ -7,6 +7,8 @@ use nicforge_units::Time;
 
 /// Bits of a key for the actor's number; the others hold the time, 5 hours of it.
 const ACTOR_BITS: u32 = 10;
+/// Nodes of a tree that has a leaf for each number.
+const NODES: usize = 2 << ACTOR_BITS;
 /// A key of an actor that waits.
 const WAITS: u64 = u64::MAX;
 
@@ -14,7 +16,7 @@ const WAITS: u64 = u64::MAX;
 pub struct Schedule {
     /// Time and number of each actor in one word, so that ties go to the lowest number.
     /// `winners[1]` is the root; leaves begin at `leaves`.
-    winners: Vec<u64>,
+    winners: Box<[u64; NODES]>,
     leaves: usize,
 }
 
@@ -28,7 +30,7 @@ impl Schedule {
         );
         let leaves = actors.next_power_of_two().max(2);
         Schedule {
-            winners: vec![WAITS; 2 * leaves],
+            winners: Box::new([WAITS; NODES]),
             leaves,
         }
     }
@@ -40,18 +42,19 @@ impl Schedule {
             Time::NEVER => WAITS,
             time => time.as_ps() << ACTOR_BITS | actor as u64,
         };
-        let mut node = self.leaves + actor;
-        if self.winners[node] == key {
+        let winners = &mut *self.winners;
+        let mut node = (self.leaves + actor) % NODES;
+        if winners[node] == key {
             return;
         }
-        self.winners[node] = key;
+        winners[node] = key;
         while node > 1 {
-            key = key.min(self.winners[node ^ 1]);
-            node /= 2;
-            if self.winners[node] == key {
+            key = key.min(winners[(node ^ 1) % NODES]);
+            node = node / 2 % NODES;
+            if winners[node] == key {
                 break;
             }
-            self.winners[node] = key;
+            winners[node] = key;
         }
     }
 

@@ -12,6 +12,9 @@ pub trait OwnCache {
     /// Whether `line` is here; changes nothing.
     fn holds(&self, line: u64) -> bool;
 
+    /// Which line would make room for `line`, which is not here.
+    fn next_out(&self, line: u64) -> Option<u64>;
+
     /// Puts `line`, which must not be here, into the cache.
     fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted>;
 
@@ -64,6 +67,23 @@ impl PrivateCaches {
         match self.ways.get_mut(core) {
             Some(cache) => Kind::Ways(cache),
             None => Kind::TwoWays(&mut self.two_ways[core]),
+        }
+    }
+
+    /// Which line would leave `core`'s for `line`, which is not there.
+    #[inline(always)]
+    pub fn next_out(&self, core: usize, line: u64) -> Option<u64> {
+        match self.ways.get(core) {
+            Some(cache) => cache.next_out(line),
+            None => self.two_ways[core].next_out(line),
+        }
+    }
+
+    /// `core`'s will be asked for `line` soon.
+    #[inline(always)]
+    pub fn expect(&self, core: usize, line: u64) {
+        if let Some(cache) = self.ways.get(core) {
+            cache.expect(line);
         }
     }
 

@@ -62,6 +62,12 @@ impl OwnCache for TwoWayCache {
     }
 
     #[inline(always)]
+    fn next_out(&self, line: u64) -> Option<u64> {
+        let last = self.sets[line as usize & (self.sets.len() - 1)][1];
+        (last != EMPTY).then_some(u64::from(last >> 1))
+    }
+
+    #[inline(always)]
     fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted> {
         let set = self.set(line);
         let [first, last] = *set;

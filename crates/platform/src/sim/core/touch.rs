@@ -51,7 +51,9 @@ impl SimCpu<'_> {
     #[inline(always)]
     fn touch_cached(&mut self, line: u64, write: bool, share_q16: u64) {
         self.core.near.add(line, write);
+        self.host.memory.expect(line);
         let (number, hierarchy) = (self.core.number, &mut self.host.hierarchy);
+        hierarchy.expect(line);
         if !hierarchy.hits_own_l2(number, line, write) {
             return self.fetch(line, write, share_q16);
         }
