@@ -7,6 +7,7 @@ use nicforge_platform::{AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
 use crate::counter::{Counter, CounterEntry, CounterKey};
+use crate::expired::LastHop;
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::{L3Fwd, Router};
@@ -96,6 +97,7 @@ impl AnyApp {
             "l2fwd" => Kind::L2Fwd(L2Fwd { ports }),
             "l3fwd" => Kind::L3Fwd(L3Fwd {
                 router: Router::new(config, core, shared),
+                last_hop: LastHop::default(),
             }),
             "nat" => Kind::Nat(Box::new(Nat::build(config, core, cores, space)?)),
             "lb" => Kind::Lb(Box::new(Lb::build(config, core, cores, space)?)),

@@ -52,6 +52,8 @@ pub struct Port {
     pub next_hop: MacAddress,
     /// Whether the private network of a NAT is behind it.
     pub inside: bool,
+    /// Where senders are told from that their packets had no hop left; `None`: they are told nothing.
+    pub address: Option<Ipv4Addr>,
 }
 
 /// All ports, by number.
@@ -94,6 +96,7 @@ impl Port {
             mac: MacAddress([2, 0, 0, 0, 0, id]),
             next_hop: MacAddress([2, 0, 0, 0, 1, id]),
             inside,
+            address: None,
         }
     }
 }

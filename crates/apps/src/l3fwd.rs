@@ -1,14 +1,15 @@
 //! `l3fwd`: an IPv4 and IPv6 router. Longest-prefix match, one hop less, new Ethernet
 //! addresses.
 //!
-//! Packets whose hops are used up are dropped; the ICMP time-exceeded message that a full
-//! router answers with is left out, and so are the options that address routers.
+//! Packets whose hops are used up are dropped; the ICMP time-exceeded message that a router answers
+//! with goes out where ports have addresses. The options that address routers are left out.
 
 use nicforge_nic::{Packet, PortId, Verdict};
 use nicforge_platform::Cpu;
 use nicforge_wire::IpAddresses;
 use nicforge_wire::headers::MacAddress;
 
+use crate::expired::LastHop;
 use crate::headers::{self, Headers};
 use crate::shared::Routing;
 use crate::{AppConfig, Egress, PortMap, SharedTables};
@@ -18,6 +19,7 @@ use nicforge_wire::rewrite;
 #[derive(Clone, Debug)]
 pub struct L3Fwd {
     pub(crate) router: Router,
+    pub(crate) last_hop: LastHop,
 }
 
 impl L3Fwd {
@@ -33,7 +35,7 @@ impl L3Fwd {
             Err(error) => return Verdict::Drop(error.name()),
         };
         if headers.summary.is_ip() && headers.hops <= 1 {
-            return Verdict::Drop("ttl_expired");
+            return self.last_hop.packet(cpu, packet, &self.router.ports);
         }
         let (out, macs) = match self.router.way(cpu, packet, &headers) {
             Ok(way) => way,

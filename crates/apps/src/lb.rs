@@ -1,13 +1,13 @@
 //! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin.
 //!
 //! Flows are found by 5-tuple in a cuckoo table per core. Packets get the server's address
-//! and MAC as destination; ports, source and time to live stay. Where a service address is
-//! balanced, answers may come back through us: a packet from a server gets the service address
-//! as its source, whatever its flow; else the way back is the network's business. IPv4 packets
-//! that are neither TCP nor UDP stick to a server by their address pair. Where a service
-//! address is balanced, the first fragment of a packet goes by its ports and later ones go after it;
-//! what comes before its first one is counted as `fragment_unknown`. Elsewhere all fragments are
-//! dropped, counted as `fragment`.
+//! and MAC as destination, and lose a hop; ports and source stay. What has no hop left is dropped
+//! (`ttl_expired`) and opens no flow. Where a service address is balanced, answers may come back
+//! through us: a packet from a server gets the service address as its source, whatever its flow; else
+//! the way back is the network's business. IPv4 packets that are neither TCP nor UDP stick to a server
+//! by their address pair. Where a service address is balanced, the first fragment of a packet goes by
+//! its ports and later ones go after it; what comes before its first one is counted as
+//! `fragment_unknown`. Elsewhere all fragments are dropped, counted as `fragment`.
 //!
 //! An ICMP error goes to the server of the flow that it quotes, which finds its own packet in it, and
 //! opens none: a flow that this core does not have is counted as `icmp_error_no_flow`. A server's error
@@ -23,6 +23,7 @@ use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, FrameSummary, IpAddresses};
 
+use crate::expired::LastHop;
 use crate::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
 use crate::quoted::{self, Quoted};
@@ -86,6 +87,7 @@ pub struct Lb {
     timeout: Time,
     expired: u64,
     opened: u64,
+    last_hop: LastHop,
 }
 
 /// Entries that are looked at for expiry when a flow is opened: more than one, so that the
@@ -123,6 +125,7 @@ impl Lb {
             timeout: config.timeouts.balanced,
             expired: 0,
             opened: 0,
+            last_hop: LastHop::default(),
         })
     }
 
@@ -148,6 +151,9 @@ impl Lb {
         let Some(key) = flow_key(&headers.summary) else {
             return Verdict::Drop(crate::NOT_IPV4);
         };
+        if headers.hops <= 1 {
+            return self.last_hop.packet(cpu, packet, &self.ports);
+        }
         if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
             return self.answer(cpu, packet, &headers, service);
         }
@@ -191,6 +197,7 @@ impl Lb {
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         let end = End::Destination;
         rewrite::replace_end(frame, &headers.summary, end, server.address, None);
+        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, port.mac, MacAddress(server.mac));
         Verdict::Transmit(out)
     }
@@ -243,6 +250,7 @@ impl Lb {
         }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         rewrite::replace_end(frame, &headers.summary, End::Source, service, None);
+        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, port.mac, port.next_hop);
         Verdict::Transmit(out)
     }

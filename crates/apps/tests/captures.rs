@@ -72,7 +72,15 @@ fn check(name: &str, before: &support::Decoded, after: &support::Decoded) {
         "nat" => {
             assert_eq!(after.source.0.octets()[..2], [198, 19], "{name}");
             let source = after.source;
-            unchanged(*after, support::Decoded { source, ..*before });
+            let ttl = before.ttl - 1;
+            unchanged(
+                *after,
+                support::Decoded {
+                    source,
+                    ttl,
+                    ..*before
+                },
+            );
         }
         "lb" => {
             assert_eq!(after.destination.0.octets()[..3], [10, 200, 0], "{name}");
@@ -81,6 +89,7 @@ fn check(name: &str, before: &support::Decoded, after: &support::Decoded) {
                 *after,
                 support::Decoded {
                     destination,
+                    ttl: before.ttl - 1,
                     ..*before
                 },
             );

@@ -168,8 +168,7 @@ fn counter_counts_each_flow_and_forwards_everything() {
     let ends = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse::<IpAddr>().unwrap());
     let mut counted = |port| {
         let key = CounterKey::new((ends[0], port), (ends[1], 2), 17);
-        let entry = bench.app.flow_counts(&mut bench.cpu, &key)?;
-        Some((entry.packets, entry.bytes))
+        bench.flow_counts(&key)
     };
     assert_eq!(counted(1), Some((2, 2 * 43)));
     assert_eq!((counted(3), counted(4)), (Some((1, 43)), None));
@@ -214,7 +213,7 @@ fn every_packet_is_charged_its_work_once() {
         let mut bench = Bench::new(&config);
         bench.send(0, &udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"x"));
         bench.send(0, &[0; 20]);
-        assert_eq!(bench.cpu.total_work(), Cycles(200), "{name}");
+        assert_eq!(bench.flat.ground.total_work(), Cycles(200), "{name}");
     }
 }
 

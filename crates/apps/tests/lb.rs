@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_units::Time;
 use support::{
-    Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, tcp, udp, unreachable,
+    Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp,
+    unreachable,
 };
 
 fn config() -> AppConfig {
@@ -30,7 +31,7 @@ fn new_flows_go_round_robin_and_known_ones_stay() {
         let seen = decode(&out).unwrap();
         assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
         assert_eq!(seen.source, (address("192.0.2.1"), port));
-        assert_eq!((seen.destination.1, seen.ttl), (80, 64));
+        assert_eq!((seen.destination.1, seen.ttl), (80, 63));
         servers.insert(port, (seen.destination.0, out[..6].to_vec()));
     }
     let mut load: BTreeMap<_, u32> = BTreeMap::new();
@@ -58,7 +59,7 @@ fn a_full_table_drops_new_flows_until_old_ones_expire() {
     }
     assert_eq!(bench.drop(0, &flow(51)), "table_full");
     bench.forward(0, &flow(50));
-    bench.cpu.set_now(Time::from_ms(301_000));
+    bench.set_now(Time::from_ms(301_000));
     bench.forward(0, &flow(51));
     assert!(bench.counter("flows_expired") > 0);
 }
@@ -115,7 +116,8 @@ fn an_error_reaches_the_server_of_its_flow_with_the_servers_own_packet_quoted() 
             };
             let back = bench.forward(0, &about("203.0.113.1", &seen));
             assert!(icmp_sum_is_right(&back));
-            assert_eq!(ip_packet(&back), ip_packet(&about(&server, &sent)));
+            let direct = one_hop_on(&about(&server, &sent));
+            assert_eq!(ip_packet(&back), ip_packet(&direct));
             // To the server's own Ethernet address.
             assert_eq!(back[..6], out[..6]);
         }
@@ -132,7 +134,7 @@ fn errors_about_unknown_flows_are_dropped_by_name_and_open_none() {
     assert_eq!(bench.drop(0, &error(20)), "icmp_error_malformed");
     bench.forward(0, &flow(7));
     bench.forward(0, &error(200));
-    bench.cpu.set_now(Time::from_ms(301_000));
+    bench.set_now(Time::from_ms(301_000));
     assert_eq!(bench.drop(0, &error(200)), "icmp_error_no_flow");
     assert_eq!(bench.counter("flows_opened"), 1);
 }
@@ -148,8 +150,13 @@ fn a_servers_error_quotes_what_the_client_sent() {
     let error = unreachable(&server, "192.0.2.1", ip_packet(&out), 200);
     let back = bench.forward(0, &error);
     assert!(icmp_sum_is_right(&back));
-    let direct = unreachable("203.0.113.1", "192.0.2.1", ip_packet(&asked), 200);
-    assert_eq!(ip_packet(&back), ip_packet(&direct));
+    let direct = unreachable(
+        "203.0.113.1",
+        "192.0.2.1",
+        ip_packet(&one_hop_on(&asked)),
+        200,
+    );
+    assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&direct)));
 }
 
 #[test]

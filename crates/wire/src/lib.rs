@@ -11,6 +11,7 @@
 pub mod capture;
 pub mod checksum;
 pub mod headers;
+pub mod icmp_error;
 pub mod join;
 pub mod offload;
 mod parse;

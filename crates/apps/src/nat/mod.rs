@@ -19,8 +19,8 @@
 //! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
 //!   the first by its ports, later ones after it. Other protocols are dropped
 //!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`.
-//! - Time to live is not changed: hosts cannot see the translator. Ethernet addresses are
-//!   those of the port that the packet leaves through.
+//! - Every packet loses a hop, as behind any router (RFC 3022, section 1), so that a loop ends and
+//!   `traceroute` sees us; whose last one it was is dropped (`ttl_expired`) and opens nothing. Ethernet addresses are those of the port that the packet leaves through.
 //! - State goes after a silence ([`crate::Timeouts`]); a FIN or RST makes it the transitory
 //!   one. Dead flows are found when they are looked up, and by a sweep of a few entries
 //!   whenever a flow is opened.
@@ -36,6 +36,7 @@ use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, IpAddresses};
 
 use self::flow::{Flows, external_addresses};
+use crate::expired::LastHop;
 use crate::fragment::{FragmentKey, Fragments};
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
@@ -64,6 +65,7 @@ pub struct Nat {
     ports: PortMap,
     flows: Flows,
     fragments: Fragments,
+    last_hop: LastHop,
 }
 
 impl Nat {
@@ -77,6 +79,7 @@ impl Nat {
             ports: config.ports.clone(),
             flows: Flows::allocate(config, core, cores, space)?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
+            last_hop: LastHop::default(),
         })
     }
 
@@ -84,6 +87,7 @@ impl Nat {
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         match self.translate(cpu, packet) {
             Ok(verdict) => verdict,
+            Err(crate::TTL_EXPIRED) => self.last_hop.packet(cpu, packet, &self.ports),
             Err(cause) => Verdict::Drop(cause),
         }
     }
@@ -112,6 +116,10 @@ impl Nat {
         } else {
             return Err("no_flow");
         };
+        // What comes from outside and belongs to no flow ends here anyway, with its last hop.
+        if headers.hops <= 1 && (side == Side::Inside || headers.summary.is_fragment()) {
+            return Err(crate::TTL_EXPIRED);
+        }
         let fragment_key = FragmentKey::new(
             ends.0,
             ends.1,
@@ -134,6 +142,7 @@ impl Nat {
             }
         }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, macs.0, macs.1);
         Ok(Verdict::Transmit(out))
     }
@@ -154,6 +163,9 @@ impl Nat {
                 (summary.source_port, summary.destination_port)
             }
             (ip_protocol::ICMP, _) if icmp_type::is_error(headers.icmp_type) => {
+                if headers.hops <= 1 {
+                    return Err(crate::TTL_EXPIRED);
+                }
                 return icmp::translate(cpu, &mut self.flows, packet, headers, side);
             }
             (ip_protocol::ICMP, Side::Inside) if headers.icmp_type == icmp_type::ECHO_REQUEST => {
@@ -173,6 +185,9 @@ impl Nat {
             None if side == Side::Inside => self.flows.open(cpu, key)?,
             None => return Err("no_flow"),
         };
+        if headers.hops <= 1 {
+            return Err(crate::TTL_EXPIRED);
+        }
         self.flows.touch(cpu, number, &entry, headers.tcp_flags);
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
         rewrite::replace_end(

@@ -1,35 +1,55 @@
-//! An application on flat memory, and etherparse as the independent reference: nothing here
+//! An application on every ground, and etherparse as the independent reference: nothing here
 //! is judged by the project's own parser or checksums.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
+mod ground;
 #[path = "../../../wire/tests/common/skip.rs"]
 mod skip;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use nicforge_apps::{AnyApp, AppConfig, SharedTables, Verdict};
-use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
-use nicforge_platform::{Addr, AddressSpace, FlatCpu};
+use nicforge_apps::counter::CounterKey;
+use nicforge_apps::{AppConfig, Verdict};
+use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload, data_of};
+#[cfg(target_os = "linux")]
+use nicforge_platform::live::LiveCpu;
+use nicforge_platform::{Addr, FlatCpu};
 use nicforge_units::Time;
 use nicforge_wire::{checksum, parse_frame};
 
-#[derive(Clone)]
-/// One application on one core with a buffer for one packet.
+use ground::{BUFFER, Ground, On, Sim};
+
+/// One application on one core of every ground at once, with a buffer for one packet. All must say and
+/// do the same.
 pub struct Bench {
-    pub app: AnyApp,
-    pub cpu: FlatCpu,
+    pub flat: On<FlatCpu>,
+    sim: On<Sim>,
+    #[cfg(target_os = "linux")]
+    live: On<LiveCpu>,
     /// Whether the NIC finds frames' checksums wrong from now on.
     pub checksum_bad: bool,
     /// What the last packet asks the NIC to do on transmit.
     pub offload: TxOffload,
-    buffer: Addr,
 }
 
-/// Room for the largest frame of the captures.
-const BUFFER: u64 = 1 << 17;
+/// `$do` with `$on` each ground; all results are the same.
+macro_rules! everywhere {
+    ($bench:expr, $on:ident => $do:expr) => {{
+        let $on = &mut $bench.flat;
+        let result = $do;
+        let $on = &mut $bench.sim;
+        assert_eq!($do, result, "simulated");
+        #[cfg(target_os = "linux")]
+        {
+            let $on = &mut $bench.live;
+            assert_eq!($do, result, "live");
+        }
+        result
+    }};
+}
 
 impl Bench {
     pub fn new(config: &AppConfig) -> Bench {
@@ -38,19 +58,20 @@ impl Bench {
 
     /// Core `core` of `cores`, which has the machine to itself.
     pub fn on_core(config: &AppConfig, core: usize, cores: usize) -> Bench {
-        let mut space = AddressSpace::default();
-        let buffer = space.data(BUFFER, 64);
-        let shared = SharedTables::allocate(config, &mut space);
-        let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
-        let mut cpu = FlatCpu::new(space.end());
-        app.start(&mut cpu);
+        let place = (core, cores);
         Bench {
-            app,
-            cpu,
+            flat: On::new(config, place),
+            sim: On::new(config, place),
+            #[cfg(target_os = "linux")]
+            live: On::new(config, place),
             checksum_bad: false,
             offload: TxOffload::default(),
-            buffer,
         }
+    }
+
+    /// It is `time` now; on simulated cores some nanoseconds later, for what they did.
+    pub fn set_now(&mut self, time: Time) {
+        everywhere!(self, on => on.ground.set_now(time));
     }
 
     /// Sends a frame in at `port`; gives what became of it.
@@ -60,29 +81,19 @@ impl Bench {
 
     /// The same, with the frame split into two buffers after `split` bytes.
     pub fn send_split(&mut self, port: u8, frame: &[u8], split: usize) -> (Verdict, Vec<u8>) {
-        use nicforge_platform::Cpu;
-        let split = split.min(frame.len());
-        // The second part is at a distance, so that nothing reads over the gap by mistake.
-        let gap = self.buffer + BUFFER / 2;
-        self.cpu
-            .bytes_mut(self.buffer, split)
-            .copy_from_slice(&frame[..split]);
-        let rest = frame.len() - split;
-        if rest > 0 {
-            self.cpu
-                .bytes_mut(gap, rest)
-                .copy_from_slice(&frame[split..]);
-        }
-        let segment = |at, len| Segment {
+        let (head, rest) = frame.split_at(split.min(frame.len()));
+        let segment = |at, bytes: &[u8]| Segment {
             at,
-            len: len as u32,
+            len: bytes.len() as u32,
         };
-        let mut packet = Packet {
-            mbuf: Addr(64),
+        let buffer = data_of(self.flat.mbuf);
+        let packet = Packet {
+            mbuf: self.flat.mbuf,
             tail: Addr(0),
             references: Addr(0),
-            head: segment(self.buffer, split),
-            rest: segment(gap, rest),
+            head: segment(buffer, head),
+            // At a distance, so that nothing reads over the gap by mistake.
+            rest: segment(buffer + BUFFER / 2, rest),
             port: PortId(port),
             rss_hash: 0,
             flags: match self.checksum_bad {
@@ -92,12 +103,28 @@ impl Bench {
             offload: TxOffload::default(),
             stamp: Time::ZERO,
         };
-        let verdict = self.app.packet(&mut self.cpu, &mut packet);
-        let Packet { head, rest, .. } = packet;
-        let mut out = self.cpu.bytes(head.at, head.len as usize).to_vec();
-        out.extend_from_slice(self.cpu.bytes(rest.at, rest.len as usize));
-        self.offload = packet.offload;
+        let (verdict, offload, out) = everywhere!(self, on => {
+            let (verdict, packet, out) = on.handle(packet, [head, rest]);
+            (verdict, packet.offload, out)
+        });
+        self.offload = offload;
         (verdict, out)
+    }
+
+    /// Puts a flow into the tables without a packet ([`AnyApp::learn`]).
+    pub fn learn(&mut self, from: SocketAddrV4, to: SocketAddrV4, protocol: u8) {
+        let learnt = everywhere!(self, on => {
+            on.app.learn(&mut *on.ground.core(), from, to, protocol)
+        });
+        learnt.unwrap();
+    }
+
+    /// What `counter` counted for a flow: packets and bytes.
+    pub fn flow_counts(&mut self, key: &CounterKey) -> Option<(u64, u64)> {
+        everywhere!(self, on => {
+            let entry = on.app.flow_counts(&mut *on.ground.core(), key);
+            entry.map(|entry| (entry.packets, entry.bytes))
+        })
     }
 
     /// A frame that must be sent on; gives it as it left.
@@ -118,8 +145,8 @@ impl Bench {
         }
     }
 
-    pub fn counter(&self, name: &str) -> u64 {
-        let counters = self.app.counters();
+    pub fn counter(&mut self, name: &str) -> u64 {
+        let counters = everywhere!(self, on => on.app.counters());
         counters.iter().find(|(n, _)| *n == name).unwrap().1
     }
 }
@@ -228,6 +255,15 @@ pub fn tcp(from: (&str, u16), to: (&str, u16), flags: &str, payload: &[u8]) -> V
     }
     let mut frame = Vec::new();
     step.write(&mut frame, payload).unwrap();
+    frame
+}
+
+/// An IPv4 frame as it is one hop later.
+pub fn one_hop_on(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[22] -= 1;
+    let header = etherparse::Ipv4Header::from_slice(&frame[14..]).unwrap().0;
+    frame[24..26].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
     frame
 }
 

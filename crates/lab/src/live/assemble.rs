@@ -233,6 +233,7 @@ fn addresses(
         let hardware = port.hardware_address().map(MacAddress);
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
         seen.inside = set.inside.unwrap_or(seen.inside);
+        seen.address = set.address;
         if let Some(peer) = set.peer {
             seen.peer = PortId(peer as u8);
         }

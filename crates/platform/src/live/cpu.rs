@@ -50,6 +50,11 @@ impl LiveCpu {
         self.now
     }
 
+    /// The time is `time` until it is taken again.
+    pub fn set_time(&mut self, time: Time) {
+        self.now = time;
+    }
+
     /// Tells the device how many packets this worker took so far.
     pub fn tell_taken(&self, taken: u64) {
         self.control.tell_taken(self.mark as usize - 1, taken);

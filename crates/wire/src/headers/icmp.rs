@@ -40,10 +40,20 @@ pub mod icmp_type {
 
 /// ICMPv6 message types that we act on.
 pub mod icmpv6_type {
+    /// The packet is longer than the next link takes.
+    pub const PACKET_TOO_BIG: u8 = 2;
+    /// Hop limit used up, or reassembly took too long.
+    pub const TIME_EXCEEDED: u8 = 3;
     /// Echo request.
     pub const ECHO_REQUEST: u8 = 128;
     /// Echo reply.
     pub const ECHO_REPLY: u8 = 129;
+
+    /// Whether a message quotes the packet that caused it (RFC 4443, section 2.1).
+    #[inline]
+    pub fn is_error(message: u8) -> bool {
+        message < 128
+    }
 }
 
 /// A view over an ICMP or ICMPv6 message.
@@ -96,9 +106,9 @@ impl<B: AsRef<[u8]>> IcmpView<B> {
         )
     }
 
-    /// Whether this is an ICMPv6 error message (types below 128 are errors: RFC 4443 2.1).
+    /// Whether this is an ICMPv6 error message.
     pub fn is_ipv6_error(&self) -> bool {
-        self.message_type() < 128
+        icmpv6_type::is_error(self.message_type())
     }
 
     /// What follows the fixed part.

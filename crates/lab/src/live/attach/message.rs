@@ -149,6 +149,7 @@ impl Invitation {
             port.next_hop = MacAddress(plan.next_hop);
             port.peer = PortId(plan.peer);
             port.inside = plan.inside;
+            port.address = plan.address;
             own.push((port.mac, plan.address));
             config.ports.push(PortConfig {
                 kind: PortKind::Capture(None, None),

@@ -1,0 +1,87 @@
+//! A packet whose last hop we are: its sender is told, as by every router (RFC 1812, section 5.3.1;
+//! RFC 4443, section 3.3), where ports have addresses to tell it from. Else it is dropped only.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use nicforge_nic::{Packet, TxOffload, Verdict, data_of, mbuf_room};
+use nicforge_platform::Cpu;
+use nicforge_units::Time;
+use nicforge_wire::headers::MacAddress;
+use nicforge_wire::icmp_error::{Undelivered, icmp_error};
+
+use crate::{Port, PortMap, TTL_EXPIRED};
+
+/// Answers of a core in the long run, and how many it may give at once: a loop full of packets shall
+/// not become one full of answers (RFC 4443, section 2.4 f). Both as Linux has them for all of a host.
+const EVERY: Time = Time::from_ms(1);
+const AT_ONCE: u64 = 50;
+
+/// What answers for one core.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastHop {
+    /// When all answers so far would have been given at the pace of the long run.
+    paid_until: Time,
+}
+
+impl LastHop {
+    /// What becomes of a packet without a hop left, which nobody has changed: the answer goes back out of
+    /// the port that it came from, in its own buffer.
+    #[cold]
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet, ports: &PortMap) -> Verdict {
+        let answer = ports
+            .get(packet.port)
+            .and_then(|port| self.answer(cpu, packet, port));
+        answer.unwrap_or(Verdict::Drop(TTL_EXPIRED))
+    }
+
+    fn answer<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet, port: &Port) -> Option<Verdict> {
+        let address = port.address?;
+        let now = cpu.now();
+        let paid_until = self.paid_until.max(now);
+        if paid_until > now + EVERY * (AT_ONCE - 1) {
+            return None;
+        }
+        // In memory that is not the buffer's own nothing may grow.
+        let room = match packet.head.at == data_of(packet.mbuf) {
+            true => mbuf_room(),
+            false => packet.head.len,
+        };
+        let frame_len = packet.len() as usize;
+        let about = cpu.bytes(packet.head.at, packet.head.len as usize);
+        let error = |from| {
+            let from = (port.mac, from);
+            icmp_error(
+                about,
+                frame_len,
+                Undelivered::NoHopLeft,
+                from,
+                room as usize,
+            )
+        };
+        let frame = error(IpAddr::V4(address)).or_else(|| error(link_local(port.mac).into()))?;
+        self.paid_until = paid_until + EVERY;
+        cpu.bytes_mut(packet.head.at, frame.len())
+            .copy_from_slice(&frame);
+        packet.head.len = frame.len() as u32;
+        packet.rest.len = 0;
+        packet.offload = TxOffload::default();
+        Some(Verdict::Transmit(packet.port))
+    }
+}
+
+/// The IPv6 address that a port has without being given one (RFC 4291, section 2.5.6 and appendix A).
+fn link_local(MacAddress(mac): MacAddress) -> Ipv6Addr {
+    let word = |high, low| u16::from_be_bytes([high, low]);
+    let first = word(mac[0] ^ 2, mac[1]);
+    let middle = [word(mac[2], 0xff), word(0xfe, mac[3])];
+    Ipv6Addr::new(
+        0xfe80,
+        0,
+        0,
+        0,
+        first,
+        middle[0],
+        middle[1],
+        word(mac[4], mac[5]),
+    )
+}

@@ -1,0 +1,184 @@
+//! What routers do with a packet that has no hop left, on built frames. Judged by etherparse.
+
+mod support;
+
+use etherparse::{SlicedPacket, TransportSlice, icmpv4, icmpv6};
+use nicforge_apps::{AppConfig, PortMap, Verdict, parse_routes};
+use nicforge_nic::PortId;
+use nicforge_units::Time;
+use support::{Bench, address, answer, decode, fragments, ip_packet, one_hop_on, udp, unreachable};
+
+const CLIENT: (&str, u16) = ("10.0.0.1", 1234);
+const SERVER: (&str, u16) = ("203.0.113.1", 33434);
+const INSIDE: &str = "10.0.0.254";
+const OUTSIDE: &str = "198.19.0.0";
+
+/// Every router, its ports with addresses or without.
+fn benches(addresses: bool) -> Vec<(&'static str, Bench)> {
+    let bench = |name| {
+        let mut config = AppConfig {
+            table_entries: 100,
+            service: Some(address(SERVER.0)),
+            routes: parse_routes("routes", "0.0.0.0/0 1\n2001:db8::/32 1\n", 2)
+                .unwrap()
+                .into(),
+            ..AppConfig::new(name, PortMap::paired(2))
+        };
+        if addresses {
+            config.ports.0[0].address = Some(address(INSIDE));
+            config.ports.0[1].address = Some(address(OUTSIDE));
+        }
+        (name, Bench::new(&config))
+    };
+    ["nat", "lb", "l3fwd"].map(bench).into()
+}
+
+fn with_hops(frame: &[u8], hops: u8) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[22] = hops + 1;
+    one_hop_on(&frame)
+}
+
+fn question() -> Vec<u8> {
+    udp(CLIENT, SERVER, &[7; 100])
+}
+
+#[test]
+fn the_sender_hears_that_its_packet_got_no_further() {
+    for (name, mut bench) in benches(true) {
+        for hops in [0, 1] {
+            let asked = with_hops(&question(), hops);
+            let (verdict, told) = bench.send(0, &asked);
+            assert_eq!(verdict, Verdict::Transmit(PortId(0)), "{name}");
+            let seen = decode(&told).unwrap();
+            assert_eq!(
+                (seen.source.0, seen.destination.0),
+                (address(INSIDE), address(CLIENT.0))
+            );
+            assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)), "{name}");
+            assert_eq!(told[..12], [2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0]);
+            let sliced = SlicedPacket::from_ethernet(&told).unwrap();
+            let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else {
+                panic!("{name}: {told:02x?}")
+            };
+            let expired = icmpv4::TimeExceededCode::TtlExceededInTransit;
+            assert_eq!(
+                icmp.icmp_type(),
+                etherparse::Icmpv4Type::TimeExceeded(expired)
+            );
+            assert_eq!(icmp.payload(), ip_packet(&asked), "{name}");
+        }
+        // With one hop more it goes on, and is the last one's.
+        let out = bench.forward(0, &with_hops(&question(), 2));
+        assert_eq!(decode(&out).unwrap().ttl, 1, "{name}");
+    }
+}
+
+#[test]
+fn an_expired_packet_opens_no_flow() {
+    for (name, mut bench) in benches(false) {
+        assert_eq!(bench.drop(0, &with_hops(&question(), 1)), "ttl_expired");
+        if name != "l3fwd" {
+            assert_eq!(bench.counter("flows_opened"), 0, "{name}");
+        }
+    }
+}
+
+/// Answers, errors and fragments lose a hop too, and end when they have none.
+#[test]
+fn the_way_back_errors_and_fragments_cost_a_hop() {
+    for (name, mut bench) in benches(false).into_iter().take(2) {
+        let out = bench.forward(0, &question());
+        let reply = answer(&out, &[8; 100]);
+        let error = unreachable(
+            &decode(&reply).unwrap().source.0.to_string(),
+            &decode(&reply).unwrap().destination.0.to_string(),
+            ip_packet(&out),
+            200,
+        );
+        let [first, later] = fragments(&reply, 48, 6);
+        for frame in [reply, error, first, later] {
+            let back = decode(&bench.forward(1, &with_hops(&frame, 7))).unwrap();
+            assert_eq!((back.ttl, back.l3_right), (6, true), "{name}");
+            assert_eq!(
+                bench.drop(1, &with_hops(&frame, 1)),
+                "ttl_expired",
+                "{name}"
+            );
+        }
+        let [first, later] = fragments(&question(), 48, 7);
+        for frame in [first, later] {
+            let on = decode(&bench.forward(0, &frame)).unwrap();
+            assert_eq!((on.ttl, on.l3_right), (63, true), "{name}");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_told_about_errors_and_later_fragments() {
+    for (name, mut bench) in benches(true) {
+        let error = unreachable(CLIENT.0, SERVER.0, ip_packet(&question()), 200);
+        let [_, later] = fragments(&question(), 48, 7);
+        for frame in [error, later] {
+            let expired = with_hops(&frame, 1);
+            assert_eq!(bench.drop(0, &expired), "ttl_expired", "{name}");
+        }
+    }
+}
+
+/// Many expired packets make few answers: fifty at once, and one for each millisecond.
+#[test]
+fn a_loop_is_not_answered_by_a_flood() {
+    for (name, mut bench) in benches(true) {
+        let asked = with_hops(&question(), 1);
+        let answers = |bench: &mut Bench| {
+            let sent = |_: &i32| matches!(bench.send(0, &asked).0, Verdict::Transmit(_));
+            (0..60).filter(sent).count()
+        };
+        bench.set_now(Time::from_ms(1000));
+        assert_eq!(answers(&mut bench), 50, "{name}");
+        // And a half: simulated answers take some time, too.
+        bench.set_now(Time::from_us(1_010_500));
+        assert_eq!(answers(&mut bench), 10, "{name}");
+    }
+}
+
+/// The header alone in the first buffer, as split rings have it: what is quoted is what lies there.
+#[test]
+fn a_split_frame_is_quoted_as_far_as_its_first_part() {
+    for (name, mut bench) in benches(true) {
+        let asked = with_hops(&question(), 1);
+        let (verdict, told) = bench.send_split(0, &asked, 64);
+        assert_eq!(verdict, Verdict::Transmit(PortId(0)), "{name}");
+        assert_eq!((told.len(), &told[42..]), (92, &asked[14..64]), "{name}");
+    }
+}
+
+#[test]
+fn ipv6_senders_are_told_from_the_ports_own_address() {
+    let (_, mut bench) = benches(true).pop().unwrap();
+    let mut asked = Vec::new();
+    let to: std::net::Ipv6Addr = "2001:db8::1".parse().unwrap();
+    etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv6([0x20; 16], to.octets(), 1)
+        .udp(5, 6)
+        .write(&mut asked, &[7; 100])
+        .unwrap();
+    let (verdict, told) = bench.send(0, &asked);
+    assert_eq!(verdict, Verdict::Transmit(PortId(0)));
+    let sliced = SlicedPacket::from_ethernet(&told).unwrap();
+    let (Some(etherparse::NetSlice::Ipv6(ip)), Some(TransportSlice::Icmpv6(icmp))) =
+        (&sliced.net, &sliced.transport)
+    else {
+        panic!("{told:02x?}")
+    };
+    // EUI-64 of 02:00:00:00:00:00.
+    let from: std::net::Ipv6Addr = "fe80::ff:fe00:0".parse().unwrap();
+    assert_eq!(ip.header().source_addr(), from);
+    assert!(icmp.is_checksum_valid(from.octets(), [0x20; 16]));
+    let expired = icmpv6::TimeExceededCode::HopLimitExceeded;
+    assert_eq!(
+        icmp.icmp_type(),
+        etherparse::Icmpv6Type::TimeExceeded(expired)
+    );
+}

@@ -1,0 +1,141 @@
+//! The grounds that an application runs on: plain memory, the simulation, shared memory of live runs.
+
+use std::ops::DerefMut;
+
+use nicforge_apps::{AnyApp, AppConfig, SharedTables, Verdict};
+use nicforge_nic::{HEADROOM_BYTES, METADATA_BYTES, Packet};
+use nicforge_platform::sim::{Host, SimCore, SimCpu, test_hardware};
+use nicforge_platform::{Addr, AddressSpace, Cpu, FlatCpu};
+use nicforge_units::{Bytes, Time};
+
+/// Room for the largest frame of the captures.
+pub const BUFFER: u64 = 1 << 17;
+
+/// What a test needs of a ground with one core.
+pub trait Ground {
+    /// The core at work.
+    type Core<'a>: DerefMut<Target: Cpu + Sized>
+    where
+        Self: 'a;
+
+    /// Zeroed memory for `space`.
+    fn new(space: &AddressSpace) -> Self;
+    /// The core begins a step.
+    fn core(&mut self) -> Self::Core<'_>;
+    /// It is `time`, at least.
+    fn set_now(&mut self, time: Time);
+}
+
+impl Ground for FlatCpu {
+    type Core<'a> = &'a mut FlatCpu;
+
+    fn new(space: &AddressSpace) -> FlatCpu {
+        FlatCpu::new(space.end())
+    }
+
+    fn core(&mut self) -> &mut FlatCpu {
+        self
+    }
+
+    fn set_now(&mut self, time: Time) {
+        FlatCpu::set_now(self, time);
+    }
+}
+
+/// The simulation, with caches so small that tables do not fit.
+pub struct Sim {
+    host: Host,
+    core: SimCore,
+}
+
+impl Ground for Sim {
+    type Core<'a> = Box<SimCpu<'a>>;
+
+    fn new(space: &AddressSpace) -> Sim {
+        let mut hardware = test_hardware();
+        hardware.cores = 1;
+        hardware.l2.size = Bytes(64 << 10);
+        hardware.llc.size = Bytes(11 * 64 * 1024);
+        let link = &hardware.pcie;
+        Sim {
+            host: Host::new(&hardware, space),
+            core: SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read),
+        }
+    }
+
+    fn core(&mut self) -> Box<SimCpu<'_>> {
+        self.core.begin_burst();
+        Box::new(SimCpu::new(&mut self.host, &mut self.core))
+    }
+
+    fn set_now(&mut self, time: Time) {
+        self.core.idle_until(time);
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Ground for nicforge_platform::live::LiveCpu {
+    type Core<'a> = &'a mut Self;
+
+    fn new(space: &AddressSpace) -> Self {
+        use nicforge_platform::live::{Bell, Control, LiveCpu, Shape};
+        let shape = Shape {
+            devices: 1,
+            workers: 1,
+            banks: Vec::new(),
+        };
+        let control = Control::new(space, &shape).expect("shared memory");
+        let mut cpu = LiveCpu::new(control, Bell::new().expect("an eventfd"), 0);
+        cpu.set_time(Time::ZERO);
+        cpu
+    }
+
+    fn core(&mut self) -> &mut Self {
+        self
+    }
+
+    fn set_now(&mut self, time: Time) {
+        self.set_time(time);
+    }
+}
+
+/// An application on a ground.
+pub struct On<G> {
+    pub app: AnyApp,
+    pub ground: G,
+    /// A buffer for one packet.
+    pub mbuf: Addr,
+}
+
+impl<G: Ground> On<G> {
+    /// Core `core` of `cores`, its application started.
+    pub fn new(config: &AppConfig, (core, cores): (usize, usize)) -> On<G> {
+        let mut space = AddressSpace::default();
+        let mbuf = space.data(METADATA_BYTES + HEADROOM_BYTES + BUFFER, 64);
+        let shared = SharedTables::allocate(config, &mut space);
+        let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
+        let mut ground = G::new(&space);
+        app.start(&mut *ground.core());
+        On { app, ground, mbuf }
+    }
+
+    /// Lays the parts of a frame where `packet` says, and has it handled; what became of it.
+    pub fn handle(&mut self, packet: Packet, parts: [&[u8]; 2]) -> (Verdict, Packet, Vec<u8>) {
+        let mut packet = packet;
+        let mut cpu = self.ground.core();
+        let at = [packet.head.at, packet.rest.at];
+        for (at, bytes) in at.into_iter().zip(parts) {
+            if !bytes.is_empty() {
+                cpu.bytes_mut(at, bytes.len()).copy_from_slice(bytes);
+            }
+        }
+        let verdict = self.app.packet(&mut *cpu, &mut packet);
+        let mut part = |at: Addr, len: u32| match len {
+            0 => Vec::new(),
+            len => cpu.bytes(at, len as usize).to_vec(),
+        };
+        let mut out = part(packet.head.at, packet.head.len);
+        out.extend(part(packet.rest.at, packet.rest.len));
+        (verdict, packet, out)
+    }
+}
