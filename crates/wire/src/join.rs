@@ -6,14 +6,16 @@
 //! joined segment's is made anew.
 
 use crate::checksum;
-use crate::headers::{Ipv4View, TcpFlags, TcpView, ip_protocol, put16};
+use crate::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, ip_protocol, put16};
 use crate::offload::{OFFLOAD_HEADER_LEN, Offload};
-use crate::{FrameSummary, IpAddresses, parse_frame};
+use crate::{FrameSummary, IpAddresses, parse_frame, parse_headers};
 
 /// Longest joined IP packet.
 const PACKET_MAX: usize = 65_535;
 /// Where a TCP header has its checksum.
 const TCP_CHECKSUM: u16 = 16;
+/// The headers of what is joined have so much at most: no tag, and all the options of IPv4 and TCP.
+const HEADERS_MAX: usize = ETHERNET_HEADER_LEN + 60 + 60;
 
 /// A frame that others may be joined to, at the end of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +43,10 @@ struct Part {
 }
 
 impl Part {
-    fn of(frame: &[u8]) -> Option<Part> {
-        let summary = parse_frame(frame).ok()?;
+    /// What a frame of `frame_len` bytes is that begins with `start`, whose headers all are in it;
+    /// checksums apart.
+    fn of(start: &[u8], frame_len: usize) -> Option<Part> {
+        let summary = parse_headers(start, frame_len).ok()?;
         let plain = summary.protocol == ip_protocol::TCP
             && matches!(summary.addresses, IpAddresses::V4 { .. })
             && summary.has_l4_header
@@ -53,19 +57,27 @@ impl Part {
             return None;
         }
         let l4 = usize::from(summary.l4_offset);
-        let ip = Ipv4View::new(&frame[usize::from(summary.l3_offset)..]).ok()?;
-        let tcp = TcpView::new(&frame[l4..]).ok()?;
+        let ip = Ipv4View::new(&start[usize::from(summary.l3_offset)..]).ok()?;
+        let tcp = TcpView::new(&start[l4..]).ok()?;
         let flags = tcp.flags().0 & !TcpFlags::PSH.0;
         let headers = l4 + tcp.header_len();
-        let data = flags == TcpFlags::ACK.0 && headers < frame.len() && ip.dont_fragment();
-        let verdict = checksum::verify(frame, &summary);
-        let right = verdict.l3 == Some(true) && verdict.l4 == Some(true);
-        (data && right).then(|| Part {
+        let data = flags == TcpFlags::ACK.0 && headers < frame_len && ip.dont_fragment();
+        (data && headers <= start.len()).then(|| Part {
             headers,
             sequence: tcp.sequence(),
             pushes: tcp.flags().contains(TcpFlags::PSH),
             summary,
         })
+    }
+
+    /// Whether both checksums are right, of the headers that the frame begins with and its payload.
+    fn is_right(&self, headers: &[u8], payload: &[u8]) -> bool {
+        let summary = &self.summary;
+        let mut sum = checksum::pseudo_header(&summary.addresses, summary.protocol, summary.l4_len);
+        // Whole words: the payload begins at an even place.
+        sum.add(&headers[usize::from(summary.l4_offset)..self.headers]);
+        sum.add(payload);
+        checksum::verify_l3(headers, summary) == Some(true) && sum.checksum() == 0
     }
 }
 
@@ -74,8 +86,12 @@ impl Joined {
     /// others may be joined to it.
     pub fn first(buffer: &[u8], begin: usize) -> Option<Joined> {
         let frame = &buffer[begin + OFFLOAD_HEADER_LEN..];
-        let part = Part::of(frame)?;
-        let segment = frame.len() - part.headers;
+        let part = Part::of(frame, frame.len())?;
+        let (headers, payload) = frame.split_at(part.headers);
+        if !part.is_right(headers, payload) {
+            return None;
+        }
+        let segment = payload.len();
         Some(Joined {
             begin,
             l3: part.summary.l3_offset.into(),
@@ -89,24 +105,34 @@ impl Joined {
     }
 
     /// Appends the payload of `frame` to the end of `buffer`, if it is what follows; whether it was.
+    ///
+    /// `frame` may lie in memory that somebody else writes meanwhile: it is copied once, and what was
+    /// copied is what counts.
     pub fn join(&mut self, buffer: &mut Vec<u8>, frame: &[u8]) -> bool {
         if self.closed {
             return false;
         }
-        let Some(part) = Part::of(frame) else {
+        let mut start = [0; HEADERS_MAX];
+        let start = &mut start[..frame.len().min(HEADERS_MAX)];
+        start.copy_from_slice(&frame[..start.len()]);
+        let Some(part) = Part::of(start, frame.len()) else {
             return false;
         };
         let payload = frame.len() - part.headers;
-        let at = self.begin + OFFLOAD_HEADER_LEN;
+        let (at, end) = (self.begin + OFFLOAD_HEADER_LEN, buffer.len());
         let follows = part.headers == self.headers
             && part.sequence == self.next_sequence
             && payload <= self.segment
-            && buffer.len() - at - self.l3 + payload <= PACKET_MAX
-            && self.same_headers(&buffer[at..], frame);
+            && end - at - self.l3 + payload <= PACKET_MAX
+            && self.same_headers(&buffer[at..], start);
         if !follows {
             return false;
         }
         buffer.extend_from_slice(&frame[part.headers..]);
+        if !part.is_right(start, &buffer[end..]) {
+            buffer.truncate(end);
+            return false;
+        }
         self.next_sequence = self.next_sequence.wrapping_add(payload as u32);
         self.frames += 1;
         self.closed = part.pushes || payload < self.segment;
@@ -248,7 +274,10 @@ mod tests {
             ("a wrong checksum", changed(60, 1, false)),
             ("another receiver", changed(0, 2, true)),
         ] {
-            assert_eq!(joined(&[first(), other]).1, 1, "{what}");
+            let (whole, count) = joined(&[first(), other]);
+            assert_eq!(count, 1, "{what}");
+            // And nothing of the other is left behind.
+            assert_eq!(whole[OFFLOAD_HEADER_LEN..], first()[..], "{what}");
         }
         let short = frame(100, &[2; 50], false);
         let after = frame(150, &[3; 50], false);

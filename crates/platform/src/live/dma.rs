@@ -235,8 +235,11 @@ impl Dma for LiveDma {
         {
             self.keep_order(at);
             // SAFETY: what is to be sent is the device's until it says that it is gone, which takes this
-            // value, so not while the slice lives. A worker that writes there all the same garbles the
-            // frame that it sends: the bytes are only ever data.
+            // value, so not while the slice lives. That no other process breaks this cannot be enforced,
+            // and is assumed; what follows from a worker that writes there all the same is limited by who
+            // reads: ports take bytes once, into memory of their own or into the kernel, and decide about
+            // headers from the copy ([`Joined::join`](nicforge_wire::join::Joined::join)), so that it
+            // garbles the frame that it sends and nothing else.
             let view = unsafe { self.control.region().slice(at, len) };
             return ([view, &[], &[]], self.now);
         }

@@ -1,4 +1,11 @@
 //! Every raw access to the region: copies, words and lines, each checked to be inside.
+//!
+//! **What is assumed.** Copies, loads and entries are plain reads of memory that another process can
+//! write at the same time, if it does not keep to the rings' protocol. No language rule says what such a
+//! read gives; on the machines that we run on it gives some mixture of old and new bytes, and that is what
+//! is relied on: any bytes are a value of the types that are read (`Pod`), each is read once, into a
+//! local value, and what is checked and used afterwards is that value and never the memory again. So a worker
+//! that writes while the device reads gets what it would have got by writing nonsense before.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -94,7 +101,8 @@ impl Region {
         // SAFETY: all of the line is in bounds and aligned.
         let announces = unsafe { &*line.add(LINE_WORDS - 1).cast::<AtomicU64>() };
         let there = announces.load(Ordering::Acquire) & 1 == bit;
-        // SAFETY: as above; it was announced, so nobody honest writes it now.
+        // SAFETY: as above; it was announced, so nobody honest writes it now. What a dishonest one writes
+        // meanwhile can tear it: see the top of this file.
         there.then(|| unsafe { line.cast::<[u64; LINE_WORDS - 1]>().read() })
     }
 
@@ -126,7 +134,8 @@ impl Region {
     pub fn load<T: Pod>(&self, at: Addr) -> T {
         let from = self.pointer(at, size_of::<T>());
         // SAFETY: in bounds; any bytes are a `T`, as it is `Pod`; no alignment is needed. Who reads
-        // here knows that it is not another's turn to write, so nobody honest does.
+        // here knows that it is not another's turn to write, so nobody honest does; for others see the
+        // top of this file.
         unsafe { from.cast::<T>().read_unaligned() }
     }
 
