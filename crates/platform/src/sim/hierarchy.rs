@@ -30,10 +30,13 @@ const NONE: u8 = 0;
 /// More than one L2 may have it.
 const MANY: u8 = u8::MAX;
 
+/// L2s that `sharers` tells apart: those that are as many apart are one to it.
+const TOLD_APART: usize = u16::BITS as usize;
+
 /// The bit of an L2 in `sharers`.
 #[inline(always)]
 fn sharer(l2: usize) -> u16 {
-    1 << (l2 % 16)
+    1 << (l2 % TOLD_APART)
 }
 
 /// Where a core's access was served, and how long that took.
@@ -49,7 +52,7 @@ pub struct Served {
 pub struct Hierarchy {
     shared: SharedLevels,
     l2: PrivateCaches,
-    /// Of lines that `MANY` hold: the L2s that may have each, number modulo 16, as bits. It saves
+    /// Of lines that `MANY` hold: the L2s that may have each, number modulo [`TOLD_APART`], as bits. It saves
     /// the simulation from looking into all of them; no result depends on it.
     sharers: Vec<u16>,
     l2_hit: Time,
@@ -264,14 +267,23 @@ impl Hierarchy {
     fn is_in_another_l2(&self, core: usize, line: u64) -> bool {
         match self.holder(line) {
             NONE => false,
-            MANY => {
-                let sharers = self.sharers[line as usize];
-                (0..self.l2.count()).any(|number| {
-                    number != core && sharers & sharer(number) != 0 && self.l2.holds(number, line)
-                })
-            }
+            MANY => self
+                .others(core, line)
+                .any(|number| self.l2.holds(number, line)),
             holder => self.l2.holds(usize::from(holder) - 1, line),
         }
+    }
+
+    /// The L2s but `core`'s that may have a line which `MANY` hold.
+    fn others(&self, core: usize, line: u64) -> impl Iterator<Item = usize> + use<> {
+        let (mut sharers, count) = (self.sharers[line as usize], self.l2.count());
+        let alike = std::iter::from_fn(move || {
+            let first = sharers.trailing_zeros() as usize;
+            sharers &= sharers.wrapping_sub(1);
+            (first < TOLD_APART).then_some(first)
+        });
+        let numbers = alike.flat_map(move |first| (first..count).step_by(TOLD_APART));
+        numbers.filter(move |&number| number != core)
     }
 
     /// Removes the line from every L2 but `core`'s own; says whether it was dirty there.
@@ -280,12 +292,8 @@ impl Hierarchy {
             NONE => None,
             MANY => {
                 let mut found = None;
-                let sharers = self.sharers[line as usize];
-                for number in 0..self.l2.count() {
-                    if number != core
-                        && sharers & sharer(number) != 0
-                        && let Some(dirty) = self.l2.of(number).remove(line)
-                    {
+                for number in self.others(core, line) {
+                    if let Some(dirty) = self.l2.of(number).remove(line) {
                         found = Some(dirty || found.unwrap_or(false));
                     }
                 }
