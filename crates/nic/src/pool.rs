@@ -115,6 +115,11 @@ impl Pool {
         cpu.store(self.shared + GIVEN, self.count);
     }
 
+    /// Where its buffers lie, and how many bytes they take; none is written before one is taken.
+    pub fn memory(&self) -> (Addr, u64) {
+        (self.buffers, self.count * self.stride)
+    }
+
     /// The metadata address of buffer `number`.
     pub fn buffer(&self, number: u64) -> Addr {
         self.buffers + number * self.stride + OBJECT_HEADER_BYTES

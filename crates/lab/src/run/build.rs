@@ -142,7 +142,10 @@ pub fn build(
     let mut parts = plan(machine, settings, &hardware, seed)?;
     let cpu = fill(&mut parts, settings, seed)?;
     let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
-    let memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
+    let mut memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
+    for (at, len) in parts.pools.iter().map(Pool::memory) {
+        memory.unwritten(at, len);
+    }
     let mut host = Host::with_memory(&hardware, &parts.space, memory);
     for (register, value) in doorbells {
         let (nic, port) = &mut parts.nics[usize::from(register.device)];

@@ -216,11 +216,12 @@ impl Dma for SimDma<'_> {
 
     fn write_padded(&mut self, to: Addr, bytes: &[u8], head: usize) {
         let (head, zeros) = bytes.split_at(head);
+        // First, for memory that nobody has written yet is known to be zero.
+        self.host.memory.zero(to + head.len() as u64, zeros.len());
         self.host
             .memory
             .slice_mut(to, head.len())
             .copy_from_slice(head);
-        self.host.memory.zero(to + head.len() as u64, zeros.len());
         let landed = self.time_write(to, bytes.len() as u64);
         self.port.last_visible = self.port.last_visible.max(landed);
     }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::ahead::expect;
+use super::zero_lines::ZeroLines;
 use crate::{Addr, AddressSpace, HostBytes, Owner};
 
 /// A published word: what it was, and from when on the new value counts.
@@ -36,12 +37,12 @@ const WORDS_OF_LINE: usize = CACHE_LINE_BYTES as usize / 8;
 /// Host memory with time on its published words.
 pub struct SimMemory {
     bytes: HostBytes,
-    /// One bit per line that is known to hold zeros only: most of a synthetic payload, which then
-    /// need not be written again.
-    zeros: Vec<u64>,
-    /// Whether any such bit was ever set.
-    any_zeros: bool,
+    /// Most of a synthetic payload, which then need not be written again.
+    zeros: ZeroLines,
+    /// Of each control word, those of the same place in their lines one behind the other: the last
+    /// words of a ring's entries lie in few lines of the machine that simulates.
     pending: Vec<Pending>,
+    control_lines: usize,
     owners: Vec<Owner>,
     /// Words that are published again and again: counters, by address.
     counters: BTreeMap<u64, Counter>,
@@ -61,20 +62,25 @@ impl SimMemory {
             space.end(),
             "memory and address space agree"
         );
-        let words = space.control_end().div_ceil(8) as usize;
-        let mut owners = vec![Owner::NOBODY; space.control_end().div_ceil(64) as usize];
+        let control_lines = space.control_end().div_ceil(CACHE_LINE_BYTES) as usize;
+        let mut owners = vec![Owner::NOBODY; control_lines];
         for &(at, len, owner) in space.owners() {
             owners[at.line() as usize..(at + (len - 1)).line() as usize + 1].fill(owner);
         }
         SimMemory {
-            zeros: vec![0; space.end().div_ceil(64 * CACHE_LINE_BYTES) as usize],
-            any_zeros: false,
+            zeros: ZeroLines::new(space.end()),
             bytes,
-            pending: vec![Pending::default(); words],
+            pending: vec![Pending::default(); control_lines * WORDS_OF_LINE],
+            control_lines,
             owners,
             counters: BTreeMap::new(),
             wakes: Vec::new(),
         }
+    }
+
+    /// Nobody has written any of `len` bytes at `at` yet: payload of zeros need not be written there.
+    pub fn unwritten(&mut self, at: Addr, len: u64) {
+        self.zeros.unwritten(at, len);
     }
 
     /// Takes all bytes out, when the run is over.
@@ -98,28 +104,15 @@ impl SimMemory {
     #[inline(always)]
     pub fn expect_publish(&self, at: Addr) {
         self.expect(at.line());
-        expect(&self.pending, (at.line() as usize + 1) * WORDS_OF_LINE - 1);
+        let last = (at.line() + 1) * CACHE_LINE_BYTES - 8;
+        expect(&self.pending, self.place(Addr(last)));
     }
 
     /// `len` bytes at `at`, to write.
     #[inline(always)]
     pub fn slice_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
-        if self.any_zeros {
-            self.forget_zeros(at, len);
-        }
+        self.zeros.written(at, len);
         &mut self.bytes[at.0 as usize..][..len]
-    }
-
-    #[inline(never)]
-    fn forget_zeros(&mut self, at: Addr, len: usize) {
-        let (first, end) = (at.line(), (at.0 + len as u64).div_ceil(CACHE_LINE_BYTES));
-        if end == first + 1 {
-            self.zeros[(first / 64) as usize] &= !(1 << (first % 64));
-        } else {
-            for (word, bits) in words_of(first, end) {
-                self.zeros[word] &= !bits;
-            }
-        }
     }
 
     /// Copies `len` bytes from `from` to `to`.
@@ -133,23 +126,43 @@ impl SimMemory {
     /// Makes `len` bytes at `at` zero.
     pub fn zero(&mut self, at: Addr, len: usize) {
         let end = at + len as u64;
-        // Whole lines are in the map; bytes before and behind them are not.
+        // Whole lines are in the map; bytes before and behind them lie in lines that may be.
         let first = at.0.div_ceil(CACHE_LINE_BYTES);
         let last = end.line().max(first);
-        let known = |(word, bits): (usize, u64)| self.zeros[word] & bits == bits;
-        if !words_of(first, last).all(known) {
+        if !self.zeros.know(first, last) {
             self.bytes[(first * CACHE_LINE_BYTES) as usize..(last * CACHE_LINE_BYTES) as usize]
                 .fill(0);
-            for (word, bits) in words_of(first, last) {
-                self.zeros[word] |= bits;
-                self.any_zeros = true;
-            }
+            self.zeros.remember(first, last);
         }
+        debug_assert!(self.is_zero(first * CACHE_LINE_BYTES, last * CACHE_LINE_BYTES));
         let before = (first * CACHE_LINE_BYTES).min(end.0);
         let behind = (last * CACHE_LINE_BYTES).clamp(before, end.0);
-        self.slice_mut(at, (before - at.0) as usize).fill(0);
-        self.slice_mut(Addr(behind), (end.0 - behind) as usize)
-            .fill(0);
+        self.zero_within_line(at.0, before);
+        self.zero_within_line(behind, end.0);
+    }
+
+    fn is_zero(&self, at: u64, end: u64) -> bool {
+        let bytes = &self.bytes[at as usize..end as usize];
+        bytes.iter().all(|&byte| byte == 0)
+    }
+
+    /// Makes bytes `at` to before `end`, of one line if any, zero.
+    #[inline]
+    fn zero_within_line(&mut self, at: u64, end: u64) {
+        let line = at / CACHE_LINE_BYTES;
+        if at == end {
+            return;
+        }
+        if self.zeros.know(line, line + 1) {
+            debug_assert!(self.is_zero(at, end));
+            return;
+        }
+        self.bytes[at as usize..end as usize].fill(0);
+        let whole = self.bytes.get((line * CACHE_LINE_BYTES) as usize..);
+        let whole = whole.and_then(|bytes| bytes.first_chunk::<{ CACHE_LINE_BYTES as usize }>());
+        if whole.is_some_and(|bytes| *bytes == [0; CACHE_LINE_BYTES as usize]) {
+            self.zeros.remember(line, line + 1);
+        }
     }
 
     /// The word at `at`, as it is in memory now.
@@ -161,9 +174,19 @@ impl SimMemory {
     /// The word at `at` as somebody sees it at `now`: a publish counts from its time on.
     #[inline]
     pub fn word_at(&self, at: Addr, now: Time) -> u64 {
-        match self.pending.get(at.0 as usize / 8) {
+        match self.pending.get(self.place(at)) {
             Some(pending) if pending.visible_at > now => self.earlier(at, pending, now),
             _ => self.word(at),
+        }
+    }
+
+    /// Where in `pending` the word at `at` is; nowhere if it is no control word.
+    #[inline(always)]
+    fn place(&self, at: Addr) -> usize {
+        let (line, word) = (at.line() as usize, at.0 as usize / 8 % WORDS_OF_LINE);
+        match line < self.control_lines {
+            true => word * self.control_lines + line,
+            false => usize::MAX,
         }
     }
 
@@ -221,7 +244,8 @@ impl SimMemory {
     /// The word at `word` was `before` until `visible_at`.
     #[inline]
     fn announce(&mut self, word: Addr, before: u64, visible_at: Time) {
-        if let Some(pending) = self.pending.get_mut(word.0 as usize / 8) {
+        let place = self.place(word);
+        if let Some(pending) = self.pending.get_mut(place) {
             *pending = Pending { visible_at, before };
         }
         match self.owners.get(word.line() as usize) {
@@ -235,22 +259,6 @@ impl SimMemory {
     pub fn take_wakes(&mut self) -> std::vec::Drain<'_, (Owner, Time)> {
         self.wakes.drain(..)
     }
-}
-
-/// The words of a map with one bit per line that hold lines `first` to before `end`, each with
-/// its bits.
-#[inline(always)]
-fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
-    let mut line = first;
-    std::iter::from_fn(move || {
-        (line < end).then(|| {
-            let bit = line % 64;
-            let here = (64 - bit).min(end - line);
-            let word = (line / 64) as usize;
-            line += here;
-            (word, (u64::MAX >> (64 - here)) << bit)
-        })
-    })
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod llc;
 mod memory;
 mod nicmem;
 mod schedule;
+mod zero_lines;
 
 pub use cache::WAYS_MAX;
 pub use config::{
