@@ -23,14 +23,18 @@ pub(crate) fn receive_buffers(settings: &Settings) -> usize {
             let queues = (settings.cores / settings.nics).max(1);
             settings.ax_entries * settings.ax_rings.div_ceil(queues).max(1) + settings.bx_entries
         }
-        // The emulated rings and the physical ones, which are as large, or up to twice as large
-        // where they are rounded up to a power of two.
+        // The emulated rings and the physical ones, which are as large as those of empty buffers, or
+        // up to twice as large where they are rounded up to a power of two.
         "emulated" => {
             let emulated = Settings {
                 interface: settings.emulates.clone(),
                 ..settings.clone()
             };
-            receive_buffers(&emulated) + settings.rx_entries.max(2 * settings.ax_entries)
+            let physical = match settings.emulates.as_str() {
+                "rx_bisect" => 2 * settings.ax_entries,
+                _ => settings.rx_entries,
+            };
+            receive_buffers(&emulated) + physical
         }
         // Two sets of rings.
         "sh_ring_dynamic" => 2 * settings.rx_entries,
