@@ -1,4 +1,5 @@
-//! The peer: DPDK's testpmd in two processes, one that only sends and one that only receives.
+//! The peer: DPDK's testpmd in two processes, one that only sends and one that only receives. Between
+//! its turns they stand still.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -7,17 +8,21 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::{WINDOW, WINDOWS, median};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::{WINDOW, processes};
 
 const TESTPMD: &str = "dpdk-testpmd";
-/// Huge pages of 2 MiB that both processes take together, and where the system's number stands.
-const HUGE_PAGES: u64 = 288;
+/// Huge pages of 2 MiB that all pairs of processes take, and Nicforge, and where the system's number
+/// stands.
+const HUGE_PAGES: u64 = 4 * 288 + 16;
 const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 /// How long both may take until packets flow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How packets get from one process to the other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Shared memory: `net_memif` on both sides, which copies twice.
     Memif,
@@ -184,6 +189,7 @@ impl Testpmd {
 
 impl Drop for Testpmd {
     fn drop(&mut self) {
+        processes::signal(&self.child, Signal::CONT);
         let _ = writeln!(self.stdin, "quit");
         let _ = self.stdin.flush();
         let until = Instant::now() + Duration::from_secs(5);
@@ -198,39 +204,66 @@ impl Drop for Testpmd {
     }
 }
 
-/// Million packets of `len` bytes per second between two processes.
-pub fn measure(transport: Transport, len: usize) -> Result<f64, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let socket = folder.path().join("socket");
-    let [receiver, sender] = transport.devices(&socket);
-    let mut receiver = Testpmd::start(0, &receiver, "rxonly", folder.path(), &[])?;
-    let began = Instant::now();
-    // Who calls before somebody listens gives up.
-    while !socket.exists() && began.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let packets = format!("--txpkts={len}");
-    let _sender = Testpmd::start(1, &sender, "txonly", folder.path(), &[&packets])?;
-    let began = Instant::now();
-    while receiver
-        .received(PATIENCE)
-        .is_none_or(|(_, count)| count < 100_000)
-    {
-        if began.elapsed() > 2 * PATIENCE {
-            return Err(format!("{}: no packet came", transport.name()));
+/// Two processes between which packets flow in their turns.
+pub struct Pair {
+    pub transport: Transport,
+    pub len: usize,
+    receiver: Testpmd,
+    sender: Testpmd,
+    _folder: TempDir,
+}
+
+impl Pair {
+    /// Packets of `len` bytes flow; then both stand still.
+    pub fn start(transport: Transport, len: usize) -> Result<Pair, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let socket = folder.path().join("socket");
+        let [receiver, sender] = transport.devices(&socket);
+        let mut receiver = Testpmd::start(0, &receiver, "rxonly", folder.path(), &[])?;
+        let began = Instant::now();
+        // Who calls before somebody listens gives up.
+        while !socket.exists() && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(100));
         }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let mut rates = Vec::new();
-    let mut before = receiver.received(PATIENCE);
-    for _ in 0..WINDOWS {
-        std::thread::sleep(WINDOW);
-        let now = receiver.received(PATIENCE);
-        let (Some(from), Some(to)) = (before, now) else {
-            return Err(format!("{}: testpmd fell silent", transport.name()));
+        let packets = format!("--txpkts={len}");
+        let sender = Testpmd::start(1, &sender, "txonly", folder.path(), &[&packets])?;
+        let began = Instant::now();
+        while receiver
+            .received(PATIENCE)
+            .is_none_or(|(_, count)| count < 100_000)
+        {
+            if began.elapsed() > 2 * PATIENCE {
+                return Err(format!("{}: no packet came", transport.name()));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let pair = Pair {
+            transport,
+            len,
+            receiver,
+            sender,
+            _folder: folder,
         };
-        rates.push((to.1 - from.1) as f64 / (to.0 - from.0).as_secs_f64() / 1e6);
-        before = now;
+        pair.signal(Signal::STOP);
+        Ok(pair)
     }
-    Ok(median(&mut rates))
+
+    /// Million packets per second in one window; NaN where testpmd says nothing.
+    pub fn rate(&mut self) -> f64 {
+        self.signal(Signal::CONT);
+        let from = self.receiver.received(PATIENCE);
+        std::thread::sleep(WINDOW);
+        let to = self.receiver.received(PATIENCE);
+        self.signal(Signal::STOP);
+        let (Some(from), Some(to)) = (from, to) else {
+            return f64::NAN;
+        };
+        (to.1 - from.1) as f64 / (to.0 - from.0).as_secs_f64() / 1e6
+    }
+
+    fn signal(&self, signal: Signal) {
+        for testpmd in [&self.sender, &self.receiver] {
+            processes::signal(&testpmd.child, signal);
+        }
+    }
 }

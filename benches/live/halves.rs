@@ -181,17 +181,16 @@ impl Device {
         }
         let inside = self.nic.counters.delivered - taken;
         let room = (ENTRIES as u64 / 2).saturating_sub(inside);
-        for _ in 0..room.min(BURST as u64) * u64::from(self.started) {
-            let (frame, parsed) = &self.frames[self.next];
-            self.next += 1;
-            if self.next == self.frames.len() {
-                self.next = 0;
-            }
-            match self.parses {
-                Parses::Once => self.nic.receive_parsed(&mut self.dma, frame, parsed, stamp),
-                Parses::Always => self.nic.receive(&mut self.dma, frame, stamp),
-            }
-        }
+        let count = room.min(BURST as u64) * u64::from(self.started);
+        let parses = self.parses;
+        let (before, from) = self.frames.split_at(self.next);
+        let in_turn = from.iter().chain(before).take(count as usize);
+        let burst = in_turn.map(|(frame, parsed)| match parses {
+            Parses::Once => (&frame[..], Some(parsed)),
+            Parses::Always => (&frame[..], None),
+        });
+        self.nic.receive_burst(&mut self.dma, burst, stamp);
+        self.next = (self.next + count as usize) % self.frames.len();
         self.dma.wake();
         taken
     }

@@ -26,7 +26,7 @@ const WINDOW: Duration = Duration::from_millis(300);
 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn main() {
@@ -40,8 +40,10 @@ fn main() {
             halves::alternate(interface, number(len), parses, number(packets) as u64);
         }
         ["one", interface, len, parses] => {
-            let rate = processes::measure(interface, number(len), Parses::ALL[number(parses)]);
-            println!("{interface} {len} {rate:.2}");
+            let parses = Parses::ALL[number(parses)];
+            let mut running = processes::Running::start(interface, number(len), parses);
+            let mut rates: Vec<f64> = (0..WINDOWS).map(|_| running.rate()).collect();
+            println!("{interface} {len} {:.2}", median(&mut rates));
         }
         ["contracts"] => cost_of_contracts(),
         ["contracts", side, len, bursts] => contracts::only(side, number(len), number(bursts)),
@@ -56,33 +58,36 @@ fn table(wanted: &[&str]) {
     let known = |name: &&str| wanted.contains(name);
     let some = names.clone().any(|name| known(&name));
     conditions();
-    let peers = dpdk_rates();
-    let best = LENGTHS.map(|len| {
-        let of_len = peers.iter().filter(|peer| peer.1 == len);
-        of_len.map(|peer| peer.2).fold(f64::NAN, f64::max)
-    });
+    // All sides have huge pages.
+    let pages = dpdk::HugePages::set_aside();
+    let mut peers = match &pages {
+        Ok(_) => peers(),
+        Err(reason) => {
+            println!("without DPDK: {reason}");
+            Vec::new()
+        }
+    };
     println!(
         "{:<24} {:>9} {:>9} {:>9} {:>9}",
         "Mpps", "64 B", "ratio", "1500 B", "ratio"
     );
-    for transport in dpdk::Transport::ALL {
-        let of = |len| {
-            let mut found = peers
-                .iter()
-                .filter(|peer| peer.0 == transport.name() && peer.1 == len);
-            found.next().map_or(f64::NAN, |peer| peer.2)
-        };
-        line(transport.name(), LENGTHS.map(of), best);
-    }
     for interface in names.filter(|name| !some || known(name)) {
-        for parses in Parses::ALL {
-            let rates = LENGTHS.map(|len| processes::measure(interface, len, parses));
+        let slices = LENGTHS.map(|len| slices(interface, len, &mut peers));
+        for (number, parses) in Parses::ALL.into_iter().enumerate() {
             let name = match parses {
                 Parses::Once => interface.to_owned(),
                 Parses::Always => format!("{interface}, parsing"),
             };
-            line(&name, rates, best);
+            line(&name, slices.each_ref().map(|of_len| &of_len[number]));
         }
+    }
+    for transport in dpdk::Transport::ALL {
+        let slices = LENGTHS.map(|len| {
+            let of = |peer: &&Peer| peer.pair.transport == transport && peer.pair.len == len;
+            let found = peers.iter().find(of);
+            found.map_or(Vec::new(), |peer| peer.slices.clone())
+        });
+        line(transport.name(), slices.each_ref());
     }
     cost_of_contracts();
 }
@@ -103,34 +108,63 @@ fn conditions() {
     println!("{cores} cores, load average {}", load.trim());
 }
 
-/// Each transport's name, a length, and million packets per second.
-fn dpdk_rates() -> Vec<(&'static str, usize, f64)> {
-    let pages = match dpdk::HugePages::set_aside() {
-        Ok(pages) => pages,
-        Err(reason) => {
-            println!("without DPDK: {reason}");
-            return Vec::new();
-        }
-    };
-    let mut rates = Vec::new();
+/// One of DPDK's, with what it did in each slice.
+struct Peer {
+    pair: dpdk::Pair,
+    slices: Vec<Slice>,
+}
+
+/// Million packets per second in one slice, and by the better of DPDK's two in the same.
+type Slice = (f64, f64);
+
+fn peers() -> Vec<Peer> {
+    let mut peers = Vec::new();
     for transport in dpdk::Transport::ALL {
         for len in LENGTHS {
-            match dpdk::measure(transport, len) {
-                Ok(rate) => rates.push((transport.name(), len, rate)),
+            match dpdk::Pair::start(transport, len) {
+                Ok(pair) => peers.push(Peer {
+                    pair,
+                    slices: Vec::new(),
+                }),
                 Err(reason) => println!("{reason}"),
             }
         }
     }
-    drop(pages);
-    rates
+    peers
 }
 
-/// Rates, each with its ratio to the best of DPDK's.
-fn line(name: &str, rates: [f64; 2], best: [f64; 2]) {
-    let [small, large] = rates;
+/// What `interface` does with frames of `len` bytes, parsed before and each time, slice by slice in turn
+/// with DPDK's, as the machine's own speed changes.
+fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> [Vec<Slice>; 2] {
+    let mut running = Parses::ALL.map(|parses| processes::Running::start(interface, len, parses));
+    let mut slices = [const { Vec::new() }; 2];
+    for _ in 0..WINDOWS {
+        let mut of_len: Vec<&mut Peer> = peers
+            .iter_mut()
+            .filter(|peer| peer.pair.len == len)
+            .collect();
+        let rates: Vec<f64> = of_len.iter_mut().map(|peer| peer.pair.rate()).collect();
+        let best = rates.iter().copied().fold(f64::NAN, f64::max);
+        for (peer, rate) in of_len.iter_mut().zip(rates) {
+            peer.slices.push((rate, rate / best));
+        }
+        for (running, slices) in running.iter_mut().zip(&mut slices) {
+            let rate = running.rate();
+            slices.push((rate, rate / best));
+        }
+    }
+    slices
+}
+
+/// Medians of the slices.
+fn line(name: &str, slices: [&Vec<Slice>; 2]) {
+    let [small, large] = slices.map(|of_len| {
+        let mut rates: Vec<f64> = of_len.iter().map(|slice| slice.0).collect();
+        let mut ratios: Vec<f64> = of_len.iter().map(|slice| slice.1).collect();
+        (median(&mut rates), median(&mut ratios))
+    });
     println!(
-        "{name:<24} {small:>9.2} {:>9.2} {large:>9.2} {:>9.2}",
-        small / best[0],
-        large / best[1]
+        "{name:<24} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
+        small.0, small.1, large.0, large.1
     );
 }

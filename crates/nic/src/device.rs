@@ -14,12 +14,14 @@ use crate::{
 };
 
 mod arrival;
+mod burst;
 mod queues;
 #[cfg(test)]
 mod tests;
 
 pub use arrival::Parsed;
-use queues::QueueState;
+pub use burst::Incoming;
+use queues::{QueueState, blame};
 
 /// The register map of a NIC.
 pub mod registers {
@@ -202,7 +204,7 @@ impl<R: ReceiveHalf> Nic<R> {
             Err(cause) => {
                 self.drops.count(cause.0);
                 if cause == DropCause::BAD_DESCRIPTOR {
-                    self.blame(arriving.queue);
+                    blame(&self.receive, &mut self.queues, arriving.queue);
                 }
             }
         }

@@ -154,8 +154,21 @@ impl Steering {
     }
 
     /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
-    #[inline]
+    #[inline(always)]
     pub fn queue_of(
+        &mut self,
+        frame: &[u8],
+        summary: &FrameSummary,
+        (rss, hash): (&Toeplitz, u32),
+    ) -> u16 {
+        match self.follows_flows || self.rule.is_some() {
+            true => self.queue_of_flow(frame, summary, (rss, hash)),
+            false => self.queue(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn queue_of_flow(
         &mut self,
         frame: &[u8],
         summary: &FrameSummary,

@@ -17,6 +17,9 @@ pub type Run = (Addr, usize);
 /// carries its own time cursor, so the number of dependent round trips of a design comes out
 /// of its code.
 pub trait Dma {
+    /// Whether nothing that it does takes any of its own time: the cursor stands.
+    const INSTANT: bool = false;
+
     /// Reads host memory: a round trip; what follows waits for it.
     fn read(&mut self, from: Addr, into: &mut [u8]);
 
@@ -66,6 +69,11 @@ pub trait Dma {
     fn expect_frame(&mut self, to: Addr, _len: usize) {
         self.expect_write(to);
     }
+
+    /// Says that the device will read `len` bytes at `from` soon, which nobody changes any more; nothing
+    /// else happens. Any address may be said.
+    #[inline]
+    fn expect_read(&mut self, _from: Addr, _len: usize) {}
 
     /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
     #[inline(always)]

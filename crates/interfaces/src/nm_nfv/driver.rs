@@ -50,17 +50,19 @@ impl Side {
     }
 
     /// Puts empty buffers into the entry at the tail. `payload` says how the NIC finds the second.
-    fn post<C: Cpu>(&mut self, cpu: &mut C, pair: Pair, payload: Buffer) {
+    #[inline(always)]
+    fn post<const EACH: usize, C: Cpu>(&mut self, cpu: &mut C, pair: Pair, payload: Buffer) {
+        let each = EACH as u64;
         let index = self.ring.index(self.tail);
-        let note = self.note(frames_of(index, self.each));
+        let note = self.note(frames_of(index, each));
         if let Some(headers) = pair.headers {
             let buffer = Buffer::new(headers, self.ring.room, Key::HOST);
             cpu.store(self.ring.descriptor(index), buffer);
             cpu.store(note, headers.0);
         }
-        cpu.store(self.ring.descriptor(index + self.each - 1), payload);
+        cpu.store(self.ring.descriptor(index + each - 1), payload);
         cpu.store(note + 8, pair.payload.0);
-        self.tail += self.each;
+        self.tail += each;
         let later = self.ring.index(self.tail + EXPECTED);
         cpu.expect_store(self.ring.descriptor(later));
     }
@@ -70,9 +72,10 @@ impl Side {
     }
 
     /// The buffers that were put into entry `entry`.
-    fn buffers<C: Cpu>(&self, cpu: &mut C, entry: u32) -> Pair {
+    #[inline(always)]
+    fn buffers<const EACH: usize, C: Cpu>(&self, cpu: &mut C, entry: u32) -> Pair {
         let note = self.note(entry.into());
-        let has_headers = self.each == 2;
+        let has_headers = EACH == 2;
         Pair {
             headers: has_headers.then(|| Addr(cpu.load::<u64>(note))),
             payload: Addr(cpu.load::<u64>(note + 8)),
@@ -121,15 +124,16 @@ impl Driver {
         }
     }
 
-    fn inlines(&self) -> bool {
-        self.sides[PRIMARY].each == 1
-    }
-
     /// Buffers for one frame: its payload's on nicmem where there is one, else in host memory.
-    fn take<C: Cpu>(&self, cpu: &mut C, pool: &mut PoolCache, near: bool) -> Option<(usize, Pair)> {
-        let headers = match self.inlines() {
-            true => None,
-            false => Some(pool.take(cpu)?),
+    #[inline(always)]
+    fn take<const EACH: usize, C: Cpu>(
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        near: bool,
+    ) -> Option<(usize, Pair)> {
+        let headers = match EACH {
+            1 => None,
+            _ => Some(pool.take(cpu)?),
         };
         let nicmem = if near { pool.nicmem() } else { None };
         let (side, payload) = match nicmem.and_then(|nicmem| nicmem.take(cpu)) {
@@ -143,19 +147,27 @@ impl Driver {
         Some((side, Pair { headers, payload }))
     }
 
-    fn post<C: Cpu>(&mut self, cpu: &mut C, side: usize, pair: Pair) {
-        let nicmem = self.nicmem.filter(|_| side == PRIMARY);
-        let payload = nicmem.and_then(|(pool, _)| {
-            let at = pool.payload_of(pair.payload)?;
-            let key = pool.nicmem()?.key;
-            Some(Buffer::new(at, pool.room(), key))
-        });
+    #[inline(always)]
+    fn post<const EACH: usize, C: Cpu>(&mut self, cpu: &mut C, side: usize, pair: Pair) {
+        let near = match side {
+            PRIMARY => self.in_nicmem(pair.payload),
+            _ => None,
+        };
         let room = self.sides[side].ring.room;
-        let payload = payload.unwrap_or(Buffer::new(pair.payload, room, Key::HOST));
-        self.sides[side].post(cpu, pair, payload);
+        let payload = near.unwrap_or(Buffer::new(pair.payload, room, Key::HOST));
+        self.sides[side].post::<EACH, C>(cpu, pair, payload);
         self.posted += 1;
     }
 
+    /// How the NIC finds the payload of buffer `mbuf`, if that is one on nicmem.
+    #[inline]
+    fn in_nicmem(&self, mbuf: Addr) -> Option<Buffer> {
+        let (pool, _) = self.nicmem.as_ref()?;
+        let at = pool.payload_of(mbuf)?;
+        Some(Buffer::new(at, pool.room(), pool.nicmem()?.key))
+    }
+
+    #[inline(always)]
     fn packet<C: Cpu>(
         &self,
         cpu: &mut C,
@@ -174,11 +186,9 @@ impl Driver {
         };
         packet.head.len = completion.head;
         let len = completion.len.saturating_sub(completion.head);
-        let near = self
-            .nicmem
-            .and_then(|(pool, _)| pool.payload_of(pair.payload));
+        let near = self.in_nicmem(pair.payload);
         packet.rest = Segment {
-            at: near.unwrap_or(data_of(pair.payload)),
+            at: near.map_or(data_of(pair.payload), |buffer| buffer.at),
             len,
         };
         match (pair.headers, len) {
@@ -189,30 +199,30 @@ impl Driver {
         }
         packet
     }
-}
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+    /// Fills the rings.
+    fn fill<const EACH: usize, C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         let share = self.nicmem.map_or(0, |(_, share)| share);
         for number in 0..self.entries {
-            let Some((side, pair)) = self.take(cpu, pool, number < share) else {
+            let Some((side, pair)) = Self::take::<EACH, C>(cpu, pool, number < share) else {
                 break;
             };
-            self.post(cpu, side, pair);
+            self.post::<EACH, C>(cpu, side, pair);
         }
         for side in &mut self.sides {
             side.ring_doorbell(cpu);
         }
     }
 
-    fn rx_burst<C: Cpu>(
+    /// Takes frames of `EACH` descriptors out, each against empty buffers.
+    #[inline(always)]
+    fn exchange<const EACH: usize, C: Cpu>(
         &mut self,
         cpu: &mut C,
         pool: &mut PoolCache,
         packets: &mut Vec<Packet>,
         max: usize,
     ) {
-        let part = cpu.enter(Part::Driver);
         let near = self.nicmem.is_some();
         let mut came = false;
         self.completions.look_ahead(cpu, max);
@@ -222,7 +232,7 @@ impl DriverHalf for Driver {
             };
             after.prefetch_inlined(cpu);
             let from = usize::from(completion.ring).min(SECONDARY);
-            let received = self.sides[from].buffers(cpu, completion.entry);
+            let received = self.sides[from].buffers::<EACH, C>(cpu, completion.entry);
             if received.payload == Addr(0) {
                 // An entry that was never filled: the device was told of it by a stranger.
                 self.completions = after;
@@ -230,7 +240,7 @@ impl DriverHalf for Driver {
             }
             // Without buffers to put in their place the frame stays where it is, so that the rings
             // always hold as many as there are entries.
-            let Some((side, fresh)) = self.take(cpu, pool, near) else {
+            let Some((side, fresh)) = Self::take::<EACH, C>(cpu, pool, near) else {
                 break;
             };
             came = true;
@@ -247,13 +257,36 @@ impl DriverHalf for Driver {
                 packets.push(self.packet(cpu, pool, received, &completion));
             }
             self.completions = after;
-            self.post(cpu, side, fresh);
+            self.post::<EACH, C>(cpu, side, fresh);
         }
         if came {
             cpu.work(self.costs.burst);
         }
         for side in &mut self.sides {
             side.ring_doorbell(cpu);
+        }
+    }
+}
+
+impl DriverHalf for Driver {
+    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        match self.sides[PRIMARY].each {
+            1 => self.fill::<1, C>(cpu, pool),
+            _ => self.fill::<2, C>(cpu, pool),
+        }
+    }
+
+    fn rx_burst<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        pool: &mut PoolCache,
+        packets: &mut Vec<Packet>,
+        max: usize,
+    ) {
+        let part = cpu.enter(Part::Driver);
+        match self.sides[PRIMARY].each {
+            1 => self.exchange::<1, C>(cpu, pool, packets, max),
+            _ => self.exchange::<2, C>(cpu, pool, packets, max),
         }
         cpu.enter(part);
     }

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Application, Arriving, Completion, CompletionWriter, DropCause, Key, KeyTable, Pool,
-    RX_INLINE_BYTES, ReceiveHalf, Refusal, Waiting, data_of,
+    Application, Arriving, Completion, CompletionWriter, DropCause, Fit, Key, KeyTable, Pool,
+    RX_INLINE_BYTES, ReceiveHalf, Waiting, data_of,
 };
 use nicforge_platform::{Addr, Dma};
-use nicforge_units::Bytes;
+use nicforge_units::{Bytes, Time};
 
 use super::layout::{Buffer, PRIMARY, SECONDARY, frames_of};
 use super::{Options, Split};
@@ -35,32 +35,39 @@ struct Memory {
     application: Application,
 }
 
-/// A buffer that the NIC may write, and how much of it.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    at: Addr,
-    len: usize,
+/// Why a part of a frame cannot go where a descriptor says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Misfit {
+    /// There is not so much room.
+    TooLong,
+    /// The NIC does not touch it.
+    Refused(DropCause),
 }
 
 impl Memory {
-    /// Where `buffer` takes bytes; else why the NIC does not touch it.
-    fn room(&self, buffer: Buffer) -> Result<Room, DropCause> {
-        if buffer.key == Key::HOST.0 {
-            if self.pool.number_of(buffer.at).is_none() {
-                return Err(DropCause::BAD_DESCRIPTOR);
-            }
-            let len = buffer.room.min(self.pool.room()) as usize;
-            let at = data_of(buffer.at);
-            return Ok(Room { at, len });
+    /// Where `len` bytes go in `buffer`.
+    #[inline]
+    fn place(&self, buffer: Buffer, len: usize) -> Result<Addr, Misfit> {
+        if buffer.key != Key::HOST.0 {
+            return self.place_in_nicmem(buffer, len);
         }
-        let len = u64::from(buffer.room.min(self.pool.room()));
+        match self.pool.fit(buffer.at, buffer.room.into(), len) {
+            Fit::Good => Ok(data_of(buffer.at)),
+            Fit::TooLong => Err(Misfit::TooLong),
+            Fit::NoBuffer => Err(Misfit::Refused(DropCause::BAD_DESCRIPTOR)),
+        }
+    }
+
+    #[inline(never)]
+    fn place_in_nicmem(&self, buffer: Buffer, len: usize) -> Result<Addr, Misfit> {
+        let room = u64::from(buffer.room.min(self.pool.room()));
         self.keys
-            .check(self.application, Key(buffer.key), buffer.at, len)
-            .map_err(Refusal::cause)?;
-        Ok(Room {
-            at: buffer.at,
-            len: len as usize,
-        })
+            .check(self.application, Key(buffer.key), buffer.at, room)
+            .map_err(|refusal| Misfit::Refused(refusal.cause()))?;
+        match len as u64 <= room {
+            true => Ok(buffer.at),
+            false => Err(Misfit::TooLong),
+        }
     }
 }
 
@@ -82,78 +89,96 @@ impl Queue {
     }
 
     /// The ring that the next frame goes to: the secondary one when the primary one is dry.
-    fn choose(&self) -> Option<usize> {
-        let has = |&side: &usize| self.rings[side].available() >= self.each;
+    #[inline]
+    fn choose(&self, each: usize) -> Option<usize> {
+        let has = |&side: &usize| self.rings[side].available() >= each as u64;
         [PRIMARY, SECONDARY].into_iter().find(has)
     }
 
-    fn receive<D: Dma>(
+    /// Takes a frame of `EACH` descriptors: of one, where headers come in the completion.
+    #[inline(always)]
+    fn receive<const EACH: usize, D: Dma>(
         &mut self,
         dma: &mut D,
         frame: &Arriving<'_>,
         memory: &Memory,
         split: Split,
     ) -> Result<(), DropCause> {
-        let Some(side) = self.choose() else {
+        let inlines = EACH == 1;
+        let Some(side) = self.choose(EACH) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let ring = &mut self.rings[side];
-        // The second read is for one that brought only half of the pair.
-        ring.prefetch(dma);
-        ring.prefetch(dma);
-        let last = self.each as usize - 1;
-        let pair = (ring.at_hand(0), ring.at_hand(last));
-        let (Some((here, first)), Some((also_here, payload))) = pair else {
+        let Some((here, [first, payload])) = ring.peek_both(dma, EACH) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let inlines = self.each == 1;
-        let most = match inlines {
-            true => RX_INLINE_BYTES,
-            false => memory.pool.room() as usize,
-        };
-        let cut = cut(frame, split, most);
-        let room = match (inlines, memory.room(payload)) {
-            (true, payload) => payload.map(|payload| (None, payload)),
-            (false, payload) => memory.room(first).and_then(|header| {
-                let payload = payload?;
-                Ok((Some(header), payload))
-            }),
-        };
-        if let Ok((header, payload)) = room {
-            let headers_fit = header.is_none_or(|header| cut <= header.len);
-            // Cut in two a frame still is no longer than one buffer: that is the longest frame.
-            let fits = headers_fit && frame.bytes.len() - cut <= payload.len;
-            if !fits || frame.bytes.len() > memory.pool.room() as usize {
-                return Err(DropCause::OVERSIZED);
-            }
-        }
-        dma.wait_until(here.max(also_here));
-        let entry = frames_of(ring.pop().into(), self.each) as u32;
-        if last > 0 {
-            ring.pop();
-        }
-        let len = frame.bytes.len();
-        ring.expect(dma, (last + 1, len), Buffer::frame_of);
-        self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);
-        let mut completion = completion(frame, side, entry, cut);
-        let Ok((header, payload)) = room else {
-            completion.len = 0;
-            completion.head = 0;
-            self.completions.publish(dma, &completion);
-            return room.map(|_| ());
-        };
+        let longest = memory.pool.room() as usize;
+        let cut = cut(
+            frame,
+            split,
+            if inlines { RX_INLINE_BYTES } else { longest },
+        );
         let (headers, rest) = frame.bytes.split_at(cut);
-        if !rest.is_empty() {
-            dma.write_padded(payload.at, rest, frame.head.saturating_sub(cut));
-        }
-        match header {
-            Some(header) => {
-                dma.write(header.at, headers);
-                self.completions.publish(dma, &completion);
+        let headers_at = match inlines {
+            true => Ok(Addr(0)),
+            false => memory.place(first, cut),
+        };
+        let places = (headers_at, memory.place(payload, rest.len()));
+        let (headers_at, payload_at) = match places {
+            // Cut in two a frame still is no longer than one buffer: that is the longest frame.
+            (Ok(headers), Ok(payload)) if frame.bytes.len() <= longest => (headers, payload),
+            (Err(Misfit::Refused(cause)), _) | (_, Err(Misfit::Refused(cause))) => {
+                let mut refused = self.use_up::<EACH, D>(dma, frame, side, here);
+                refused.len = 0;
+                self.completions.publish(dma, &refused);
+                return Err(cause);
             }
-            None => self.completions.publish_inline(dma, &completion, headers),
+            _ => return Err(DropCause::OVERSIZED),
+        };
+        let mut completion = self.use_up::<EACH, D>(dma, frame, side, here);
+        completion.head = cut as u32;
+        if !rest.is_empty() {
+            dma.write_padded(payload_at, rest, frame.head.saturating_sub(cut));
+        }
+        if inlines {
+            self.completions.publish_inline(dma, &completion, headers);
+        } else {
+            dma.write(headers_at, headers);
+            self.completions.publish(dma, &completion);
         }
         Ok(())
+    }
+
+    /// Waits for the next descriptors of ring `side` and uses them up; returns what is said of `frame`
+    /// for it.
+    #[inline(always)]
+    fn use_up<const EACH: usize, D: Dma>(
+        &mut self,
+        dma: &mut D,
+        frame: &Arriving<'_>,
+        side: usize,
+        here: Time,
+    ) -> Completion {
+        dma.wait_until(here);
+        let ring = &mut self.rings[side];
+        let entry = frames_of(ring.pop().into(), EACH as u64) as u32;
+        if EACH == 2 {
+            ring.pop();
+        }
+        ring.expect(dma, (EACH, frame.bytes.len()), Buffer::frame_of);
+        self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);
+        Completion {
+            entry,
+            len: frame.bytes.len() as u32,
+            head: 0,
+            rss_hash: frame.rss_hash,
+            flags: frame.flags,
+            port: frame.port.0,
+            ring: side as u16,
+            stamp: frame.stamp,
+            mbuf: Addr(0),
+            segment: frame.segment,
+        }
     }
 
     fn doorbell<D: Dma>(&mut self, dma: &mut D, side: usize, tail: u64) -> bool {
@@ -180,21 +205,6 @@ fn cut(frame: &Arriving<'_>, split: Split, most: usize) -> usize {
     wanted.min(most).min(frame.bytes.len())
 }
 
-fn completion(frame: &Arriving<'_>, side: usize, entry: u32, cut: usize) -> Completion {
-    Completion {
-        entry,
-        len: frame.bytes.len() as u32,
-        head: cut as u32,
-        rss_hash: frame.rss_hash,
-        flags: frame.flags,
-        port: frame.port.0,
-        ring: side as u16,
-        stamp: frame.stamp,
-        mbuf: Addr(0),
-        segment: frame.segment,
-    }
-}
-
 /// All queues of one NIC.
 #[derive(Debug)]
 pub struct NicHalf {
@@ -219,9 +229,14 @@ impl NicHalf {
 }
 
 impl ReceiveHalf for NicHalf {
+    #[inline(always)]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let queue = &mut self.queues[usize::from(frame.queue)];
-        queue.receive(dma, frame, &self.memory, self.split)
+        let (memory, split) = (&self.memory, self.split);
+        match queue.each {
+            1 => queue.receive::<1, D>(dma, frame, memory, split),
+            _ => queue.receive::<2, D>(dma, frame, memory, split),
+        }
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {

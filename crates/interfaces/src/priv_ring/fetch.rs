@@ -85,13 +85,18 @@ impl<T: Pod> Fetcher<T> {
         };
     }
 
-    #[cold]
-    fn read_batch<D: Dma>(&mut self, dma: &mut D) {
+    /// The next batch to be read: where it lies, and its descriptors.
+    fn next_batch(&self) -> (Addr, usize) {
         let index = self.ring.index(self.fetched);
         let count = (self.tail - self.fetched)
             .min(self.batch)
             .min(self.ring.entries - index) as usize;
-        let from = self.ring.descriptor(index);
+        (self.ring.descriptor(index), count)
+    }
+
+    #[cold]
+    fn read_batch<D: Dma>(&mut self, dma: &mut D) {
+        let (from, count) = self.next_batch();
         // What is left is no more than a batch, so that there is room; what is read beyond the last
         // place belongs into the first ones.
         let begin = place(self.fetched);
@@ -105,6 +110,8 @@ impl<T: Pod> Fetcher<T> {
         }
         self.fetched += count as u64;
         self.plan_read();
+        let (from, count) = self.next_batch();
+        dma.expect_read(from, count * size_of::<T>());
     }
 
     /// The next descriptor, and when it is here; prefetches before.
@@ -112,6 +119,17 @@ impl<T: Pod> Fetcher<T> {
     pub fn peek<D: Dma>(&mut self, dma: &mut D) -> Option<(Time, T)> {
         self.prefetch(dma);
         self.at_hand(0)
+    }
+
+    /// The first and the last of the next `count` descriptors, one or two, and when both are here.
+    #[inline]
+    pub fn peek_both<D: Dma>(&mut self, dma: &mut D, count: usize) -> Option<(Time, [T; 2])> {
+        // The second read is for one that brought only half of the pair.
+        self.prefetch(dma);
+        self.prefetch(dma);
+        let (here, last) = self.at_hand(count - 1)?;
+        let (first_here, first) = self.at_hand(0)?;
+        Some((here.max(first_here), [first, last]))
     }
 
     /// The descriptor `ahead` of the next one, if it was read, and when it is here.
@@ -124,7 +142,7 @@ impl<T: Pod> Fetcher<T> {
 
     /// Says where a frame, of about `len` bytes and of `each` descriptors, will be written that comes a
     /// few frames from now: into the buffers that `names` says.
-    #[inline]
+    #[inline(always)]
     pub fn expect<D: Dma>(
         &self,
         dma: &mut D,

@@ -201,6 +201,7 @@ impl NicHalf {
 }
 
 impl ReceiveHalf for NicHalf {
+    #[inline(always)]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let target = usize::from(frame.queue);
         let chosen = self.choose(target, dma.now())?;

@@ -1,27 +1,36 @@
 //! How the NIC gets at the descriptors of a shared ring.
 
-use std::collections::VecDeque;
-
 use nicforge_nic::DropCause;
-use nicforge_platform::Dma;
+use nicforge_platform::{Addr, Dma, bytemuck};
 use nicforge_units::Time;
 
 use crate::priv_ring::fetch::expect_frame;
 
-use super::layout::{Descriptor, Order, Ring};
+use super::layout::{BatchDescriptor, Descriptor, Order, Ring, SLOTS_MAX};
 
 /// Bytes of descriptors that one read brings, at most.
 pub const READ_MAX: usize = 1024;
 
 /// A descriptor at the NIC.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Fetched {
+    /// Its buffers; those that the ring's descriptors have not are of no descriptor.
+    mbufs: [Addr; SLOTS_MAX],
+    /// Room for a frame in each, in bytes.
+    pub room: u32,
     /// Its place in the ring.
-    pub index: u64,
-    /// What it says.
-    pub descriptor: Descriptor,
+    index: u32,
     /// When it is here.
-    pub here: Time,
+    here: Time,
+}
+
+impl Fetched {
+    /// The entry that slot `slot` is, where each descriptor has `slots`, and its buffer.
+    #[inline]
+    pub fn slot(&self, slot: u64, slots: u64) -> (u32, Addr) {
+        let entry = u64::from(self.index) * slots + slot;
+        (entry as u32, self.mbufs[slot as usize % SLOTS_MAX])
+    }
 }
 
 /// One ring's descriptors, fetched ahead of need: a run of neighbours by each read.
@@ -42,20 +51,26 @@ pub struct Feed {
     next: u64,
     /// When the last read is back.
     back: Time,
-    at_hand: VecDeque<Fetched>,
+    /// What the last read brought.
+    bytes: Box<[u8; READ_MAX]>,
+    /// Descriptors that were read, those of positions from `head` until `fetched`, each in the place of
+    /// its position: a power of two, room for two runs.
+    at_hand: Box<[Fetched]>,
 }
 
 impl Feed {
     /// An empty ring, whose descriptors are fetched `read` bytes at a time.
     pub fn new(ring: Ring, read: usize) -> Feed {
+        let run = (read.min(READ_MAX) / ring.stride()).max(1);
         Feed {
-            run: (read.min(READ_MAX) / ring.stride()).max(1) as u64,
+            run: run as u64,
             tail: ring.first,
             head: ring.first,
             fetched: ring.first,
             next: 0,
             back: Time::ZERO,
-            at_hand: VecDeque::new(),
+            bytes: Box::new([0; READ_MAX]),
+            at_hand: vec![Fetched::default(); (2 * run).next_power_of_two()].into(),
             ring,
         }
     }
@@ -65,52 +80,86 @@ impl Feed {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched, self.next) = (first, first, first, 0);
         self.back = Time::ZERO;
-        self.at_hand.clear();
         self.ring.clear(dma);
+    }
+
+    /// Where the descriptor of `position` is kept.
+    #[inline]
+    fn place(&self, position: u64) -> usize {
+        position as usize & (self.at_hand.len() - 1)
     }
 
     /// Reads the next run when one or less is at hand.
     #[inline]
     pub fn fetch<D: Dma>(&mut self, dma: &mut D) {
-        if self.at_hand.len() as u64 <= self.run && self.fetched != self.tail {
+        if self.fetched - self.head <= self.run && self.fetched != self.tail {
             self.fetch_run(dma);
         }
     }
 
     fn fetch_run<D: Dma>(&mut self, dma: &mut D) {
         let waits = self.ring.order == Order::List && self.back > dma.now();
-        let (from, end) = (self.next, self.ring.count());
-        if waits || from >= end {
+        let (from, count) = (self.next, self.next_run());
+        if waits || count == 0 {
             return;
         }
-        let count = self.run.min(self.tail - self.fetched).min(end - from);
-        let stride = self.ring.stride();
-        let mut bytes = [0; READ_MAX];
-        let bytes = &mut bytes[..count as usize * stride];
+        let bytes = &mut self.bytes[..count as usize * self.ring.stride()];
         self.back = dma.read_ahead(self.ring.descriptor(from), bytes);
-        for (index, bytes) in (from..).zip(bytes.chunks_exact(stride)) {
-            let descriptor = Descriptor::decode(bytes);
-            self.at_hand.push_back(Fetched {
-                index,
-                descriptor,
-                here: self.back,
-            });
-            self.fetched += 1;
+        for index in from..from + count {
+            let next = self.keep((index - from) as usize, index as u32);
             self.next = match self.ring.order {
-                Order::Array if index + 1 == end => 0,
+                Order::Array if index + 1 == self.ring.count() => 0,
                 Order::Array => index + 1,
-                Order::List => descriptor.next.into(),
+                Order::List => next.into(),
             };
             if self.next != index + 1 {
                 break;
             }
         }
+        let expected = self.next_run() as usize * self.ring.stride();
+        dma.expect_read(self.ring.descriptor(self.next), expected);
+    }
+
+    /// How many descriptors the next read would bring; none, where a list leads out of the ring.
+    fn next_run(&self) -> u64 {
+        let left = self.ring.count().saturating_sub(self.next);
+        self.run.min(self.tail - self.fetched).min(left)
+    }
+
+    /// Keeps the descriptor that the last read brought as its `number`th, `index` of the ring; returns
+    /// what comes next in a list.
+    #[inline]
+    fn keep(&mut self, number: usize, index: u32) -> u32 {
+        let place = self.place(self.fetched);
+        let kept = &mut self.at_hand[place];
+        let stride = self.ring.stride();
+        let bytes = &self.bytes[number * stride..][..stride];
+        let descriptor: Descriptor = if stride == size_of::<Descriptor>() {
+            bytemuck::pod_read_unaligned(bytes)
+        } else {
+            let batch: BatchDescriptor = bytemuck::pod_read_unaligned(bytes);
+            kept.mbufs[1..].copy_from_slice(&batch.others);
+            batch.descriptor
+        };
+        kept.mbufs[0] = descriptor.first;
+        (kept.room, kept.index, kept.here) = (descriptor.room, index, self.back);
+        self.fetched += 1;
+        descriptor.next
     }
 
     /// The descriptor that comes next, which stays the next until it is [used](Self::use_next).
     #[inline]
-    pub fn next<D: Dma>(&mut self, dma: &mut D) -> Result<Fetched, DropCause> {
-        if self.at_hand.is_empty() && self.fetched != self.tail {
+    pub fn next<D: Dma>(&mut self, dma: &mut D) -> Result<&Fetched, DropCause> {
+        if self.head == self.fetched {
+            self.fetch_late(dma)?;
+        }
+        Ok(&self.at_hand[self.place(self.head)])
+    }
+
+    /// Nothing is at hand: what is on its way is waited for, or what there is asked for.
+    #[cold]
+    fn fetch_late<D: Dma>(&mut self, dma: &mut D) -> Result<(), DropCause> {
+        if self.fetched != self.tail {
             if self.next >= self.ring.count() {
                 // The list leads out of the ring: nobody knows what comes after.
                 return Err(DropCause::BAD_DESCRIPTOR);
@@ -118,23 +167,25 @@ impl Feed {
             dma.wait_until(self.back);
             self.fetch(dma);
         }
-        let next = self.at_hand.front().copied();
-        next.ok_or(DropCause::NO_DESCRIPTOR)
+        match self.head == self.fetched {
+            true => Err(DropCause::NO_DESCRIPTOR),
+            false => Ok(()),
+        }
     }
 
-    /// Waits for the next descriptor and uses it up, for a frame of `len` bytes.
+    /// Waits for the next descriptor, which is at hand, and uses it up, for a frame of `len` bytes.
     #[inline]
     pub fn use_next<D: Dma>(&mut self, dma: &mut D, len: usize) {
-        if let Some(used) = self.at_hand.pop_front() {
-            dma.wait_until(used.here);
-            self.head += 1;
-        }
+        dma.wait_until(self.at_hand[self.place(self.head)].here);
+        self.head += 1;
         if self.ring.order == Order::List {
             self.fetch(dma);
         }
-        if let Some(later) = self.at_hand.get(D::FRAMES_AHEAD) {
-            for slot in 0..self.ring.slots {
-                expect_frame(dma, later.descriptor.mbuf(slot), len);
+        let later = self.head + D::FRAMES_AHEAD as u64;
+        if later < self.fetched {
+            let later = &self.at_hand[self.place(later)];
+            for &mbuf in &later.mbufs[..self.ring.slots as usize] {
+                expect_frame(dma, mbuf, len);
             }
         }
     }

@@ -24,63 +24,38 @@
 //! far, counted without end.
 
 use nicforge_nic::mbuf_room;
-use nicforge_platform::bytemuck::{self, Pod, Zeroable};
+use nicforge_platform::bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 
 /// Buffers of a descriptor of the batched list (shRing, figure 5.2b).
 pub const SLOTS_MAX: usize = 4;
 
-/// A descriptor as it lies in memory; of those with one buffer only the first 16 bytes.
+/// What every descriptor begins with; all of those that name one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Descriptor {
-    first: Addr,
+    /// The first buffer's metadata.
+    pub first: Addr,
     /// Room for a frame in each buffer, in bytes.
     pub room: u32,
     /// The descriptor that comes next in a list.
     pub next: u32,
-    others: [Addr; SLOTS_MAX - 1],
-    reserved: [u64; 3],
 }
 
-const _: () = assert!(size_of::<Descriptor>() == 64);
-/// Bytes of a descriptor with one buffer.
-const SINGLE_BYTES: usize = 16;
-
-impl Descriptor {
-    /// Empty buffers, as many as the ring's descriptors have, the room of each, and what comes next
-    /// in a list.
-    pub fn new(mbufs: [Addr; SLOTS_MAX], room: u32, next: u32) -> Descriptor {
-        let [first, others @ ..] = mbufs;
-        Descriptor {
-            first,
-            room,
-            next,
-            others,
-            reserved: [0; 3],
-        }
-    }
-
-    /// From memory; any bytes make a descriptor, the NIC checks what it names.
-    #[inline]
-    pub fn decode(bytes: &[u8]) -> Descriptor {
-        let mut descriptor = Descriptor::zeroed();
-        let all = bytemuck::bytes_of_mut(&mut descriptor);
-        match <&[u8; SINGLE_BYTES]>::try_from(bytes) {
-            Ok(single) => all[..SINGLE_BYTES].copy_from_slice(single),
-            Err(_) => all[..bytes.len()].copy_from_slice(bytes),
-        }
-        descriptor
-    }
-
-    /// The buffer of slot `slot`.
-    pub fn mbuf(&self, slot: u64) -> Addr {
-        match slot {
-            0 => self.first,
-            _ => self.others[slot as usize - 1],
-        }
-    }
+/// A descriptor that names several buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct BatchDescriptor {
+    /// What all have.
+    pub descriptor: Descriptor,
+    /// The other buffers.
+    pub others: [Addr; SLOTS_MAX - 1],
+    /// Zero.
+    pub reserved: [u64; 3],
 }
+
+const _: () = assert!(size_of::<Descriptor>() == 16);
+const _: () = assert!(size_of::<BatchDescriptor>() == 64);
 
 /// In which order the NIC uses the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +140,8 @@ impl Ring {
     /// Bytes from one descriptor to the next.
     pub fn stride(&self) -> usize {
         match self.slots {
-            1 => SINGLE_BYTES,
-            _ => size_of::<Descriptor>(),
+            1 => size_of::<Descriptor>(),
+            _ => size_of::<BatchDescriptor>(),
         }
     }
 
@@ -184,16 +159,23 @@ impl Ring {
     /// Puts empty buffers into descriptor `index`.
     #[inline]
     pub fn store<C: Cpu>(&self, cpu: &mut C, index: u64, mbufs: [Addr; SLOTS_MAX], next: u32) {
-        let descriptor = Descriptor::new(mbufs, self.room, next);
-        match self.slots {
-            1 => cpu.store(
-                self.descriptor(index),
-                bytemuck::cast::<_, [[u8; SINGLE_BYTES]; 4]>(descriptor)[0],
-            ),
-            _ => cpu.store(self.descriptor(index), descriptor),
+        let [first, others @ ..] = mbufs;
+        let (room, at) = (self.room, self.descriptor(index));
+        let descriptor = Descriptor { first, room, next };
+        if self.slots == 1 {
+            cpu.store(at, descriptor);
+            return cpu.store(self.buffer(index), first.0);
         }
-        for slot in 0..self.slots {
-            let mbuf = mbufs[slot as usize];
+        let reserved = [0; 3];
+        cpu.store(
+            at,
+            BatchDescriptor {
+                descriptor,
+                others,
+                reserved,
+            },
+        );
+        for (slot, mbuf) in (0..self.slots).zip(mbufs) {
             cpu.store(self.buffer(index * self.slots + slot), mbuf.0);
         }
     }

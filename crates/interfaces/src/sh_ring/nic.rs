@@ -12,10 +12,9 @@ use super::feed::{Feed, Fetched};
 pub struct Queue {
     ring: usize,
     completions: CompletionWriter,
-    /// The descriptor that this core's packets go to, as long as it has room.
-    current: Option<Fetched>,
-    /// The next slot of it.
+    /// The next slot of the descriptor that this core's packets go to; 0 is that of a new one.
     slot: u64,
+    current: Fetched,
 }
 
 impl Queue {
@@ -24,8 +23,8 @@ impl Queue {
         Queue {
             ring,
             completions,
-            current: None,
             slot: 0,
+            current: Fetched::default(),
         }
     }
 }
@@ -59,32 +58,30 @@ impl NicHalf {
 }
 
 impl ReceiveHalf for NicHalf {
+    #[inline(always)]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let queue = &mut self.queues[usize::from(frame.queue)];
         let Shared { feed, open } = &mut self.rings[queue.ring];
         feed.fetch(dma);
-        let current = match queue.current {
-            Some(current) => current,
-            None => feed.next(dma)?,
+        let slots = feed.ring.slots;
+        let current = match queue.slot {
+            0 => feed.next(dma)?,
+            _ => &queue.current,
         };
-        let mbuf = current.descriptor.mbuf(queue.slot);
-        let room = current.descriptor.room.into();
-        let fit = self.pool.fit(mbuf, room, frame.bytes.len());
+        let (entry, mbuf) = current.slot(queue.slot, slots);
+        let fit = self.pool.fit(mbuf, current.room.into(), frame.bytes.len());
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
-        let slots = feed.ring.slots;
-        if queue.current.is_none() {
+        if queue.slot == 0 {
+            if slots > 1 {
+                queue.current = *current;
+            }
             feed.use_next(dma, frame.bytes.len());
-            queue.current = Some(current);
             *open += slots;
         }
-        let entry = (current.index * slots + queue.slot) as u32;
         *open -= 1;
-        queue.slot += 1;
-        if queue.slot == slots {
-            (queue.current, queue.slot) = (None, 0);
-        }
+        queue.slot = (queue.slot + 1) & (slots - 1);
         if fit == Fit::NoBuffer {
             return queue.completions.refuse(dma, frame, entry);
         }
@@ -125,7 +122,7 @@ impl ReceiveHalf for NicHalf {
         let mut registers = Vec::new();
         for queue in &mut self.queues[usize::from(queues.start)..usize::from(queues.end)] {
             queue.completions.begin_anew(dma);
-            (queue.current, queue.slot) = (None, 0);
+            queue.slot = 0;
             if registers.last() != Some(&(queue.ring as u32)) {
                 registers.push(queue.ring as u32);
             }

@@ -3,10 +3,11 @@
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::checksum::ChecksumVerdict;
+use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain};
 
 use super::{Held, Nic, RUN_AHEAD};
-use crate::{Arriving, ReceiveHalf, RxFlags, TxOffload};
+use crate::{Arriving, PortId, ReceiveHalf, RxFlags, Steering, TxOffload};
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
@@ -20,33 +21,63 @@ pub struct Parsed {
     segment: u16,
 }
 
+/// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers lie before.
+#[inline]
+pub(super) fn parse(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+    let Some(plain) = parse_plain(&frame[..head], frame.len(), rss) else {
+        return parse_any(rss, frame, head);
+    };
+    Ok(Parsed {
+        summary: plain.summary,
+        headers: plain.headers_end,
+        rss_hash: plain.rss_hash,
+        flags: RxFlags::of(plain.verdict),
+        segment: 0,
+    })
+}
+
+#[inline(never)]
+fn parse_any(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+    let summary = parse_headers(&frame[..head], frame.len())?;
+    Ok(Parsed {
+        headers: summary.headers_end(&frame[..head]),
+        rss_hash: rss.hash(&summary),
+        flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
+        segment: 0,
+        summary,
+    })
+}
+
+impl Parsed {
+    /// The frame with these parts on its way to the host: `from` says when its first bit came in, and on
+    /// which port.
+    #[inline(always)]
+    pub(super) fn arriving<'a>(
+        &self,
+        (bytes, head): (&'a [u8], usize),
+        (stamp, port): (Time, PortId),
+        (steering, rss): (&mut Steering, &Toeplitz),
+    ) -> Arriving<'a> {
+        Arriving {
+            bytes,
+            head,
+            headers: self.headers,
+            stamp,
+            rss_hash: self.rss_hash,
+            flags: self.flags,
+            segment: self.segment,
+            port,
+            queue: steering.queue_of(bytes, &self.summary, (rss, self.rss_hash)),
+        }
+    }
+}
+
 impl<R: ReceiveHalf> Nic<R> {
-    /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers lie
-    /// before.
+    /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers
+    /// lie before.
     #[inline]
     pub fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
-        let Some(plain) = parse_plain(&frame[..head], frame.len(), &self.rss) else {
-            return self.parse_any(frame, head);
-        };
-        Ok(Parsed {
-            summary: plain.summary,
-            headers: plain.headers_end,
-            rss_hash: plain.rss_hash,
-            flags: RxFlags::of(plain.verdict),
-            segment: 0,
-        })
-    }
-
-    #[inline(never)]
-    fn parse_any(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
-        let summary = parse_headers(&frame[..head], frame.len())?;
-        Ok(Parsed {
-            headers: summary.headers_end(&frame[..head]),
-            rss_hash: self.rss.hash(&summary),
-            flags: RxFlags::of(checksum::verify(&frame[..head], &summary)),
-            segment: 0,
-            summary,
-        })
+        parse(&self.rss, frame, head)
     }
 
     /// Parses a frame of which `left` was left to do when it came.
@@ -139,22 +170,11 @@ impl<R: ReceiveHalf> Nic<R> {
         parsed: &Parsed,
         stamp: Time,
     ) {
-        let Parsed {
-            summary, rss_hash, ..
-        } = parsed;
-        let arriving = Arriving {
-            bytes: frame,
-            head,
-            headers: parsed.headers,
-            stamp,
-            rss_hash: *rss_hash,
-            flags: parsed.flags,
-            segment: parsed.segment,
-            port: self.spec.port,
-            queue: self
-                .steering
-                .queue_of(frame, summary, (&self.rss, *rss_hash)),
-        };
+        let arriving = parsed.arriving(
+            (frame, head),
+            (stamp, self.spec.port),
+            (&mut self.steering, &self.rss),
+        );
         if self.queues[usize::from(arriving.queue)].closed {
             self.drops.count("queue_closed");
             return;

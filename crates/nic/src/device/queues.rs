@@ -18,6 +18,14 @@ pub struct QueueState {
     pub bad: u64,
 }
 
+/// A descriptor for `queue` named no buffer: whose it was is counted among `queues`.
+pub(super) fn blame<R: ReceiveHalf>(half: &R, queues: &mut [QueueState], queue: u16) {
+    let blamed = half.blamed(queue);
+    if let Some(state) = blamed.and_then(|queue| queues.get_mut(usize::from(queue))) {
+        state.bad += 1;
+    }
+}
+
 impl<R: ReceiveHalf> Nic<R> {
     /// From now on frames for `queue` are dropped as `queue_closed`, or no longer.
     pub fn set_closed(&mut self, queue: u16, closed: bool) {
@@ -67,14 +75,6 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn bad_descriptors_of(&self, queue: u16) -> u64 {
         let state = self.queues.get(usize::from(queue));
         state.map_or(0, |state| state.bad)
-    }
-
-    pub(super) fn blame(&mut self, queue: u16) {
-        let blamed = self.receive.blamed(queue);
-        let state = blamed.and_then(|queue| self.queues.get_mut(usize::from(queue)));
-        if let Some(state) = state {
-            state.bad += 1;
-        }
     }
 
     /// The cores `cores` begin anew with their queues of all sets and their transmit queues, see

@@ -15,11 +15,25 @@ const DRAIN: Time = Time::from_us(1);
 const QUEUES: u16 = 4;
 
 #[derive(Default)]
-struct Remembers {
+pub(super) struct Remembers {
     frames: Vec<(u16, u32, RxFlags, Time)>,
     segments: Vec<u16>,
     registers: Vec<(u32, u64)>,
     refuses: Option<DropCause>,
+}
+
+impl Remembers {
+    pub(super) fn refusing(refuses: Option<DropCause>) -> Remembers {
+        Remembers {
+            refuses,
+            ..Remembers::default()
+        }
+    }
+
+    /// Queue, hash, flags and time of each frame.
+    pub(super) fn seen(&self) -> &[(u16, u32, RxFlags, Time)] {
+        &self.frames
+    }
 }
 
 impl ReceiveHalf for Remembers {

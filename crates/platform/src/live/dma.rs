@@ -210,6 +210,8 @@ impl LiveDma {
 }
 
 impl Dma for LiveDma {
+    const INSTANT: bool = true;
+
     #[inline]
     fn read(&mut self, from: Addr, into: &mut [u8]) {
         self.keep_order(from);
@@ -259,6 +261,14 @@ impl Dma for LiveDma {
     #[inline]
     fn expect_write(&mut self, to: Addr) {
         hints::write(self.control.region().hint(to));
+    }
+
+    #[inline]
+    fn expect_read(&mut self, from: Addr, len: usize) {
+        for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
+            let at = Addr(from.0.wrapping_add(line * CACHE_LINE_BYTES));
+            hints::read(self.control.region().hint(at));
+        }
     }
 
     #[inline]
