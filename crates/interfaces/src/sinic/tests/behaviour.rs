@@ -1,7 +1,5 @@
 //! What the registers do.
 
-use nicforge_wire::{checksum, parse_frame};
-
 use super::*;
 use crate::sinic::registers::{command, tx_done};
 
@@ -221,26 +219,9 @@ fn nothing_leaves_while_transmission_is_off() {
     assert_eq!(bench.sent().len(), 1);
 }
 
-/// An IPv4 packet of this protocol with right checksums, or with a wrong one.
+/// A short packet of this protocol.
 fn packet(protocol: u8, l3_wrong: bool, l4_wrong: bool) -> Vec<u8> {
-    let mut frame = vec![0u8; 14 + 20 + 20 + 10];
-    frame[12] = 0x08;
-    frame[14] = 0x45;
-    frame[17] = 50;
-    frame[22] = 64;
-    frame[23] = protocol;
-    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-    match protocol {
-        // TCP: a header of five words.
-        6 => frame[46] = 0x50,
-        // UDP: its length.
-        _ => frame[39] = 30,
-    }
-    let summary = parse_frame(&frame).unwrap();
-    checksum::fill(&mut frame, &summary, true, true);
-    frame[14 + IPV4_CHECKSUM] ^= u8::from(l3_wrong);
-    *frame.last_mut().unwrap() ^= u8::from(l4_wrong);
-    frame
+    ip_packet(1, protocol, 64, l3_wrong, l4_wrong)
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod virtual_nics;
 use nicforge_nic::DropCause;
 use nicforge_platform::{Addr, Dma, Vector};
 use nicforge_units::{BitRate, Bytes, Time};
+use nicforge_wire::headers::ip_protocol;
+use nicforge_wire::{checksum, parse_frame};
 
 use super::registers::{BusAccess, Tag, config, interrupt, rx_data, rx_done, tx_data};
 use super::{Misuse, Nic, Options, Surroundings};
@@ -230,6 +232,35 @@ pub fn frame(number: u32, len: usize) -> Vec<u8> {
     let there = name.len().min(len);
     frame[..there].copy_from_slice(&name[..there]);
     frame
+}
+
+/// An IPv4 packet with TCP or UDP in it that says who it is, 54 bytes at least; its checksums are
+/// right, or wrong each by itself.
+fn ip_packet(number: u32, protocol: u8, len: usize, l3_wrong: bool, l4_wrong: bool) -> Vec<u8> {
+    let mut packet = frame(number, len);
+    packet[12..16].copy_from_slice(&[0x08, 0, 0x45, 0]);
+    packet[16..18].copy_from_slice(&(len as u16 - 14).to_be_bytes());
+    // Not a fragment.
+    packet[20..22].fill(0);
+    packet[23] = protocol;
+    let l4_checksum = if protocol == ip_protocol::UDP {
+        packet[38..40].copy_from_slice(&(len as u16 - 34).to_be_bytes());
+        40
+    } else {
+        // A header of five words.
+        packet[46] = 0x50;
+        50
+    };
+    let summary = parse_frame(&packet).unwrap();
+    checksum::fill(&mut packet, &summary, true, true);
+    packet[24] ^= u8::from(l3_wrong);
+    if l4_wrong {
+        let right = u16::from_be_bytes([packet[l4_checksum], packet[l4_checksum + 1]]);
+        // Not 0, which says that there is none.
+        let wrong = right.wrapping_add(1).max(1);
+        packet[l4_checksum..][..2].copy_from_slice(&wrong.to_be_bytes());
+    }
+    packet
 }
 
 fn post_receive(to: u64, len: u64) -> u64 {

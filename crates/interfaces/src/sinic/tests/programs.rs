@@ -7,48 +7,16 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::sinic::registers::command;
+use crate::sinic::registers::{command, tx_done};
+
+mod steps;
+
+use steps::{Content, FLAGS, Packet, Step, step};
 
 /// Room that each virtual NIC has in memory, for receiving and for sending.
 const ROOM: u64 = 2048;
 const RECEIVE_AT: u64 = 4096;
 const SEND_AT: u64 = RECEIVE_AT + 256 * ROOM;
-
-/// One thing that a driver, or the wire, does.
-#[derive(Clone, Debug)]
-enum Step {
-    Arrive(usize),
-    /// A virtual NIC asks for so many bytes of its packet, or of the next.
-    Post(u16, u64),
-    /// It looks whether its copy is done, by RxDone or RxWait.
-    Look(u16, bool),
-    /// It begins a packet of these parts, or sends the next part.
-    Send(u16, Vec<u64>, bool),
-    Pass(u64),
-    ReadStatus,
-    /// It lets these conditions interrupt.
-    Mask(u64),
-    /// It lets the device interrupt, and transmit.
-    Enable(bool, bool),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let len = prop_oneof![1usize..200, 1400usize..1515];
-    let copy = prop_oneof![Just(64u64), Just(1514), 1u64..1514];
-    let parts = prop::collection::vec(1u64..500, 1..4);
-    prop_oneof![
-        4 => len.prop_map(Step::Arrive),
-        4 => (any::<u16>(), copy).prop_map(|(vnic, len)| Step::Post(vnic, len)),
-        4 => (any::<u16>(), any::<bool>()).prop_map(|(vnic, wait)| Step::Look(vnic, wait)),
-        4 => (any::<u16>(), parts, any::<bool>())
-            .prop_map(|(vnic, parts, wait)| Step::Send(vnic, parts, wait)),
-        2 => (0u64..3000).prop_map(Step::Pass),
-        1 => Just(Step::ReadStatus),
-        1 => (0u64..0x200).prop_map(Step::Mask),
-        1 => (any::<bool>(), any::<bool>())
-            .prop_map(|(interrupt, transmit)| Step::Enable(interrupt, transmit)),
-    ]
-}
 
 /// What a driver knows of one virtual NIC.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +26,11 @@ struct Vnic {
     /// Bytes of its packet so far, and how many are to come, if it has one.
     packet: Vec<u8>,
     left: Option<u64>,
-    /// The packet that it sends, and the parts that are still to be written.
+    /// What RxDone said of it.
+    flags: u64,
+    /// What is to leave of the packet that it sends, and the parts that are still to be written.
     sends: Vec<u8>,
+    checksum: bool,
     parts: VecDeque<u64>,
     sent: u64,
 }
@@ -67,8 +38,8 @@ struct Vnic {
 struct Program {
     bench: Bench,
     vnics: Vec<Vnic>,
-    /// Frames that came into the FIFO, by number.
-    inside: BTreeMap<u32, Vec<u8>>,
+    /// Frames that came into the FIFO, by number, and what RxDone must say of them.
+    inside: BTreeMap<u32, (Vec<u8>, u64)>,
     arrived: u32,
     /// The number of the last packet received, where there is but one register set.
     last: Option<u32>,
@@ -112,24 +83,26 @@ impl Program {
         let sets = self.vnics.len() as u16;
         let of = |vnic: u16| sets - 1 - vnic % self.uses * (sets / self.uses);
         match step {
-            Step::Arrive(len) => self.arrive(*len),
+            Step::Arrive(content, len) => self.arrive(*content, *len),
             Step::Post(vnic, len) => self.post(of(*vnic), *len),
             Step::Look(vnic, wait) => self.look(of(*vnic), *wait),
-            Step::Send(vnic, parts, wait) => self.send(of(*vnic), parts, *wait),
+            Step::Send(vnic, packet, wait) => self.send(of(*vnic), Some(packet), *wait),
             Step::Pass(ns) => self.bench.pass(Time::from_ns(*ns)),
             Step::ReadStatus => {
                 self.bench.read(Tag::IntrStatus, 0);
             }
             Step::Mask(bits) => self.bench.write(Tag::IntrMask, 0, *bits),
             Step::Enable(interrupt, transmit) => self.enable(*interrupt, *transmit),
+            Step::Reset => self.reset(),
         }
     }
 
-    fn arrive(&mut self, len: usize) {
-        let frame = frame(self.arrived, len.max(4));
+    fn arrive(&mut self, content: Content, len: usize) {
+        let frame = content.frame(self.arrived, len.max(content.least()));
         match self.bench.arrive(&frame) {
             Ok(()) => {
-                self.inside.insert(self.arrived, frame);
+                let what = (frame, content.flags());
+                self.inside.insert(self.arrived, what);
             }
             Err(cause) => assert_eq!(cause, crate::sinic::RX_FIFO_FULL),
         }
@@ -161,51 +134,59 @@ impl Program {
         let says = rx_done::COPY_LEN.get(done);
         let more = rx_done::MORE.is_set(done);
         let copied = if more { asked } else { says };
+        let flags = done & FLAGS;
         if let Some(left) = state.left {
             assert_eq!(left, copied + if more { says } else { 0 });
+            assert_eq!(flags, state.flags, "another packet");
         }
+        state.flags = flags;
         state.left = more.then_some(says);
         let at = RECEIVE_AT + u64::from(vnic) * ROOM;
         let bytes = &self.bench.memory.bytes[at as usize..][..copied as usize];
         state.packet.extend_from_slice(bytes);
         if !more {
             let packet = std::mem::take(&mut state.packet);
-            self.received(&packet);
+            self.received(packet, flags);
         }
     }
 
-    fn received(&mut self, packet: &[u8]) {
+    fn received(&mut self, packet: Vec<u8>, flags: u64) {
         let number = u32::from_be_bytes(packet[..4].try_into().unwrap());
         let expected = self.inside.remove(&number);
-        assert_eq!(
-            expected.as_deref(),
-            Some(packet),
-            "lost, doubled or changed"
-        );
+        assert_eq!(expected, Some((packet, flags)), "lost, doubled or changed");
         if self.vnics.len() == 1 {
             assert!(self.last < Some(number), "in the order of arrival");
         }
         self.last = Some(number);
     }
 
-    fn send(&mut self, vnic: u16, parts: &[u64], wait: bool) {
+    /// The next part of the packet that `vnic` has begun, else the first of `packet`.
+    fn send(&mut self, vnic: u16, packet: Option<&Packet>, wait: bool) {
         let tag = if wait { Tag::TxWait } else { Tag::TxDone };
-        let busy = crate::sinic::registers::tx_done::BUSY.is_set(self.bench.read(tag, vnic));
-        if busy {
+        if tx_done::BUSY.is_set(self.bench.read(tag, vnic)) {
             return;
         }
         let at = SEND_AT + u64::from(vnic) * ROOM;
         let state = &mut self.vnics[usize::from(vnic)];
-        if state.parts.is_empty() {
-            let len: u64 = parts.iter().sum();
-            state.sends = frame(self.numbers, len.max(4) as usize);
-            state.parts = parts.iter().copied().collect();
-            // The name at the beginning needs four bytes.
-            state.parts[0] += state.sends.len() as u64 - len;
+        if let Some(packet) = packet
+            && state.parts.is_empty()
+        {
+            let (content, checksum) = (packet.content, packet.checksum);
+            let asked: u64 = packet.parts.iter().sum();
+            let len = content.least().max(asked as usize);
+            state.parts = packet.parts.iter().copied().collect();
+            state.parts[0] += len as u64 - asked;
             state.sent = 0;
+            state.checksum = checksum;
+            let place = &mut self.bench.memory.bytes[at as usize..][..len];
+            place.copy_from_slice(&content.frame(self.numbers, len));
+            let leaves = if checksum {
+                content.completed()
+            } else {
+                content
+            };
+            state.sends = leaves.frame(self.numbers, len);
             self.numbers += 1;
-            let place = &mut self.bench.memory.bytes[at as usize..];
-            place[..state.sends.len()].copy_from_slice(&state.sends);
         }
         if let Some(part) = state.parts.pop_front() {
             let more = !state.parts.is_empty();
@@ -214,9 +195,52 @@ impl Program {
             if !more {
                 self.sending[usize::from(vnic)].push_back(state.sends.clone());
             }
-            let value = post_transmit(from, part, more);
+            let checksum = tx_data::CHECKSUM.of(state.checksum.into());
+            let value = post_transmit(from, part, more) | checksum;
             self.bench.write(Tag::TxData, vnic, value);
         }
+    }
+
+    /// What left the device was to leave.
+    fn take_sent(&mut self) {
+        for packet in self.bench.sent() {
+            let from = self
+                .sending
+                .iter_mut()
+                .find(|queue| queue.front() == Some(&packet));
+            assert!(from.is_some(), "made up, doubled or out of order");
+            from.unwrap().pop_front();
+        }
+    }
+
+    fn reset_packets(&self) -> u64 {
+        let counters = self.bench.nic.counters();
+        let found = counters.iter().find(|(name, _)| *name == "reset_packets");
+        found.map_or(0, |&(_, count)| count)
+    }
+
+    /// What is inside is lost and counted, and the device is as after power-on.
+    fn reset(&mut self) {
+        for vnic in 0..self.vnics.len() as u16 {
+            self.look(vnic, false);
+        }
+        self.take_sent();
+        let begun = self.vnics.iter().filter(|vnic| !vnic.parts.is_empty());
+        let whole: usize = self.sending.iter().map(VecDeque::len).sum();
+        let lost = (self.inside.len() + whole + begun.count()) as u64;
+        let before = self.reset_packets();
+        self.bench.write(Tag::Command, 0, command::RESET.mask());
+        assert_eq!(self.reset_packets() - before, lost, "lost, and not counted");
+        assert_eq!(self.bench.nic.frames_inside(), 0);
+        // Nothing of them may come later.
+        self.inside.clear();
+        self.vnics.fill(Vnic::default());
+        self.sending.fill(VecDeque::new());
+        let refused = self.bench.arrive(&frame(self.arrived, 60));
+        assert_eq!(refused, Err(crate::sinic::RX_DISABLED));
+        self.arrived += 1;
+        self.bench.write(Tag::IntrMask, 0, 0x1ff);
+        self.enable(true, true);
     }
 
     /// Finishes what is begun; then nothing is left inside.
@@ -233,7 +257,7 @@ impl Program {
                 }
                 self.look(vnic, true);
                 if !self.vnics[usize::from(vnic)].parts.is_empty() {
-                    self.send(vnic, &[], true);
+                    self.send(vnic, None, true);
                 }
             }
             self.bench.pass(Time::from_us(20));
@@ -248,14 +272,7 @@ impl Program {
             "{:?} never came out",
             self.inside.keys()
         );
-        for packet in self.bench.sent() {
-            let from = self
-                .sending
-                .iter_mut()
-                .find(|queue| queue.front() == Some(&packet));
-            assert!(from.is_some(), "made up, doubled or out of order");
-            from.unwrap().pop_front();
-        }
+        self.take_sent();
         assert!(self.sending.iter().all(VecDeque::is_empty), "never sent");
         assert_eq!(self.bench.misuses(), []);
     }
