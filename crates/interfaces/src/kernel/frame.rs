@@ -2,7 +2,7 @@
 
 use nicforge_nic::TxOffload;
 use nicforge_wire::checksum::{self, ChecksumVerdict};
-use nicforge_wire::parse_frame;
+use nicforge_wire::{FrameSummary, parse_frame};
 
 /// What a NIC that looks at a frame finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,11 +18,18 @@ pub struct Findings {
 impl Findings {
     /// What a look at `frame` finds; nothing, if it cannot be read.
     fn of(frame: &[u8]) -> Findings {
-        parse_frame(frame).map_or(Findings::default(), |summary| Findings {
+        parse_frame(frame).map_or(Findings::default(), |summary| {
+            Findings::with(&summary, checksum::verify(frame, &summary))
+        })
+    }
+
+    /// What is found in a frame that was read, and whose checksums are known.
+    fn with(summary: &FrameSummary, verdict: ChecksumVerdict) -> Findings {
+        Findings {
             is_ip: summary.is_ip(),
             protocol: (!summary.is_fragment() && summary.has_l4_header).then_some(summary.protocol),
-            verdict: checksum::verify(frame, &summary),
-        })
+            verdict,
+        }
     }
 }
 
@@ -88,11 +95,7 @@ impl Frame {
             return false;
         };
         let verdict = checksum::fill(&mut self.bytes, &summary, l3, l4);
-        self.known = (l3 && l4).then(|| Findings {
-            is_ip: summary.is_ip(),
-            protocol: (!summary.is_fragment() && summary.has_l4_header).then_some(summary.protocol),
-            verdict,
-        });
+        self.known = (l3 && l4).then(|| Findings::with(&summary, verdict));
         true
     }
 
