@@ -2,8 +2,11 @@
 
 mod whole_systems;
 
+use std::path::Path;
+
+use nicforge_lab::machine::parse_machine;
 use nicforge_lab::settings::Settings;
-use whole_systems::measure;
+use whole_systems::{machine, measure, run_on};
 
 fn settings(workload: &str, placement: &str) -> Settings {
     whole_systems::settings(workload, "conventional", placement)
@@ -91,4 +94,35 @@ fn no_interrupt_is_lost_where_the_nic_is_far_and_the_core_slow() {
             assert!(bandwidth > 1.0, "{workload} {placement}: {metrics:?}");
         }
     }
+}
+
+/// A place that no shipped file has: on the memory's bus, like OCM, but all data goes to the cache.
+const MINE: &str = r#"
+[placements.MINE]
+cpu_die_bridges = { value = 0, source = "own design" }
+chipset_bridges = { value = 0, source = "own design" }
+io_bridges = { value = 0, source = "own design" }
+pcie = { value = 0, source = "own design" }
+hypertransport = { value = 0, source = "own design" }
+off_chip_memory = { value = 0, source = "own design" }
+registers_at_cache = { value = 0, source = "own design" }
+data_at_cache = { value = 0, source = "own design" }
+lines_to_cache = { value = 1000000, source = "own design" }
+"#;
+
+#[test]
+fn a_nic_runs_at_a_place_that_a_users_file_describes() {
+    let text = std::fs::read_to_string(&machine().file).unwrap();
+    let machine = parse_machine(&format!("{text}{MINE}"), Path::new("mine.toml")).unwrap();
+    let misses = |placement: &str| {
+        let metrics = run_on(&machine, &settings("tcp_receive", placement)).metrics;
+        assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{metrics:?}");
+        assert!(metrics.bandwidth_gbps.unwrap() > 1.0, "{metrics:?}");
+        metrics.misses_per_kb.unwrap()
+    };
+    let (ocm, occ, mine) = (misses("OCM"), misses("OCC"), misses("MINE"));
+    // Data goes where OCC's goes, by another bus.
+    assert!(mine < ocm / 10.0 && occ < ocm / 10.0, "{ocm} {occ} {mine}");
+    let error = settings("tcp_receive", "MIEN").check(&machine).unwrap_err();
+    assert!(format!("{error:?}").contains("MINE"), "{error:?}");
 }

@@ -179,3 +179,6 @@ impl Integrated {
 pub(crate) fn per_cycle(bytes: f64, clock: Frequency) -> ByteRate {
     ByteRate::from_gb_per_second(bytes * clock.as_hertz() as f64 / 1e9)
 }
+
+#[cfg(test)]
+mod tests;

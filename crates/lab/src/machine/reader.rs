@@ -110,6 +110,13 @@ impl<'a> Reader<'a> {
         tables.map(|table| table.key.clone()).collect()
     }
 
+    /// Keeps the problem that the file has no table in section `outer`.
+    pub(super) fn needs_one_of(&mut self, outer: &str, wrong: &str) {
+        let right = format!("add [{outer}.NAME], as the shipped machines have them");
+        self.problems
+            .push(ConfigError::new(&self.file, wrong.to_string(), right));
+    }
+
     /// `[apps.<name>] work_cycles` of every application that the file names.
     pub(super) fn apps(&mut self) -> BTreeMap<String, u64> {
         let mut cycles = BTreeMap::new();
@@ -209,7 +216,9 @@ impl<'a> Reader<'a> {
     }
 
     fn missing(&self, section: &str, key: &str) -> ConfigError {
-        let header = find(self.root, section.split('.').next().unwrap_or(section));
+        let (outer, inner) = section.split_once('.').unwrap_or((section, ""));
+        let header = find(self.root, outer);
+        let header = find(self.section(outer), inner).or(header);
         let place = header.map_or(&self.file, |field| &field.place);
         let wrong = format!("[{section}] has no `{key}`");
         let right = format!("add {key} = {{ value = …, source = \"…\" }}");

@@ -233,9 +233,14 @@ impl Way<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use nicforge_platform::sim::{DmaPort, SimDma};
+    use nicforge_platform::{AddressSpace, Dma};
+
+    use super::super::system::host_of;
     use super::*;
     use crate::machine::{Machine, parse_machine};
-    use std::path::Path;
 
     fn machine() -> Machine {
         let text = include_str!("../../../../machines/m5-10gbe.toml");
@@ -309,5 +314,31 @@ mod tests {
         }
         assert_eq!(lines("OCSP"), 1);
         assert!(lines("OCC") > 1000);
+    }
+
+    /// `dma_no_allocate` (appendix A.4): a device's read that misses leaves nothing behind, so the next
+    /// one misses, too. What its own writes left in the cache it finds there.
+    #[test]
+    fn reads_of_a_device_that_miss_go_to_memory_each_time() {
+        const LINES: u64 = 16;
+        let machine = machine();
+        for (name, placement) in &machine.integrated.as_ref().unwrap().placements {
+            let attachment = at(&machine, name, 4.0);
+            let mut space = AddressSpace::default();
+            let data = space.data(LINES * nicforge_units::CACHE_LINE_BYTES, 64);
+            let mut host = host_of(&attachment, &space);
+            let mut port = DmaPort::new(&attachment.hardware.pcie, 0);
+            let mut bytes = [0; (LINES * nicforge_units::CACHE_LINE_BYTES) as usize];
+            for times in 1..=2 {
+                let mut dma = SimDma::new(&mut host, &mut port, Time::from_us(times));
+                dma.read(data, &mut bytes);
+                assert_eq!(host.hierarchy.dram_lines(), times * LINES, "{name}");
+            }
+            let mut dma = SimDma::new(&mut host, &mut port, Time::from_us(3));
+            dma.write(data, &bytes);
+            dma.read(data, &mut bytes);
+            let hits = host.hierarchy.counters().device_read_hits;
+            assert_eq!(hits, placement.lines_to_cache.min(LINES), "{name}");
+        }
     }
 }

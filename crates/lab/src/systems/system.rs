@@ -240,7 +240,7 @@ fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, Ru
 }
 
 /// Caches and memory.
-fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {
+pub(super) fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {
     let mut host = Host::new(&attachment.hardware, space);
     host.hierarchy
         .split_device_writes(attachment.lines_to_cache);

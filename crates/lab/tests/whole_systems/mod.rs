@@ -32,7 +32,12 @@ pub fn measure(settings: &Settings) -> Metrics {
 
 /// The same with everything that a run gives.
 pub fn run(settings: &Settings) -> PointRun {
+    run_on(&machine(), settings)
+}
+
+/// The same on a machine of one's own.
+pub fn run_on(machine: &Machine, settings: &Settings) -> PointRun {
     let io = RunIo::default();
-    settings.check(&machine()).unwrap();
-    run_point(&machine(), settings, 1, &io, &mut |_, _| {}).unwrap()
+    settings.check(machine).unwrap();
+    run_point(machine, settings, 1, &io, &mut |_, _| {}).unwrap()
 }

@@ -15,6 +15,9 @@ use crate::systems::stack::KernelCosts;
 /// Reads all numbers; problems stay in the reader.
 pub(in super::super) fn read(from: &mut Reader<'_>) -> Integrated {
     let names = from.names("placements");
+    if names.is_empty() {
+        from.needs_one_of("placements", "the machine has no place for its NICs");
+    }
     let core = |from: &mut Reader<'_>, key, doc| from.number("core", key, "", 1.0, 64.0, doc);
     let (least, most) = (0.1, 20.0);
     Integrated {
