@@ -3,16 +3,9 @@
 
 mod whole_systems;
 
+use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_lab::settings::Settings;
 use whole_systems::measure;
-
-const INTERFACES: [&str; 5] = [
-    "conventional",
-    "sinic",
-    "v_sinic",
-    "v_sinic_zero_copy",
-    "v_sinic_delayed_copy",
-];
 
 fn settings(workload: &str, interface: &str, cores: usize) -> Settings {
     Settings {
@@ -31,7 +24,7 @@ fn spreads(interface: &str) -> impl Iterator<Item = bool> {
 
 #[test]
 fn streams_arrive_over_all_cores_whatever_the_link_does() {
-    for interface in INTERFACES {
+    for &(interface, _) in KERNEL_INTERFACES {
         for cores in [2, 4] {
             for spread in spreads(interface) {
                 let metrics = measure(&Settings {
@@ -52,7 +45,7 @@ fn streams_arrive_over_all_cores_whatever_the_link_does() {
 
 #[test]
 fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
-    for interface in INTERFACES {
+    for &(interface, _) in KERNEL_INTERFACES {
         for (workload, cores) in [
             ("tcp_receive", 4),
             ("tcp_transmit", 4),

@@ -5,20 +5,13 @@
 
 mod whole_systems;
 
+use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_lab::settings::Settings;
 use whole_systems::{measure, settings};
 
-const INTERFACES: [&str; 5] = [
-    "conventional",
-    "sinic",
-    "v_sinic",
-    "v_sinic_zero_copy",
-    "v_sinic_delayed_copy",
-];
-
 /// Runs `workload` over every kind of NIC, for three seconds that are mostly idle.
 fn arrives_as_sent(workload: &str, streams: usize) {
-    for interface in INTERFACES {
+    for &(interface, _) in KERNEL_INTERFACES {
         let metrics = measure(&Settings {
             link_loss: 0.02,
             link_duplicates: 0.02,

@@ -2,16 +2,16 @@
 
 mod whole_systems;
 
+use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_lab::metrics::Metrics;
 use nicforge_lab::settings::Settings;
 use whole_systems::measure;
 
-const INTERFACES: [&str; 4] = [
-    "sinic",
-    "v_sinic",
-    "v_sinic_zero_copy",
-    "v_sinic_delayed_copy",
-];
+/// All NICs of whole systems that are driven by registers.
+fn interfaces() -> impl Iterator<Item = &'static str> {
+    let names = KERNEL_INTERFACES.iter().map(|&(name, _)| name);
+    names.filter(|&name| name != "conventional")
+}
 
 fn settings(workload: &str, interface: &str) -> Settings {
     whole_systems::settings(workload, interface, "OCC")
@@ -19,7 +19,7 @@ fn settings(workload: &str, interface: &str) -> Settings {
 
 #[test]
 fn streams_go_both_ways_and_the_drivers_do_nothing_wrong() {
-    for interface in INTERFACES {
+    for interface in interfaces() {
         for workload in ["tcp_receive", "tcp_transmit"] {
             for (streams, cpu_ghz) in [(1, 2.0), (8, 10.0)] {
                 let metrics = measure(&Settings {
@@ -38,7 +38,7 @@ fn streams_go_both_ways_and_the_drivers_do_nothing_wrong() {
 
 #[test]
 fn streams_arrive_as_they_were_sent_whatever_the_link_does() {
-    for interface in INTERFACES {
+    for interface in interfaces() {
         let metrics = measure(&Settings {
             link_loss: 0.002,
             link_duplicates: 0.02,
@@ -56,7 +56,7 @@ fn streams_arrive_as_they_were_sent_whatever_the_link_does() {
 
 #[test]
 fn servers_and_gateways_run_over_it() {
-    for interface in INTERFACES {
+    for interface in interfaces() {
         for (workload, streams) in [
             ("web_server", 4),
             ("iscsi_initiator", 1),
@@ -75,7 +75,7 @@ fn servers_and_gateways_run_over_it() {
 
 #[test]
 fn the_same_point_measures_the_same() {
-    for interface in INTERFACES {
+    for interface in interfaces() {
         let settings = settings("tcp_receive", interface);
         assert_eq!(measure(&settings), measure(&settings), "{interface}");
     }
