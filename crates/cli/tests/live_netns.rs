@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use live_interfaces::interfaces;
-use netns::{Hosts, has};
+use netns::{Hosts, has, tap_file};
 use programs::{Web, fetch};
 use traffic::{exchange, pattern, tagged_datagram, tcp_both_ways, udp_questions};
 
@@ -110,13 +110,7 @@ fn a_tap_device_is_a_port() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tap.toml");
-    let text = "[live]\nname = \"tap\"\n[settings]\ninterface = \"priv_ring\"\napp = \"nat\"\n\
-                [app]\nexternal_address = \"10.99.2.1\"\n\
-                [[port]]\ntap = \"nf-tap\"\naddress = \"10.99.3.1\"\n\
-                next_hop = \"02:00:00:00:03:02\"\n\
-                [[port]]\ninterface = \"nf-outside\"\naddress = \"10.99.2.1\"\nnext_hop = \"10.99.2.2\"\n";
-    std::fs::write(&file, text).unwrap();
+    let file = tap_file(folder.path());
     let gateway = hosts.start(&file, &[]);
     let script = "for try in $(seq 100); do ip link show nf-tap >/dev/null 2>&1 && break; sleep 0.1; done; \
                   ip link set nf-tap address 02:00:00:00:03:02 up; ip addr add 10.99.3.2/24 dev nf-tap; \

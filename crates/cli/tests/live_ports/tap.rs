@@ -3,6 +3,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::*;
+use crate::netns::tap_file;
 use crate::traffic::exchange;
 
 /// Runs a script in the gateway's place; what it said.
@@ -28,13 +29,7 @@ fn a_tap_device_carries_jumbo_frames_and_outlives_its_link() {
     ip(&hosts, "gateway", "link set nf-outside mtu 9000");
     ip(&hosts, "server", "link set eth0 mtu 9000");
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("tap.toml");
-    let text = "[live]\nname = \"tap\"\n[settings]\ninterface = \"priv_ring\"\napp = \"nat\"\n\
-                [app]\nexternal_address = \"10.99.2.1\"\n\
-                [[port]]\ntap = \"nf-tap\"\naddress = \"10.99.3.1\"\n\
-                next_hop = \"02:00:00:00:03:02\"\n\
-                [[port]]\ninterface = \"nf-outside\"\naddress = \"10.99.2.1\"\nnext_hop = \"10.99.2.2\"\n";
-    std::fs::write(&file, text).unwrap();
+    let file = tap_file(folder.path());
     let mut live = hosts.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
     live.arg("live").arg(&file);
     live.arg("--out").arg(folder.path().join("out"));

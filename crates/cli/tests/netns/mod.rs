@@ -33,6 +33,19 @@ pub fn example_file(name: &str) -> PathBuf {
     root().join("examples").join(name)
 }
 
+/// The file, in `folder`, of a NAT between the gateway's own kernel, over the TAP device `nf-tap`
+/// (10.99.3.2, 02:00:00:00:03:02), and the server.
+pub fn tap_file(folder: &Path) -> PathBuf {
+    let file = folder.join("tap.toml");
+    let text = "[live]\nname = \"tap\"\n[settings]\ninterface = \"priv_ring\"\napp = \"nat\"\n\
+                [app]\nexternal_address = \"10.99.2.1\"\n\
+                [[port]]\ntap = \"nf-tap\"\naddress = \"10.99.3.1\"\n\
+                next_hop = \"02:00:00:00:03:02\"\n\
+                [[port]]\ninterface = \"nf-outside\"\naddress = \"10.99.2.1\"\nnext_hop = \"10.99.2.2\"\n";
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
 /// Whether `program` is there.
 pub fn has(program: &str) -> bool {
     let mut probe = Command::new("sh");
