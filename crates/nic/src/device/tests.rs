@@ -279,6 +279,20 @@ fn occupancy_is_sampled_by_every_frame_that_is_steered() {
     );
 }
 
+/// Nobody empties a closed queue, so how full it is says nothing of software.
+#[test]
+fn a_closed_queue_gives_no_sample_of_occupancy() {
+    let (mut nic, mut host, ..) = bench();
+    for (closed, sampled) in [(true, 0), (false, 10), (true, 10)] {
+        for queue in 0..QUEUES {
+            nic.set_closed(queue, closed);
+        }
+        nic.receive(&mut host, &udp_frame(40, 1), Time::ZERO);
+        host.now += Time::from_us(5);
+        assert_eq!(nic.counters.entries_sum, sampled);
+    }
+}
+
 #[test]
 fn registers_go_to_the_half_that_they_belong_to() {
     let (mut nic, mut host, ring, data) = bench();
