@@ -8,26 +8,26 @@
 use bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
+use nicforge_wire::PacketId;
 
 use crate::tables::hash2;
 
 const LINES: u64 = 1024;
 
-/// What all fragments of a packet have in common (RFC 791, section 3.2).
+/// A packet's name in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct FragmentKey {
+struct Key {
     addresses: u64,
     /// Identification, in use (1), protocol.
     rest: u64,
 }
 
-impl FragmentKey {
-    /// From source and destination as they arrive, identification and protocol.
-    pub fn new(source: u32, destination: u32, identification: u16, protocol: u8) -> FragmentKey {
-        FragmentKey {
-            addresses: u64::from(source) << 32 | u64::from(destination),
-            rest: u64::from(identification) << 16 | 1 << 8 | u64::from(protocol),
+impl From<PacketId> for Key {
+    fn from(id: PacketId) -> Key {
+        Key {
+            addresses: id.addresses,
+            rest: u64::from(id.identification) << 16 | 1 << 8 | u64::from(id.protocol),
         }
     }
 }
@@ -35,7 +35,7 @@ impl FragmentKey {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Line {
-    key: FragmentKey,
+    key: Key,
     seen: u64,
     value: u64,
     unused: [u64; 4],
@@ -58,7 +58,8 @@ impl Fragments {
     }
 
     /// Remembers what was found out about a first fragment.
-    pub fn remember<C: Cpu>(&self, cpu: &mut C, key: FragmentKey, value: u32) {
+    pub fn remember<C: Cpu>(&self, cpu: &mut C, id: PacketId, value: u32) {
+        let key = Key::from(id);
         let line = Line {
             key,
             seen: cpu.now().as_ps(),
@@ -69,13 +70,14 @@ impl Fragments {
     }
 
     /// The same for a later fragment, while the first one is not too long ago.
-    pub fn find<C: Cpu>(&self, cpu: &mut C, key: FragmentKey) -> Option<u32> {
+    pub fn find<C: Cpu>(&self, cpu: &mut C, id: PacketId) -> Option<u32> {
+        let key = Key::from(id);
         let line: Line = cpu.load(self.at(&key));
         let age = cpu.now().saturating_sub(Time::from_ps(line.seen));
         (line.key == key && age < self.timeout).then_some(line.value as u32)
     }
 
-    fn at(&self, key: &FragmentKey) -> Addr {
+    fn at(&self, key: &Key) -> Addr {
         self.lines + hash2(key.addresses, key.rest) % LINES * CACHE_LINE_BYTES
     }
 }

@@ -4,7 +4,7 @@ use nicforge_nic::Packet;
 use nicforge_platform::Cpu;
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
-use nicforge_wire::{FrameError, FrameSummary, IpAddresses, parse_headers};
+use nicforge_wire::{FrameError, FrameSummary, IpAddresses, PacketId, parse_headers};
 
 /// What applications need to know of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +16,8 @@ pub struct Headers {
     pub window: usize,
     /// Time to live or hop limit; 0 when not IP.
     pub hops: u8,
-    /// IPv4 identification, the same in all fragments of a packet; 0 when not IPv4.
-    pub identification: u16,
+    /// Which packet it is a fragment of; `None` when it is none of IPv4.
+    pub fragment_of: Option<PacketId>,
     /// Bytes of the TCP, UDP or ICMP header with options; 0 when there is none.
     pub l4_header_len: usize,
     /// TCP flags; none when not TCP.
@@ -65,7 +65,7 @@ fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
         summary,
         window: bytes.len(),
         hops: 0,
-        identification: 0,
+        fragment_of: None,
         l4_header_len: 0,
         tcp_flags: TcpFlags(0),
         icmp_type: 0,
@@ -76,7 +76,9 @@ fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
         IpAddresses::None => {}
         IpAddresses::V4 { .. } => {
             headers.hops = bytes[l3 + 8];
-            headers.identification = u16::from_be_bytes([bytes[l3 + 4], bytes[l3 + 5]]);
+            if summary.is_fragment() {
+                headers.fragment_of = PacketId::of(bytes, &summary);
+            }
         }
         IpAddresses::V6 { .. } => headers.hops = bytes[l3 + 7],
     }

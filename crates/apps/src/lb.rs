@@ -21,10 +21,10 @@ use nicforge_nic::{Packet, Verdict};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
-use nicforge_wire::{Fragment, FrameSummary, IpAddresses};
+use nicforge_wire::{Fragment, FrameSummary};
 
 use crate::expired::LastHop;
-use crate::fragment::{FragmentKey, Fragments};
+use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
@@ -302,9 +302,7 @@ impl Lb {
         key: FlowKey,
     ) -> Result<u32, &'static str> {
         let fragments = self.fragments.ok_or(crate::FRAGMENT)?;
-        let (source, destination) = (key.source().0, key.destination().0);
-        let protocol = headers.summary.protocol;
-        let of_packet = FragmentKey::new(source, destination, headers.identification, protocol);
+        let of_packet = headers.fragment_of.ok_or(crate::FRAGMENT)?;
         if headers.summary.fragment == Fragment::Later {
             let known = fragments.find(cpu, of_packet);
             return known.ok_or(crate::FRAGMENT_UNKNOWN);
@@ -329,16 +327,10 @@ impl Lb {
 
 #[inline]
 fn flow_key(summary: &FrameSummary) -> Option<FlowKey> {
-    let IpAddresses::V4 {
-        source,
-        destination,
-    } = summary.addresses
-    else {
-        return None;
-    };
+    let (source, destination) = summary.ipv4_words()?;
     Some(FlowKey::new(
-        (source.to_bits(), summary.source_port),
-        (destination.to_bits(), summary.destination_port),
+        (source, summary.source_port),
+        (destination, summary.destination_port),
         summary.protocol,
         Side::Outside,
     ))

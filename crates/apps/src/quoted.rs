@@ -11,8 +11,9 @@
 
 use nicforge_nic::Packet;
 use nicforge_platform::Cpu;
+use nicforge_wire as wire;
 use nicforge_wire::checksum::update16;
-use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
+use nicforge_wire::headers::ICMP_HEADER_LEN;
 use nicforge_wire::rewrite::{self, End};
 
 use crate::headers::Headers;
@@ -46,32 +47,18 @@ impl Quoted {
     pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet, headers: &Headers) -> Option<Quoted> {
         let summary = &headers.summary;
         let message = usize::from(summary.l4_offset);
-        let l3 = message + ICMP_HEADER_LEN;
-        let end = (summary.l3_end.min(packet.head.len) as usize).min(l3 + QUOTED_MAX);
-        let bytes = cpu.bytes(packet.head.at, end);
-        let ip = Ipv4View::new(bytes.get(l3..)?).ok()?;
-        if ip.fragment_offset() != 0 {
-            return None;
-        }
-        let l4 = l3 + ip.header_len();
-        // At least the 8 bytes that RFC 792 asks for.
-        let segment = bytes.get(l4..l4 + 8)?;
-        let (source_port, destination_port) = match (ip.protocol(), segment[0]) {
-            (ip_protocol::TCP | ip_protocol::UDP, _) => {
-                (rewrite::get16(segment, 0), rewrite::get16(segment, 2))
-            }
-            (ip_protocol::ICMP, icmp_type::ECHO_REQUEST) => (rewrite::get16(segment, 4), 0),
-            (ip_protocol::ICMP, icmp_type::ECHO_REPLY) => (0, rewrite::get16(segment, 4)),
-            _ => return None,
-        };
+        let most = message + ICMP_HEADER_LEN + QUOTED_MAX;
+        let end = (summary.l3_end.min(packet.head.len) as usize).min(most);
+        let quoted = wire::Quoted::read(cpu.bytes(packet.head.at, end).get(message..)?)?;
+        let (source_port, destination_port) = quoted.ports?;
         Some(Quoted {
             message,
-            l3,
-            l4,
+            l3: message + quoted.l3_offset,
+            l4: message + quoted.l4_offset,
             end,
-            protocol: ip.protocol(),
-            source: (ip.source().to_bits(), source_port),
-            destination: (ip.destination().to_bits(), destination_port),
+            protocol: quoted.protocol,
+            source: (quoted.source, source_port),
+            destination: (quoted.destination, destination_port),
         })
     }
 

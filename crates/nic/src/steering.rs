@@ -10,9 +10,9 @@
 //! fragments, which it knows by addresses only: a NIC that follows flows sends the first one where the
 //! whole packet would go, and later ones after it.
 
-use nicforge_wire::headers::{ICMP_HEADER_LEN, Ipv4View, icmp_type, ip_protocol};
+use nicforge_wire::headers::{IcmpView, icmp_type, ip_protocol};
 use nicforge_wire::rss::{INDIRECTION_ENTRIES, IndirectionTable, Toeplitz};
-use nicforge_wire::{Fragment, FrameSummary, IpAddresses};
+use nicforge_wire::{Fragment, FrameSummary, PacketId, Quoted};
 
 mod fragments;
 #[cfg(test)]
@@ -38,10 +38,8 @@ pub struct PortRule {
 impl PortRule {
     /// The queue of `frame`, counted within a set; `None` if the rule does not say.
     fn queue(&self, frame: &[u8], summary: &FrameSummary) -> Option<u16> {
-        let IpAddresses::V4 { destination, .. } = summary.addresses else {
-            return None;
-        };
-        if destination.to_bits().wrapping_sub(self.first_address) >= self.addresses {
+        let (_, destination) = summary.ipv4_words()?;
+        if destination.wrapping_sub(self.first_address) >= self.addresses {
             return None;
         }
         let port = match summary.protocol {
@@ -58,32 +56,14 @@ impl PortRule {
 
 /// What stands for the destination port in an ICMP message.
 fn icmp_port(message: &[u8]) -> Option<u16> {
-    let word = |bytes: &[u8], at: usize| {
-        let bytes = bytes.get(at..at + 2)?;
-        Some(u16::from_be_bytes([bytes[0], bytes[1]]))
-    };
     match *message.first()? {
-        icmp_type::ECHO_REPLY | icmp_type::ECHO_REQUEST => word(message, 4),
-        error if icmp_type::is_error(error) => {
-            let (ip, l4) = quoted(message)?;
-            // The quoted packet went out: its source is what answers are sent to.
-            let source = if ip.protocol() == ip_protocol::ICMP {
-                4
-            } else {
-                0
-            };
-            word(l4, source)
+        icmp_type::ECHO_REPLY | icmp_type::ECHO_REQUEST => {
+            let echo = IcmpView::new(message).ok()?;
+            Some(echo.identifier())
         }
-        _ => None,
+        // The quoted packet went out: its source is what answers are sent to.
+        _ => Some(Quoted::read(message)?.ports?.0),
     }
-}
-
-/// The packet that an ICMP error quotes, and what there is of it behind its IP header.
-fn quoted(message: &[u8]) -> Option<(Ipv4View<&[u8]>, &[u8])> {
-    let quoted = message.get(ICMP_HEADER_LEN..)?;
-    let ip = Ipv4View::new(quoted).ok()?;
-    let l4 = quoted.get(ip.header_len()..)?;
-    Some((ip, l4))
 }
 
 /// The RSS hash of packets to which the one that an ICMP error quotes belongs as an answer; `None` for
@@ -92,16 +72,11 @@ fn hash_by_quoted(rss: &Toeplitz, frame: &[u8], summary: &FrameSummary) -> Optio
     if summary.protocol != ip_protocol::ICMP || !summary.has_l4_header {
         return None;
     }
-    let message = frame.get(usize::from(summary.l4_offset)..)?;
-    if !icmp_type::is_error(*message.first()?) {
-        return None;
-    }
-    let (ip, l4) = quoted(message)?;
-    let (from, to) = (ip.destination(), ip.source());
-    match (ip.protocol(), l4) {
-        (ip_protocol::TCP | ip_protocol::UDP, &[a, b, c, d, ..]) if !ip.is_fragment() => {
-            let ports = [[c, d], [a, b]].map(u16::from_be_bytes);
-            Some(rss.hash_ipv4_ports(from, to, ports[0], ports[1]))
+    let quoted = Quoted::read(frame.get(usize::from(summary.l4_offset)..)?)?;
+    let (from, to) = (quoted.destination.into(), quoted.source.into());
+    match quoted.ports {
+        Some((source, destination)) if quoted.has_ports() => {
+            Some(rss.hash_ipv4_ports(from, to, destination, source))
         }
         _ => Some(rss.hash_ipv4(from, to)),
     }
@@ -182,18 +157,19 @@ impl Steering {
                 let quoted = hash_by_quoted(rss, frame, summary);
                 self.queue_by_rule(frame, summary, quoted.unwrap_or(hash))
             }
-            Fragment::First if FragmentQueues::knows(frame, summary) => {
-                let queue = self.queue_by_rule(frame, summary, rss.hash_as_whole(summary));
-                let in_set = queue % self.each();
-                self.fragments.remember(frame, summary, in_set);
-                queue
-            }
-            _ => {
-                let first = self.fragments.find(frame, summary);
-                // Of the set in use by now.
-                let queue = first.map(|queue| self.active() * self.each() + queue);
-                queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, hash))
-            }
+            kind => match PacketId::of(frame, summary) {
+                Some(id) if kind == Fragment::First => {
+                    let queue = self.queue_by_rule(frame, summary, rss.hash_as_whole(summary));
+                    self.fragments.remember(id, queue % self.each());
+                    queue
+                }
+                id => {
+                    let first = id.and_then(|id| self.fragments.find(id));
+                    // Of the set in use by now.
+                    let queue = first.map(|queue| self.active() * self.each() + queue);
+                    queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, hash))
+                }
+            },
         }
     }
 

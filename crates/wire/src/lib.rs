@@ -14,13 +14,17 @@ pub mod headers;
 pub mod icmp_error;
 pub mod join;
 pub mod offload;
+mod packet_id;
 mod parse;
 mod plain;
+mod quoted;
 pub mod rewrite;
 pub mod rss;
 mod split;
 pub mod traffic;
 pub mod unfinished;
 
+pub use packet_id::PacketId;
 pub use parse::{Fragment, FrameError, FrameSummary, IpAddresses, parse_frame, parse_headers};
 pub use plain::{Plain, parse_plain};
+pub use quoted::Quoted;

@@ -32,12 +32,12 @@ mod icmp;
 
 use nicforge_nic::{Packet, PortRule, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_wire::Fragment;
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
-use nicforge_wire::{Fragment, IpAddresses};
 
 use self::flow::{Flows, external_addresses};
 use crate::expired::LastHop;
-use crate::fragment::{FragmentKey, Fragments};
+use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
 use crate::{AppConfig, AppError, PortMap};
@@ -98,14 +98,7 @@ impl Nat {
         packet: &mut Packet,
     ) -> Result<Verdict, &'static str> {
         let headers = headers::read(cpu, packet).map_err(|error| error.name())?;
-        let IpAddresses::V4 {
-            source,
-            destination,
-        } = headers.summary.addresses
-        else {
-            return Err(crate::NOT_IPV4);
-        };
-        let ends = (source.to_bits(), destination.to_bits());
+        let ends = headers.summary.ipv4_words().ok_or(crate::NOT_IPV4)?;
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let macs = (port.mac, port.next_hop);
@@ -120,25 +113,18 @@ impl Nat {
         if headers.hops <= 1 && (side == Side::Inside || headers.summary.is_fragment()) {
             return Err(crate::TTL_EXPIRED);
         }
-        let fragment_key = FragmentKey::new(
-            ends.0,
-            ends.1,
-            headers.identification,
-            headers.summary.protocol,
-        );
-        match headers.summary.fragment {
-            Fragment::Whole => {
-                self.translate_flow(cpu, packet, &headers, ends, side)?;
-            }
-            Fragment::First => {
-                let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
-                self.fragments.remember(cpu, fragment_key, address);
-            }
-            Fragment::Later => {
-                let address = self.fragments.find(cpu, fragment_key);
+        match headers.fragment_of {
+            Some(id) if headers.summary.fragment == Fragment::Later => {
+                let address = self.fragments.find(cpu, id);
                 let address = address.ok_or(crate::FRAGMENT_UNKNOWN)?;
                 let frame = cpu.bytes_mut(packet.head.at, headers.window);
                 rewrite::replace_end(frame, &headers.summary, end_of(side), address, None);
+            }
+            first_or_whole => {
+                let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
+                if let Some(id) = first_or_whole {
+                    self.fragments.remember(cpu, id, address);
+                }
             }
         }
         let frame = cpu.bytes_mut(packet.head.at, headers.window);

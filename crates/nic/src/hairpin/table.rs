@@ -14,7 +14,7 @@
 
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::CACHE_LINE_BYTES;
-use nicforge_wire::{FrameSummary, IpAddresses};
+use nicforge_wire::FrameSummary;
 
 use super::FlowAction;
 
@@ -41,17 +41,11 @@ impl FlowMatch {
 
     /// Of a parsed frame; `None` for what cannot be offloaded.
     pub fn of(summary: &FrameSummary) -> Option<FlowMatch> {
-        let IpAddresses::V4 {
-            source,
-            destination,
-        } = summary.addresses
-        else {
-            return None;
-        };
+        let (source, destination) = summary.ipv4_words()?;
         (summary.has_ports() && !summary.is_fragment()).then(|| {
             FlowMatch::new(
-                (source.to_bits(), summary.source_port),
-                (destination.to_bits(), summary.destination_port),
+                (source, summary.source_port),
+                (destination, summary.destination_port),
                 summary.protocol,
             )
         })

@@ -96,6 +96,10 @@ fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
         let queue = queue_of(&steering, &asks);
         assert_eq!(queue_of(&steering, &error), queue);
         apart += u32::from(queue_of(&by_addresses, &error) != queue);
+        // As fragments are steered after their first one, which has ports.
+        let first = fragment(answers, 7, 0, true);
+        let error = frame(1, &[&[11, 1, 0, 0, 0, 0, 0, 0], &first[14..]].concat());
+        assert_eq!(queue_of(&steering, &error), queue);
     }
     assert!(apart > 100, "{apart} of 200 would have gone elsewhere");
     // An echo is known by its addresses.
