@@ -72,6 +72,7 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
         notes: Vec::new(),
     };
     input.notes = try_files(&input)?;
+    input.notes.extend(notes::about_equal_points(&input.points));
     for point in &input.points {
         check_point(&input.machine, &point.settings, input.scenario.seed)
             .map_err(|cause| at_fault_in(point, cause))?;
@@ -120,7 +121,13 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)
             .map_err(|cause| at_fault_in(point, cause))?;
         if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
-            said.extend(notes::about(Path::new(pcap), &replay.counts()));
+            let capture = Path::new(pcap);
+            said.extend(notes::about(capture, &replay.counts()));
+            let same = input.points.iter().map(|point| &point.settings);
+            for settings in same.filter(|other| other.pcap == settings.pcap) {
+                let note = notes::about_long_replay(capture, &replay, settings);
+                said.extend(note.filter(|note| !said.contains(note)));
+            }
         }
     }
     Ok(said)

@@ -8,7 +8,7 @@ use nicforge_lab::machine::Machine;
 use nicforge_lab::scenario::Point;
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
-use nicforge_wire::traffic::ReplayCounts;
+use nicforge_wire::traffic::{Replay, ReplayCounts};
 
 /// What speaks against a point's settings.
 pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
@@ -41,6 +41,52 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
             settings.buffer_bytes
         )
     })
+}
+
+/// Frames of a capture that no buffer has room for.
+pub fn about_long_replay(capture: &Path, replay: &Replay, settings: &Settings) -> Option<String> {
+    let long = replay.longer_than(settings.buffer_bytes);
+    let first = long.first.filter(|_| !settings.splits_frames())?;
+    Some(format!(
+        "{}: {} of {} frames do not fit buffers of {} bytes and will be dropped (oversized_frame), the first is \
+         number {first}, the longest has {} bytes; set buffer_bytes to at least {}",
+        capture.display(),
+        long.count,
+        replay.frames(),
+        settings.buffer_bytes,
+        long.longest,
+        long.longest
+    ))
+}
+
+/// Variants that are compared, and differ in nothing that counts.
+pub fn about_equal_points(points: &[Point]) -> Vec<String> {
+    let mut pairs: Vec<((&str, &str), usize)> = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        let again = |other: &&Point| other.variant != point.variant && other.equals(point);
+        if let Some(first) = points[..index].iter().find(again) {
+            let pair = (first.variant.as_str(), point.variant.as_str());
+            match pairs.iter_mut().find(|(known, _)| *known == pair) {
+                Some((_, count)) => *count += 1,
+                None => pairs.push((pair, 1)),
+            }
+        }
+    }
+    let said = |((first, second), count): ((&str, &str), usize)| {
+        let of = points
+            .iter()
+            .filter(|point| point.variant == second)
+            .count();
+        let where_equal = match count == of {
+            true => String::new(),
+            false => format!(" in {count} of {of} points"),
+        };
+        format!(
+            "{second} is {first} again{where_equal}: no setting that counts differs, so both measure the same; \
+             let them differ (does --set replace what they vary?), or leave one out"
+        )
+    };
+    pairs.into_iter().map(said).collect()
 }
 
 /// More flows than a table has room for.

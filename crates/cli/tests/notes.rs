@@ -3,6 +3,8 @@
 mod common;
 
 use common::{folder, nicforge, stderr};
+use nicforge_units::Time;
+use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
 
 const SCENARIO: &str =
     "[scenario]\nname = \"s\"\nmachine = \"xeon-4216-cx5\"\n[settings]\nnics = 2\n";
@@ -109,6 +111,67 @@ fn settings_under_which_all_is_lost() {
         &["will not be counted"],
     );
     warns("app = \"l2fwd\"\nflows = 10000000\n", &[]);
+}
+
+/// The rest of the frames goes on; which do not is said before the run.
+#[test]
+fn frames_of_a_capture_that_no_buffer_has_room_for() {
+    let folder = folder();
+    let mut capture = CaptureWriter::new(Vec::new(), CaptureFormat::Pcap).unwrap();
+    for len in [100, 3000, 2048, 2500] {
+        capture.write(Time::ZERO, &vec![0; len]).unwrap();
+    }
+    let capture = capture.finish().unwrap();
+    std::fs::write(folder.path().join("long.pcap"), capture).unwrap();
+    let text = format!("{SCENARIO}cores = 2\n");
+    std::fs::write(folder.path().join("s.toml"), text).unwrap();
+    let notes = |set: &str| {
+        let check = ["check", "s.toml", "--pcap", "long.pcap", "--set", set];
+        let output = nicforge(&folder, &check);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let said = notes("buffer_bytes=2048");
+    for part in [
+        "long.pcap: 2 of 4 frames do not fit buffers of 2048 bytes",
+        "the first is number 2, the longest has 3000 bytes",
+        "set buffer_bytes to at least 3000",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(notes("buffer_bytes=2560").contains("1 of 4 frames"));
+    assert!(!notes("buffer_bytes=3000").contains("frames do not fit"));
+}
+
+#[test]
+fn variants_that_differ_in_nothing_that_counts() {
+    let variants = "[[variant]]\nname = \"small\"\nrx_entries = 128\n\
+                    [[variant]]\nname = \"large\"\nrx_entries = 1024\n";
+    let folder = folder();
+    let said = |text: &str, set: &[&str]| {
+        let text = format!("{SCENARIO}{text}");
+        std::fs::write(folder.path().join("s.toml"), text).unwrap();
+        let output = nicforge(&folder, &[&["check", "s.toml"][..], set].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert_eq!(said(variants, &[]), "");
+    let replaced = said(variants, &["--set", "rx_entries=512"]);
+    assert!(
+        replaced.contains("note: large is small again: no setting that counts differs"),
+        "{replaced}"
+    );
+    // A table of another size is one for those who have a table.
+    let tables = "[[variant]]\nname = \"plain\"\n\
+                  [[variant]]\nname = \"tables\"\ntable_entries = 2000000\n\
+                  [[variant]]\nname = \"shared\"\ninterface = \"sh_ring\"\n\
+                  [sweep]\napp = [\"nat\", \"l2fwd\"]\n";
+    let partly = said(tables, &[]);
+    assert!(
+        partly.contains("tables is plain again in 1 of 2 points: "),
+        "{partly}"
+    );
+    assert!(!partly.contains("shared"), "{partly}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::config::{ConfigError, Place, read_text};
-use crate::settings::{Names, Settings};
+use crate::settings::{KEYS, Key, Names, Settings};
 
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]
@@ -85,6 +85,15 @@ impl Point {
     /// Whether somebody set `key`, and it is not the default's value by itself.
     pub fn sets(&self, key: &str) -> bool {
         self.places.0.contains_key(key)
+    }
+
+    /// Whether everything that counts is the same in `other`, so that both measure the same.
+    pub fn equals(&self, other: &Point) -> bool {
+        let of = |point: &Point, key: &Key| {
+            let counts = key.counts(&point.settings);
+            counts.then(|| (key.get)(&point.settings))
+        };
+        KEYS.iter().all(|key| of(self, key) == of(other, key))
     }
 
     /// Where the first of `keys` was set that was; where none was, the variant's place.

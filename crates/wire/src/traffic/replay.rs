@@ -60,6 +60,17 @@ impl ReplayCounts {
     }
 }
 
+/// The frames of a capture that are longer than something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LongFrames {
+    /// How many there are.
+    pub count: u64,
+    /// The number of the first one, counted from 1 among those that are sent.
+    pub first: Option<usize>,
+    /// Bytes of the longest one.
+    pub longest: u32,
+}
+
 /// What was read of a capture of which nothing can be sent.
 impl std::fmt::Display for ReplayCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -163,6 +174,19 @@ impl Replay {
     /// What was dropped or mended while loading.
     pub fn counts(&self) -> ReplayCounts {
         self.counts
+    }
+
+    /// Frames of one loop that have more than `bytes` bytes.
+    pub fn longer_than(&self, bytes: usize) -> LongFrames {
+        let mut long = LongFrames::default();
+        for (index, frame) in self.frames.iter().enumerate() {
+            if frame.len as usize > bytes {
+                long.count += 1;
+                long.first.get_or_insert(index + 1);
+                long.longest = long.longest.max(frame.len);
+            }
+        }
+        long
     }
 
     /// Frames of one loop.
