@@ -59,14 +59,16 @@ pub enum InterfaceError {
     /// Rings that cannot belong together.
     #[error(transparent)]
     Topology(#[from] rx_bisect::TopologyError),
-    /// What it says of buffers cannot be exchanged on the way.
+    /// No core can play its NIC.
     #[error(
-        "{wanted:?} cannot be emulated: only {} name a buffer in their completions",
+        "{wanted:?} cannot be emulated: {why}; {} can",
         crate::emulated::EMULATED.join(", ")
     )]
     NotEmulated {
         /// What was to be emulated.
         wanted: String,
+        /// Why it cannot be.
+        why: &'static str,
     },
     /// There is no core for it.
     #[error("no core is there to play the NIC, as in live runs: use the emulated interface itself")]

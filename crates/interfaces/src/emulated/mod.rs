@@ -12,7 +12,7 @@
 //!
 //! | file | what it says |
 //! | --- | --- |
-//! | layout.rs | physical rings, registers |
+//! | layout.rs | which physical rings there are, registers |
 //! | nic.rs | the device: frames into physical rings |
 //! | emulator.rs | the emulating core |
 //! | way.rs | `Dma` over a core: what the wrapped NIC half runs on |
@@ -36,7 +36,8 @@ pub use nic::NicHalf;
 use crate::priv_ring::layout::Ring;
 use crate::priv_ring::nic::Queue;
 use crate::{AnyNic, InterfaceError, Plan, registry};
-use layout::{FIRST_PER_QUEUE, Physical};
+use layout::{Physical, first_doorbell};
+pub use layout::{PhysicalRing, physical_rings};
 
 /// Interfaces whose completions can name a buffer that is not their descriptor's.
 pub const EMULATED: [&str; 5] = [
@@ -47,17 +48,24 @@ pub const EMULATED: [&str; 5] = [
     "sh_ring_batched_list",
 ];
 
-/// How many queues each physical ring serves, and its entries: as many as the rings of empty
-/// buffers that it stands for. Cores whose buffers must not mix have a ring each (paper, section
-/// 5).
-fn physical_rings(plan: &Plan) -> (usize, usize) {
-    let queues = plan.owners.len();
-    let (serves, entries) = match plan.emulates.as_str() {
-        "priv_ring" => (1, plan.rx_entries),
-        "rx_bisect" => (queues, queues * plan.bisect.ax_entries),
-        _ => (plan.sharing, plan.rx_entries),
-    };
-    (serves.min(queues).max(1), entries.next_power_of_two())
+/// Why a core cannot play the NIC of interface `name`, which is none of [`EMULATED`].
+pub fn why_not(name: &str) -> &'static str {
+    match name {
+        "emulated" => "a core plays its NIC already",
+        "in_place" => {
+            "its completion overwrites the descriptor and names no buffer, so that the core could put no \
+             other in the place"
+        }
+        "split" | "nm_nfv" | "nm_nfv_minus" => {
+            "its frames lie in two buffers each, while the core exchanges one buffer for one and never \
+             looks at a frame"
+        }
+        "sh_ring_dynamic" => {
+            "a switch would reorder flows: its drivers leave a set of rings when they find it empty, while \
+             packets for it still wait in physical rings"
+        }
+        _ => "its completions are not known to name the buffer that a frame lies in",
+    }
 }
 
 /// Builds both halves for all queues of one NIC.
@@ -67,38 +75,52 @@ pub fn build(
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     if !EMULATED.contains(&plan.emulates.as_str()) {
         let wanted = plan.emulates.clone();
-        return Err(InterfaceError::NotEmulated { wanted });
+        if !registry::names().contains(&wanted.as_str()) {
+            return Err(InterfaceError::Unknown(wanted));
+        }
+        let why = why_not(&wanted);
+        return Err(InterfaceError::NotEmulated { wanted, why });
     }
     if plan.emulator == Owner::NOBODY {
         return Err(InterfaceError::NoEmulator);
     }
     let (inner, inner_drivers) = registry::build(&plan.emulates, plan, space)?;
-    let (serves, entries) = physical_rings(plan);
-    Plan::check_ring("physical ring", entries)?;
-    // A completion ring counts from multiples of twice its size.
-    let first = plan.first_position & !(2 * entries as u64 - 1);
-    let mut queues = Vec::new();
+    let first_doorbell = first_doorbell(plan.owners.len(), &plan.bisect);
+    let mut rings = Vec::new();
     let mut served = Vec::new();
-    let mut fills = Vec::new();
-    for number in 0..plan.owners.len().div_ceil(serves) {
+    let mut ring_of = vec![0; plan.owners.len()];
+    let mut fills = vec![None; plan.owners.len()];
+    let wanted = physical_rings(
+        &plan.emulates,
+        plan.owners.len(),
+        (plan.rx_entries, plan.sharing),
+        &plan.bisect,
+    );
+    for (number, PhysicalRing { queues, entries }) in wanted.into_iter().enumerate() {
+        Plan::check_ring("physical ring", entries)?;
+        // A completion ring counts from multiples of twice its size.
+        let first = plan.first_position & !(2 * entries as u64 - 1);
         let ring = Ring::new(space, entries as u64, first).with_room(plan.pool.room());
         let (writer, reader) = completion_ring(space, entries, plan.emulator)?;
         let physical = Physical {
             ring,
             doorbell: Register {
                 device: plan.device,
-                index: FIRST_PER_QUEUE * plan.owners.len() as u32 + number as u32,
+                index: first_doorbell + number as u32,
             },
         };
-        queues.push(Queue::new(ring, plan.descriptor_read, writer));
+        rings.push(Queue::new(ring, plan.descriptor_read, writer));
         served.push((physical, reader));
-        fills.push(physical);
+        // Its first buffers are those of a core that it serves.
+        fills[queues[0]] = Some(physical);
+        for queue in queues {
+            ring_of[queue] = number;
+        }
     }
-    let mut fills = fills.into_iter();
-    let drivers = inner_drivers.into_iter();
-    let drivers = drivers.map(|inner| Driver::new(inner, fills.next()));
+    let drivers = inner_drivers.into_iter().zip(fills);
+    let drivers = drivers.map(|(inner, fills)| Driver::new(inner, fills));
     let emulator = Emulator::new(served, plan.costs);
-    let half = NicHalf::new((queues, serves), plan.pool, inner, emulator);
+    let half = NicHalf::new((rings, ring_of, first_doorbell), plan.pool, inner, emulator);
     Ok((half, drivers.collect()))
 }
 

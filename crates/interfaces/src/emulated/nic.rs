@@ -4,7 +4,6 @@ use nicforge_nic::{Arriving, DropCause, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 
 use super::emulator::Emulator;
-use super::layout::FIRST_PER_QUEUE;
 use crate::AnyNic;
 use crate::priv_ring::nic::Queue;
 
@@ -12,8 +11,10 @@ use crate::priv_ring::nic::Queue;
 #[derive(Debug)]
 pub struct NicHalf {
     physical: Vec<Queue>,
-    /// Queues that each of them serves.
-    serves: usize,
+    /// The one that each queue's frames come into.
+    ring_of: Vec<usize>,
+    /// The register that is the first one's doorbell.
+    first_doorbell: u32,
     pool: Pool,
     /// The emulated NIC's half, which only the emulating core runs.
     pub(super) inner: Box<AnyNic>,
@@ -24,25 +25,23 @@ pub struct NicHalf {
 }
 
 impl NicHalf {
-    /// `inner` behind physical rings, each of which `serves` so many queues.
+    /// `inner` behind physical rings, with the number of each queue's; their doorbells begin with
+    /// register `first_doorbell`.
     pub fn new(
-        (physical, serves): (Vec<Queue>, usize),
+        (physical, ring_of, first_doorbell): (Vec<Queue>, Vec<usize>, u32),
         pool: Pool,
         inner: AnyNic,
         emulator: Emulator,
     ) -> NicHalf {
         NicHalf {
             physical,
-            serves,
+            ring_of,
+            first_doorbell,
             pool,
             inner: Box::new(inner),
             bells: Vec::new(),
             emulator,
         }
-    }
-
-    fn first_own(&self) -> u32 {
-        FIRST_PER_QUEUE * u32::from(self.queues())
     }
 }
 
@@ -52,7 +51,7 @@ impl ReceiveHalf for NicHalf {
     }
 
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        let ring = usize::from(frame.queue) / self.serves;
+        let ring = self.ring_of[usize::from(frame.queue)];
         let outcome = self.physical[ring].receive(dma, frame, &self.pool);
         // A descriptor that names no buffer is told of too.
         if matches!(outcome, Ok(()) | Err(DropCause::BAD_DESCRIPTOR)) {
@@ -62,7 +61,7 @@ impl ReceiveHalf for NicHalf {
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
-        let Some(ring) = index.checked_sub(self.first_own()) else {
+        let Some(ring) = index.checked_sub(self.first_doorbell) else {
             match self.bells.iter_mut().find(|(written, _)| *written == index) {
                 Some((_, before)) => *before = value,
                 None => self.bells.push((index, value)),
@@ -81,7 +80,7 @@ impl ReceiveHalf for NicHalf {
 
     /// Entries of the physical ring and of the emulated one.
     fn waiting(&self, queue: u16) -> Waiting {
-        let physical = self.physical[usize::from(queue) / self.serves].waiting();
+        let physical = self.physical[self.ring_of[usize::from(queue)]].waiting();
         let emulated = self.inner.waiting(queue);
         Waiting {
             entries: physical.entries + emulated.entries,

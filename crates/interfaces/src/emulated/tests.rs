@@ -1,4 +1,7 @@
 //! Tests of what is special to emulation; the shared suite covers the rest, with rxBisect inside.
+//! sets.rs has those of cores that are kept apart.
+
+mod sets;
 
 use nicforge_nic::{Pool, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Cpu, Owner};
@@ -147,16 +150,29 @@ fn without_a_core_to_play_the_nic_it_is_refused() {
 }
 
 #[test]
-fn what_names_no_buffer_in_its_completions_is_refused() {
-    let mut space = AddressSpace::default();
-    let pool = Pool::new(&mut space, 4);
-    for emulates in ["in_place", "emulated", "nothing"] {
+fn what_no_core_can_play_is_refused_with_the_reason() {
+    let refusal = |emulates| {
+        let mut space = AddressSpace::default();
+        let pool = Pool::new(&mut space, 4);
         let plan = setup(emulates).plan(pool);
-        let error = registry::build("emulated", &plan, &mut space).unwrap_err();
+        registry::build("emulated", &plan, &mut space).unwrap_err()
+    };
+    for (emulates, why) in [
+        ("in_place", "names no buffer"),
+        ("split", "two buffers"),
+        ("nm_nfv", "two buffers"),
+        ("nm_nfv_minus", "two buffers"),
+        ("sh_ring_dynamic", "reorder"),
+        ("emulated", "already"),
+    ] {
+        let error = refusal(emulates);
+        let says = error.to_string();
         assert!(
             matches!(error, InterfaceError::NotEmulated { .. }),
-            "{error}"
+            "{says}"
         );
-        assert!(error.to_string().contains(emulates));
+        assert!(says.contains(emulates) && says.contains(why), "{says}");
+        assert!(says.ends_with("sh_ring_batched_list can"), "{says}");
     }
+    assert!(matches!(refusal("nothing"), InterfaceError::Unknown(_)));
 }

@@ -33,7 +33,7 @@ pub use driver::Driver;
 pub use nic::{BX_FULL, NicHalf};
 pub use policy::AxChoice;
 pub use sizing::{Sizing, burst_warning, sizing_warnings};
-pub use topology::{AxRing, BxRing, MemoryDomain, Topology, TopologyError};
+pub use topology::{AssociationSet, AxRing, BxRing, MemoryDomain, Topology, TopologyError};
 
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
@@ -73,14 +73,7 @@ pub fn build(
     plan: &Plan,
     space: &mut AddressSpace,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    let queues = plan.owners.len();
-    let options = &plan.bisect;
-    let ax_rings = match options.ax_rings {
-        0 => queues,
-        rings => rings,
-    };
-    let ax = (ax_rings, options.ax_entries);
-    let topology = Topology::in_sets(queues, ax, options.bx_entries, options.association_sets);
+    let topology = Topology::of(plan.owners.len(), &plan.bisect);
     build_with(plan, &topology, space)
 }
 

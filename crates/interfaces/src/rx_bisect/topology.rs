@@ -1,6 +1,9 @@
 //! Which Ax and Bx rings one NIC has, and how they belong together (paper, section 4.1).
 
-/// A set of memory that a NIC may be shown: buffers of one domain are unknown in another.
+use super::Options;
+
+/// A set of memory that a NIC may be shown: buffers of one domain are unknown in another. A declaration,
+/// which only [`Topology`]'s check looks at: every buffer is of the plan's one pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryDomain(pub u16);
 
@@ -108,7 +111,44 @@ pub enum TopologyError {
     },
 }
 
+/// Queues whose Bx rings are associated with the same Ax rings, and the empty buffers that those hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssociationSet {
+    /// By number, rising.
+    pub queues: Vec<usize>,
+    /// By number.
+    pub ax: Vec<usize>,
+    /// Entries of all these Ax rings.
+    pub ax_entries: usize,
+}
+
 impl Topology {
+    /// The rings that `options` ask for, for `queues` queues.
+    pub fn of(queues: usize, options: &Options) -> Topology {
+        let ax_rings = match options.ax_rings {
+            0 => queues,
+            rings => rings,
+        };
+        let ax = (ax_rings, options.ax_entries);
+        Topology::in_sets(queues, ax, options.bx_entries, options.association_sets)
+    }
+
+    /// The sets that its queues form, by their first queues.
+    pub fn association_sets(&self) -> Vec<AssociationSet> {
+        let mut sets: Vec<AssociationSet> = Vec::new();
+        for (queue, bx) in self.bx.iter().enumerate() {
+            match sets.iter_mut().find(|set| set.ax == bx.associated) {
+                Some(set) => set.queues.push(queue),
+                None => sets.push(AssociationSet {
+                    queues: vec![queue],
+                    ax: bx.associated.clone(),
+                    ax_entries: bx.associated.iter().map(|&ax| self.ax[ax].entries).sum(),
+                }),
+            }
+        }
+        sets
+    }
+
     /// An Ax and a Bx ring for each of `queues` cores, linked to each other; every Bx ring
     /// associated with all Ax rings, as one application has it (paper, section 4.5).
     pub fn per_core(queues: usize, ax_entries: usize, bx_entries: usize) -> Topology {

@@ -108,7 +108,7 @@ impl Setup {
     }
 
     /// Both kinds of rings as large as private ones.
-    fn bisect(&self) -> rx_bisect::Options {
+    pub fn bisect(&self) -> rx_bisect::Options {
         rx_bisect::Options {
             ax_rings: 0,
             association_sets: 1,

@@ -1,5 +1,6 @@
 //! From settings to the halves of an interface, and what they are told.
 
+use nicforge_interfaces::emulated::physical_rings;
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
@@ -23,18 +24,18 @@ pub(crate) fn receive_buffers(settings: &Settings) -> usize {
             let queues = (settings.cores / settings.nics).max(1);
             settings.ax_entries * settings.ax_rings.div_ceil(queues).max(1) + settings.bx_entries
         }
-        // The emulated rings and the physical ones, which are as large as those of empty buffers, or
-        // up to twice as large where they are rounded up to a power of two.
+        // The emulated rings and the physical ones.
         "emulated" => {
             let emulated = Settings {
                 interface: settings.emulates.clone(),
                 ..settings.clone()
             };
-            let physical = match settings.emulates.as_str() {
-                "rx_bisect" => 2 * settings.ax_entries,
-                _ => settings.rx_entries,
-            };
-            receive_buffers(&emulated) + physical
+            let queues = (settings.cores / settings.nics).max(1);
+            let rings = (settings.rx_entries, settings.sharing);
+            let bisect = bisect(settings, 0);
+            let physical = physical_rings(&settings.emulates, queues, rings, &bisect);
+            let entries: usize = physical.iter().map(|ring| ring.entries).sum();
+            receive_buffers(&emulated) + entries.div_ceil(queues)
         }
         // Two sets of rings.
         "sh_ring_dynamic" => 2 * settings.rx_entries,
@@ -109,5 +110,39 @@ pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
             _ => Consumption::Parallel,
         },
         seed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffers(change: impl FnOnce(&mut Settings)) -> usize {
+        let mut settings = Settings {
+            interface: "emulated".to_owned(),
+            cores: 8,
+            nics: 2,
+            ..Settings::default()
+        };
+        change(&mut settings);
+        receive_buffers(&settings)
+    }
+
+    /// Those of the emulated rings, and the physical ones' by what they stand for.
+    #[test]
+    fn an_emulated_nic_has_buffers_for_its_physical_rings() {
+        // Four Ax rings of 128, a Bx ring of 1024, and a physical ring of 512 for four.
+        assert_eq!(buffers(|_| ()), 128 + 1024 + 128);
+        assert_eq!(buffers(|settings| settings.rx_entries = 8192), 1280);
+        // Two Ax rings for four cores; sixteen, four for each.
+        assert_eq!(buffers(|settings| settings.ax_rings = 2), 128 + 1024 + 64);
+        assert_eq!(buffers(|settings| settings.ax_rings = 16), 512 + 1024 + 512);
+        let of = |emulates: &str| {
+            buffers(|settings| {
+                settings.emulates = emulates.to_owned();
+                settings.sharing = 2;
+            })
+        };
+        assert_eq!([of("priv_ring"), of("sh_ring")], [1024 + 1024, 1024 + 512]);
     }
 }

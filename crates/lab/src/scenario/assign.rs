@@ -116,6 +116,7 @@ pub fn parse_override(text: &str, names: &Names<'_>) -> Result<Assignment, Confi
         (
             Allowed::Choice(_)
             | Allowed::Interface
+            | Allowed::Emulated
             | Allowed::App
             | Allowed::Placement
             | Allowed::File,

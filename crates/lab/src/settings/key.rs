@@ -1,5 +1,7 @@
 //! What one key of a scenario file is: its declaration, and the check of a value against it.
 
+use nicforge_interfaces::emulated::{EMULATED, why_not};
+
 use crate::config::{Node, nearest};
 
 use super::Settings;
@@ -66,6 +68,8 @@ pub enum Allowed {
     Choice(&'static [&'static str]),
     /// A name in the registry of interfaces.
     Interface,
+    /// A name in the registry of interfaces whose NIC a core can play.
+    Emulated,
     /// A name in the registry of applications.
     App,
     /// A place that the machine gives its NICs; checked when the machine is known.
@@ -195,6 +199,7 @@ impl Key {
             (Allowed::Flag, Node::Flag(value)) => Ok(Value::Flag(*value)),
             (Allowed::Choice(known), Node::Text(text)) => self.choose(text, known),
             (Allowed::Interface, Node::Text(text)) => self.choose(text, names.interfaces),
+            (Allowed::Emulated, Node::Text(text)) => self.emulated(text, names),
             (Allowed::App, Node::Text(text)) => self.choose(text, names.apps),
             (Allowed::Placement | Allowed::File, Node::Text(text)) if !text.is_empty() => {
                 Ok(Value::Text(text.clone()))
@@ -216,6 +221,7 @@ impl Key {
             Allowed::Flag => "true or false".to_string(),
             Allowed::Choice(known) => format!("one of {}", known.join(", ")),
             Allowed::Interface => format!("one of {}", names.interfaces.join(", ")),
+            Allowed::Emulated => format!("one of {}", EMULATED.join(", ")),
             Allowed::App => format!("one of {}", names.apps.join(", ")),
             Allowed::Placement => "a place of the machine, in quotes".to_string(),
             Allowed::File => "a path of a file, in quotes".to_string(),
@@ -243,6 +249,17 @@ impl Key {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("known: {}", known.join(", ")),
             },
+        })
+    }
+
+    /// A name that is no slip of the pen is refused with the reason.
+    fn emulated(&self, text: &str, names: &Names<'_>) -> Result<Value, Refusal> {
+        if EMULATED.contains(&text) || !names.interfaces.contains(&text) {
+            return self.choose(text, &EMULATED);
+        }
+        Err(Refusal {
+            wrong: format!("`{}` cannot be \"{text}\": {}", self.name, why_not(text)),
+            right: format!("{} can be emulated", EMULATED.join(", ")),
         })
     }
 

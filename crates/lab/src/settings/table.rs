@@ -1,10 +1,11 @@
 //! The table of settings: each key declared once. The struct, its defaults, parsing,
 //! checking, `nicforge list settings` and docs/settings.md all come from here.
 
-use super::Allowed::{App, Choice, File, Flag, Interface, Number, Placement, PowerOfTwo, Whole};
+use super::Allowed::{
+    App, Choice, Emulated, File, Flag, Interface, Number, Placement, PowerOfTwo, Whole,
+};
 use super::field::SettingType;
 use super::{Condition, Key};
-use nicforge_interfaces::emulated::EMULATED as EMULATED_INTERFACES;
 
 macro_rules! settings {
     ($(
@@ -111,7 +112,7 @@ settings! {
     /// The NIC-host interface, by registry name.
     interface: String = "priv_ring".into(), "", Interface;
     /// What interface `emulated` emulates, by a core for each NIC beside `cores`.
-    emulates: String = "rx_bisect".into(), "", Choice(&EMULATED_INTERFACES), when EMULATED,
+    emulates: String = "rx_bisect".into(), "", Emulated, when EMULATED,
         source "rxBisect paper, section 5";
     /// Where the cores that play NICs are: on the other socket, from where they use the same memory but
     /// none of its caches, or beside the cores that run the application.

@@ -1,0 +1,80 @@
+//! Whole runs on NICs that a core plays, while one worker is far too slow for its packets. That frames
+//! and buffers are conserved is checked inside of a run, which fails if not.
+
+mod common {
+    pub mod machine;
+}
+
+use common::machine::{machine, small};
+use nicforge_interfaces::emulated::EMULATED;
+use nicforge_lab::metrics::Metrics;
+use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::settings::Settings;
+
+/// Gbit/s for the cores that keep up: four fifths of what is offered.
+const OTHERS: f64 = 8.0;
+
+/// Four workers on one NIC, of which the first takes a millisecond for each of its packets, a fifth of
+/// all. Rings are full of those before the window begins.
+fn overloaded(change: impl FnOnce(&mut Settings)) -> Metrics {
+    let mut settings = Settings {
+        interface: "emulated".to_owned(),
+        app: "synthetic".to_owned(),
+        nics: 1,
+        sharing: 4,
+        packet_bytes: 500,
+        offered_gbps: 10.0,
+        rx_entries: 32,
+        ax_entries: 32,
+        bx_entries: 32,
+        target_share: 0.2,
+        target_accesses: 10_000,
+        warmup_ms: 0.6,
+        window_ms: 0.3,
+        ..small()
+    };
+    change(&mut settings);
+    settings.check(machine()).unwrap();
+    let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {});
+    let metrics = point.unwrap_or_else(|error| panic!("{error}\n{settings:#?}"));
+    metrics.metrics
+}
+
+/// What each interface says of a slow core holds when a core plays its NIC: private rings and rxBisect
+/// let the others go on, a shared ring does not.
+#[test]
+fn one_slow_core_behind_every_interface() {
+    for emulates in EMULATED {
+        let metrics = overloaded(|settings| settings.emulates = emulates.to_owned());
+        assert!(!metrics.drops.is_empty(), "{emulates}");
+        let received = metrics.throughput_gbps;
+        match emulates.starts_with("sh_ring") {
+            true => assert!(received < 0.3 * OTHERS, "{emulates}: {received} Gbit/s"),
+            false => assert!(received > 0.95 * OTHERS, "{emulates}: {received} Gbit/s"),
+        }
+    }
+}
+
+/// Sets share no ring, so one that has no buffers left holds up no other: with one Ax ring for two cores,
+/// the slow core, which fills it, and its neighbour receive nothing; the other two all that is theirs.
+#[test]
+fn one_slow_core_and_cores_that_are_kept_apart() {
+    for (interface, sets, rings, share) in [
+        ("emulated", 4, 0, 1.0),
+        ("rx_bisect", 4, 0, 1.0),
+        ("emulated", 2, 2, 2.0 / 3.0),
+        ("rx_bisect", 2, 2, 2.0 / 3.0),
+    ] {
+        let received = overloaded(|settings| {
+            settings.interface = interface.to_owned();
+            settings.association_sets = sets;
+            settings.ax_rings = rings;
+        });
+        let (received, expected) = (received.throughput_gbps, share * OTHERS);
+        let near = (0.85 * expected..1.15 * expected).contains(&received);
+        assert!(
+            near,
+            "{interface}, {sets} sets: {received} Gbit/s, not {expected}"
+        );
+    }
+}
