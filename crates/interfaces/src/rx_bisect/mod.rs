@@ -8,6 +8,9 @@
 //!   other driver ◄─ its Bx ring ◄── consumption notice, if the Ax ring is its ── NIC
 //! ```
 //!
+//! "Own first" is among those whose next descriptor the NIC has at hand: it waits for none on its way while
+//! another ring has one here, as all frames behind would wait with it (README.md).
+//!
 //! | file | what it says |
 //! | --- | --- |
 //! | layout.rs | what lies in memory, registers |

@@ -3,11 +3,13 @@
 //! | file | what is shown |
 //! | --- | --- |
 //! | delivery.rs | which entries are written when, and how many |
+//! | choice.rs | own descriptors and others', at hand and on their way |
 //! | borrowing.rs | whose buffer is used; applications apart; rings of other numbers |
 //! | stalls.rs | a core that stops stops nobody; every size of both rings |
 //! | refusals.rs | rings that cannot belong together |
 
 mod borrowing;
+mod choice;
 mod delivery;
 mod refusals;
 mod stalls;
