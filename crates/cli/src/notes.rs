@@ -165,6 +165,7 @@ fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
     };
     sizing_warnings(&Sizing {
         nics: settings.nics,
+        queues,
         ax_rings: rings,
         sets: settings.association_sets,
         ax_entries: settings.ax_entries,

@@ -47,7 +47,7 @@ fn rings_that_rx_bisect_advises_against() {
     warns(&format!("{BISECT}{fourteen}"), &[short]);
     warns(
         &format!("{EMULATED}{fourteen}"),
-        &["with as many in physical rings", short],
+        &["with those in physical rings", short],
     );
     warns(&format!("{BISECT}{}", sized(16, 128, 1024)), &[]);
     let sets = format!("{BISECT}{}association_sets = 2\n", sized(16, 128, 1024));
@@ -75,6 +75,13 @@ fn rings_that_rx_bisect_advises_against() {
     for interface in ["sh_ring", "sh_ring_dynamic"] {
         let tiny = format!("interface = \"{interface}\"\nrx_entries = 8\n");
         warns(&tiny, &["Shared rings of 8 entries cannot absorb a burst"]);
+    }
+    // One core that puts in buffers for eight, and one of two for four each.
+    for (interface, sets) in [(BISECT, 1), (EMULATED, 1), (BISECT, 2)] {
+        let few = format!("ax_rings = {sets}\nassociation_sets = {sets}\n");
+        let sizes = format!("packet_bytes = 500\n{}", sized(16, 1024, 1024));
+        let says = "have one core alone that puts in buffers: as soon as it is overloaded, nobody";
+        warns(&format!("{interface}{few}{sizes}"), &[says]);
     }
     let private = EMULATED.replace("rx_bisect", "priv_ring");
     warns(&format!("{private}{}", sized(4, 128, 64)), &[]);

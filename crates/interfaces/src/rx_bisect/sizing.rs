@@ -1,12 +1,18 @@
 //! The paper's advice on sizes (section 4.5), as warnings: nothing here is refused.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use nicforge_units::Bytes;
+
+use super::{AssociationSet, Topology};
 
 /// What the advice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
     /// NICs in use.
     pub nics: usize,
+    /// Queues of each NIC.
+    pub queues: usize,
     /// Ax rings of each NIC.
     pub ax_rings: usize,
     /// Association sets that they are divided into.
@@ -19,8 +25,8 @@ pub struct Sizing {
     pub burst_entries: usize,
     /// Entries of the smallest ring that such NICs have.
     pub entries_min: usize,
-    /// Whether a core plays each NIC: a physical ring then holds as many buffers again, and the
-    /// device writes to both in turn (paper, section 5).
+    /// Whether a core plays each NIC: physical rings then hold as many buffers again, for each set
+    /// rounded up to a power of two, and the device writes to both in turn (paper, section 5).
     pub emulated: bool,
     /// Bytes of a frame.
     pub frame: Bytes,
@@ -28,45 +34,103 @@ pub struct Sizing {
     pub io_capacity: Bytes,
 }
 
+impl Sizing {
+    fn topology(&self) -> Topology {
+        let ax = (self.ax_rings, self.ax_entries);
+        Topology::in_sets(self.queues, ax, self.bx_entries, self.sets)
+    }
+
+    /// The Ax rings of each set of one NIC.
+    fn rings_of_sets(&self) -> Vec<usize> {
+        let sets = self.topology().association_sets().into_iter();
+        sets.map(|set| set.ax.len()).collect()
+    }
+
+    /// Sets of several cores, of which one alone has Ax rings.
+    fn sets_with_one_allocator(&self) -> usize {
+        let topology = self.topology();
+        let linked: BTreeMap<usize, usize> = topology.links.iter().copied().collect();
+        let alone = |set: &AssociationSet| {
+            let allocators: BTreeSet<_> = set.ax.iter().map(|ax| linked.get(ax)).collect();
+            set.queues.len() > 1 && allocators.len() == 1
+        };
+        topology
+            .association_sets()
+            .iter()
+            .filter(|set| alone(set))
+            .count()
+    }
+
+    /// Section 4.3: the others go on "as long as there is at least one underloaded core with an Ax ring".
+    fn hangs_on_one_core(&self) -> Option<String> {
+        let sets = self.sets_with_one_allocator();
+        (sets > 0).then(|| {
+            format!(
+                "{sets} of {} association sets with several cores have one core alone that puts in buffers: \
+                 as soon as it is overloaded, nobody in its set receives anything; use at least {} Ax rings \
+                 (rxBisect, section 4.3)",
+                self.sets,
+                2 * self.sets
+            )
+        })
+    }
+
+    /// Bytes of all empty buffers of all NICs if Ax rings had `entries`, a power of two.
+    fn working_set(&self, entries: usize) -> u64 {
+        let physical: usize = match self.emulated {
+            true => self
+                .rings_of_sets()
+                .into_iter()
+                .map(usize::next_power_of_two)
+                .sum(),
+            false => 0,
+        };
+        (self.nics * (self.ax_rings + physical) * entries) as u64 * self.frame.0
+    }
+
+    /// Condition 1, which counts the rings of all NICs.
+    fn outgrows_cache(&self) -> Option<String> {
+        let (entries, capacity) = (self.ax_entries, self.io_capacity.0);
+        let working_set = self.working_set(entries);
+        if capacity == 0 || working_set <= capacity {
+            return None;
+        }
+        let smaller = (0..usize::BITS)
+            .map(|bits| 1 << bits)
+            .take_while(|&size| size < entries);
+        let right = match smaller
+            .filter(|&size| self.working_set(size) <= capacity)
+            .last()
+        {
+            Some(entries) => format!("at most {entries} entries fit"),
+            None => "not even one entry each fits: use fewer Ax rings".to_string(),
+        };
+        let with = match self.emulated {
+            true => ", with those in physical rings,",
+            false => "",
+        };
+        Some(format!(
+            "{} Ax rings of {entries} buffers of {} B{with} are {working_set} B, more than the {capacity} B of \
+             cache that the NICs may write into: packets will reach DRAM before software; {right} \
+             (rxBisect, section 4.5, condition 1)",
+            self.nics * self.ax_rings,
+            self.frame.0,
+        ))
+    }
+}
+
 /// What the paper advises against, each with what would be right.
 pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
     let Sizing {
-        nics,
-        ax_rings,
-        sets,
         ax_entries,
         bx_entries,
         burst_entries,
         entries_min,
-        emulated,
-        frame,
-        io_capacity,
+        ..
     } = *sizing;
-    let mut warnings = Vec::new();
-    // Condition 1 counts the rings of all NICs, condition 2 those of one.
-    let (times, with) = match emulated {
-        false => (1, ""),
-        true => (2, ", with as many in physical rings,"),
-    };
-    let one_each = (times * nics * ax_rings) as u64 * frame.0;
-    let working_set = one_each * ax_entries as u64;
-    if io_capacity.0 > 0 && working_set > io_capacity.0 {
-        let fits = io_capacity.0 / one_each.max(1);
-        let right = match largest_power(fits) {
-            Some(entries) => format!("at most {entries} entries fit"),
-            None => "not even one entry each fits: use fewer Ax rings".to_string(),
-        };
-        warnings.push(format!(
-            "{} Ax rings of {ax_entries} buffers of {} B{with} are {working_set} B, more than the {} B of \
-             cache that the NICs may write into: packets will reach DRAM before software; {right} \
-             (rxBisect, section 4.5, condition 1)",
-            nics * ax_rings,
-            frame.0,
-            io_capacity.0
-        ));
-    }
-    // A burst finds the buffers of its own set.
-    let ax_rings = ax_rings / sets.max(1);
+    let mut warnings = Vec::from_iter(sizing.outgrows_cache());
+    // Condition 2 counts the rings of one NIC, where a burst finds the buffers of its own set.
+    let ax_rings = sizing.rings_of_sets().into_iter().min().unwrap_or(0);
     if ax_rings * ax_entries < bx_entries {
         let needed = bx_entries.div_ceil(ax_rings.max(1)).next_power_of_two();
         warnings.push(format!(
@@ -81,6 +145,7 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
              while buffers lie idle; use Bx rings of at least {ax_entries} (rxBisect, section 4.5)"
         ));
     }
+    warnings.extend(sizing.hangs_on_one_core());
     warnings.extend(burst_warning("Bx rings", bx_entries, burst_entries));
     if ax_entries < entries_min {
         warnings.push(format!(
@@ -102,11 +167,6 @@ pub fn burst_warning(rings: &str, entries: usize, needed: usize) -> Option<Strin
     })
 }
 
-/// The largest power of two up to `most`.
-fn largest_power(most: u64) -> Option<u64> {
-    most.checked_ilog2().map(|bits| 1 << bits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +175,7 @@ mod tests {
     fn sound() -> Sizing {
         Sizing {
             nics: 2,
+            queues: 8,
             ax_rings: 8,
             sets: 1,
             ax_entries: 128,
@@ -169,7 +230,7 @@ mod tests {
             emulated: true,
             ..sound()
         };
-        let says = "with as many in physical rings, are 6144000 B";
+        let says = "with those in physical rings, are 6144000 B";
         warns(&played, &[says]);
         warns(&played, &["at most 64 entries fit"]);
         let half = Sizing {
@@ -180,6 +241,23 @@ mod tests {
             ..played
         };
         warns(&half, &[]);
+        // Three rings of 128 are rounded up to 512: 14 x 128 x 1500 B are 2.7 MB.
+        let rounded = Sizing {
+            ax_rings: 3,
+            bx_entries: 256,
+            burst_entries: 256,
+            io_capacity: Bytes(2_600_000),
+            ..played
+        };
+        warns(&rounded, &["are 2688000 B"]);
+        // In sets of one and of two rings they are not.
+        let in_sets = Sizing {
+            sets: 2,
+            bx_entries: 128,
+            burst_entries: 128,
+            ..rounded
+        };
+        warns(&in_sets, &["1 of 2 association sets"]);
     }
 
     #[test]
@@ -209,6 +287,31 @@ mod tests {
             ..sound()
         };
         warns(&swapped, &["at least 128"]);
+    }
+
+    #[test]
+    fn a_set_that_hangs_on_one_core_is_warned_of() {
+        let one = Sizing {
+            ax_rings: 1,
+            ax_entries: 1024,
+            ..sound()
+        };
+        warns(&one, &["1 of 1 association sets"]);
+        let two = Sizing { ax_rings: 2, ..one };
+        warns(&two, &["at most 512 entries fit"]);
+        let in_halves = Sizing { sets: 2, ..two };
+        let alone = "2 of 2 association sets with several cores have one core alone";
+        warns(&in_halves, &["at most 512", alone]);
+        // Whoever has no neighbours hurts none.
+        let each = Sizing {
+            ax_rings: 8,
+            ax_entries: 128,
+            bx_entries: 128,
+            burst_entries: 128,
+            sets: 8,
+            ..one
+        };
+        warns(&each, &[]);
     }
 
     #[test]

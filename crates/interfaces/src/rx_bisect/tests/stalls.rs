@@ -5,7 +5,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::{BATCHED, BX_FULL, CHOICES, Topology, bench, bench_with, options};
+use super::{AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, Topology, bench, bench_with, options};
 use crate::rx_bisect::Consumption;
 use crate::suite::{Bench, Flat, Ground, Sim};
 use nicforge_units::Time;
@@ -45,6 +45,42 @@ fn a_core_that_stops_stops_nobody() {
     others_go_on::<Flat>(4, [2, 2]);
     others_go_on::<Flat>(3, [64, 4]);
     others_go_on::<Sim>(3, [8, 64]);
+}
+
+/// Four cores, of which those with an Ax ring allocate for all. The first of them stops; returns how
+/// many of the others' 300 frames are received.
+fn received_while_an_allocator_stands(rings: usize) -> (usize, Bench<Flat>) {
+    let topology = Topology::in_sets(4, (rings, 32), 64, 1);
+    assert_eq!(topology.links[0], (0, 0));
+    let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
+    let mut received = 0;
+    for round in 0..300 {
+        let _ = bench.send(0, 60);
+        received += usize::from(bench.send(1 + round % 3, 60).is_ok());
+        bench.pass(Time::from_us(10));
+        (1..4).for_each(|queue| {
+            bench.poll(queue, 32);
+        });
+        bench.release_all();
+    }
+    (received, bench)
+}
+
+/// "As long as there is at least one underloaded core with an Ax ring" (paper, section 4.3).
+#[test]
+fn one_allocator_that_stops_stops_all_and_one_of_two_does_not() {
+    let (received, mut alone) = received_while_an_allocator_stands(1);
+    assert_eq!(received, 16, "half of the only 32 buffers");
+    for flow in 0..4 {
+        assert_eq!(alone.send(flow, 60), NO_BUFFER);
+    }
+    // It looks, and all receive again.
+    alone.poll(0, 64);
+    (1..4).for_each(|flow| assert_eq!(alone.send(flow, 60), Ok(())));
+    alone.audit();
+    let (received, of_two) = received_while_an_allocator_stands(2);
+    assert_eq!(received, 300);
+    of_two.audit();
 }
 
 /// "Overloaded cores can only hog packet buffers, leading to more buffers being allocated" (paper,
