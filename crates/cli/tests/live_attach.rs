@@ -223,7 +223,7 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
 fn join_as_worker_0(socket: &std::ffi::OsStr) -> (UnixStream, Region, Bell) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let hello = format!(
-        "{{\"hello\":{{\"version\":\"{}/1\",\"worker\":0}}}}\n",
+        "{{\"hello\":{{\"version\":\"{}/2\",\"worker\":0}}}}\n",
         env!("CARGO_PKG_VERSION")
     );
     stream.write_all(hello.as_bytes()).unwrap();

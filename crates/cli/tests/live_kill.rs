@@ -7,18 +7,17 @@ mod live_interfaces;
 mod netns;
 mod traffic;
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use attach::{Crew, shares_rings};
 use live_interfaces::interfaces;
 use netns::{Gateway, Hosts, example_file};
-use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 use rustix::net;
-use traffic::{StopAtEnd, echo, exchange};
+use traffic::{CLIENT, SERVER, StopAtEnd, echo, exchange, worker_of};
 
 const WORKERS: u16 = 2;
 /// The one that dies.
@@ -28,19 +27,11 @@ const VICTIM: u16 = 0;
 const FLOWS: usize = 4;
 const AT_ONCE: u32 = 4;
 const KILLS: u32 = 6;
-const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 99, 1, 2);
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 2, 2);
 const UDP_PORT: u16 = 7_000;
 const TCP_PORT: u16 = 7_001;
 /// After this a datagram of the victim's flows is lost, or one of the others'.
 const SOON: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The worker that a flow from the client's port `from` comes to.
-fn worker_of(from: u16, to: u16) -> u16 {
-    let hash = Toeplitz::default().hash_ipv4_ports(CLIENT, SERVER, from, to);
-    IndirectionTable::spread_over(WORKERS).queue(hash)
-}
 
 /// One flow of datagrams that come back.
 struct Flow {
@@ -81,7 +72,7 @@ impl Flow {
 
 /// Flows of `worker`, from ports of the client that lead there.
 fn flows(hosts: &Hosts, worker: u16) -> Vec<Flow> {
-    let ports = (20_000..).filter(|&port| worker_of(port, UDP_PORT) == worker);
+    let ports = (20_000..).filter(|&port| worker_of((port, UDP_PORT), WORKERS) == worker);
     let open = |port| {
         let socket = UdpSocket::bind((CLIENT, port)).unwrap();
         socket.connect((SERVER, UDP_PORT)).unwrap();
@@ -106,7 +97,7 @@ fn connect(from: u16) -> TcpStream {
 /// checked, until `stop`.
 fn streams(hosts: &Hosts, first: u16, stop: &AtomicBool) -> u32 {
     let listener = hosts.run("server", || TcpListener::bind((SERVER, TCP_PORT)).unwrap());
-    let mut ports = (first..).filter(|&port| worker_of(port, TCP_PORT) != VICTIM);
+    let mut ports = (first..).filter(|&port| worker_of((port, TCP_PORT), WORKERS) != VICTIM);
     let mut done = 0;
     while !stop.load(Ordering::Relaxed)
         && let Some(port) = ports.next()

@@ -74,20 +74,12 @@ impl PacketLoop {
         self.batch.get(index)
     }
 
-    /// Handles packet `index` of those polled. `first` may decide about it before the application.
+    /// Handles packet `index` of those polled.
     #[inline]
-    pub fn packet<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        index: usize,
-        first: impl FnOnce(&mut C, &Packet) -> Option<Verdict>,
-    ) {
+    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
         let mut packet = self.batch[index];
         cpu.enter(Part::App);
-        let verdict = match first(cpu, &packet) {
-            Some(verdict) => verdict,
-            None => self.app.packet(cpu, &mut packet),
-        };
+        let verdict = self.app.packet(cpu, &mut packet);
         cpu.enter(Part::Driver);
         match verdict {
             Verdict::Transmit(port) if usize::from(port.0) < self.transmit.len() => {

@@ -2,23 +2,33 @@
 #![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use etherparse::PacketBuilder;
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
+use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use crate::netns::Hosts;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The hosts of examples/netns.sh.
+pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 99, 1, 2);
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 2, 2);
 /// Bytes of each stream.
 pub const STREAM: usize = 4 << 20;
 
 /// The address that the name server below knows for every name.
 const NAMED: [u8; 4] = [192, 0, 2, 7];
+
+/// The one of `workers` that a flow between these ports of client and server comes to.
+pub fn worker_of((from, to): (u16, u16), workers: u16) -> u16 {
+    let hash = Toeplitz::default().hash_ipv4_ports(CLIENT, SERVER, from, to);
+    IndirectionTable::spread_over(workers).queue(hash)
+}
 
 /// Bytes that tell their place, so that none can be lost, doubled or exchanged unseen.
 pub fn pattern(stream: u8) -> Vec<u8> {

@@ -13,9 +13,9 @@ use nicforge_units::Bytes;
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
-use super::device::{Books, Device, Manners};
+use super::device::{Books, Device, Manners, Station};
 use super::layout::{Blueprint, Layout};
-use super::neighbour::{self, Asked, Own};
+use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
 use crate::config::{ConfigError, Place};
 use crate::run::RunError;
@@ -99,20 +99,23 @@ pub fn assemble(
     stop: &AtomicBool,
 ) -> Result<Assembly, RunError> {
     let config = &fit_buffers(config, &ports);
-    let (map, own) = addresses(config, &mut ports, stop)?;
+    let (map, stations) = addresses(config, &mut ports, stop)?;
     let blueprint = Blueprint {
         app: app_config(config, map)?,
         config: config.clone(),
-        own,
     };
-    put_together(blueprint, ports)
+    put_together(blueprint, ports, stations)
 }
 
-/// What `blueprint` describes, over `ports`.
+/// What `blueprint` describes, over `ports` with their `stations`.
 ///
 /// # Errors
 /// What the interface or the application cannot be built with, and memory that cannot be had.
-pub fn put_together(blueprint: Blueprint, ports: Vec<Box<dyn Port>>) -> Result<Assembly, RunError> {
+pub fn put_together(
+    blueprint: Blueprint,
+    ports: Vec<Box<dyn Port>>,
+    stations: Vec<Station>,
+) -> Result<Assembly, RunError> {
     let config = &blueprint.config;
     let Layout {
         space,
@@ -161,7 +164,7 @@ pub fn put_together(blueprint: Blueprint, ports: Vec<Box<dyn Port>>) -> Result<A
         window: window(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, ports, dma, shared, manners, books),
+        device: Device::new(nics, (ports, stations), dma, shared, manners, books),
         workers,
         blueprint,
         pool,
@@ -221,14 +224,14 @@ fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
     })
 }
 
-/// The ports as applications see them, and their own addresses.
+/// The ports as applications see them, and their stations.
 fn addresses(
     config: &LiveConfig,
     ports: &mut [Box<dyn Port>],
     stop: &AtomicBool,
-) -> Result<(PortMap, Vec<Own>), RunError> {
+) -> Result<(PortMap, Vec<Station>), RunError> {
     let mut map = PortMap::paired(config.ports.len() as u8);
-    let mut own = Vec::new();
+    let mut stations = Vec::new();
     for ((set, port), seen) in config.ports.iter().zip(ports).zip(&mut map.0) {
         let hardware = port.hardware_address().map(MacAddress);
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
@@ -243,9 +246,9 @@ fn addresses(
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
-        own.push((seen.mac, set.address));
+        stations.push(Station::new(seen.mac, set.address));
     }
-    Ok((map, own))
+    Ok((map, stations))
 }
 
 /// The hardware address of `next_hop`; `None` if the run was stopped before it was known.

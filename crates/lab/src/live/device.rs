@@ -20,9 +20,11 @@ use super::config::{Idle, WhenFull};
 
 mod counts;
 mod orders;
+mod station;
 
 pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
+pub use station::{Station, StationCounts};
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
@@ -82,6 +84,7 @@ pub struct Manners {
 pub struct Device {
     nics: Vec<Nic<AnyNic>>,
     ports: Vec<Box<dyn Port>>,
+    stations: Vec<Station>,
     dma: LiveDma,
     control: Control,
     bell: Bell,
@@ -133,10 +136,10 @@ impl Egress for Out<'_> {
 }
 
 impl Device {
-    /// NIC `i` has port `i`.
+    /// NIC `i` has port `i` and its station.
     pub fn new(
         nics: Vec<Nic<AnyNic>>,
-        ports: Vec<Box<dyn Port>>,
+        (ports, stations): (Vec<Box<dyn Port>>, Vec<Station>),
         dma: LiveDma,
         (control, bell): (Control, Bell),
         manners: Manners,
@@ -160,6 +163,7 @@ impl Device {
             held: false,
             nics,
             ports,
+            stations,
             dma: match manners.idle {
                 Idle::Spin => dma.workers_poll(),
                 Idle::Sleep => dma,
@@ -249,6 +253,7 @@ impl Device {
             let room = self.room(number);
             let gives_up = self.gives_up();
             let (nic, port) = (&mut self.nics[number], &mut self.ports[number]);
+            let station = &mut self.stations[number];
             if takes {
                 let waits = self.manners.when_full == WhenFull::Wait && !gives_up;
                 let budget = match waits || port.is_patient() {
@@ -259,9 +264,14 @@ impl Device {
                 };
                 let dma = &mut self.dma;
                 let stamp = dma.now();
-                let mut each = |frame: &[u8], left| nic.receive_unfinished(dma, frame, left, stamp);
+                let mut each = |frame: &[u8], left| {
+                    if !station.takes(frame) {
+                        nic.receive_unfinished(dma, frame, left, stamp);
+                    }
+                };
                 let longest = self.manners.longest_segment;
                 busy |= port.receive_unfinished(budget, longest, &mut each)? > 0;
+                station.speak(&mut **port, stamp)?;
             }
             let before = nic.transmit.served();
             let mut out = Out {
@@ -352,14 +362,17 @@ impl Device {
             port.look()?;
         }
         self.look_at_rings();
-        let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
+        let ports = self.ports.iter().zip(&self.stations);
+        let counts = self.nics.iter().zip(ports).map(|(nic, (port, station))| {
             let mut drops = nic.drops.clone();
+            let station = station.counts();
             let link = port.link().cloned();
             let port = port.counters();
             let refused = nic.transmit.counters().refused.causes().iter();
             let more = [
                 ("port_refused", port.refused),
                 ("above_mtu", port.above_mtu),
+                ("arp", station.arp),
             ];
             let more = more.iter().chain(refused).chain(&port.unreadable);
             for &(cause, count) in more.filter(|(_, count)| *count > 0) {
@@ -370,6 +383,7 @@ impl Device {
                 drops,
                 port: port.clone(),
                 link,
+                station,
                 served: nic.transmit.served(),
             }
         });

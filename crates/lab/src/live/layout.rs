@@ -14,7 +14,6 @@ use nicforge_platform::{Addr, AddressSpace, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
-use super::neighbour::Own;
 use super::worker::WorkerParts;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::PacketLoop;
@@ -34,8 +33,6 @@ pub struct Blueprint {
     pub config: LiveConfig,
     /// The application.
     pub app: AppConfig,
-    /// The ports' own addresses.
-    pub own: Vec<Own>,
 }
 
 /// Where everything lies, and what works on it; no memory yet.
@@ -62,7 +59,7 @@ impl Blueprint {
     /// # Errors
     /// What the interface or the application cannot be built with.
     pub fn lay_out(&self) -> Result<Layout, RunError> {
-        let Blueprint { config, app, own } = self;
+        let Blueprint { config, app } = self;
         let settings = &config.settings;
         let (ports, count) = (config.ports.len(), settings.cores);
         let mut space = AddressSpace::default();
@@ -104,7 +101,6 @@ impl Blueprint {
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
-                own: own.to_vec(),
                 idle: config.idle,
             });
         }

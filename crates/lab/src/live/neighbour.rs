@@ -1,12 +1,9 @@
-//! Neighbours on Ethernet (ARP, RFC 826): ports answer for their own address, and ask for their
-//! next hop when a run begins.
+//! Neighbours on Ethernet (ARP, RFC 826): ports ask for their next hop when a run begins.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::Cpu;
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Clock, LiveError};
 use nicforge_units::Time;
@@ -14,41 +11,11 @@ use nicforge_wire::headers::{
     ARP_LEN, ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype,
 };
 
-const FRAME_LEN: usize = ETHERNET_HEADER_LEN + ARP_LEN;
+/// Bytes of a frame with a question or an answer.
+pub const FRAME_LEN: usize = ETHERNET_HEADER_LEN + ARP_LEN;
 /// How long is waited for an answer, and after how long is asked again.
 const PATIENCE: Time = Time::from_ms(5_000);
 const AGAIN: Time = Time::from_ms(500);
-
-/// A port's own addresses.
-pub type Own = (MacAddress, Option<Ipv4Addr>);
-
-/// Answers a request for a port's own address in place: the verdict, if `packet` was ARP.
-pub fn answer<C: Cpu>(cpu: &mut C, packet: &Packet, own: &[Own]) -> Option<Verdict> {
-    if (packet.head.len as usize) < FRAME_LEN {
-        return None;
-    }
-    let frame = cpu.bytes_mut(packet.head.at, FRAME_LEN);
-    if EthernetView::new(&*frame).ok()?.ethertype() != ethertype::ARP {
-        return None;
-    }
-    let (mac, address) = own.get(usize::from(packet.port.0))?;
-    let (ethernet, arp) = frame.split_at_mut(ETHERNET_HEADER_LEN);
-    let asks_for_us = |arp: &ArpView<&mut [u8]>| {
-        arp.operation() == ArpOperation::Request && Some(arp.target_ip()) == *address
-    };
-    let Some(mut arp) = ArpView::new(arp).ok().filter(asks_for_us) else {
-        return Some(Verdict::Drop("arp"));
-    };
-    let (asker, asker_ip, own_ip) = (arp.sender_mac(), arp.sender_ip(), arp.target_ip());
-    arp.set_operation(ArpOperation::Reply);
-    arp.set_target(asker, asker_ip);
-    arp.set_sender(*mac, own_ip);
-    if let Ok(mut ethernet) = EthernetView::new(ethernet) {
-        ethernet.set_source(*mac);
-        ethernet.set_destination(asker);
-    }
-    Some(Verdict::Transmit(packet.port))
-}
 
 /// What came of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,17 +64,17 @@ pub fn run_point_live(
     };
     let app = app_config(machine, settings, seed)?;
     let mac = app.ports.0.first().map(|port| port.mac).unwrap_or_default();
+    let stations = vec![Station::new(mac, None)];
     let blueprint = Blueprint {
         config: config.clone(),
         app,
-        own: vec![(mac, None)],
     };
     let line = line_of(&machine.hardware);
     let queues = settings.cores as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
     let (ours, theirs) = pair();
     let places = Places::new((config.pin, &config.pin_place), config.settings.cores)?;
-    let assembly = put_together(blueprint, vec![Box::new(theirs)])?;
+    let assembly = put_together(blueprint, vec![Box::new(theirs)], stations)?;
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let _ends = SetAtEnd(&over);

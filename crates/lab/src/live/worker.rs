@@ -10,7 +10,6 @@ use nicforge_platform::live::LiveCpu;
 use nicforge_units::Time;
 
 use super::config::Idle;
-use super::neighbour::{self, Own};
 use crate::packet_loop::PacketLoop;
 
 /// Empty turns before a worker sleeps: about as long as a wake-up takes.
@@ -50,8 +49,6 @@ pub struct WorkerParts {
     pub software: PacketLoop,
     /// Where the application's own tables lie.
     pub tables: Range<u64>,
-    /// Addresses of all ports.
-    pub own: Vec<Own>,
     /// What to do when there is nothing to do.
     pub idle: Idle,
 }
@@ -166,7 +163,7 @@ impl Worker {
 
     /// Takes what every queue has, up to a burst each; whether there was anything.
     fn turn(&mut self) -> bool {
-        let WorkerParts { software, own, .. } = &mut self.parts;
+        let software = &mut self.parts.software;
         let mut busy = false;
         for queue in 0..software.queues() {
             let polled = software.poll(&mut self.cpu, queue);
@@ -176,8 +173,7 @@ impl Worker {
             busy = true;
             self.cpu.tell_taken(software.taken());
             for index in 0..polled {
-                let answer = |cpu: &mut LiveCpu, packet: &_| neighbour::answer(cpu, packet, own);
-                software.packet(&mut self.cpu, index, answer);
+                software.packet(&mut self.cpu, index);
             }
             software.flush(&mut self.cpu);
         }

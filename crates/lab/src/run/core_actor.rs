@@ -80,7 +80,7 @@ impl CoreActor {
                     self.core.expect(host, later.head.at);
                 }
                 let mut cpu = SimCpu::new(host, &mut self.core);
-                self.software.packet(&mut cpu, index, |_, _| None);
+                self.software.packet(&mut cpu, index);
                 self.next = match index + 1 < self.polled {
                     true => Next::Packet(index + 1),
                     false => Next::Flush,

@@ -1,7 +1,6 @@
 //! What goes over the socket: one JSON value a line.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 
 use nicforge_apps::PortMap;
@@ -19,7 +18,7 @@ use crate::scenario::parse_override;
 use crate::settings::{KEYS, Names};
 
 /// The version of what is said here and of what lies in the region: both sides have the same.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 /// No line is longer: who sends more means nothing good.
 pub const LINE_MAX: usize = 64 << 10;
 /// Names of counters that are learnt from others, at most.
@@ -93,7 +92,6 @@ struct PortPlan {
     next_hop: [u8; 6],
     peer: u8,
     inside: bool,
-    address: Option<Ipv4Addr>,
 }
 
 impl Invitation {
@@ -105,13 +103,12 @@ impl Invitation {
             let value = (key.get)(&config.settings)?;
             Some(format!("{}={value}", key.name))
         });
-        let ports = blueprint.app.ports.0.iter().zip(&blueprint.own);
-        let ports = ports.map(|(port, (mac, address))| PortPlan {
-            mac: mac.0,
+        let ports = blueprint.app.ports.0.iter();
+        let ports = ports.map(|port| PortPlan {
+            mac: port.mac.0,
             next_hop: port.next_hop.0,
             peer: port.peer.0,
             inside: port.inside,
-            address: *address,
         });
         Invitation {
             worker,
@@ -143,18 +140,16 @@ impl Invitation {
             config.set_unchecked(set).map_err(wrong)?;
         }
         let mut map = PortMap::paired(self.ports.len() as u8);
-        let mut own = Vec::new();
         for (port, plan) in map.0.iter_mut().zip(&self.ports) {
             port.mac = MacAddress(plan.mac);
             port.next_hop = MacAddress(plan.next_hop);
             port.peer = PortId(plan.peer);
             port.inside = plan.inside;
             port.address = plan.address;
-            own.push((port.mac, plan.address));
             config.ports.push(PortConfig {
                 kind: PortKind::Capture(None, None),
                 place: crate::config::Place::argument("attach"),
-                address: plan.address,
+                address: None,
                 mac: Some(port.mac),
                 next_hop: None,
                 peer: None,
@@ -164,7 +159,6 @@ impl Invitation {
         Ok(Blueprint {
             app: app_config(&config, map)?,
             config,
-            own,
         })
     }
 }

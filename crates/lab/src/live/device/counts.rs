@@ -3,7 +3,7 @@
 use nicforge_nic::{DropCounters, NicCounters, ReceiveHalf};
 use nicforge_platform::live::ports::{Link, PortCounters};
 
-use super::Device;
+use super::{Device, StationCounts};
 
 /// What one NIC and its port counted.
 #[derive(Clone, Debug, Default)]
@@ -16,15 +16,17 @@ pub struct NicCounts {
     pub port: PortCounters,
     /// The interface behind it, if there is one.
     pub link: Option<Link>,
+    /// What the port said and heard in its own name.
+    pub station: StationCounts,
     /// Descriptors that it dealt with.
     pub served: u64,
 }
 
 impl NicCounts {
-    /// Frames that came in, those that the port could not read among them.
+    /// Frames that came in, those that the port could not read or took for itself among them.
     pub fn arrived(&self) -> u64 {
         let unreadable = self.port.unreadable.iter().map(|(_, count)| count);
-        self.nic.frames + unreadable.sum::<u64>()
+        self.nic.frames + unreadable.sum::<u64>() + self.station.taken
     }
 }
 

@@ -1,0 +1,118 @@
+//! A worker that is gone for good, or hangs: what the others carry goes on, also when hosts have to ask
+//! again where the gateway is. Needs root; skipped with a line where that is not allowed.
+#![cfg(target_os = "linux")]
+
+mod attach;
+mod netns;
+mod traffic;
+
+use std::net::UdpSocket;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use attach::Crew;
+use netns::{Gateway, Hosts, example_file};
+use rustix::process::{Pid, Signal, kill_process};
+use traffic::{CLIENT, SERVER, StopAtEnd, echo, worker_of};
+
+const WORKERS: u16 = 2;
+const UDP_PORT: u16 = 7_000;
+const ROUNDS: u32 = 3;
+const QUESTIONS: u32 = 50;
+
+fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
+    let socket = crew.socket.display().to_string();
+    let interface = format!("interface={interface}");
+    let set = ["--attach", &socket, "--set", &interface, "--set", "cores=2"];
+    let mut gateway = hosts.start_with(&example_file("nat-netns.toml"), &set);
+    crew.wait_for_socket();
+    (0..usize::from(WORKERS)).for_each(|worker| crew.attach(worker));
+    hosts.wait_for(&mut gateway, "10.99.2.2");
+    gateway
+}
+
+/// A socket of the client, whose flow to the server is the last worker's.
+fn flow(hosts: &Hosts, from: u16) -> UdpSocket {
+    let is_its = |port: &u16| worker_of((*port, UDP_PORT), WORKERS) == WORKERS - 1;
+    let port = (from..).find(is_its).unwrap();
+    let socket = hosts.run("client", || UdpSocket::bind((CLIENT, port)).unwrap());
+    socket.connect((SERVER, UDP_PORT)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    socket
+}
+
+/// Both hosts forget where the gateway is, and ask questions through the last worker, one at a time; none
+/// may be lost.
+fn asks(hosts: &Hosts, socket: &UdpSocket, what: &str) {
+    let server = hosts.run("server", || UdpSocket::bind((SERVER, UDP_PORT)).unwrap());
+    server
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stops = StopAtEnd(&stop);
+        scope.spawn(|| echo(&server, &stop));
+        for round in 0..ROUNDS {
+            for host in ["client", "server"] {
+                let mut flush = hosts.on(host, "ip");
+                flush.args(["neigh", "flush", "all"]);
+                assert!(flush.status().unwrap().success(), "{what}: {host} forgets");
+            }
+            for question in 0..QUESTIONS {
+                let (question, mut answer) = ([round, question].map(|word| word as u8), [0; 8]);
+                socket.send(&question).unwrap();
+                let came = socket.recv(&mut answer);
+                let came = came.unwrap_or_else(|error| panic!("{what}: {question:?}: {error}"));
+                assert_eq!(answer[..came], question, "{what}");
+            }
+        }
+    });
+}
+
+fn report_is_of(gateway: Gateway, what: &str) {
+    let report = gateway.stop();
+    let drops = &report["points"][0]["metrics"]["drops"];
+    println!("{what}: drops {drops}");
+}
+
+#[test]
+fn others_go_on_without_a_worker_that_was_killed() {
+    let Some(hosts) = Hosts::up("gone") else {
+        return;
+    };
+    for (from, interface) in (20_000..)
+        .step_by(100)
+        .zip(["priv_ring", "rx_bisect", "sh_ring"])
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
+        let gateway = gateway(&hosts, interface, &mut crew);
+        let flow = flow(&hosts, from);
+        crew.kill(0);
+        asks(&hosts, &flow, interface);
+        report_is_of(gateway, interface);
+        crew.all_ended();
+    }
+}
+
+/// Where workers share a ring, one that hangs holds what lies in it.
+#[test]
+fn others_go_on_beside_a_worker_that_hangs() {
+    let Some(hosts) = Hosts::up("hangs") else {
+        return;
+    };
+    for (from, interface) in (21_000..).step_by(100).zip(["priv_ring", "rx_bisect"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
+        let gateway = gateway(&hosts, interface, &mut crew);
+        let flow = flow(&hosts, from);
+        let worker = crew.members[0].as_ref().map(Pid::from_child).unwrap();
+        kill_process(worker, Signal::STOP).unwrap();
+        asks(&hosts, &flow, interface);
+        kill_process(worker, Signal::CONT).unwrap();
+        report_is_of(gateway, interface);
+        crew.all_ended();
+    }
+}
