@@ -37,7 +37,14 @@ pub struct Comparison {
     pub rows: Vec<ComparedRow>,
     /// Frames dropped in the simulation and live, by cause.
     pub drops: Vec<ComparedRow>,
+    /// Live the generator stayed below [`REACHED`] of the simulation's rate: nothing here may be
+    /// compared, and no row has a ratio.
+    #[serde(default)]
+    pub missed_rate: bool,
 }
+
+/// Share of the simulation's offered rate that the live generator must reach.
+const REACHED: f64 = 0.9;
 
 /// One quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,6 +97,10 @@ impl Comparison {
         let mut causes: Vec<&String> = sim.metrics.drops.keys().chain(live.drops.keys()).collect();
         causes.sort_unstable();
         causes.dedup();
+        let missed_rate = live.offered_mpps < REACHED * sim.metrics.offered_mpps;
+        if missed_rate {
+            rows.iter_mut().for_each(|row| row.ratio = None);
+        }
         let drops = causes.into_iter().map(|cause| {
             let count = |metrics: &Metrics| metrics.drops.get(cause).map_or(0.0, |&n| n as f64);
             let (sim, live) = (count(&sim.metrics), count(live));
@@ -104,6 +115,7 @@ impl Comparison {
             params: sim.params.clone(),
             drops: drops.collect(),
             rows,
+            missed_rate,
         }
     }
 
@@ -158,10 +170,23 @@ impl Comparison {
         self.rows.iter().find(|row| row.key == key)
     }
 
+    /// What keeps this point from being compared, if something does.
+    fn caution(&self) -> Option<String> {
+        let offered = self.row("offered_mpps")?;
+        let (sim, live) = offered.sim.zip(offered.live).filter(|_| self.missed_rate)?;
+        let (sim, live) = (number(sim), number(live));
+        Some(format!(
+            "the generator did not reach its rate ({live} of {sim} Mpps); nothing here may be compared"
+        ))
+    }
+
     /// How far the grounds agree about this point, in a sentence or two.
     fn agreement(&self, report: &Report) -> String {
         let ratio = |key| self.row(key)?.ratio.map(number);
         let mut text = self.heading(report);
+        if let Some(caution) = self.caution() {
+            return format!("{text}: {caution}.");
+        }
         match ratio("throughput_mpps") {
             Some(sent) => text += &format!(": live sends {sent} times as many packets"),
             None => text += ": nothing was sent",
@@ -221,6 +246,9 @@ pub fn comparison_table(report: &Report) -> String {
     let mut text = String::new();
     for comparison in &report.comparisons {
         text.push_str(&format!("{}\n", comparison.heading(report)));
+        if let Some(caution) = comparison.caution() {
+            text.push_str(&format!("  {caution}\n"));
+        }
         let rows = comparison.rows.iter().chain(&comparison.drops).map(cells);
         let rows: Vec<[String; 5]> = std::iter::once(HEAD.map(String::from))
             .chain(rows)
@@ -258,10 +286,13 @@ pub(super) fn section(report: &Report) -> String {
             let (key, unit) = (escape(&key), escape(&unit));
             body += &format!("<tr><th scope=\"row\">{key}</th><td>{unit}</td>{values}</tr>\n");
         }
+        let caution = comparison.caution();
+        let caution = caution.map(|text| format!("<p><strong>{}</strong></p>\n", escape(&text)));
         section += &format!(
-            "<h3>{}</h3>\n<div class=\"scroll\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n\
+            "<h3>{}</h3>\n{}<div class=\"scroll\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n\
              {body}</tbody>\n</table></div>\n",
-            escape(&comparison.heading(report))
+            escape(&comparison.heading(report)),
+            caution.unwrap_or_default()
         );
     }
     section + "</section>\n"

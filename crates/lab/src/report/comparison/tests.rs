@@ -12,6 +12,11 @@ fn metrics(mpps: f64, idle: f64) -> Metrics {
 }
 
 fn report() -> Report {
+    report_at(2.0)
+}
+
+/// Of a generator that offered so much live, in Mpps, of 2.
+fn report_at(live_offered: f64) -> Report {
     let params = [("offered_gbps".to_string(), Value::from(3))];
     let mut report = Report {
         scenario: "both".into(),
@@ -33,6 +38,7 @@ fn report() -> Report {
             ..Latency::default()
         }),
         drops: [("arp <x>".to_string(), 1)].into(),
+        offered_mpps: live_offered,
         ..metrics(1.0, 0.0)
     };
     report.compare(vec![live], |_| (2, 2.5));
@@ -124,6 +130,26 @@ fn findings_say_how_far_both_agree() {
     let lost = rows.iter_mut().find(|row| row.key == "drop_fraction");
     lost.unwrap().live = Some(7.0);
     assert!(findings(&report)[0].contains("drops 7.0 %"));
+}
+
+#[test]
+fn a_generator_that_did_not_reach_its_rate_leaves_nothing_to_compare() {
+    let enough = report_at(1.8);
+    assert!(!enough.comparisons[0].missed_rate);
+    assert!(row(&enough, "throughput_mpps").ratio.is_some());
+    let short = report_at(0.5);
+    let rows = &short.comparisons[0].rows;
+    assert!(rows.iter().all(|row| row.ratio.is_none()), "{rows:?}");
+    // What was measured stays to be seen.
+    assert_eq!(row(&short, "throughput_mpps").live, Some(1.0));
+    let caution =
+        "the generator did not reach its rate (0.5 of 2 Mpps); nothing here may be compared";
+    let said = findings(&short);
+    assert!(said.len() == 1 && said[0].contains(caution), "{said:?}");
+    assert!(!said[0].contains("times as"), "{said:?}");
+    assert!(comparison_table(&short).contains(caution));
+    assert!(to_html(&short).unwrap().contains(caution));
+    assert!(to_json(&short).contains("\"missed_rate\": true"));
 }
 
 #[test]
