@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nicforge_lab::config::Place;
 use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
@@ -21,9 +21,6 @@ use crate::input::sets;
 use crate::output::print;
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::names;
-
-/// How often the table gets a line.
-const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
@@ -50,7 +47,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut before = Snapshot::default();
     let mut failed = None;
     let mut events = 0;
-    let mut line_at = LINE_EVERY.as_secs_f64();
+    let mut line_at = table::line_after(0.0);
     let mut watch = |now: &Snapshot| {
         if let Some(page) = &metrics {
             page.show(now);
@@ -59,7 +56,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         if now.seconds < line_at {
             return;
         }
-        line_at += LINE_EVERY.as_secs_f64();
+        line_at = table::line_after(now.seconds);
         if shows && failed.is_none() {
             failed = print(&table::line(&before, now)).err();
         }

@@ -23,6 +23,11 @@ pub fn opening(config: &LiveConfig) -> String {
     )
 }
 
+/// When the next line is due after `seconds`: one in each second, also when some were missed.
+pub fn line_after(seconds: f64) -> f64 {
+    seconds.floor() + 1.0
+}
+
 /// One line about what happened between two snapshots.
 pub fn line(before: &Snapshot, now: &Snapshot) -> String {
     let seconds = (now.seconds - before.seconds).max(1e-9);
@@ -31,12 +36,12 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
     let sent =
         |of: &Snapshot| -> u64 { of.device.nics.iter().map(|nic| nic.port.sent_bytes).sum() };
     let mut line = format!(
-        "{:>5.0} s  in {:>7.3} Mpps {:>7.3} Gbit/s  out {:>7.3} Mpps {:>7.3} Gbit/s",
+        "{:>5.1} s  in {} {}  out {} {}",
         now.seconds,
-        rate(now.arrived(), before.arrived()) / 1e6,
-        rate(bytes(now), bytes(before)) * 8.0 / 1e9,
-        rate(now.left(), before.left()) / 1e6,
-        rate(sent(now), sent(before)) * 8.0 / 1e9,
+        shown(rate(now.arrived(), before.arrived()), "pps"),
+        shown(rate(bytes(now), bytes(before)) * 8.0, "bit/s"),
+        shown(rate(now.left(), before.left()), "pps"),
+        shown(rate(sent(now), sent(before)) * 8.0, "bit/s"),
     );
     for (number, worker) in now.workers.iter().enumerate() {
         if worker.absent {
@@ -46,8 +51,8 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
         let earlier = before.workers.get(number).cloned().unwrap_or_default();
         let idle = worker.idle.saturating_sub(earlier.idle).as_seconds() / seconds;
         line.push_str(&format!(
-            "  w{number} {:.3} Mpps {:.0} % busy rx {} tx {}",
-            rate(worker.taken, earlier.taken) / 1e6,
+            "  w{number} {} {:.0} % busy rx {} tx {}",
+            shown(rate(worker.taken, earlier.taken), "pps").trim_start(),
             100.0 * (1.0 - idle.min(1.0)),
             full(receive_ring(before, number), receive_ring(now, number)),
             full(earlier.transmit, worker.transmit),
@@ -64,6 +69,23 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
     }
     line.push('\n');
     line
+}
+
+/// A rate per second, of `unit`, with three digits at least and the prefix that it asks for; as wide as any
+/// other.
+fn shown(rate: f64, unit: &str) -> String {
+    const PREFIXES: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let prefix = PREFIXES.into_iter().find(|(size, _)| rate >= *size);
+    let (size, prefix) = prefix.unwrap_or((1.0, " "));
+    let value = rate / size;
+    // Single packets have no digits behind the point.
+    let places = match value {
+        _ if size == 1.0 => 0,
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:>4.places$} {prefix}{unit}")
 }
 
 /// Entries waiting in the receive rings of worker `number`, and entries there are, summed over looks.
@@ -199,10 +221,31 @@ mod tests {
         now.device.receive[0] = (12, 96);
         let said = line(&before, &now);
         assert!(
-            said.contains("  w0 0.000 Mpps 100 % busy rx 25 % tx 50 %  w1 absent"),
+            said.contains("  w0 0  pps 100 % busy rx 25 % tx 50 %  w1 absent"),
             "{said}"
         );
         assert!(line(&now, &now).contains("rx - tx -"), "nothing was seen");
         assert!(totals(&now).contains("1 (absent)"));
+    }
+
+    #[test]
+    fn seconds_that_were_missed_get_no_lines() {
+        assert_eq!([0.0, 1.02, 8.7].map(line_after), [1.0, 2.0, 9.0]);
+    }
+
+    #[test]
+    fn rates_of_every_size_can_be_read() {
+        for (rate, text) in [
+            (0.0, "   0  pps"),
+            (412.0, " 412  pps"),
+            (999.6, "1000  pps"),
+            (1_234.0, "1.23 kpps"),
+            (12_345.0, "12.3 kpps"),
+            (123_456.0, " 123 kpps"),
+            (9_876_543.0, "9.88 Mpps"),
+            (1.25e10, "12.5 Gpps"),
+        ] {
+            assert_eq!(shown(rate, "pps"), text);
+        }
     }
 }
