@@ -150,6 +150,16 @@ fn of_ports(now: &Snapshot) -> Vec<Metric> {
             "How often a port's interface went down.",
             |nic| nic.link.as_ref().map_or(0, |link| link.downs),
         ),
+        counter(
+            "next_hop_moves_total",
+            "How often a next hop had another hardware address than before.",
+            |nic| nic.station.moved,
+        ),
+        counter(
+            "next_hop_unanswered_total",
+            "Questions for a next hop that nobody answered in time.",
+            |nic| nic.station.unanswered,
+        ),
         (
             "dropped_frames_total",
             "counter",

@@ -9,11 +9,11 @@ use nicforge_platform::live::ports::{
     CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort,
 };
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
-use nicforge_units::Bytes;
+use nicforge_units::{Bytes, Time};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
-use super::device::{Books, Device, Manners, Station};
+use super::device::{Books, Device, Manners, NextHop, Station};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
@@ -232,7 +232,8 @@ fn addresses(
 ) -> Result<(PortMap, Vec<Station>), RunError> {
     let mut map = PortMap::paired(config.ports.len() as u8);
     let mut stations = Vec::new();
-    for ((set, port), seen) in config.ports.iter().zip(ports).zip(&mut map.0) {
+    let each = config.ports.iter().zip(ports).zip(&mut map.0).enumerate();
+    for (number, ((set, port), seen)) in each {
         let hardware = port.hardware_address().map(MacAddress);
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
         seen.inside = set.inside.unwrap_or(seen.inside);
@@ -246,9 +247,29 @@ fn addresses(
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
-        stations.push(Station::new(seen.mac, set.address));
+        stations.push(station(config, (number, set), seen.mac, seen.next_hop));
     }
     Ok((map, stations))
+}
+
+/// The station of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
+fn station(
+    config: &LiveConfig,
+    (number, set): (usize, &PortConfig),
+    mac: MacAddress,
+    next_hop: MacAddress,
+) -> Station {
+    let mut station = Station::new(mac, set.address);
+    if let Some(Neighbour::Ip(wanted)) = set.next_hop {
+        let every = Time::from_seconds(config.ask_again_s);
+        station = station.with_next_hop(NextHop::new(number, wanted, next_hop, every));
+    }
+    // Who balances all addresses, or this one, has servers that answer.
+    let balanced = |address| config.app.service.is_none_or(|service| service == address);
+    match set.address {
+        Some(address) if config.settings.app == "lb" && balanced(address) => station,
+        _ => station.that_echoes(),
+    }
 }
 
 /// The hardware address of `next_hop`; `None` if the run was stopped before it was known.

@@ -1,7 +1,7 @@
 //! The file that `nicforge live` is given.
 //!
 //! ```toml
-//! [live]            # name, title, duration_s, idle, when_full, segments, pin, attach
+//! [live]            # name, title, duration_s, idle, when_full, segments, pin, ask_again_s, attach
 //! [settings]        # keys of `nicforge list settings` that a live run uses
 //! [app]             # addresses: external_address, external_addresses, service, server_address
 //! [[port]]          # one for each port, counted from 0
@@ -49,6 +49,8 @@ const SETTINGS: [&str; 26] = [
 ];
 /// The interface whose NIC is played by a core.
 const EMULATED: &str = "emulated";
+/// As often as Linux looks after neighbours that it uses (base_reachable_time).
+const ASK_AGAIN_S: f64 = 30.0;
 /// Most ports: the number of one must fit a register's device.
 const PORTS_MAX: usize = 16;
 
@@ -71,6 +73,8 @@ pub struct LiveConfig {
     pub pin: Pin,
     /// Where that stands.
     pub pin_place: Place,
+    /// After so many seconds next hops are asked again where they are.
+    pub ask_again_s: f64,
     /// Workers are processes that attach through this Unix socket; `None`: threads of this one.
     pub attach: Option<PathBuf>,
     /// Where that stands.
@@ -160,7 +164,7 @@ pub enum PortKind {
 pub enum Neighbour {
     /// Known.
     Mac(MacAddress),
-    /// To be asked for (ARP) when the run begins.
+    /// To be asked for (ARP) when the run begins, and now and then.
     Ip(Ipv4Addr),
 }
 
@@ -212,6 +216,7 @@ impl LiveConfig {
             segments: Segments::default(),
             pin: Pin::default(),
             pin_place: Place::argument("pin"),
+            ask_again_s: ASK_AGAIN_S,
             attach: None,
             attach_place: Place::argument("attach"),
             settings: Settings {

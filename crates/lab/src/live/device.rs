@@ -4,27 +4,29 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use nicforge_interfaces::AnyNic;
-use nicforge_nic::transmit::{Departure, Egress};
-use nicforge_nic::{Nic, ReceiveHalf, TxOffload};
+use nicforge_nic::{Nic, ReceiveHalf};
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
 use nicforge_platform::{Dma, Register};
 use nicforge_units::Time;
 
 use super::config::{Idle, WhenFull};
+use super::{Shared, locked};
 
 mod counts;
 mod orders;
+mod out;
 mod station;
+
+use out::Out;
 
 pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
-pub use station::{Station, StationCounts};
+pub use station::{Moved, NextHop, Station, StationCounts};
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
@@ -108,33 +110,6 @@ pub struct Device {
     pub latency: Histogram<u64>,
 }
 
-/// The way out of one NIC.
-struct Out<'a> {
-    port: &'a mut dyn Port,
-    latency: &'a mut Histogram<u64>,
-    now: Time,
-    failed: Option<LiveError>,
-}
-
-impl Egress for Out<'_> {
-    fn depart(&mut self, departure: Departure<'_>) {
-        let latency = self.now.saturating_sub(departure.stamp);
-        self.latency.saturating_record(latency.as_ps() / 1_000);
-        let left = departure.left;
-        let mut send = |frame: &[u8]| match left == TxOffload::default() {
-            true => self.port.send(frame, self.now),
-            false => self.port.send_unfinished(frame, left, self.now),
-        };
-        let sent = match departure.pieces {
-            [bytes, [], []] => send(bytes),
-            pieces => send(&pieces.concat()),
-        };
-        if let Err(error) = sent {
-            self.failed.get_or_insert(error);
-        }
-    }
-}
-
 impl Device {
     /// NIC `i` has port `i` and its station.
     pub fn new(
@@ -193,7 +168,8 @@ impl Device {
     }
 
     /// Works until the phase is [`Phase::Ending`] and nothing is left to do.
-    pub fn run(&mut self, phase: &AtomicU8, board: &Mutex<DeviceCounts>) -> Result<(), LiveError> {
+    pub(super) fn run(&mut self, shared: &Shared) -> Result<(), LiveError> {
+        let phase = &shared.phase;
         let mut empty = 0;
         let mut told = Time::ZERO;
         let mut last_busy = self.dma.tick();
@@ -202,7 +178,7 @@ impl Device {
             let in_phase = Phase::of(phase);
             let busy = self.round(in_phase == Phase::Running)?;
             if now >= told + TELL_EVERY {
-                self.tell(board)?;
+                self.tell(shared)?;
                 told = now;
             }
             if busy {
@@ -235,7 +211,7 @@ impl Device {
         for port in &mut self.ports {
             port.finish()?;
         }
-        self.tell(board)?;
+        self.tell(shared)?;
         Ok(())
     }
 
@@ -271,12 +247,13 @@ impl Device {
                 };
                 let longest = self.manners.longest_segment;
                 busy |= port.receive_unfinished(budget, longest, &mut each)? > 0;
-                station.speak(&mut **port, stamp)?;
+                busy |= station.speak(&mut **port, stamp)?;
             }
             let before = nic.transmit.served();
             let mut out = Out {
                 port: &mut **port,
                 latency: &mut self.latency,
+                moved: station.moved(),
                 now: self.dma.now(),
                 failed: None,
             };
@@ -357,10 +334,13 @@ impl Device {
         self.bell.sleep(&self.control, &files, timeout, unchanged)
     }
 
-    fn tell(&mut self, board: &Mutex<DeviceCounts>) -> Result<(), LiveError> {
+    fn tell(&mut self, shared: &Shared) -> Result<(), LiveError> {
         for port in &mut self.ports {
             port.look()?;
         }
+        let stations = self.stations.iter_mut();
+        let events = stations.flat_map(Station::take_events);
+        events.for_each(|event| shared.tell(event));
         self.look_at_rings();
         let ports = self.ports.iter().zip(&self.stations);
         let counts = self.nics.iter().zip(ports).map(|(nic, (port, station))| {
@@ -392,8 +372,7 @@ impl Device {
             receive: self.receive.clone(),
             nonsense: self.count_nonsense(),
         };
-        // A panic elsewhere leaves the counts as they were: whole.
-        *board.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        *locked(&shared.device) = counts;
         Ok(())
     }
 }

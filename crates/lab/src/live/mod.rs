@@ -88,6 +88,11 @@ impl Shared {
         bell.ring_now();
     }
 
+    /// Something happened that people want to know.
+    fn tell(&self, event: String) {
+        locked(&self.events).push(event);
+    }
+
     fn snapshot(&self, seconds: f64) -> Snapshot {
         Snapshot {
             seconds,
@@ -211,7 +216,7 @@ fn run_threads(
             .collect();
         let device_thread = scope.spawn(|| {
             go_to(places.device());
-            device.run(&shared.phase, &shared.device)
+            device.run(&shared)
         });
         let works = || !device_thread.is_finished() && !threads.iter().any(|t| t.is_finished());
         let clock = control.clock();
@@ -276,7 +281,7 @@ fn run_processes(
     let held = std::thread::scope(|scope| {
         let device_thread = scope.spawn(|| {
             go_to(places.device());
-            device.run(&shared.phase, &shared.device)
+            device.run(&shared)
         });
         let kept = scope.spawn(|| keeper.run(&shared, &shared.workers_stop, &pools));
         let works = || !device_thread.is_finished() && !kept.is_finished();

@@ -59,7 +59,8 @@ pub fn ask(
     Ok(Asked::Nobody)
 }
 
-fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRAME_LEN] {
+/// The question for `wanted` from a port with these addresses.
+pub fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRAME_LEN] {
     let mut frame = [0; FRAME_LEN];
     let (ethernet, arp) = frame.split_at_mut(ETHERNET_HEADER_LEN);
     if let Ok(mut ethernet) = EthernetView::new(ethernet) {

@@ -79,7 +79,7 @@ impl Snapshot {
         let (arrived, left) = (self.arrived(), self.left());
         let (dropped, inside) = (self.drops().total(), self.inside());
         let made: u64 = self.workers.iter().map(|worker| worker.made).sum();
-        let made = made + self.sum(|nic| nic.port.cut);
+        let made = made + self.sum(|nic| nic.port.cut + nic.station.asked);
         if arrived + made != left + dropped + inside {
             return Err(RunError::FramesLost {
                 arrived,

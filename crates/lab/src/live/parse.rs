@@ -48,7 +48,8 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
         match field.key.as_str() {
             "name" => config.name = file_name(&field.value, "name")?,
             "title" => config.title = field.value.text("title")?.to_owned(),
-            "duration_s" => config.duration_s = Some(seconds(&field.value)?),
+            "duration_s" => config.duration_s = Some(seconds(field)?),
+            "ask_again_s" => config.ask_again_s = seconds(field)?,
             "idle" => {
                 let choices = [("sleep", Idle::Sleep), ("spin", Idle::Spin)];
                 config.idle = choice(field, &choices)?;
@@ -79,6 +80,7 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
                     "when_full",
                     "segments",
                     "pin",
+                    "ask_again_s",
                     "attach",
                 ];
                 let what = "key of [live]";
@@ -102,7 +104,8 @@ fn choice<T: Copy>(field: &Field, choices: &[(&str, T)]) -> Result<T, ConfigErro
     })
 }
 
-fn seconds(value: &Located) -> Result<f64, ConfigError> {
+fn seconds(field: &Field) -> Result<f64, ConfigError> {
+    let value = &field.value;
     let seconds = match value.node {
         Node::Integer(seconds) => seconds as f64,
         Node::Number(seconds) => seconds,
@@ -111,7 +114,7 @@ fn seconds(value: &Located) -> Result<f64, ConfigError> {
     if (0.0..=1e9).contains(&seconds) && seconds > 0.0 {
         return Ok(seconds);
     }
-    let wrong = format!("`duration_s` cannot be {}", value.node.show());
+    let wrong = format!("`{}` cannot be {}", field.key, value.node.show());
     Err(ConfigError::new(
         &value.place,
         wrong,

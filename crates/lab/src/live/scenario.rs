@@ -16,6 +16,7 @@ use nicforge_wire::traffic::TrafficSource;
 
 use super::assemble::put_together;
 use super::config::{LiveConfig, PortConfig, PortKind, WhenFull};
+use super::device::Station;
 use super::layout::Blueprint;
 use super::outcome::LiveRun;
 use super::pin::Places;

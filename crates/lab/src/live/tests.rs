@@ -1,8 +1,7 @@
 //! A worker that has gone mad: whatever stands in the shared region, the device goes on.
 
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_interfaces::registry;
@@ -12,9 +11,9 @@ use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::assemble::{Assembly, assemble, open_ports};
-use super::device::{DeviceCounts, Phase};
+use super::device::Phase;
 use super::worker::Worker;
-use super::{load_live, parse_live};
+use super::{Shared, load_live, parse_live};
 use crate::settings::Names;
 
 const SAMPLE: &str = concat!(
@@ -77,14 +76,13 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
             ..
         } = assembly;
         workers.iter_mut().for_each(Worker::start);
-        let (stop, phase) = (AtomicBool::new(false), AtomicU8::new(Phase::Running as u8));
-        let board = Mutex::new(DeviceCounts::default());
+        let (stop, shared) = (AtomicBool::new(false), Shared::new(2));
         let written = std::thread::scope(|scope| {
             let mad = scope.spawn(|| scribble(&control, &stop, seed));
-            let works = scope.spawn(|| device.run(&phase, &board));
+            let works = scope.spawn(|| device.run(&shared));
             std::thread::sleep(Duration::from_millis(300));
             stop.store(true, Ordering::Relaxed);
-            phase.store(Phase::Ending as u8, Ordering::Release);
+            shared.phase.store(Phase::Ending as u8, Ordering::Release);
             let ended = works
                 .join()
                 .unwrap_or_else(|_| panic!("{interface}: the device panicked"));
@@ -92,7 +90,7 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
             mad.join().unwrap()
         });
         assert!(written > 1_000, "{interface}: {written} words");
-        let counts = board.into_inner().unwrap();
+        let counts = shared.device.into_inner().unwrap();
         let refused: u64 = counts
             .nics
             .iter()

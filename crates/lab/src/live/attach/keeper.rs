@@ -5,7 +5,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -337,13 +336,5 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         // Somebody may have tidied up already.
         let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-impl Shared {
-    /// Something happened that people want to know.
-    fn tell(&self, event: String) {
-        let events: &Mutex<Vec<String>> = &self.events;
-        locked(events).push(event);
     }
 }

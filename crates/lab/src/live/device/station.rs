@@ -1,4 +1,5 @@
-//! What a port says and hears in its own name, before any NIC: neighbours on Ethernet (ARP, RFC 826).
+//! What a port says and hears in its own name, before any NIC: neighbours on Ethernet (ARP, RFC 826), and
+//! echo requests to its own address.
 //!
 //! No worker has a part in it, so neighbours know the gateway as long as the device runs, whoever of
 //! the workers is dead or hangs.
@@ -12,7 +13,14 @@ use nicforge_wire::headers::{
     ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype,
 };
 
-use crate::live::neighbour::FRAME_LEN;
+use crate::live::neighbour::{FRAME_LEN, request};
+
+mod echo;
+mod next_hop;
+#[cfg(test)]
+mod tests;
+
+pub use next_hop::{Moved, NextHop};
 
 /// What a station counted. Frames that it took = answers + drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,25 +29,54 @@ pub struct StationCounts {
     pub taken: u64,
     /// ARP frames among them that asked for nothing that is its own.
     pub arp: u64,
+    /// Questions for its next hop: frames that go out without one that came in.
+    pub asked: u64,
+    /// Those that nobody had answered when the next was due.
+    pub unanswered: u64,
+    /// How often the next hop had another hardware address than before.
+    pub moved: u64,
 }
 
 /// The station of one port.
 pub struct Station {
     mac: MacAddress,
     address: Option<Ipv4Addr>,
+    /// Whether echo requests to its address are its own to answer, and not the application's.
+    echoes: bool,
+    next_hop: Option<NextHop>,
     /// What it has still to send.
-    answers: Vec<Vec<u8>>,
+    outgoing: Vec<Vec<u8>>,
+    events: Vec<String>,
     counts: StationCounts,
 }
 
 impl Station {
-    /// That of a port with these addresses.
+    /// That of a port with these addresses, which answers for no more than its hardware address.
     pub fn new(mac: MacAddress, address: Option<Ipv4Addr>) -> Station {
         Station {
             mac,
             address,
-            answers: Vec::new(),
+            echoes: false,
+            next_hop: None,
+            outgoing: Vec::new(),
+            events: Vec::new(),
             counts: StationCounts::default(),
+        }
+    }
+
+    /// The same, which answers echo requests to its address too.
+    pub fn that_echoes(self) -> Station {
+        Station {
+            echoes: true,
+            ..self
+        }
+    }
+
+    /// The same, which keeps an eye on its next hop.
+    pub fn with_next_hop(self, next_hop: NextHop) -> Station {
+        Station {
+            next_hop: Some(next_hop),
+            ..self
         }
     }
 
@@ -48,22 +85,49 @@ impl Station {
         self.counts
     }
 
+    /// What people want to know, since the last time.
+    pub fn take_events(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Where frames to the next hop go, if not where applications think.
+    pub fn moved(&self) -> Option<Moved> {
+        self.next_hop.as_ref()?.moved()
+    }
+
     /// Hears `frame`, which came in; whether it is not for the NIC.
     #[inline]
     pub fn takes(&mut self, frame: &[u8]) -> bool {
-        let is_arp = frame.get(12..14) == Some(&ethertype::ARP.to_be_bytes());
-        // What is cut off is the NIC's to count.
-        is_arp && frame.len() >= FRAME_LEN && self.hear_arp(frame)
+        const KIND: std::ops::Range<usize> = 12..14;
+        if frame.get(KIND) == Some(&ethertype::ARP.to_be_bytes()) {
+            // What is cut off is the NIC's to count.
+            return frame.len() >= FRAME_LEN && self.hear_arp(frame);
+        }
+        self.echoes && self.echo(frame)
     }
 
     #[cold]
     fn hear_arp(&mut self, frame: &[u8]) -> bool {
         self.counts.taken += 1;
+        self.hear_of_next_hop(frame);
         match self.answer(frame[..FRAME_LEN].to_vec()) {
-            Some(answer) => self.answers.push(answer),
+            Some(answer) => self.outgoing.push(answer),
             None => self.counts.arp += 1,
         }
         true
+    }
+
+    /// Whoever sends ARP says where it is: by an answer, a question, or unasked (RFC 5227, section 3).
+    fn hear_of_next_hop(&mut self, frame: &[u8]) {
+        let Some(next_hop) = &mut self.next_hop else {
+            return;
+        };
+        let Ok(arp) = ArpView::new(&frame[ETHERNET_HEADER_LEN..]) else {
+            return;
+        };
+        let (moved, event) = next_hop.hear(arp.sender_ip(), arp.sender_mac());
+        self.counts.moved += u64::from(moved);
+        self.events.extend(event);
     }
 
     /// The answer to a request for its own address.
@@ -83,14 +147,30 @@ impl Station {
         Some(frame)
     }
 
-    /// Sends over its `port` what it has to say.
-    pub fn speak(&mut self, port: &mut dyn Port, now: Time) -> Result<(), LiveError> {
-        if self.answers.is_empty() {
-            return Ok(());
+    /// Sends over its `port` what it has to say at `now`; whether that was anything.
+    pub fn speak(&mut self, port: &mut dyn Port, now: Time) -> Result<bool, LiveError> {
+        self.ask(now);
+        if self.outgoing.is_empty() {
+            return Ok(false);
         }
-        for answer in self.answers.drain(..) {
-            port.send(&answer, now)?;
+        for frame in self.outgoing.drain(..) {
+            port.send(&frame, now)?;
         }
-        port.flush()
+        port.flush()?;
+        Ok(true)
+    }
+
+    /// Asks for the next hop again, if it is time.
+    fn ask(&mut self, now: Time) {
+        let Some(own) = self.address else { return };
+        let Some(next_hop) = self.next_hop.as_mut().filter(|hop| hop.is_due(now)) else {
+            return;
+        };
+        let question = next_hop.ask(now);
+        self.counts.asked += 1;
+        self.counts.unanswered += u64::from(question.unanswered);
+        self.events.extend(question.event);
+        let frame = request(self.mac, own, question.address);
+        self.outgoing.push(frame.to_vec());
     }
 }
