@@ -6,9 +6,10 @@ mod attach;
 mod netns;
 mod traffic;
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use attach::Crew;
 use netns::{Gateway, Hosts, example_file};
@@ -17,6 +18,8 @@ use traffic::{CLIENT, SERVER, StopAtEnd, echo, worker_of};
 
 const WORKERS: u16 = 2;
 const UDP_PORT: u16 = 7_000;
+/// In the gateway's own namespace, where nobody else listens.
+const METRICS: &str = "127.0.0.1:9477";
 const ROUNDS: u32 = 3;
 const QUESTIONS: u32 = 50;
 
@@ -24,6 +27,7 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
     let socket = crew.socket.display().to_string();
     let interface = format!("interface={interface}");
     let set = ["--attach", &socket, "--set", &interface, "--set", "cores=2"];
+    let set = [&set[..], &["--metrics", METRICS]].concat();
     let mut gateway = hosts.start_with(&example_file("nat-netns.toml"), &set);
     crew.wait_for_socket();
     (0..usize::from(WORKERS)).for_each(|worker| crew.attach(worker));
@@ -71,6 +75,20 @@ fn asks(hosts: &Hosts, socket: &UdpSocket, what: &str) {
     });
 }
 
+/// For how many seconds a worker has been silent, as the gateway's page has it.
+fn silence(hosts: &Hosts, worker: usize) -> f64 {
+    let mut page = String::new();
+    let mut stream = hosts.run("gateway", || TcpStream::connect(METRICS).unwrap());
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    stream.read_to_string(&mut page).unwrap();
+    let name = format!("nicforge_worker_silent_seconds{{worker=\"{worker}\"}} ");
+    let value = page.lines().find_map(|line| line.strip_prefix(&name));
+    value
+        .unwrap_or_else(|| panic!("{name}: {page}"))
+        .parse()
+        .unwrap()
+}
+
 fn report_is_of(gateway: Gateway, what: &str) {
     let report = gateway.stop();
     let drops = &report["points"][0]["metrics"]["drops"];
@@ -111,6 +129,18 @@ fn others_go_on_beside_a_worker_that_hangs() {
         let worker = crew.members[0].as_ref().map(Pid::from_child).unwrap();
         kill_process(worker, Signal::STOP).unwrap();
         asks(&hosts, &flow, interface);
+        let until = Instant::now() + Duration::from_secs(30);
+        while silence(&hosts, 0) < 2.0 {
+            assert!(
+                Instant::now() < until,
+                "{interface}: nobody says that it hangs"
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(
+            silence(&hosts, 1) < 2.0,
+            "{interface}: the other one speaks"
+        );
         kill_process(worker, Signal::CONT).unwrap();
         report_is_of(gateway, interface);
         crew.all_ended();

@@ -184,6 +184,12 @@ fn of_workers(now: &Snapshot) -> Vec<Metric> {
             &|_, counts| f64::from(u8::from(!counts.absent)),
         ),
         metric(
+            "worker_silent_seconds",
+            "gauge",
+            "How long a worker's process has said nothing.",
+            &|_, counts| counts.silent.as_seconds(),
+        ),
+        metric(
             "worker_packets_total",
             "counter",
             "Packets that a worker took.",

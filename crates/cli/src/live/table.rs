@@ -1,8 +1,12 @@
 //! What a live run shows while it goes on, and at its end.
 
 use nicforge_lab::live::{LiveConfig, NicCounts, Snapshot, WorkerCounts};
+use nicforge_units::Time;
 
 use crate::output::columns;
+
+/// A worker that has said nothing for so long is no busy one: it is stopped, or hangs.
+const SILENT: Time = Time::from_ms(1_000);
 
 /// What is about to run.
 pub fn opening(config: &LiveConfig) -> String {
@@ -46,6 +50,11 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
     for (number, worker) in now.workers.iter().enumerate() {
         if worker.absent {
             line.push_str(&format!("  w{number} absent"));
+            continue;
+        }
+        if worker.silent >= SILENT {
+            let seconds = worker.silent.as_seconds();
+            line.push_str(&format!("  w{number} silent for {seconds:.0} s"));
             continue;
         }
         let earlier = before.workers.get(number).cloned().unwrap_or_default();
@@ -226,6 +235,10 @@ mod tests {
         );
         assert!(line(&now, &now).contains("rx - tx -"), "nothing was seen");
         assert!(totals(&now).contains("1 (absent)"));
+        now.workers[0].silent = Time::from_ms(3_200);
+        let said = line(&before, &now);
+        assert!(said.contains("  w0 silent for 3 s  w1 absent"), "{said}");
+        assert!(!said.contains("busy"), "{said}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
 pub use config::{LiveConfig, Pin, PortConfig, PortKind};
-pub use device::{DeviceCounts, NicCounts};
+pub use device::{DeviceCounts, NicCounts, StationCounts};
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
 pub use scenario::{check_live, run_point_live};

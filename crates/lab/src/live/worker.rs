@@ -39,6 +39,8 @@ pub struct WorkerCounts {
     pub idle: Time,
     /// Nobody works there: a process that has not attached yet, or is gone.
     pub absent: bool,
+    /// How long a worker's process has said nothing, who says what it counted some twenty times a second.
+    pub silent: Time,
     /// The application's own counters.
     pub app: Vec<(&'static str, u64)>,
 }
@@ -156,6 +158,7 @@ impl Worker {
             transmit: software.transmit_occupancy(),
             idle: self.idle,
             absent: false,
+            silent: Time::ZERO,
             app: software.app.counters(),
         };
         &self.counts

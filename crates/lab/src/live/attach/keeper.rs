@@ -156,8 +156,9 @@ impl Keeper {
                 self.lose(shared, number, &why);
             }
         }
+        let now = self.now();
         for (place, board) in self.places.iter().zip(&shared.workers) {
-            *locked(board) = place.counts();
+            *locked(board) = place.counts(now);
         }
         Ok(())
     }
@@ -172,6 +173,9 @@ impl Keeper {
             Heard::Gone(_) if matches!(self.places[number].state, State::Ended(..)) => return,
             Heard::Gone(why) => return self.lose(shared, number, why),
         };
+        if !said.is_empty() {
+            self.places[number].heard = self.now();
+        }
         for message in said {
             let place = &mut self.places[number];
             match (message, std::mem::replace(&mut place.state, State::Free)) {

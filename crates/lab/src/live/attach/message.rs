@@ -210,6 +210,7 @@ impl Told {
             drops,
             transmit: self.transmit,
             absent: false,
+            silent: Time::ZERO,
             idle: Time::from_ps(self.idle_ps),
             app: app.map(|(name, count)| (known(name), *count)).collect(),
         }

@@ -125,6 +125,8 @@ pub struct Place {
     pub order: u64,
     /// Whether somebody was there before.
     pub used: bool,
+    /// When whoever is there last said something.
+    pub heard: Time,
     /// Of periods that are over.
     past: WorkerCounts,
     /// Of this one, as far as it was told.
@@ -138,6 +140,7 @@ impl Place {
             state: State::Free,
             order: 0,
             used: false,
+            heard: Time::ZERO,
             past: WorkerCounts::default(),
             now: WorkerCounts::default(),
         }
@@ -168,10 +171,16 @@ impl Place {
         self.past = sum(&self.past, &past);
     }
 
-    /// All counts of this place.
-    pub fn counts(&self) -> WorkerCounts {
+    /// All counts of this place, at `now`.
+    pub fn counts(&self, now: Time) -> WorkerCounts {
+        let works = matches!(self.state, State::Working(_));
         WorkerCounts {
             absent: matches!(self.state, State::Free | State::Joining(_)),
+            silent: if works {
+                now.saturating_sub(self.heard)
+            } else {
+                Time::ZERO
+            },
             ..sum(&self.past, &self.now)
         }
     }
@@ -198,6 +207,7 @@ fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
         transmit: (a.transmit.0 + b.transmit.0, a.transmit.1 + b.transmit.1),
         idle: Time::from_ps(a.idle.as_ps().saturating_add(b.idle.as_ps())),
         absent: false,
+        silent: Time::ZERO,
         app,
     }
 }
