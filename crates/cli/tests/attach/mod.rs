@@ -1,4 +1,5 @@
 //! A live run whose workers are processes.
+#![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
