@@ -19,11 +19,12 @@ use crate::output::print;
 use crate::outputs::{Made, Named, keep_apart, of_settings};
 
 /// The settings that describe traffic on one line.
-const TRAFFIC: [&str; 14] = [
+const TRAFFIC: [&str; 15] = [
     "offered_gbps",
     "arrival",
     "burst_packets",
     "in_flight",
+    "request_timeout_us",
     "packet_bytes",
     "packet_sizes",
     "small_share",
@@ -129,7 +130,7 @@ fn frames(
         let time = arrival.time;
         writer.write(time, arrival.bytes)?;
         // Nothing delays a frame here: ping-pong goes on at once.
-        source.returned(time);
+        source.returned(time, time);
         written += 1;
     }
     writer.finish()?;

@@ -21,6 +21,10 @@ pub struct Metrics {
     pub drop_fraction: f64,
     /// Frames dropped in the window, by named cause.
     pub drops: BTreeMap<String, u64>,
+    /// Requests of the window that clients gave up, because no answer came in time; only where the
+    /// next one waits for that (ping-pong).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_timed_out: Option<u64>,
     /// First bit in to last bit out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,

@@ -208,3 +208,79 @@ fn settings_that_do_not_go_together_are_refused() {
     let too_long = refused(|s| (s.kvs_key_bytes, s.kvs_value_bytes) = (4096, 8192));
     assert_eq!(too_long, "kvs_value_bytes");
 }
+
+/// A closed loop with rings that are too small for it.
+fn dropping(interface: &str, in_flight: u32) -> Settings {
+    Settings {
+        interface: interface.to_owned(),
+        arrival: "ping_pong".to_owned(),
+        rx_entries: 16,
+        ax_entries: 16,
+        bx_entries: 16,
+        in_flight,
+        request_timeout_us: 80.0,
+        warmup_ms: 0.16,
+        window_ms: 0.8,
+        ..store()
+    }
+}
+
+/// Little's law: each place in the loop is taken by a request that is answered, or by one that is
+/// given up. Were dropped requests gone for ever, the loop would shrink to what its rings hold.
+#[test]
+fn a_closed_loop_stays_as_large_as_it_was_asked_to_be() {
+    for interface in nicforge_interfaces::registry::names() {
+        let settings = dropping(interface, 400);
+        let metrics = run(&settings);
+        let given_up = metrics.requests_timed_out.unwrap();
+        assert!(
+            given_up > 0 && !metrics.drops.is_empty(),
+            "{interface}: {metrics:?}"
+        );
+        let answered = metrics.throughput_mpps * metrics.latency_us.as_ref().unwrap().mean;
+        let lost = given_up as f64 / settings.window_ms / 1e3 * settings.request_timeout_us;
+        let ports = settings.nics as f64;
+        let in_flight = (answered + lost) / ports / f64::from(settings.in_flight);
+        // A place also waits for the line, and answers that come too late take no place. Requests that
+        // were dropped together are given up together: ten times in the window, or once more or less.
+        assert!(
+            (0.8..1.2).contains(&in_flight),
+            "{interface}: {in_flight} of all"
+        );
+    }
+}
+
+#[test]
+fn only_a_closed_loop_that_loses_requests_gives_any_up() {
+    let open = run(&store());
+    assert_eq!(open.requests_timed_out, None);
+    for interface in nicforge_interfaces::registry::names() {
+        let few = run(&Settings {
+            request_timeout_us: 5000.0,
+            ..dropping(interface, 4)
+        });
+        assert!(
+            few.drops.is_empty() && few.throughput_mpps > 0.1,
+            "{interface}: {few:?}"
+        );
+        assert_eq!(few.requests_timed_out, Some(0), "{interface}");
+    }
+}
+
+/// Frames leave by other ports than they came in by; each loop stays whole all the same.
+#[test]
+fn a_routed_ping_pong_goes_on_at_both_ports() {
+    let settings = Settings {
+        app: "l3fwd".to_owned(),
+        arrival: "ping_pong".to_owned(),
+        in_flight: 8,
+        warmup_ms: 0.1,
+        window_ms: 0.2,
+        ..small()
+    };
+    let metrics = run(&settings);
+    assert!(metrics.drops.is_empty());
+    assert_eq!(metrics.requests_timed_out, Some(0));
+    let in_flight = metrics.throughput_mpps * metrics.latency_us.unwrap().mean;
+    assert!((13.0..16.5).contains(&in_flight), "{in_flight} of 16");
+}

@@ -129,13 +129,20 @@ fn mix_and_skew_are_as_asked_for() {
 #[test]
 fn a_closed_loop_waits_for_replies() {
     let mut config = config(8, 8);
-    config.arrival = ArrivalModel::PingPong { in_flight: 2 };
+    let timeout = Time::from_us(500);
+    config.arrival = ArrivalModel::PingPong {
+        in_flight: 2,
+        timeout,
+    };
     let mut source = source(config);
-    assert!(source.next().is_some() && source.next().is_some());
-    assert_eq!(source.next_time(), Time::NEVER);
-    assert!(source.next().is_none());
-    source.returned(Time::from_us(9));
+    let first = source.next().unwrap().time;
+    let second = source.next().unwrap().time;
+    assert_eq!(source.next_time(), first + timeout);
+    assert!(source.returned(second, Time::from_us(9)));
     assert_eq!(source.next().unwrap().time, Time::from_us(9));
+    // The first is never answered.
+    assert_eq!(source.next().unwrap().time, first + timeout);
+    assert_eq!(source.given_up(), Some(1));
 }
 
 #[test]

@@ -101,7 +101,7 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 47] = [
+pub const METRICS: [Metric; 48] = [
     metric("bandwidth_gbps", "bandwidth", GBPS, More, Some("payload"), |m| m.bandwidth_gbps),
     metric("throughput_gbps", "throughput", GBPS, More, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("misses_per_kb", "misses/KB", LINES, Less, Some("misses/KB"), |m| m.misses_per_kb),
@@ -116,6 +116,7 @@ pub const METRICS: [Metric; 47] = [
     metric("throughput_mpps", "throughput", MPPS, More, Some("sent"), |m| Some(m.throughput_mpps)),
     metric("offered_mpps", "offered", MPPS, Neither, None, |m| Some(m.offered_mpps)),
     metric("drop_fraction", "dropped", Unit::Share, Less, Some("dropped"), |m| Some(m.drop_fraction)),
+    metric("requests_timed_out", "requests given up", Unit::Plain(""), Less, Some("given up"), |m| m.requests_timed_out.map(|count| count as f64)),
     metric("latency_us.mean", "latency mean", MICROS, Less, None, |m| latency(m, |l| l.mean)),
     metric("latency_us.p50", "latency p50", MICROS, Less, Some("p50"), |m| latency(m, |l| l.p50)),
     metric("latency_us.p99", "latency p99", MICROS, Less, Some("p99"), |m| latency(m, |l| l.p99)),

@@ -7,19 +7,20 @@ use std::path::Path;
 use nicforge_apps::AnyApp;
 use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf};
+use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
-use nicforge_platform::{FlatCpu, Part};
 use nicforge_units::{Lines, Time};
 use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
 
 use super::build::{Built, build};
 use super::co_runner::CoRunnerActor;
+use super::core_time::Cores;
 use super::sink::Captured;
 use super::source::SourceActor;
 use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
-use crate::metrics::{CyclesPerPacket, Metrics};
+use crate::metrics::Metrics;
 use crate::settings::Settings;
 
 /// How often progress is told.
@@ -46,6 +47,8 @@ struct Snapshot {
     deschedules: u64,
     /// Bytes that co-runners copied.
     copied: u64,
+    /// Requests that clients gave up, where they wait for answers.
+    given_up: Option<u64>,
     /// Flow states that NICs looked for, and those that they had to fetch.
     contexts: (u64, u64),
 }
@@ -107,6 +110,7 @@ impl Snapshot {
             gets: counted("gets"),
             get_hits: counted("get_hits"),
             lent: counted("hot_lent"),
+            given_up: world.sources.iter().map(SourceActor::given_up).sum(),
             contexts: contexts(world),
             deschedules: engines.map(|counted| counted.deschedules).sum(),
             copied: world.co_runners.iter().map(CoRunnerActor::copied).sum(),
@@ -272,12 +276,12 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         of(after) - of(before)
     };
     let busy = |bytes: u64| bytes as f64 * 8.0 / seconds / link;
-    let cycles = Cores::between(built, before, after, |_| true);
+    let clock = built.hardware.core.frequency;
+    let (from, until) = (&before.cores, &after.cores);
+    let cycles = Cores::between(clock, from, until, |_| true);
     let target = |core: usize| built.has_target && core.is_multiple_of(built.queues);
-    let targets = Cores::between(built, before, after, target);
-    let others = Cores::between(built, before, after, |core| {
-        built.has_target && !target(core)
-    });
+    let targets = Cores::between(clock, from, until, target);
+    let others = Cores::between(clock, from, until, |core| built.has_target && !target(core));
     let grew = |pick: fn(&Snapshot) -> u64| pick(after) - pick(before);
     let copied = grew(|now| now.copied);
     let dram = Lines(after.dram_lines - before.dram_lines).bytes();
@@ -292,6 +296,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
             .iter()
             .map(|&(cause, count)| (cause.to_owned(), count))
             .collect(),
+        requests_timed_out: after.given_up.zip(before.given_up).map(|(a, b)| a - b),
         latency_us: world.sink.latency(),
         rx_occupancy: share(sum(|nic| nic.waiting_sum), sum(|nic| nic.entries_sum)),
         tx_occupancy: share(grew(|now| now.transmit.0), grew(|now| now.transmit.1)),
@@ -321,75 +326,5 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         idle_fraction: cycles.idle_share(seconds),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
         ..Metrics::default()
-    }
-}
-
-/// Where the time of some cores went in the window, in cycles, by part.
-struct Cores {
-    work: [f64; Part::ALL.len()],
-    stall: [f64; Part::ALL.len()],
-    idle_seconds: f64,
-    cores: usize,
-}
-
-impl Cores {
-    fn between(
-        built: &Built,
-        before: &Snapshot,
-        after: &Snapshot,
-        counts: impl Fn(usize) -> bool,
-    ) -> Cores {
-        let clock = built.hardware.core.frequency;
-        let cycles = |ps: u64| clock.cycles_in(Time::from_ps(ps));
-        let mut cores = Cores {
-            work: [0.0; Part::ALL.len()],
-            stall: [0.0; Part::ALL.len()],
-            idle_seconds: 0.0,
-            cores: 0,
-        };
-        let each = before.cores.iter().zip(&after.cores).enumerate();
-        for (_, (before, after)) in each.filter(|&(core, _)| counts(core)) {
-            let spent = after.since(before);
-            cores.cores += 1;
-            for (sum, ps) in cores.work.iter_mut().zip(spent.work_ps) {
-                *sum += cycles(ps);
-            }
-            for (sum, ps) in cores.stall.iter_mut().zip(spent.stall_ps) {
-                *sum += cycles(ps);
-            }
-            cores.idle_seconds += Time::from_ps(spent.idle_ps).as_seconds();
-        }
-        cores
-    }
-
-    fn per_packet(&self, frames: u64) -> Option<CyclesPerPacket> {
-        if frames == 0 {
-            return None;
-        }
-        let each = |cycles: f64| cycles / frames as f64;
-        // In the order of `Part::ALL`; the kernel's parts are not of this world.
-        let [driver, app, sync, alloc, ..] = self.work.map(each);
-        let stall = each(self.stall.iter().sum());
-        Some(CyclesPerPacket {
-            total: driver + app + sync + alloc + stall,
-            driver,
-            app,
-            sync,
-            alloc,
-            stall,
-        })
-    }
-
-    /// Share of what was not idle that went into taking and giving buffers, stalls included.
-    fn alloc_share(&self) -> Option<f64> {
-        let busy: f64 = self.work.iter().chain(&self.stall).sum();
-        let alloc = Part::Alloc as usize;
-        (busy > 0.0).then(|| (self.work[alloc] + self.stall[alloc]) / busy)
-    }
-
-    fn idle_share(&self, seconds: f64) -> Option<f64> {
-        // An idle core is charged to the end of its last poll, which may lie after the window.
-        let idle = self.idle_seconds / (seconds * self.cores as f64);
-        (self.cores > 0).then(|| idle.clamp(0.0, 1.0))
     }
 }

@@ -9,6 +9,7 @@ mod build;
 mod co_runner;
 mod control_actor;
 mod core_actor;
+mod core_time;
 mod emulator_actor;
 mod hairpin;
 mod hot_area;

@@ -5,6 +5,7 @@ use nicforge_nic::PortId;
 use nicforge_nic::transmit::{Departure, Egress};
 use nicforge_units::Time;
 
+use super::source::Returned;
 use crate::metrics::Latency;
 
 /// Latencies are kept to a nanosecond up to a minute, with three significant digits.
@@ -35,8 +36,8 @@ pub struct Sink {
     total_latency_ps: u64,
     last: Time,
     capture: Option<Vec<Captured>>,
-    /// Frames that left and whose source waits for that, with the time.
-    returned: Vec<(PortId, Time)>,
+    /// Frames that left and whose source waits for that.
+    returned: Vec<Returned>,
     tells_sources: bool,
 }
 
@@ -115,7 +116,7 @@ impl Sink {
     }
 
     /// Frames that left since the last call, for sources that wait for that.
-    pub fn take_returned(&mut self) -> std::vec::Drain<'_, (PortId, Time)> {
+    pub fn take_returned(&mut self) -> std::vec::Drain<'_, Returned> {
         self.returned.drain(..)
     }
 }
@@ -141,7 +142,11 @@ impl Egress for Sink {
                 .saturating_record(latency.as_ps().div_ceil(1_000));
         }
         if self.tells_sources {
-            self.returned.push((departure.port, departure.last_bit));
+            self.returned.push(Returned {
+                port: departure.port,
+                sent: departure.stamp,
+                at: departure.last_bit,
+            });
         }
         if let Some(capture) = &mut self.capture {
             capture.push(Captured {

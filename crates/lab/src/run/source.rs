@@ -1,5 +1,6 @@
 //! A traffic source on the wire to one port.
 
+use nicforge_nic::PortId;
 use nicforge_units::{BitRate, Time};
 use nicforge_wire::traffic::{Arrival, Line, TrafficSource};
 
@@ -44,8 +45,29 @@ impl SourceActor {
         Some((arrival, arrival.time + on_wire))
     }
 
-    /// A frame came back at `time`.
-    pub fn returned(&mut self, time: Time) {
-        self.source.returned(time);
+    /// Frames that it gave up so far; `None` where it waits for none.
+    pub fn given_up(&self) -> Option<u64> {
+        self.source.given_up()
     }
+}
+
+/// A frame left, which whoever sent it may wait for.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned {
+    /// Out of which port.
+    pub port: PortId,
+    /// When its first bit came in.
+    pub sent: Time,
+    /// When its last bit left.
+    pub at: Time,
+}
+
+/// Tells the one of `sources` that waits for `frame`, if one does, and returns its number. Most come
+/// back where they came in; a router sends some out of other ports.
+pub fn returned(sources: &mut [SourceActor], frame: &Returned) -> Option<usize> {
+    let own = usize::from(frame.port.0);
+    let others = (0..sources.len()).filter(|&port| port != own);
+    std::iter::once(own)
+        .chain(others)
+        .find(|&port| sources[port].source.returned(frame.sent, frame.at))
 }

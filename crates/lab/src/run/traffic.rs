@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nicforge_platform::sim::Hardware;
-use nicforge_units::BitRate;
+use nicforge_units::{BitRate, Time};
 use nicforge_wire::capture::CaptureReader;
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -84,6 +84,7 @@ fn arrival(settings: &Settings, rate: BitRate) -> ArrivalModel {
         },
         "ping_pong" => ArrivalModel::PingPong {
             in_flight: settings.in_flight,
+            timeout: Time::from_seconds(settings.request_timeout_us / 1e6),
         },
         _ => ArrivalModel::Constant { rate },
     }

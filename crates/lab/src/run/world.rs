@@ -3,7 +3,6 @@
 //! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners,
 //! the control core, the probe, cores that play NICs.
 
-use nicforge_nic::PortId;
 use nicforge_platform::sim::{Host, Schedule};
 use nicforge_units::{BitRate, Time};
 
@@ -15,7 +14,7 @@ use super::emulator_actor::EmulatorActor;
 use super::nic_actor::NicActor;
 use super::probe::Probe;
 use super::sink::Sink;
-use super::source::SourceActor;
+use super::source::{SourceActor, returned};
 use crate::packet_loop::PacketLoop;
 use crate::timeline::TimelineEntry;
 
@@ -214,11 +213,11 @@ impl World {
             let next = self.schedule.time_of(actor).min(emulator.now().max(now));
             self.schedule.set(actor, next);
         }
-        for (PortId(port), time) in self.sink.take_returned() {
-            let port = usize::from(port);
-            self.sources[port].returned(time);
-            let next = self.sources[port].next_step();
-            self.schedule.set(port, next);
+        for frame in self.sink.take_returned() {
+            if let Some(source) = returned(&mut self.sources, &frame) {
+                let next = self.sources[source].next_step();
+                self.schedule.set(source, next);
+            }
         }
     }
 

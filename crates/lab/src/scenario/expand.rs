@@ -10,7 +10,7 @@ use crate::settings::{Allowed, KEYS, Key, Settings, Value};
 use super::{Assignment, Point, Scenario, Sweep, Variant};
 
 /// Keys that stand in `params` of every point, swept or not.
-const ALWAYS_SHOWN: [&str; 8] = [
+const ALWAYS_SHOWN: [&str; 9] = [
     "interface",
     "app",
     "cores",
@@ -19,6 +19,7 @@ const ALWAYS_SHOWN: [&str; 8] = [
     "tx_entries",
     "io_ways",
     "offered_gbps",
+    "in_flight",
 ];
 
 /// Where each key was set, for one point.

@@ -260,6 +260,9 @@ settings! {
     burst_packets: u32 = 32, "frames", Whole(1, 1_000_000), when BURSTS;
     /// Frames in flight per port.
     in_flight: u32 = 1, "frames", Whole(1, 65536), when PING_PONG;
+    /// How long after it was sent a frame that did not come back is given up, and another is sent.
+    request_timeout_us: f64 = 5000.0, "µs", Number(1.0, 60_000_000.0), when PING_PONG,
+        source "eRPC (NSDI 2019): retransmission after 5 ms, as its clients cannot know a drop sooner";
     /// Frame size without FCS; with `bimodal` the large size.
     packet_bytes: u32 = 1500, "bytes", Whole(60, 9216),
         when ("packet_sizes", &["fixed", "bimodal"]), unless KVS, moot REPLAY;

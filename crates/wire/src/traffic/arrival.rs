@@ -1,11 +1,10 @@
 //! When frames arrive: constant rate, Poisson, bursts, ping-pong.
 
-use std::collections::VecDeque;
-
 use nicforge_units::{BitRate, Time};
 use rand_pcg::Pcg64;
 
 use super::TrafficError;
+use super::closed_loop::ClosedLoop;
 use super::line::Line;
 use super::random::unit;
 
@@ -33,10 +32,12 @@ pub enum ArrivalModel {
         /// Frames per burst.
         frames: u32,
     },
-    /// A frame is sent when an earlier one came back; this many are on their way.
+    /// A frame is sent when an earlier one came back or was given up; this many are on their way.
     PingPong {
         /// Frames on their way.
         in_flight: u32,
+        /// How long after it was sent a frame that did not come back is given up.
+        timeout: Time,
     },
 }
 
@@ -53,8 +54,8 @@ pub(super) struct Clock {
     /// When the line has taken the frame before.
     line_free: Time,
     burst_left: u32,
-    /// Ping-pong: when frames that may be sent came back, at most as many as are in flight.
-    released: VecDeque<Time>,
+    /// Ping-pong: the frames on their way.
+    closed_loop: ClosedLoop,
 }
 
 impl Clock {
@@ -63,13 +64,19 @@ impl Clock {
         line: Line,
         random: Pcg64,
     ) -> Result<Clock, TrafficError> {
-        let (rate, burst, in_flight) = match model {
-            ArrivalModel::Constant { rate } | ArrivalModel::Poisson { rate } => (rate, 1, 0),
-            ArrivalModel::Bursts { rate, frames } => (rate, frames, 0),
-            ArrivalModel::PingPong { in_flight: 0 } => {
+        let (rate, burst) = match model {
+            ArrivalModel::Constant { rate } | ArrivalModel::Poisson { rate } => (rate, 1),
+            ArrivalModel::Bursts { rate, frames } => (rate, frames),
+            ArrivalModel::PingPong { in_flight: 0, .. } => {
                 return Err(TrafficError::ZeroFrames("frames in flight"));
             }
-            ArrivalModel::PingPong { in_flight } => (line.rate, 1, in_flight),
+            ArrivalModel::PingPong {
+                timeout: Time::ZERO,
+                ..
+            } => {
+                return Err(TrafficError::ZeroTimeout);
+            }
+            ArrivalModel::PingPong { .. } => (line.rate, 1),
         };
         if burst == 0 {
             return Err(TrafficError::ZeroFrames("frames per burst"));
@@ -77,6 +84,10 @@ impl Clock {
         if rate.as_bits_per_second() == 0 || line.rate.as_bits_per_second() == 0 {
             return Err(TrafficError::ZeroRate);
         }
+        let closed_loop = match model {
+            ArrivalModel::PingPong { in_flight, timeout } => ClosedLoop::new(in_flight, timeout),
+            _ => ClosedLoop::new(0, Time::NEVER),
+        };
         Ok(Clock {
             model,
             line,
@@ -85,7 +96,7 @@ impl Clock {
             remainder: 0,
             line_free: Time::ZERO,
             burst_left: burst,
-            released: (0..in_flight).map(|_| Time::ZERO).collect(),
+            closed_loop,
         })
     }
 
@@ -99,16 +110,14 @@ impl Clock {
                 self.ideal.max(self.line_free)
             }
             ArrivalModel::Bursts { .. } => self.line_free,
-            ArrivalModel::PingPong { .. } => match self.released.front() {
-                Some(&released) => released.max(self.line_free),
-                None => Time::NEVER,
-            },
+            ArrivalModel::PingPong { .. } => self.closed_loop.next_free().max(self.line_free),
         }
     }
 
     /// A frame of `bytes` is sent at [`Clock::next_time`].
     pub(super) fn send(&mut self, bytes: u32) {
-        self.line_free = self.next_time() + self.line.time_for(bytes);
+        let now = self.next_time();
+        self.line_free = now + self.line.time_for(bytes);
         match self.model {
             ArrivalModel::Constant { rate } => self.add_time_at(rate, bytes),
             ArrivalModel::Poisson { rate } => {
@@ -124,9 +133,7 @@ impl Clock {
                     self.burst_left = frames;
                 }
             }
-            ArrivalModel::PingPong { .. } => {
-                self.released.pop_front();
-            }
+            ArrivalModel::PingPong { .. } => self.closed_loop.send(now),
         }
     }
 
@@ -144,13 +151,15 @@ impl Clock {
         (self.ideal, self.remainder, self.line_free) = (from, 0, from);
     }
 
-    /// A frame came back; more than were sent are not believed.
-    pub(super) fn returned(&mut self, at: Time) {
-        if let ArrivalModel::PingPong { in_flight } = self.model
-            && self.released.len() < in_flight as usize
-        {
-            self.released.push_back(at);
-        }
+    /// The frame that was sent at `sent` came back at `at`. Returns whether it was waited for.
+    pub(super) fn returned(&mut self, sent: Time, at: Time) -> bool {
+        self.closed_loop.answered(sent, at)
+    }
+
+    /// Frames that were given up so far; `None` where nobody waits for them.
+    pub(super) fn given_up(&self) -> Option<u64> {
+        let waits = matches!(self.model, ArrivalModel::PingPong { .. });
+        waits.then(|| self.closed_loop.given_up())
     }
 
     fn add_time_at(&mut self, rate: BitRate, bytes: u32) {
@@ -217,14 +226,20 @@ mod tests {
 
     #[test]
     fn ping_pong_waits_for_what_comes_back() {
-        let mut clock = clock(ArrivalModel::PingPong { in_flight: 2 });
+        let timeout = Time::from_us(10);
+        let mut clock = clock(ArrivalModel::PingPong {
+            in_flight: 2,
+            timeout,
+        });
         assert_eq!(times(&mut clock, 60, 2), [0, 6_720]);
-        assert_eq!(clock.next_time(), Time::NEVER);
-        clock.returned(Time::from_us(3));
-        clock.returned(Time::from_us(3));
-        clock.returned(Time::from_us(4));
+        assert_eq!(clock.next_time(), timeout);
+        assert!(clock.returned(Time::ZERO, Time::from_us(3)));
+        assert!(clock.returned(Time::from_ps(6_720), Time::from_us(3)));
+        assert!(!clock.returned(Time::from_us(1), Time::from_us(4)));
         assert_eq!(times(&mut clock, 60, 2), [3_000_000, 3_006_720]);
-        assert_eq!(clock.next_time(), Time::NEVER);
+        // Both are lost; the line is in the way of neither.
+        assert_eq!(times(&mut clock, 60, 2), [13_000_000, 13_006_720]);
+        assert_eq!(clock.given_up(), Some(2));
     }
 
     #[test]
@@ -252,7 +267,14 @@ mod tests {
         for model in [
             ArrivalModel::Constant { rate: zero },
             ArrivalModel::Bursts { rate, frames: 0 },
-            ArrivalModel::PingPong { in_flight: 0 },
+            ArrivalModel::PingPong {
+                in_flight: 0,
+                timeout: Time::from_us(1),
+            },
+            ArrivalModel::PingPong {
+                in_flight: 1,
+                timeout: Time::ZERO,
+            },
         ] {
             assert!(Clock::new(model, line, generator(1, 0)).is_err());
         }

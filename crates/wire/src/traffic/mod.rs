@@ -8,6 +8,7 @@
 
 mod alias;
 mod arrival;
+mod closed_loop;
 mod flows;
 mod line;
 mod pairs;
@@ -57,6 +58,9 @@ pub enum TrafficError {
     /// Bursts or ping-pong of no frames.
     #[error("{0} must be at least 1")]
     ZeroFrames(&'static str),
+    /// Ping-pong that gives up at once.
+    #[error("a frame cannot be given up the moment it is sent: the time-out must be above 0")]
+    ZeroTimeout,
     /// A frame size that Ethernet does not have.
     #[error("a frame of {0} bytes is outside {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} (without FCS)")]
     FrameSize(u32),
@@ -118,8 +122,8 @@ pub enum TrafficSource {
 }
 
 impl TrafficSource {
-    /// When the next frame arrives; `Time::NEVER` while a ping-pong source waits for one to come
-    /// back, and at the end of a replay.
+    /// When the next frame arrives, a ping-pong source's if none comes back before; `Time::NEVER` at
+    /// the end of a replay.
     pub fn next_time(&self) -> Time {
         match self {
             TrafficSource::Synthetic(source) => source.next_time(),
@@ -148,13 +152,23 @@ impl TrafficSource {
         }
     }
 
-    /// Tells that a frame came back, or was dropped, at `at`: a ping-pong source then sends the
-    /// next one. Others do not care.
-    pub fn returned(&mut self, at: Time) {
+    /// Tells that the frame whose first bit was sent at `sent` came back at `at`: a ping-pong source
+    /// then sends the next one. Returns whether one was waited for; other sources wait for none, and a
+    /// frame that was given up is no longer waited for.
+    pub fn returned(&mut self, sent: Time, at: Time) -> bool {
         match self {
-            TrafficSource::Synthetic(source) => source.returned(at),
-            TrafficSource::Requests(source) => source.returned(at),
-            TrafficSource::Replay(_) => {}
+            TrafficSource::Synthetic(source) => source.returned(sent, at),
+            TrafficSource::Requests(source) => source.returned(sent, at),
+            TrafficSource::Replay(_) => false,
+        }
+    }
+
+    /// Frames that a ping-pong source gave up so far; `None` of other sources.
+    pub fn given_up(&self) -> Option<u64> {
+        match self {
+            TrafficSource::Synthetic(source) => source.given_up(),
+            TrafficSource::Requests(source) => source.given_up(),
+            TrafficSource::Replay(_) => None,
         }
     }
 }

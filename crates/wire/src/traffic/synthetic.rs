@@ -135,7 +135,11 @@ impl Synthetic {
         self.clock.begin_again(from, rate);
     }
 
-    pub(super) fn returned(&mut self, at: Time) {
-        self.clock.returned(at);
+    pub(super) fn returned(&mut self, sent: Time, at: Time) -> bool {
+        self.clock.returned(sent, at)
+    }
+
+    pub(super) fn given_up(&self) -> Option<u64> {
+        self.clock.given_up()
     }
 }
