@@ -126,7 +126,7 @@ settings! {
     /// NICs in use.
     nics: usize = 2, "NICs", Whole(1, 16), default "the machine's";
     /// Entries of each receive ring: one per queue, or per `sharing` queues.
-    rx_entries: usize = 1024, "entries", PowerOfTwo(8, 65536), moot ("interface", &["rx_bisect"]),
+    rx_entries: usize = 1024, "entries", PowerOfTwo(2, 65536), moot ("interface", &["rx_bisect"]),
         source "rxBisect paper, section 6: default ring size";
     /// Cores that share a receive ring.
     sharing: usize = 8, "cores", Whole(1, 256), when SHARED_RINGS,
