@@ -1,7 +1,7 @@
 //! Tests of what is special to shared rings; the shared suite covers the rest.
 
 use nicforge_nic::{DriverHalf, DropCause, Pool};
-use nicforge_platform::{AddressSpace, Dma};
+use nicforge_platform::{AddressSpace, Dma, Part};
 use nicforge_units::Time;
 
 use crate::suite::{Bench, Flat, Ground, Setup, Sim};
@@ -165,8 +165,14 @@ fn each_of_these_reads_waits_for_the_one_before() {
     assert!(batched < list && batched > array, "{batched}");
 }
 
-/// How long a core's poll for one packet takes when `others` poll at the same time.
-fn poll_time(interface: &'static str, others: usize) -> Time {
+/// Time of a core's poll for four packets: all of it, and locks and atomics without waiting for memory.
+struct Poll {
+    all: Time,
+    sync: Time,
+}
+
+/// Core 3's poll, `apart` after `others` have polled.
+fn poll_after(interface: &'static str, others: usize, apart: Time) -> Poll {
     let setup = Setup {
         queues: 4,
         ..setup()
@@ -183,24 +189,42 @@ fn poll_time(interface: &'static str, others: usize) -> Time {
     }
     bench.pass(Time::from_us(100));
     let mut packets = Vec::new();
-    for core in (0..others).chain([3]) {
+    let mut poll = |bench: &mut Bench<Sim>, core: usize| {
         let mut cpu = bench.ground.core(core);
         bench.drivers[core].rx_burst(&mut *cpu, &mut bench.caches[core], &mut packets, 4);
+    };
+    (0..others).for_each(|core| poll(&mut bench, core));
+    bench.pass(apart);
+    let before = bench.ground.worked(3, Part::Sync);
+    poll(&mut bench, 3);
+    Poll {
+        all: bench.ground.core_times()[3] - bench.ground.now(),
+        sync: bench.ground.worked(3, Part::Sync) - before,
     }
-    bench.ground.core_times()[3] - bench.ground.now()
 }
 
 #[test]
 fn sharing_costs_as_much_as_there_is_contention() {
     for interface in VARIANTS {
-        let [alone, together] = [0, 3].map(|others| poll_time(interface, others));
-        assert!(alone < together, "{interface}: {alone} and {together}");
+        let waits = [0, 1, 2, 3].map(|others| {
+            let together = poll_after(interface, others, Time::ZERO);
+            // The same polls, of which none meets another: what the ring asks for without waiting.
+            let apart = poll_after(interface, others, Time::from_us(100));
+            assert!(others == 0 || apart.all < together.all, "{interface}");
+            together.sync - apart.sync
+        });
+        assert_eq!(waits[0], Time::ZERO, "{interface}: waited alone");
+        let grows = waits.is_sorted_by(|less, more| less < more);
+        assert!(grows, "{interface}: {waits:?} behind 0 to 3 others");
     }
     // Cores with rings of their own meet at the memory only.
-    let [alone, together] = [0, 3].map(|others| poll_time("priv_ring", others));
+    let [alone, together] = [0, 3].map(|others| poll_after("priv_ring", others, Time::ZERO));
+    assert_eq!((alone.sync, together.sync), (Time::ZERO, Time::ZERO));
     assert!(
-        together < alone + Time::from_ns(1),
-        "{alone} and {together}"
+        together.all < alone.all + Time::from_ns(1),
+        "{} and {}",
+        alone.all,
+        together.all
     );
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::DerefMut;
 
 use nicforge_platform::sim::{DmaPort, Host, SimCore, SimCpu, SimDma, test_hardware};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, FlatCpu, Register, Vector};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, FlatCpu, Part, Register, Vector};
 use nicforge_units::{Bytes, Time};
 
 /// What a test needs of a ground.
@@ -54,6 +54,11 @@ impl Sim {
     /// The time up to which everybody has acted.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// What core `number` has spent on `part`, waiting for locks included and for memory not.
+    pub fn worked(&self, number: usize, part: Part) -> Time {
+        Time::from_ps(self.cores[number].spent().work_ps[part as usize])
     }
 
     /// Every core's time.

@@ -13,6 +13,7 @@
 //! | limits.rs | full ring, empty pool, oversized frame |
 //! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
 //! | properties.rs | random traffic, stalls and switches of steering, every ring size |
+//! | stalls.rs | cores that stop and go at random |
 //!
 //! An interface inherits all of it by its line in the registry. What is special to one stands
 //! in its own tests.rs.
@@ -30,12 +31,14 @@ mod limits;
 mod live;
 mod properties;
 mod setup;
+mod stalls;
 
 pub use bench::Bench;
 pub use ground::{Calls, Flat, Ground, Sim};
 #[cfg(target_os = "linux")]
 pub use live::Live;
 pub use setup::Setup;
+pub use stalls::Stalls;
 
 use crate::registry::names;
 

@@ -4,11 +4,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use rand_core::{RngCore, SeedableRng};
-use rand_pcg::Pcg64;
 
 use super::frames::{FRAME_LEN_MIN, frame_len_max};
-use super::{Bench, Ground, Setup, for_all};
+use super::{Bench, Ground, Setup, Stalls, for_all};
 use nicforge_nic::DropCause;
 use nicforge_units::Time;
 
@@ -101,39 +99,37 @@ fn any_steps_in_any_order<G: Ground>(interface: &'static str) {
     }
 }
 
-/// Twice around each ring and beyond position 2^32, while cores stop and go at random.
+/// Twice around each ring and beyond position 2^32, while cores stop for as long as several rings take
+/// to fill, and go on with some of what waits or with all of it.
 fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
-    for bits in 1..=12 {
+    for bits in 1u8..=12 {
         let rx_entries = 1usize << bits;
+        // Large rings take many frames to go around.
+        let most = if bits < 9 { 5 } else { 2 };
+        let queues = 1 + (usize::from(bits) * 3 + interface.len()) % most;
         let setup = Setup {
+            queues,
             rx_entries,
+            spare: 64 + 64 * queues,
             first_position: (1 << 32) - 2 * rx_entries as u64,
             ..Setup::default()
         };
-        let mut random = Pcg64::seed_from_u64(bits);
+        let mut stalls = Stalls::new(bits.into(), queues, 4 * rx_entries + 8);
         let mut bench: Bench<G> = Bench::new(interface, &setup);
-        let enough = 2 * (3 * rx_entries as u64 + 200);
-        while bench.taken < enough {
-            let flow = random.next_u32() % 6;
-            let burst = random.next_u64() % (rx_entries as u64 / 2 + 8);
-            for _ in 0..burst {
-                let len = FRAME_LEN_MIN as u32 + random.next_u32() % 200;
-                let outcome = bench.send(flow, len as usize);
+        while !stalls.saw(2 * rx_entries + 64) {
+            for _ in 0..stalls.below(rx_entries / 2 + 8) {
+                let len = FRAME_LEN_MIN + stalls.below(200);
+                let outcome = bench.send(stalls.below(3 * queues) as u32, len);
                 let fine = outcome.err().is_none_or(is_shortage);
                 assert!(fine, "{interface}, {rx_entries} entries: {outcome:?}");
             }
-            if random.next_u32() % 8 == 0 {
-                bench.switch(random.next_u32() as u16);
+            if stalls.below(8) == 0 {
+                bench.switch(stalls.below(2) as u16);
             }
-            bench.pass(Time::from_ns(random.next_u64() % 2_000));
-            // A core that stalls does not come to this.
-            let core = (random.next_u32() % 3) as usize;
-            if core < 2 {
-                while bench.poll(core, 1 + (random.next_u32() % 32) as usize) > 0 {
-                    bench.release_all();
-                }
-            }
+            bench.pass(Time::from_ns(stalls.below(2_000) as u64));
+            stalls.polls(&mut bench);
         }
+        bench.release_all();
         bench.audit();
     }
 }

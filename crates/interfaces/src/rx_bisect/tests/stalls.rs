@@ -2,12 +2,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use rand_core::{RngCore, SeedableRng};
-use rand_pcg::Pcg64;
 
 use super::{AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, Topology, bench, bench_with, options};
 use crate::rx_bisect::Consumption;
-use crate::suite::{Bench, Flat, Ground, Sim};
+use crate::suite::{Bench, Flat, Ground, Sim, Stalls};
 use nicforge_units::Time;
 
 /// Core 0 stops for ever; every frame for the others is received, whatever comes for it.
@@ -138,37 +136,37 @@ fn what_overloaded_cores_hog_is_bounded_by_their_reception_rings() {
     overload_fills_reception_rings_and_no_more::<Sim>(3, [8, 32]);
 }
 
-/// Random traffic and stalls, until every ring has wrapped and passed position 2^32.
+/// Random traffic, and stalls as long as several rings take to fill, until every ring has wrapped and
+/// passed position 2^32.
 fn at_random(topology: &Topology, consumption: Consumption, buffers: usize, seed: u64) {
     let entries = [topology.ax[0].entries, topology.bx[0].entries];
-    let largest = entries[0].max(entries[1]) as u64;
-    let mut random = Pcg64::seed_from_u64(seed);
+    let largest = entries[0].max(entries[1]);
+    let queues = topology.bx.len();
+    let mut stalls = Stalls::new(seed, queues, 4 * largest + 8);
     let choice = CHOICES[seed as usize % 3];
-    let first = (1 << 32) - 2 * largest;
+    let first = (1 << 32) - 2 * largest as u64;
     let mut bench: Bench<Flat> = bench_with(topology, options(choice, consumption), buffers, first);
-    let queues = topology.bx.len() as u32;
-    while bench.taken < u64::from(queues) * (3 * largest + 50) {
-        for _ in 0..random.next_u64() % (largest + 4) {
-            let _ = bench.send(random.next_u32() % queues, 60);
+    while !stalls.saw(2 * largest + 50) {
+        for _ in 0..stalls.below(largest + 4) {
+            let _ = bench.send(stalls.below(queues) as u32, 60);
         }
-        bench.pass(Time::from_ns(random.next_u64() % 5_000));
-        for _ in 0..random.next_u32() % 3 {
-            let core = random.next_u32() % queues;
-            while bench.poll(core as usize, 1 + random.next_u32() as usize % 32) > 0 {
-                bench.release_all();
-            }
-        }
+        bench.pass(Time::from_ns(stalls.below(5_000) as u64));
+        stalls.polls(&mut bench);
     }
+    bench.release_all();
     bench.audit();
 }
 
 #[test]
 fn every_size_of_both_rings() {
-    for ax_bits in 1..=8 {
-        for bx_bits in 1..=8 {
-            let topology = Topology::per_core(2, 1 << ax_bits, 1 << bx_bits);
-            let buffers = 2 * (1 << ax_bits) + 64;
+    for ax_bits in 1..=8usize {
+        for bx_bits in 1..=8usize {
             let seed = ax_bits * 16 + bx_bits;
+            // Large rings take many frames to go around.
+            let queues = 1 + seed % if ax_bits.max(bx_bits) < 7 { 5 } else { 2 };
+            let topology = Topology::per_core(queues, 1 << ax_bits, 1 << bx_bits);
+            let buffers = queues * ((1 << ax_bits) + 14) + 64;
+            let seed = seed as u64;
             at_random(&topology, Consumption::Parallel, buffers, seed);
             at_random(&topology, BATCHED, buffers, seed + 1);
         }
