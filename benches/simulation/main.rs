@@ -1,6 +1,10 @@
 //! How fast the simulator is, and how much memory it takes; each figure beside its target.
 //!
 //!     cargo bench -p nicforge-cli --bench simulation [-- main_job | cores | interfaces | jobs]
+//!     cargo bench -p nicforge-cli --bench simulation -- scenarios [BEGINNING_OF_A_NAME…]
+//!
+//! The second runs whole scenarios (those of rxb and shr, or such as `int` or `rxb-10`), which takes
+//! minutes, so it is done only when asked for.
 //!
 //! Every measurement is a process of its own, so that peak memory is that of one run and no
 //! run warms the next one's caches. Times of runs are CPU times of their one thread, for
@@ -9,11 +13,10 @@
 #[path = "../common.rs"]
 mod common;
 mod measured;
+mod scenarios;
 
 use std::fs::read_to_string;
 use std::io::stdin;
-use std::process::Command;
-use std::time::Instant;
 
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::machine::{Machine, load_machine};
@@ -24,6 +27,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 use common::{Clock, shipped};
 use measured::Measured;
+use scenarios::{Scratch, run};
 
 /// What the other interfaces are compared with.
 const BASE: &str = "priv_ring";
@@ -35,9 +39,21 @@ const CARRIED_GBPS: f64 = 7.5;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    match arguments.iter().position(|word| word == "measure") {
-        Some(at) => measure(&arguments[at + 1..]),
-        None => {
+    let after = |name: &str| {
+        let at = arguments.iter().position(|word| word == name)?;
+        let words = arguments[at + 1..].iter();
+        // Cargo adds options of its own.
+        Some(
+            words
+                .filter(|word| !word.starts_with("--"))
+                .cloned()
+                .collect::<Vec<_>>(),
+        )
+    };
+    match (after("measure"), after("scenarios")) {
+        (Some(words), _) => measure(&words),
+        (_, Some(words)) => scenarios::scenarios(&words),
+        (None, None) => {
             let sections: [(&str, fn()); 4] = [
                 ("main_job", main_job),
                 ("cores", cores),
@@ -236,26 +252,14 @@ fn against(base: &str, interface: &str, gbps_per_core: f64) {
 /// A sweep with one job and with two: time, and whether the results are the same bytes.
 fn jobs() {
     println!("--jobs 2 against --jobs 1, scenarios/paper/rxb-03.toml (16 points)");
-    let folder = std::env::temp_dir().join(format!("nicforge-bench-{}", std::process::id()));
+    let folder = Scratch::new();
     let run = |jobs: &str| {
-        let out = folder.join(jobs);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nicforge"));
-        command.current_dir(shipped(""));
-        command.args(["run", "scenarios/paper/rxb-03.toml", "--quiet"]);
-        command.args(["--jobs", jobs, "--out"]).arg(&out);
-        let started = Instant::now();
-        let status = command.status().expect("the nicforge binary starts");
-        let wall = started.elapsed().as_secs_f64();
-        assert!(status.success());
-        let report = read_to_string(out.join("report.json")).expect("a report");
-        let lines = report
-            .lines()
-            .filter(|line| !line.contains("\"wall_seconds\""));
-        (wall, lines.collect::<Vec<_>>().join("\n"))
+        let run = run("scenarios/paper/rxb-03.toml", jobs, &folder.0.join(jobs));
+        let lines = run.report.lines();
+        let lines = lines.filter(|line| !line.contains("\"wall_seconds\""));
+        (run.wall, lines.collect::<Vec<_>>().join("\n"))
     };
     let (one, two) = (run("1"), run("2"));
-    // A folder that stays behind in the system's own place for them does no harm.
-    let _ = std::fs::remove_dir_all(&folder);
     row("--jobs 1, s", format!("{:.2}", one.0), "");
     row("--jobs 2, s", format!("{:.2}", two.0), "");
     let ratio = format!("{:.2}", two.0 / one.0);
