@@ -110,10 +110,10 @@ impl Sizing {
             false => "",
         };
         Some(format!(
-            "{} Ax rings of {entries} buffers of {} B{with} are {working_set} B, more than the {capacity} B of \
+            "{} of {entries} buffers of {} B{with} are {working_set} B, more than the {capacity} B of \
              cache that the NICs may write into: packets will reach DRAM before software; {right} \
              (rxBisect, section 4.5, condition 1)",
-            self.nics * self.ax_rings,
+            in_words(self.nics * self.ax_rings),
             self.frame.0,
         ))
     }
@@ -132,11 +132,13 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
     // Condition 2 counts the rings of one NIC, where a burst finds the buffers of its own set.
     let ax_rings = sizing.rings_of_sets().into_iter().min().unwrap_or(0);
     if ax_rings * ax_entries < bx_entries {
+        let hold = if ax_rings == 1 { "holds" } else { "hold" };
         let needed = bx_entries.div_ceil(ax_rings.max(1)).next_power_of_two();
         warnings.push(format!(
-            "{ax_rings} Ax rings of {ax_entries} hold fewer buffers than one Bx ring of {bx_entries} has \
+            "{} of {ax_entries} {hold} fewer buffers than one Bx ring of {bx_entries} has \
              entries: a burst that the Bx ring could absorb may find no buffer; use Ax rings of at \
-             least {needed} (rxBisect, section 4.5, condition 2)"
+             least {needed} (rxBisect, section 4.5, condition 2)",
+            in_words(ax_rings)
         ));
     }
     if bx_entries < ax_entries {
@@ -154,6 +156,13 @@ pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
         ));
     }
     warnings
+}
+
+fn in_words(ax_rings: usize) -> String {
+    match ax_rings {
+        1 => "1 Ax ring".to_string(),
+        rings => format!("{rings} Ax rings"),
+    }
 }
 
 /// What speaks against `rings` of `entries` where bursts at the port's rate need `needed` (rxBisect,
@@ -277,6 +286,21 @@ mod tests {
         warns(&few_cores, &["at least 512"]);
         let in_halves = Sizing { sets: 2, ..sound() };
         warns(&in_halves, &["4 Ax rings of 128 hold fewer"]);
+    }
+
+    #[test]
+    fn one_ring_is_one() {
+        let alone = Sizing {
+            nics: 1,
+            ax_rings: 1,
+            io_capacity: Bytes(150_000),
+            ..sound()
+        };
+        let says = [
+            "1 Ax ring of 128 buffers of 1500 B are 192000 B",
+            "1 Ax ring of 128 holds fewer buffers than one Bx ring",
+        ];
+        warns(&alone, &says);
     }
 
     #[test]

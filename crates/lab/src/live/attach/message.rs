@@ -1,6 +1,7 @@
 //! What goes over the socket: one JSON value a line.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 
 use nicforge_apps::PortMap;
@@ -92,6 +93,7 @@ struct PortPlan {
     next_hop: [u8; 6],
     peer: u8,
     inside: bool,
+    address: Option<Ipv4Addr>,
 }
 
 impl Invitation {
@@ -109,6 +111,7 @@ impl Invitation {
             next_hop: port.next_hop.0,
             peer: port.peer.0,
             inside: port.inside,
+            address: port.address,
         });
         Invitation {
             worker,

@@ -6,6 +6,9 @@ use crate::report::plots::{Axis, Lines, Series};
 use crate::report::shape::{Facet, Shape};
 use crate::report::{PointResult, Report, ReportError};
 
+/// Curves that nowhere differ by more than this share lie on each other on paper.
+const SAME: f64 = 0.05;
+
 /// Percentile and microseconds, rising.
 type Curve = Vec<(f64, f64)>;
 
@@ -18,7 +21,9 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
     let mut panels = Vec::new();
     for facet in &shape.facets {
         let mut series = Vec::new();
-        for (name, points) in curves(shape, facet) {
+        let curves = curves(shape, facet);
+        let hidden = hidden(&curves);
+        for (name, points) in curves {
             // The same name has the same colour in every panel.
             let index = names
                 .iter()
@@ -49,7 +54,9 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
             series,
             marks: Vec::new(),
         };
-        panels.push((facet.label.clone(), lines.draw()?));
+        let heading = std::iter::once(facet.label.clone()).filter(|label| !label.is_empty());
+        let heading: Vec<String> = heading.chain(hidden).collect();
+        panels.push((heading.join(" · "), lines.draw()?));
     }
     let figure = Figure {
         title: "Latency".into(),
@@ -76,6 +83,24 @@ fn curves(shape: &Shape, facet: &Facet) -> Vec<(String, Curve)> {
     curves
 }
 
+/// Which curves cannot be seen, because one that is drawn later lies on them.
+fn hidden(curves: &[(String, Curve)]) -> Vec<String> {
+    let same = |a: &Curve, b: &Curve| {
+        let near = |(a, b): (&(f64, f64), &(f64, f64))| {
+            a.0 == b.0 && (a.1 - b.1).abs() <= SAME * a.1.max(b.1)
+        };
+        a.len() == b.len() && a.iter().zip(b).all(near)
+    };
+    let each = curves.iter().enumerate();
+    each.filter_map(|(index, (name, curve))| {
+        let above = curves[index + 1..]
+            .iter()
+            .rfind(|(_, other)| same(curve, other))?;
+        Some(format!("{name} lies under {}", above.0))
+    })
+    .collect()
+}
+
 /// The measured distribution, or the few percentiles that a read-back report has.
 fn curve(point: &PointResult) -> Option<Curve> {
     let latency = point.metrics.latency_us.as_ref()?;
@@ -87,4 +112,24 @@ fn curve(point: &PointResult) -> Option<Curve> {
         ]);
     }
     Some(latency.curve.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fake;
+
+    #[test]
+    fn a_curve_that_another_hides_is_named() {
+        let mut report = fake::two_variants();
+        let heading = |report: &Report| {
+            let figure = figure(report, &Shape::of(report)).unwrap().unwrap();
+            figure.panels[0].0.clone()
+        };
+        assert_eq!(heading(&report), "");
+        let name = |point: usize| report.points[point].variant.clone();
+        let expected = format!("{} lies under {}", name(0), name(1));
+        report.points[0].metrics.latency_us = report.points[1].metrics.latency_us.clone();
+        assert_eq!(heading(&report), expected);
+    }
 }

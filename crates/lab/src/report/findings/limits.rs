@@ -97,9 +97,9 @@ fn links(point: &PointResult, on_wire: bool) -> Vec<String> {
     .collect()
 }
 
-/// How the bytes that DMA touches compare with where they can be cached.
+/// How the bytes that DMA touches compare with where they can be cached; nothing where it touches none.
 fn working_set(report: &Report, metrics: &Metrics) -> Option<String> {
-    let set = metrics.io_working_set_bytes?;
+    let set = metrics.io_working_set_bytes.filter(|bytes| *bytes > 0)?;
     let ways = report.io_way_bytes?;
     let shown = |value: u64| bytes(value as f64);
     Some(match report.llc_bytes {
@@ -121,4 +121,19 @@ fn working_set(report: &Report, metrics: &Metrics) -> Option<String> {
             shown(ways)
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fake;
+
+    #[test]
+    fn where_dma_touches_nothing_nothing_is_said_of_its_caches() {
+        let mut report = fake::single();
+        let said = |report: &Report| limits(report, &report.points[0]).join(" ");
+        assert!(said(&report).contains("DMA touches"));
+        report.points[0].metrics.io_working_set_bytes = Some(0);
+        assert!(!said(&report).contains("DMA touches"));
+    }
 }

@@ -14,6 +14,8 @@ const CHARACTER: i32 = 8;
 const LEFT: i32 = 58;
 const RIGHT: i32 = 14;
 const TOP: i32 = 32;
+/// Room above the plot for the words of marks, where they lie on no line.
+const MARKS: i32 = 16;
 const BOTTOM: i32 = 48;
 /// Length of a dash.
 const DASH: i32 = 4;
@@ -101,7 +103,7 @@ impl Lines {
         let chart = ChartBuilder::on(area)
             .margin_left(LEFT)
             .margin_right(RIGHT)
-            .margin_top(TOP)
+            .margin_top(self.top())
             .margin_bottom(BOTTOM)
             .build_cartesian_2d(x_scale.range(), y_scale.range())
             .map_err(failed)?;
@@ -167,7 +169,15 @@ impl Lines {
         write(area, &self.x_label, middle, HPos::Center, VPos::Bottom)
     }
 
-    /// Upright lines, and those of their labels that have room.
+    /// Where the plot begins.
+    fn top(&self) -> i32 {
+        match self.marks.is_empty() {
+            true => TOP,
+            false => TOP + MARKS,
+        }
+    }
+
+    /// Upright lines, and above them those of their labels that have room.
     fn draw_marks<'a>(
         &self,
         area: &Area,
@@ -175,7 +185,7 @@ impl Lines {
     ) -> Result<(), ReportError> {
         let mut free_from = 0;
         for (x, mark) in marks {
-            let mut y = TOP;
+            let mut y = self.top();
             while y < HEIGHT - BOTTOM {
                 let dash = vec![(x, y), (x, (y + DASH).min(HEIGHT - BOTTOM))];
                 area.draw(&PathElement::new(dash, colour(mark.index)))
@@ -184,7 +194,7 @@ impl Lines {
             }
             let width = mark.label.chars().count() as i32 * CHARACTER;
             if x >= free_from && x + width < WIDTH {
-                let at = (x + 3, HEIGHT - BOTTOM - 4);
+                let at = (x, self.top() - 3);
                 write(area, &mark.label, at, HPos::Left, VPos::Bottom)?;
                 free_from = x + width;
             }
@@ -280,5 +290,41 @@ impl Scale {
 
     fn range(&self) -> std::ops::Range<f64> {
         self.low..self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_marks_lie_above_all_lines() {
+        let lines = Lines {
+            alternative: String::new(),
+            x_label: "x".into(),
+            y_label: "y".into(),
+            x_axis: Axis::Linear,
+            y_axis: Axis::Linear,
+            y_at_least: 0.0,
+            series: vec![Series {
+                index: 0,
+                points: vec![(0.0, 0.0), (10.0, 8.0)],
+                marked: false,
+            }],
+            marks: vec![Mark {
+                x: 5.0,
+                index: 0,
+                label: "shared".into(),
+            }],
+        };
+        let picture = lines.draw().unwrap();
+        let (before, _) = picture.split_once("\nshared\n").unwrap();
+        let text = before.rsplit("<text").next().unwrap();
+        let y = text
+            .split(" y=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next());
+        let y: i32 = y.unwrap().parse().unwrap();
+        assert!(TOP < y && y < TOP + MARKS, "{y}");
     }
 }
