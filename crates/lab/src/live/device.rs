@@ -26,6 +26,7 @@ use out::Out;
 
 pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
+use station::note_of_mtus;
 pub use station::{Moved, NextHop, Station, StationCounts};
 
 /// Frames taken from a port before the others have their turn.
@@ -170,6 +171,12 @@ impl Device {
     /// Works until the phase is [`Phase::Ending`] and nothing is left to do.
     pub(super) fn run(&mut self, shared: &Shared) -> Result<(), LiveError> {
         let phase = &shared.phase;
+        let links = self.ports.iter().map(|port| port.link());
+        let mtus = links
+            .enumerate()
+            .filter_map(|(port, link)| Some((port, link?.mtu)));
+        let note = note_of_mtus(&mtus.collect::<Vec<_>>());
+        note.into_iter().for_each(|note| shared.tell(note));
         let mut empty = 0;
         let mut told = Time::ZERO;
         let mut last_busy = self.dma.tick();
@@ -250,16 +257,14 @@ impl Device {
                 busy |= station.speak(&mut **port, stamp)?;
             }
             let before = nic.transmit.served();
-            let mut out = Out {
-                port: &mut **port,
-                latency: &mut self.latency,
-                moved: station.moved(),
-                now: self.dma.now(),
-                failed: None,
-            };
-            while nic.advance(&mut self.dma, &mut out) <= out.now {}
+            let now = self.dma.now();
+            let mut out = Out::new(&mut **port, station, &mut self.latency, now);
+            while nic.advance(&mut self.dma, &mut out) <= now {}
             if let Some(error) = out.failed {
                 return Err(error);
+            }
+            for error in station.take_errors().into_iter().filter(|_| takes) {
+                nic.receive(&mut self.dma, &error, now);
             }
             if nic.transmit.served() != before {
                 busy = true;

@@ -19,8 +19,10 @@ mod echo;
 mod next_hop;
 #[cfg(test)]
 mod tests;
+mod too_long;
 
 pub use next_hop::{Moved, NextHop};
+pub use too_long::note_of_mtus;
 
 /// What a station counted. Frames that it took = answers + drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,9 @@ pub struct Station {
     next_hop: Option<NextHop>,
     /// What it has still to send.
     outgoing: Vec<Vec<u8>>,
+    /// Errors to come in by its port, and when all so far would have come at the pace of the long run.
+    errors: Vec<Vec<u8>>,
+    paid_until: Time,
     events: Vec<String>,
     counts: StationCounts,
 }
@@ -59,6 +64,8 @@ impl Station {
             echoes: false,
             next_hop: None,
             outgoing: Vec::new(),
+            errors: Vec::new(),
+            paid_until: Time::ZERO,
             events: Vec::new(),
             counts: StationCounts::default(),
         }

@@ -134,3 +134,46 @@ fn an_echo_request_to_its_address_is_answered() {
     let mut silent = Station::new(US, Some(OURS));
     assert!(!silent.takes(&ping(OURS)), "the application's");
 }
+/// A datagram of so many bytes for somebody behind the port.
+fn datagram(payload: usize, may_be_cut: bool) -> Vec<u8> {
+    let mut frame = Vec::new();
+    etherparse::PacketBuilder::ethernet2(US.0, BEFORE.0)
+        .ipv4(OURS.octets(), [192, 0, 2, 1], 9)
+        .udp(1, 2)
+        .write(&mut frame, &vec![7; payload])
+        .unwrap();
+    frame[20] = if may_be_cut { 0 } else { 0x40 };
+    frame
+}
+
+#[test]
+fn senders_of_what_is_too_long_are_told_within_bounds() {
+    let mut station = station();
+    station.is_too_long(&datagram(1400, true), 1200, Time::ZERO);
+    assert!(station.take_errors().is_empty(), "it may be cut");
+    for _ in 0..100 {
+        station.is_too_long(&datagram(1400, false), 1200, Time::ZERO);
+    }
+    let errors = station.take_errors();
+    assert_eq!(errors.len(), 50);
+    let ip = Ipv4View::new(&errors[0][ETHERNET_HEADER_LEN..]).unwrap();
+    // As from whom it was for, to its sender.
+    assert_eq!(ip.source(), Ipv4Addr::new(192, 0, 2, 1));
+    assert_eq!(ip.destination(), OURS);
+    let icmp = ip.payload();
+    assert_eq!((icmp[0], icmp[1]), (3, 4), "fragmentation needed");
+    assert_eq!(u16::from_be_bytes([icmp[6], icmp[7]]), 1200);
+    station.is_too_long(&datagram(1400, false), 1200, Time::from_ms(2));
+    assert_eq!(station.take_errors().len(), 1);
+}
+
+#[test]
+fn ports_of_one_mtu_need_no_note() {
+    assert_eq!(note_of_mtus(&[]), None);
+    assert_eq!(note_of_mtus(&[(0, 1500), (1, 1500)]), None);
+    let note = note_of_mtus(&[(0, 1500), (1, 1200)]).unwrap();
+    assert!(
+        note.starts_with("MTUs differ (port 0 1500, port 1 1200)"),
+        "{note}"
+    );
+}

@@ -1,0 +1,70 @@
+//! Packets that are too long for the port that they shall leave by: their sender is told (RFC 1191, section 4;
+//! RFC 4443, section 3.2).
+//!
+//! The error comes back in by the same port, as from a router behind it, so that applications translate and
+//! steer it as any other. It comes in the name of whom the packet was for: that one's errors every
+//! application knows the way of, and a port has no IPv6 address of its own.
+
+use std::net::IpAddr;
+
+use nicforge_units::Time;
+use nicforge_wire::icmp_error::{Undelivered, icmp_error};
+use nicforge_wire::{IpAddresses, parse_headers};
+
+use super::Station;
+
+/// Errors in the long run, and how many at once, as Linux has them for a whole host.
+const EVERY: Time = Time::from_ms(1);
+const AT_ONCE: u64 = 50;
+/// Place and bit of "don't fragment" in an IPv4 header.
+const FLAGS: usize = 6;
+const DONT_FRAGMENT: u8 = 0x40;
+
+impl Station {
+    /// `frame`, about to leave at `now`, is too long for a link of `mtu` bytes.
+    #[cold]
+    pub fn is_too_long(&mut self, frame: &[u8], mtu: usize, now: Time) {
+        let paid_until = self.paid_until.max(now);
+        if paid_until >= now + EVERY * AT_ONCE {
+            return;
+        }
+        if let Some(error) = self.error_about(frame, mtu) {
+            self.paid_until = paid_until + EVERY;
+            self.errors.push(error);
+        }
+    }
+
+    /// `None` for what may be cut on its way, which we do not do, and for what nobody is told about.
+    fn error_about(&self, frame: &[u8], mtu: usize) -> Option<Vec<u8>> {
+        let summary = parse_headers(frame, frame.len()).ok()?;
+        let flags = frame.get(usize::from(summary.l3_offset) + FLAGS)?;
+        let from: IpAddr = match summary.addresses {
+            IpAddresses::V4 { destination, .. } if flags & DONT_FRAGMENT != 0 => destination.into(),
+            IpAddresses::V6 { destination, .. } => destination.into(),
+            _ => return None,
+        };
+        let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+        let why = Undelivered::TooBig { mtu };
+        icmp_error(frame, frame.len(), why, (self.mac, from), frame.len())
+    }
+
+    /// Errors that are still to come in.
+    pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.errors)
+    }
+}
+
+/// What to know of ports with links of these MTUs, by port number, when a run begins.
+pub fn note_of_mtus(mtus: &[(usize, usize)]) -> Option<String> {
+    let (_, first) = mtus.first()?;
+    if mtus.iter().all(|(_, mtu)| mtu == first) {
+        return None;
+    }
+    let each = mtus.iter().map(|(port, mtu)| format!("port {port} {mtu}"));
+    let each: Vec<String> = each.collect();
+    Some(format!(
+        "MTUs differ ({}): packets that are too long for their way out are dropped (above_mtu); senders of IPv6 \
+         and of IPv4 that may not be cut are told so by ICMP",
+        each.join(", ")
+    ))
+}
