@@ -9,7 +9,7 @@ mod traffic;
 
 use live_interfaces::interfaces;
 use netns::Hosts;
-use programs::{Web, asks_for_names, fetch, run, streams_both_ways};
+use programs::{Web, asks_for_names, fetch, run, scans_ports, streams_both_ways};
 use traffic::{pattern, udp_questions, unanswered};
 
 /// An example, the server's address as clients know it, and what it listens at.
@@ -42,51 +42,78 @@ fn datagrams_in_fragments_come_through() {
     }
 }
 
+/// Questions a second, each step twice the one before, until some are lost or as many as the asker
+/// itself can well do.
+const RATES: [u32; 4] = [2_000, 4_000, 8_000, 16_000];
+
+/// Each rate for half a second until one is too high, then half of the last that was not for two
+/// seconds: of these none may be lost.
 #[test]
 fn nothing_is_lost_at_a_rate_that_workers_can_do() {
     let Some(hosts) = Hosts::up("paced") else {
         return;
     };
-    let (example, address) = NAT;
-    for interface in interfaces() {
+    let bind = "10.99.2.2:7";
+    let everywhere = interfaces().into_iter().map(|interface| (NAT, interface));
+    for ((example, address), interface) in everywhere.chain([(LB, "priv_ring"), (LB, "rx_bisect")])
+    {
+        let what = format!("{example}, {interface}");
         let set = format!("interface={interface}");
+        let to = format!("{address}:7");
+        let ramp = hosts.gateway(example, &[&set, "cores=2"], address);
+        let done = |rate: &&u32| unanswered(&hosts, &to, bind, **rate / 2, **rate).is_empty();
+        let highest = RATES.iter().take_while(done).last();
+        ramp.stop();
+        let rate = highest.unwrap_or_else(|| panic!("{what}: some are lost at any rate")) / 2;
         let gateway = hosts.gateway(example, &[&set, "cores=2"], address);
-        let (to, bind) = (format!("{address}:7"), "10.99.2.2:7");
-        let lost = unanswered(&hosts, &to, bind, 4000, 2000);
-        assert!(lost.is_empty(), "{interface}: {lost:?}");
+        let lost = unanswered(&hosts, &to, bind, 2 * rate, rate);
+        println!(
+            "{what}: {} of {} lost at {rate} a second",
+            lost.len(),
+            2 * rate
+        );
+        assert!(lost.is_empty(), "{what}: {lost:?}");
         let report = gateway.stop();
         for cause in ["no_descriptor", "bx_full"] {
-            assert_eq!(drops(&report, cause), 0, "{interface}: {cause}");
+            assert_eq!(drops(&report, cause), 0, "{what}: {cause}");
         }
     }
 }
 
+/// One interface of each kind, whose load balancer carries 100 MB and is scanned, too.
+const KINDS: [&str; 4] = ["priv_ring", "sh_ring", "rx_bisect", "split"];
+
 /// The far client's last link takes less than the server's first, and only an ICMP error says so.
 #[test]
-fn a_load_balancer_serves_clients_of_all_kinds() {
+fn a_load_balancer_serves_clients_of_all_kinds_on_every_interface() {
     let Some(hosts) = Hosts::up("kinds") else {
         return;
     };
     hosts.far_host(1000);
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("file"), pattern(4)).unwrap();
+    let (small, large) = (pattern(4), pattern(5).repeat(25));
+    std::fs::write(folder.path().join("small"), &small).unwrap();
+    std::fs::write(folder.path().join("large"), &large).unwrap();
     let web = Web::start(&hosts, folder.path());
     let (example, address) = LB;
-    for interface in ["priv_ring", "rx_bisect"] {
+    for interface in interfaces() {
         let set = format!("interface={interface}");
         let gateway = hosts.gateway(example, &[&set, "cores=2"], address);
         assert!(hosts.pings(address, 20), "{interface}: ping");
         asks_for_names(&hosts, address, interface);
         streams_both_ways(&hosts, address, interface);
-        if web.is_some() {
-            for host in ["client", "far"] {
-                let fetched = fetch(&hosts, host, address, "file");
-                assert!(
-                    fetched == pattern(4),
-                    "{interface}: {host} got {}",
-                    fetched.len()
-                );
-            }
+        let thoroughly = KINDS.contains(&interface);
+        if thoroughly {
+            scans_ports(&hosts, address, interface);
+        }
+        let files = [("client", "small", &small), ("far", "small", &small)];
+        let files = files
+            .into_iter()
+            .chain(thoroughly.then_some(("client", "large", &large)));
+        for (host, file, expected) in files.filter(|_| web.is_some()) {
+            let fetched = fetch(&hosts, host, address, file);
+            let same = fetched == *expected;
+            assert!(same, "{interface}: {host} got {} of {file}", fetched.len());
         }
         gateway.stop();
         // The server forgets the path's MTU, for the next one to be told.

@@ -16,19 +16,36 @@ use netns::{Hosts, has, tap_file};
 use programs::{Web, fetch};
 use traffic::{exchange, pattern, tagged_datagram, tcp_both_ways, udp_questions};
 
-/// Nothing was dropped but ARP that is not for us and packets of connections that were over.
+/// Share of all frames that may be lost for want of time: a sender that begins, or that finds the way free
+/// again, sends more at once than rings hold when the workers of a busy machine get no core for some
+/// milliseconds. TCP makes up for it once each time; that is some frames in a thousand. More than this is
+/// a gateway that loses frames.
+const OVERRUN: f64 = 0.02;
+
+/// Nothing was dropped but ARP that is not for us and packets of connections that were over, and little for
+/// want of time.
 fn assert_clean(report: &serde_json::Value, interface: &str) {
     let metrics = &report["points"][0]["metrics"];
     let drops = metrics["drops"].as_object().unwrap();
+    let mut late = 0;
     for (cause, count) in drops {
         let harmless = ["arp", "not_ipv4", "no_flow"].contains(&cause.as_str());
         // The machine may be busy with something else for a while; that is no corruption.
         let for_want_of_time = ["no_descriptor", "bx_full", "tx_ring_full", "socket_full"];
-        assert!(
-            harmless || for_want_of_time.contains(&cause.as_str()),
-            "{interface}: {cause} {count}"
-        );
+        let for_want_of_time = for_want_of_time.contains(&cause.as_str());
+        assert!(harmless || for_want_of_time, "{interface}: {cause} {count}");
+        late += if for_want_of_time {
+            count.as_u64().unwrap()
+        } else {
+            0
+        };
     }
+    // `drop_fraction` is the share of all drops in the frames that arrived.
+    let all: u64 = drops.values().filter_map(|count| count.as_u64()).sum();
+    let dropped = metrics["drop_fraction"].as_f64().unwrap();
+    let share = dropped * late as f64 / all.max(1) as f64;
+    println!("{interface}: {:.4} % lost for want of time", share * 100.0);
+    assert!(share <= OVERRUN, "{interface}: {share} lost, {drops:?}");
     assert!(metrics["throughput_gbps"].as_f64().unwrap() > 0.0);
     assert!(metrics["ddio_hit_rate"].is_null(), "unknown, so absent");
 }

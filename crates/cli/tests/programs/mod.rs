@@ -1,7 +1,7 @@
 //! Programs that hosts run against each other.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,25 @@ pub fn asks_for_names(hosts: &Hosts, address: &str, interface: &str) {
         }
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+/// All ports from 1 to 1000 of the server, as it is called at `address`: two are open.
+pub fn scans_ports(hosts: &Hosts, address: &str, interface: &str) {
+    if !has("nmap") {
+        crate::netns::skip::skipped("the port scan, needs nmap");
+        return;
+    }
+    let open: Vec<TcpListener> = hosts.run("server", || {
+        let bind = |port| TcpListener::bind(("10.99.2.2", port)).unwrap();
+        vec![bind(111), bind(999)]
+    });
+    let mut nmap = hosts.on("client", "nmap");
+    let scan = said(nmap.args(["-n", "-Pn", "-sT", "-T5", "-p", "1-1000", address]));
+    for listener in &open {
+        let port = listener.local_addr().unwrap().port();
+        assert!(scan.contains(&format!("{port}/tcp")), "{interface}: {scan}");
+    }
+    assert!(scan.contains("998 closed"), "{interface}: {scan}");
 }
 
 /// Parallel streams to the server, and back, of which none is stuck.
