@@ -26,6 +26,7 @@ use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 const FRAMES: usize = 40_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAD: &str = "NICFORGE_TEST_MAD_SOCKET";
+const RINGS: &str = "NICFORGE_TEST_WRONG_RINGS";
 
 /// `count` frames of 64 flows, the same for all tests.
 fn capture(count: usize) -> PathBuf {
@@ -258,11 +259,11 @@ fn a_mad_worker() {
     }
 }
 
-/// Not a test by itself: the worker that has a hundred frames sent which it never wrote.
+/// Not a test by itself: the worker whose descriptors were never written, on the rings that it is told.
 #[test]
 #[ignore = "started by another test"]
 fn a_wrong_worker() {
-    let Some(socket) = std::env::var_os(MAD) else {
+    let (Some(socket), Ok(rings)) = (std::env::var_os(MAD), std::env::var(RINGS)) else {
         return;
     };
     let (_stream, region, bell) = join_as_worker_0(&socket);
@@ -271,11 +272,40 @@ fn a_wrong_worker() {
     let magic = u64::from_le_bytes(*b"nicforge");
     let mut lines = (0..region.len() / 64).map(|line| line * 64);
     let begin = lines.find(|&line| region.load::<u64>(Addr(line)) == magic);
-    let doorbell = begin.unwrap() + 64 * (4 + 13);
-    region.word(Addr(doorbell)).store(100, Ordering::Release);
-    loop {
+    let begin = begin.unwrap() + 64 * 4;
+    let ring = |register: u64, value: u64| {
+        let at = Addr(begin + 64 * register);
+        region.word(at).store(value, Ordering::Release);
+    };
+    for step in 0.. {
+        match rings.as_str() {
+            "transmit" => ring(13, 100),
+            // A few more each time than were used up: the tail of its ring of buffers, and, where there
+            // are Bx rings behind those of two workers, how much of its own it took.
+            _ => {
+                ring(0, 4 * (step + 1));
+                ring(2, 4 * step);
+            }
+        }
         bell.ring_now();
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Starts a worker 0 that is wrong about `rings`, has `meanwhile` done, and waits until it is ended.
+fn ends_a_wrong_worker(run: &mut Run, rings: &str, meanwhile: impl FnOnce(&mut Run)) {
+    let mut wrong = Command::new(std::env::current_exe().unwrap());
+    wrong.args(["--ignored", "--exact", "a_wrong_worker"]);
+    wrong.env(MAD, &run.crew.socket).env(RINGS, rings);
+    let mut wrong = wrong.stdout(Stdio::null()).spawn().unwrap();
+    meanwhile(run);
+    let until = Instant::now() + PATIENCE;
+    while wrong.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            wrong.kill().unwrap();
+            panic!("it was not ended");
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -285,18 +315,7 @@ fn a_wrong_worker() {
 fn a_bad_queue_is_closed_with_its_reason() {
     for interface in interfaces() {
         let mut run = Run::new(interface, FRAMES);
-        let mut wrong = Command::new(std::env::current_exe().unwrap());
-        wrong.args(["--ignored", "--exact", "a_wrong_worker"]);
-        wrong.env(MAD, &run.crew.socket);
-        let mut wrong = wrong.stdout(Stdio::null()).spawn().unwrap();
-        let until = Instant::now() + PATIENCE;
-        while wrong.try_wait().unwrap().is_none() {
-            if Instant::now() > until {
-                wrong.kill().unwrap();
-                panic!("{interface}: it was not ended");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        ends_a_wrong_worker(&mut run, "transmit", |_| {});
         (0..2).for_each(|worker| run.crew.attach(worker));
         let sent = by_flow(&frames(&capture(FRAMES)));
         let (said, report, came) = run.end();
@@ -305,6 +324,44 @@ fn a_bad_queue_is_closed_with_its_reason() {
         assert!(by_flow(&came) == sent, "{interface}: {} came", came.len());
         let (causes, made) = (drops(&report), drops(&report).values().sum::<u64>());
         assert_eq!(made, 100, "{interface}: {causes:?}");
+    }
+}
+
+/// The same of the rings that say where frames go: private, and Ax with its Bx ring.
+#[test]
+fn a_bad_ring_of_buffers_is_closed_with_its_reason() {
+    for interface in ["priv_ring", "rx_bisect"] {
+        let mut run = Run::new(interface, 10 * FRAMES);
+        // Frames come when both are there.
+        ends_a_wrong_worker(&mut run, "receive", |run| run.crew.attach(1));
+        run.crew.attach(0);
+        let (said, report, came) = run.end();
+        let why = "of its descriptors name no buffer";
+        let told = said
+            .lines()
+            .find(|line| line.contains("worker 0 is lost: "));
+        assert!(
+            told.is_some_and(|line| line.contains(why)),
+            "{interface}: {said}"
+        );
+        // More than are forgiven.
+        let bad = drops(&report).get("bad_descriptor").copied();
+        assert!(bad > Some(64), "{interface}: {:?}", drops(&report));
+        ends_as_sent(interface, &came, 10 * FRAMES);
+    }
+}
+
+/// The last frames of every flow of `count` came, byte by byte.
+fn ends_as_sent(interface: &str, came: &[Vec<u8>], count: usize) {
+    const LAST: usize = 20;
+    // Before them, a worker that went mad may have sent anything.
+    let readable = |frame: &&Vec<u8>| frame.len() >= 38 && parse_frame(frame).is_ok();
+    let came: Vec<Vec<u8>> = came.iter().filter(readable).cloned().collect();
+    let came = by_flow(&came);
+    for (flow, sent) in by_flow(&frames(&capture(count))) {
+        let last = &sent[sent.len().saturating_sub(LAST)..];
+        let all = came.get(&flow).is_some_and(|came| came.ends_with(last));
+        assert!(all, "{interface}: the last frames of {flow:?} did not come");
     }
 }
 
@@ -329,6 +386,7 @@ fn a_mad_worker_ends_nobody_but_itself() {
         let noticed = ["worker 0 is lost", "worker 0 was ended"];
         let noticed = noticed.iter().any(|event| said.contains(event));
         assert!(noticed, "{interface}: {said}");
-        assert!(!came.is_empty(), "{interface}: {said}");
+        // The fresh pair forwards all that is left.
+        ends_as_sent(interface, &came, 10 * FRAMES);
     }
 }
