@@ -77,6 +77,12 @@ pub struct PacketPort {
     counters: PortCounters,
 }
 
+/// Room for a batch of the largest frames. Every page of it is there from the beginning (zeros would
+/// come when they are first used), so that a port's memory does not grow with its traffic.
+fn touched() -> Vec<u8> {
+    vec![0xff; BATCH * SLOT]
+}
+
 impl PacketPort {
     /// Opens the interface `name`, in promiscuous mode.
     pub fn open(name: &str) -> Result<PacketPort, LiveError> {
@@ -101,15 +107,17 @@ impl PacketPort {
         system::make_promiscuous(fd, index).map_err(failed)?;
         let mac = system::bind_to(fd, index).map_err(failed)?;
         let link = Link::of(fd, name).map_err(failed)?;
+        let mut outgoing = touched();
+        outgoing.clear();
         Ok(PacketPort {
             link,
             socket,
             mac,
-            slots: vec![0; BATCH * SLOT].into(),
+            slots: touched().into(),
             beside: Box::new([[0; CONTROL / 8]; BATCH]),
             waiting: Vec::with_capacity(BATCH),
             next: 0,
-            outgoing: Vec::new(),
+            outgoing,
             messages: Vec::with_capacity(BATCH),
             last: None,
             scratch: Vec::new(),
