@@ -89,7 +89,8 @@ impl Counts {
         };
         Counts {
             arrived: sum("nicforge_received_frames_total{"),
-            left: sum("nicforge_sent_frames_total{"),
+            // Questions for the next hop did not come in.
+            left: sum("nicforge_sent_frames_total{") - sum("nicforge_next_hop_questions_total{"),
             dropped: sum("nicforge_dropped_frames_total{"),
         }
     }

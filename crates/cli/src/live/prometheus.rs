@@ -156,6 +156,11 @@ fn of_ports(now: &Snapshot) -> Vec<Metric> {
             |nic| nic.station.moved,
         ),
         counter(
+            "next_hop_questions_total",
+            "Questions for a next hop: frames that went out without one that came in.",
+            |nic| nic.station.asked,
+        ),
+        counter(
             "next_hop_unanswered_total",
             "Questions for a next hop that nobody answered in time.",
             |nic| nic.station.unanswered,

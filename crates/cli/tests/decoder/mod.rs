@@ -66,7 +66,9 @@ pub struct Decoded {
     pub l3_right: bool,
     /// Whether the TCP or UDP checksum is right; `None`: UDP without one.
     pub l4_right: Option<bool>,
-    /// The frame with zeros for what a source NAT may change: Ethernet addresses, source
+    /// Hops that it has left.
+    pub hops: u8,
+    /// The frame with zeros for what a source NAT may change: Ethernet addresses, hops, source
     /// address, source port and both checksums.
     pub rest: Vec<u8>,
 }
@@ -101,6 +103,7 @@ pub fn decode(frame: &[u8]) -> Option<Decoded> {
     let l4 = l3 + header.slice().len();
     let mut mask = |from: usize, len: usize| rest[from..from + len].fill(0);
     mask(0, 12);
+    mask(l3 + 8, 1);
     mask(l3 + 10, 6);
     mask(l4, 2);
     mask(l4 + checksum_at, 2);
@@ -110,21 +113,22 @@ pub fn decode(frame: &[u8]) -> Option<Decoded> {
         destination: (header.destination_addr(), destination_port),
         l3_right: fields.header_checksum == fields.calc_header_checksum(),
         l4_right,
+        hops: fields.time_to_live,
         rest,
     })
 }
 
 /// A flow: protocol, source, destination.
 pub type Flow = (u8, End, End);
-/// What is left of a packet, and whether its checksums are right: IPv4, then TCP or UDP.
-pub type Content = (Vec<u8>, bool, Option<bool>);
+/// What is left of a packet, its hops, and whether its checksums are right: IPv4, then TCP or UDP.
+pub type Content = (Vec<u8>, u8, bool, Option<bool>);
 
 /// The packets of each flow in their order; what [`decode`] does not take is left out.
 pub fn flows<'a>(frames: impl Iterator<Item = &'a Vec<u8>>) -> BTreeMap<Flow, Vec<Content>> {
     let mut flows: BTreeMap<Flow, Vec<Content>> = BTreeMap::new();
     for packet in frames.filter_map(|frame| decode(frame)) {
         let flow = (packet.protocol, packet.source, packet.destination);
-        let content = (packet.rest, packet.l3_right, packet.l4_right);
+        let content = (packet.rest, packet.hops, packet.l3_right, packet.l4_right);
         flows.entry(flow).or_default().push(content);
     }
     flows

@@ -37,7 +37,7 @@ pub struct Comparison {
     pub rows: Vec<ComparedRow>,
     /// Frames dropped in the simulation and live, by cause.
     pub drops: Vec<ComparedRow>,
-    /// Live the generator stayed below [`REACHED`] of the simulation's rate: nothing here may be
+    /// Live the generator stayed below `REACHED` of the simulation's rate: nothing here may be
     /// compared, and no row has a ratio.
     #[serde(default)]
     pub missed_rate: bool,

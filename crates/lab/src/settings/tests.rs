@@ -81,8 +81,8 @@ fn ring_sizes_are_powers_of_two() {
     );
     let right = |value| check("rx_entries", Node::Integer(value)).unwrap_err().right;
     assert_eq!(right(100), "64 or 128 would do");
-    assert_eq!(right(0), "8 would do");
-    assert_eq!(right(-1), "8 would do");
+    assert_eq!(right(0), "2 would do");
+    assert_eq!(right(-1), "2 would do");
     assert_eq!(right(i64::MAX), "65536 would do");
 }
 
