@@ -104,8 +104,12 @@ macro_rules! interfaces {
                 match self { $(AnyNic::$variant(half) => half.lent(from, to),)* }
             }
 
-            fn blamed(&self, queue: u16) -> Option<u16> {
+            fn blamed(&self, queue: u16) -> Range<u16> {
                 match self { $(AnyNic::$variant(half) => half.blamed(queue),)* }
+            }
+
+            fn rung_by(&self, index: u32) -> Range<u16> {
+                match self { $(AnyNic::$variant(half) => half.rung_by(index),)* }
             }
         }
 

@@ -262,8 +262,8 @@ impl<R: ReceiveHalf> Nic<R> {
         }
     }
 
-    /// A core's register write arrived.
-    pub fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) {
+    /// A core's register write arrived; `false` if there is no such register, or it cannot have that value.
+    pub fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         let known = if index >= registers::TRANSMIT {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(dma, queue, value)
@@ -275,6 +275,7 @@ impl<R: ReceiveHalf> Nic<R> {
                 .write_register(dma, index - registers::RECEIVE, value)
         };
         self.counters.bad_register_writes += u64::from(!known);
+        known
     }
 
     /// Does what the NIC does on its own; returns when to call again.

@@ -32,6 +32,12 @@ pub struct Arriving<'a> {
 }
 
 impl Arriving<'_> {
+    /// Its queue, as whose alone the buffers are.
+    #[inline]
+    pub fn own(&self) -> Range<u16> {
+        self.queue..self.queue + 1
+    }
+
     /// Writes the frame to host memory.
     #[inline(always)]
     pub fn write<D: Dma>(&self, dma: &mut D, to: Addr) {
@@ -129,9 +135,17 @@ pub trait ReceiveHalf: Sized {
     }
 
     /// Whose descriptor it was that made the last frame for `queue` a
-    /// [`BAD_DESCRIPTOR`](DropCause::BAD_DESCRIPTOR); `None` where nobody can tell.
-    fn blamed(&self, queue: u16) -> Option<u16> {
-        Some(queue)
+    /// [`BAD_DESCRIPTOR`](DropCause::BAD_DESCRIPTOR); several where nobody can tell which of them.
+    fn blamed(&self, queue: u16) -> Range<u16> {
+        queue..queue + 1
+    }
+
+    /// The queues whose software writes receive register `index`; none where there is no such register.
+    fn rung_by(&self, index: u32) -> Range<u16> {
+        match u16::try_from(index) {
+            Ok(queue) if queue < self.queues() => queue..queue + 1,
+            _ => 0..0,
+        }
     }
 }
 

@@ -8,7 +8,9 @@
 //! beside them each buffer has room for payload in nicmem. A core that has such a pool has a
 //! second stack for it, and a buffer finds its way to its own pool by its address.
 
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
+use std::ops::Range;
+
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Part};
 use nicforge_units::{CACHE_LINE_BYTES, Cycles};
 
 use crate::ledger::Ledger;
@@ -43,9 +45,9 @@ pub struct Pool {
 pub enum Fit {
     /// A buffer with room.
     Good,
-    /// A buffer that has not so much room.
+    /// No buffer has so much room.
     TooLong,
-    /// No buffer of the pool.
+    /// No buffer of the pool, or not all of it, or one that was not its writer's to give.
     NoBuffer,
 }
 
@@ -136,16 +138,25 @@ impl Pool {
         (number < self.count).then_some(number)
     }
 
-    /// Whether `len` bytes fit into the buffer at `mbuf`, whose descriptor says that it has `room` of them.
-    /// It has no more than it has, whatever that says.
+    /// Whether `len` bytes fit into the buffer at `mbuf`, of which software of the queues `from` said that
+    /// it has `room` of them. It has no more than it has, whatever that says.
     #[inline]
-    pub fn fit(&self, mbuf: Addr, room: u64, len: usize) -> Fit {
-        if self.number_of(mbuf).is_none() {
+    pub fn fit<D: Dma>(
+        &self,
+        dma: &mut D,
+        from: &Range<u16>,
+        (mbuf, room): (Addr, u64),
+        len: usize,
+    ) -> Fit {
+        let len = len as u64;
+        if self.number_of(mbuf).is_none() || !dma.is_from(mbuf, from) {
             return Fit::NoBuffer;
         }
-        match len as u64 <= room.min(self.room) {
+        match len <= room.min(self.room) {
             true => Fit::Good,
-            false => Fit::TooLong,
+            false if len > self.room => Fit::TooLong,
+            // It would be in the way for ever.
+            false => Fit::NoBuffer,
         }
     }
 

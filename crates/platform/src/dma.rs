@@ -1,5 +1,7 @@
 //! What a device can do to its host.
 
+use std::ops::Range;
+
 use nicforge_units::Time;
 
 use crate::Addr;
@@ -91,6 +93,13 @@ pub trait Dma {
     #[inline]
     fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
         self.publish(to, bytemuck::cast_slice(&words));
+    }
+
+    /// Whether it is software of `queues` that has the packet buffer at `mbuf`, as far as that is written
+    /// down somewhere.
+    #[inline]
+    fn is_from(&self, _mbuf: Addr, _queues: &Range<u16>) -> bool {
+        true
     }
 
     /// Raises an interrupt after all earlier writes.

@@ -18,6 +18,7 @@ mod tests;
 use nicforge_platform::{AddressSpace, Register};
 
 pub use driver::Driver;
+pub use layout::Descriptor;
 pub use nic::NicHalf;
 
 use crate::priv_ring::layout::Ring;

@@ -56,7 +56,8 @@ impl ReceiveHalf for NicHalf {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let len = frame.bytes.len();
-        let fit = self.pool.fit(descriptor.mbuf, descriptor.room, len);
+        let named = (descriptor.mbuf, descriptor.room);
+        let fit = self.pool.fit(dma, &frame.own(), named, len);
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }

@@ -29,6 +29,7 @@ use nicforge_nic::{Application, KeyTable, Pool, inlining_completion_ring};
 use nicforge_platform::{AddressSpace, Register};
 
 pub use driver::Driver;
+pub use layout::Buffer;
 pub use nic::NicHalf;
 
 use crate::{InterfaceError, Plan};

@@ -45,13 +45,20 @@ enum Misfit {
 }
 
 impl Memory {
-    /// Where `len` bytes go in `buffer`.
+    /// Where `len` bytes go in `buffer`, which software of `own` gave.
     #[inline]
-    fn place(&self, buffer: Buffer, len: usize) -> Result<Addr, Misfit> {
+    fn place<D: Dma>(
+        &self,
+        dma: &mut D,
+        own: &Range<u16>,
+        buffer: Buffer,
+        len: usize,
+    ) -> Result<Addr, Misfit> {
         if buffer.key != Key::HOST.0 {
             return self.place_in_nicmem(buffer, len);
         }
-        match self.pool.fit(buffer.at, buffer.room.into(), len) {
+        let named = (buffer.at, buffer.room.into());
+        match self.pool.fit(dma, own, named, len) {
             Fit::Good => Ok(data_of(buffer.at)),
             Fit::TooLong => Err(Misfit::TooLong),
             Fit::NoBuffer => Err(Misfit::Refused(DropCause::BAD_DESCRIPTOR)),
@@ -66,6 +73,9 @@ impl Memory {
             .map_err(|refusal| Misfit::Refused(refusal.cause()))?;
         match len as u64 <= room {
             true => Ok(buffer.at),
+            false if len as u64 <= u64::from(self.pool.room()) => {
+                Err(Misfit::Refused(DropCause::BAD_DESCRIPTOR))
+            }
             false => Err(Misfit::TooLong),
         }
     }
@@ -121,9 +131,10 @@ impl Queue {
         let (headers, rest) = frame.bytes.split_at(cut);
         let headers_at = match inlines {
             true => Ok(Addr(0)),
-            false => memory.place(first, cut),
+            false => memory.place(dma, &frame.own(), first, cut),
         };
-        let places = (headers_at, memory.place(payload, rest.len()));
+        let payload_at = memory.place(dma, &frame.own(), payload, rest.len());
+        let places = (headers_at, payload_at);
         let (headers_at, payload_at) = match places {
             // Cut in two a frame still is no longer than one buffer: that is the longest frame.
             (Ok(headers), Ok(payload)) if frame.bytes.len() <= longest => (headers, payload),
@@ -261,6 +272,17 @@ impl ReceiveHalf for NicHalf {
 
     fn spilled(&self) -> u64 {
         self.queues.iter().map(|queue| queue.spilled).sum()
+    }
+
+    fn rung_by(&self, index: u32) -> Range<u16> {
+        let queues = self.queues.len();
+        match index as usize / queues <= SECONDARY {
+            true => {
+                let queue = (index as usize % queues) as u16;
+                queue..queue + 1
+            }
+            false => 0..0,
+        }
     }
 
     fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {

@@ -19,6 +19,7 @@ use nicforge_nic::completion_ring;
 use nicforge_platform::{AddressSpace, Register};
 
 pub use driver::Driver;
+pub use layout::RxDescriptor;
 pub use nic::NicHalf;
 
 use crate::{InterfaceError, Plan};

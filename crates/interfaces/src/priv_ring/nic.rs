@@ -36,7 +36,8 @@ impl Queue {
         let Some((here, descriptor)) = self.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        match pool.fit(descriptor.mbuf, descriptor.room.into(), frame.bytes.len()) {
+        let (named, own) = ((descriptor.mbuf, descriptor.room.into()), &frame.own());
+        match pool.fit(dma, own, named, frame.bytes.len()) {
             Fit::Good => {}
             Fit::TooLong => return Err(DropCause::OVERSIZED),
             Fit::NoBuffer => {

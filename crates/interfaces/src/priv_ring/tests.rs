@@ -179,9 +179,10 @@ fn a_descriptor_cannot_claim_more_room_than_a_buffer_has() {
 }
 
 #[test]
-fn a_descriptor_may_offer_less_room() {
-    let mut raw = Raw::new(|pool| vec![descriptor(pool.buffer(0), 100)]);
-    assert_eq!(raw.receive(101), Err(DropCause::OVERSIZED));
+fn a_descriptor_that_offers_less_room_than_buffers_have_is_not_in_the_way() {
+    let mut raw = Raw::new(|pool| (0..3).map(|n| descriptor(pool.buffer(n), 100)).collect());
+    assert_eq!(raw.receive(100), Ok(()));
+    assert_eq!(raw.receive(101), Err(DropCause::BAD_DESCRIPTOR));
     assert_eq!(raw.receive(100), Ok(()));
 }
 

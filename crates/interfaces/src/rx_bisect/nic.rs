@@ -209,13 +209,16 @@ impl ReceiveHalf for NicHalf {
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let room = descriptor.room.into();
-        let fit = self.pool.fit(descriptor.mbuf, room, frame.bytes.len());
+        let named = (descriptor.mbuf, descriptor.room.into());
+        let linked = ax.linked as u16;
+        let fit = self
+            .pool
+            .fit(dma, &(linked..linked + 1), named, frame.bytes.len());
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
-        let linked = ax.linked;
+        let linked = usize::from(linked);
         let used = AxEntry {
             ring: chosen,
             entry: ax.buffers.pop(),
@@ -304,7 +307,20 @@ impl ReceiveHalf for NicHalf {
         self.lent[from][to] as i64 - self.lent[to][from] as i64
     }
 
-    fn blamed(&self, _queue: u16) -> Option<u16> {
-        Some(self.blamed as u16)
+    fn blamed(&self, _queue: u16) -> Range<u16> {
+        let blamed = self.blamed as u16;
+        blamed..blamed + 1
+    }
+
+    fn rung_by(&self, index: u32) -> Range<u16> {
+        let index = index as usize;
+        let queue = match self.ax.get(index) {
+            Some(ax) => ax.linked,
+            None => index - self.ax.len(),
+        };
+        match queue < self.bx.len() {
+            true => queue as u16..queue as u16 + 1,
+            false => 0..0,
+        }
     }
 }

@@ -39,7 +39,7 @@ impl Driver {
         let first = u64::from(ring.order == Order::List);
         let share = |rank| first + ring.capacity() * rank / cores;
         Driver {
-            ring,
+            ring: ring.signed_by(rank),
             completions,
             doorbell,
             repost: Repost::new(ring.order),

@@ -6,7 +6,7 @@ use nicforge_units::Time;
 
 use crate::priv_ring::fetch::expect_frame;
 
-use super::layout::{BatchDescriptor, Descriptor, Order, Ring, SLOTS_MAX};
+use super::layout::{BatchDescriptor, Descriptor, Order, ROOM_MAX, Ring, SLOTS_MAX, writer};
 
 /// Bytes of descriptors that one read brings, at most.
 pub const READ_MAX: usize = 1024;
@@ -16,8 +16,8 @@ pub const READ_MAX: usize = 1024;
 pub struct Fetched {
     /// Its buffers; those that the ring's descriptors have not are of no descriptor.
     mbufs: [Addr; SLOTS_MAX],
-    /// Room for a frame in each, in bytes.
-    pub room: u32,
+    /// Room for a frame in each, and who wrote it, as the descriptor has them.
+    signed: u32,
     /// Its place in the ring.
     index: u32,
     /// When it is here.
@@ -30,6 +30,17 @@ impl Fetched {
     pub fn slot(&self, slot: u64, slots: u64) -> (u32, Addr) {
         let entry = u64::from(self.index) * slots + slot;
         (entry as u32, self.mbufs[slot as usize % SLOTS_MAX])
+    }
+
+    /// Room for a frame in each of its buffers, in bytes.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        u64::from(self.signed & ROOM_MAX)
+    }
+
+    /// The rank of the core that wrote it.
+    pub fn writer(&self) -> u16 {
+        writer(self.signed)
     }
 }
 
@@ -49,6 +60,8 @@ pub struct Feed {
     head: u64,
     fetched: u64,
     next: u64,
+    /// Who wrote the last descriptor that was read: the one that says what is next.
+    pub last_writer: u16,
     /// When the last read is back.
     back: Time,
     /// What the last read brought.
@@ -68,6 +81,7 @@ impl Feed {
             head: ring.first,
             fetched: ring.first,
             next: 0,
+            last_writer: 0,
             back: Time::ZERO,
             bytes: Box::new([0; READ_MAX]),
             at_hand: vec![Fetched::default(); (2 * run).next_power_of_two()].into(),
@@ -142,7 +156,8 @@ impl Feed {
             batch.descriptor
         };
         kept.mbufs[0] = descriptor.first;
-        (kept.room, kept.index, kept.here) = (descriptor.room, index, self.back);
+        (kept.signed, kept.index, kept.here) = (descriptor.signed, index, self.back);
+        self.last_writer = writer(descriptor.signed);
         self.fetched += 1;
         descriptor.next
     }

@@ -6,7 +6,8 @@
 //! | bytes | content |
 //! | --- | --- |
 //! | 0–7 | address of the first buffer's metadata |
-//! | 8–11 | bytes of room for a frame in each buffer |
+//! | 8–10 | bytes of room for a frame in each buffer |
+//! | 11 | who wrote it: the core's rank among those of the ring |
 //! | 12–15 | list: index of the descriptor that comes next |
 //! | 16–39 | batched list: the other buffers' metadata |
 //! | 40–63 | batched list: zero |
@@ -23,7 +24,7 @@
 //! yet given to the NIC. Registers: receive register `ring` is the doorbell: descriptors given so
 //! far, counted without end.
 
-use nicforge_nic::mbuf_room;
+use nicforge_nic::{DATA_BYTES_MAX, mbuf_room};
 use nicforge_platform::bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 
@@ -36,8 +37,8 @@ pub const SLOTS_MAX: usize = 4;
 pub struct Descriptor {
     /// The first buffer's metadata.
     pub first: Addr,
-    /// Room for a frame in each buffer, in bytes.
-    pub room: u32,
+    /// Room for a frame in each buffer, in bytes, and above [`ROOM_MAX`] who wrote it.
+    pub signed: u32,
     /// The descriptor that comes next in a list.
     pub next: u32,
 }
@@ -55,6 +56,16 @@ pub struct BatchDescriptor {
 }
 
 const _: () = assert!(size_of::<Descriptor>() == 16);
+
+/// Bits of the room in a descriptor; those above say who wrote it.
+pub const ROOM_MAX: u32 = (1 << 24) - 1;
+const _: () = assert!(DATA_BYTES_MAX <= ROOM_MAX as u64);
+
+/// The rank of the core that wrote a descriptor with `signed` in it.
+#[inline]
+pub fn writer(signed: u32) -> u16 {
+    (signed >> ROOM_MAX.trailing_ones()) as u16
+}
 const _: () = assert!(size_of::<BatchDescriptor>() == 64);
 
 /// In which order the NIC uses the descriptors.
@@ -81,14 +92,21 @@ pub struct Ring {
     pub slots: u64,
     /// The position that both sides count from.
     pub first: u64,
-    /// Room that each buffer in it has for a frame, in bytes.
-    pub room: u32,
+    /// What descriptors say of the room in each buffer, and of who wrote them.
+    signed: u32,
 }
 
 impl Ring {
     /// The same for buffers with `room` bytes for a frame.
     pub fn with_room(self, room: u32) -> Ring {
-        Ring { room, ..self }
+        let signed = room & ROOM_MAX;
+        Ring { signed, ..self }
+    }
+
+    /// The same, whose descriptors are written by the core of rank `rank`.
+    pub fn signed_by(self, rank: u64) -> Ring {
+        let signed = self.signed & ROOM_MAX | (rank as u32) << ROOM_MAX.trailing_ones();
+        Ring { signed, ..self }
     }
 
     /// A new ring for `entries` packets (a power of two) in descriptors of `slots` buffers.
@@ -108,7 +126,7 @@ impl Ring {
             entries,
             slots,
             first,
-            room: mbuf_room(),
+            signed: mbuf_room(),
         };
         ring.base = space.data(ring.count() * ring.stride() as u64, 64);
         ring.buffers = space.data(ring.count() * slots * 8, 64);
@@ -160,8 +178,12 @@ impl Ring {
     #[inline]
     pub fn store<C: Cpu>(&self, cpu: &mut C, index: u64, mbufs: [Addr; SLOTS_MAX], next: u32) {
         let [first, others @ ..] = mbufs;
-        let (room, at) = (self.room, self.descriptor(index));
-        let descriptor = Descriptor { first, room, next };
+        let (signed, at) = (self.signed, self.descriptor(index));
+        let descriptor = Descriptor {
+            first,
+            signed,
+            next,
+        };
         if self.slots == 1 {
             cpu.store(at, descriptor);
             return cpu.store(self.buffer(index), first.0);

@@ -21,6 +21,7 @@ use nicforge_nic::completion_ring;
 use nicforge_platform::{AddressSpace, Register};
 
 pub use driver::Driver;
+pub use layout::{BatchDescriptor, Descriptor};
 pub use nic::NicHalf;
 
 use crate::{InterfaceError, Plan};

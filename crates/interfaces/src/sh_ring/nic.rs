@@ -35,6 +35,10 @@ struct Shared {
     feed: Feed,
     /// Empty slots of all cores' current descriptors.
     open: u64,
+    /// The queues that share it.
+    queues: Range<u16>,
+    /// Who wrote the descriptor that last named no buffer, as it says itself.
+    blamed: u16,
 }
 
 /// All shared rings of one NIC.
@@ -48,10 +52,21 @@ pub struct NicHalf {
 impl NicHalf {
     /// The `queues` of one NIC over the rings that `feeds` read; buffers must be `pool`'s.
     pub fn new(queues: Vec<Queue>, feeds: Vec<Feed>, pool: Pool) -> NicHalf {
-        let rings = feeds.into_iter().map(|feed| Shared { feed, open: 0 });
+        let of_ring = |number| {
+            let first = queues.partition_point(|queue| queue.ring < number);
+            let end = queues.partition_point(|queue| queue.ring <= number);
+            first as u16..end as u16
+        };
+        let rings = (0..).zip(feeds).map(|(number, feed)| Shared {
+            feed,
+            open: 0,
+            queues: of_ring(number),
+            blamed: 0,
+        });
+        let rings = rings.collect();
         NicHalf {
             queues,
-            rings: rings.collect(),
+            rings,
             pool,
         }
     }
@@ -61,17 +76,32 @@ impl ReceiveHalf for NicHalf {
     #[inline(always)]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let queue = &mut self.queues[usize::from(frame.queue)];
-        let Shared { feed, open } = &mut self.rings[queue.ring];
+        let Shared {
+            feed,
+            open,
+            queues,
+            blamed,
+        } = &mut self.rings[queue.ring];
         feed.fetch(dma);
         let slots = feed.ring.slots;
         let current = match queue.slot {
-            0 => feed.next(dma)?,
+            0 => match feed.next(dma) {
+                Ok(next) => next,
+                Err(cause) => {
+                    *blamed = feed.last_writer;
+                    return Err(cause);
+                }
+            },
             _ => &queue.current,
         };
         let (entry, mbuf) = current.slot(queue.slot, slots);
-        let fit = self.pool.fit(mbuf, current.room.into(), frame.bytes.len());
+        let (room, len) = (current.room(), frame.bytes.len());
+        let fit = self.pool.fit(dma, queues, (mbuf, room), len);
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
+        }
+        if fit == Fit::NoBuffer {
+            *blamed = current.writer();
         }
         if queue.slot == 0 {
             if slots > 1 {
@@ -102,7 +132,7 @@ impl ReceiveHalf for NicHalf {
 
     #[inline]
     fn waiting(&self, queue: u16) -> Waiting {
-        let Shared { feed, open } = &self.rings[self.queues[usize::from(queue)].ring];
+        let Shared { feed, open, .. } = &self.rings[self.queues[usize::from(queue)].ring];
         let of = feed.ring.entries;
         Waiting {
             // A driver that gives what the NIC still has makes more than there are.
@@ -113,9 +143,7 @@ impl ReceiveHalf for NicHalf {
 
     fn together(&self, queue: u16) -> Range<u16> {
         let ring = self.queues[usize::from(queue)].ring;
-        let first = self.queues.partition_point(|other| other.ring < ring);
-        let end = self.queues.partition_point(|other| other.ring <= ring);
-        first as u16..end as u16
+        self.rings[ring].queues.clone()
     }
 
     fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
@@ -135,9 +163,18 @@ impl ReceiveHalf for NicHalf {
         Some(registers)
     }
 
-    /// All cores of a ring write its descriptors.
-    fn blamed(&self, queue: u16) -> Option<u16> {
-        let together = self.together(queue);
-        (together.len() == 1).then_some(queue)
+    /// All cores of a ring write its descriptors; each signs them.
+    fn blamed(&self, queue: u16) -> Range<u16> {
+        let ring = &self.rings[self.queues[usize::from(queue)].ring];
+        let writer = ring.queues.start + ring.blamed;
+        match ring.queues.contains(&writer) {
+            true => writer..writer + 1,
+            false => ring.queues.clone(),
+        }
+    }
+
+    fn rung_by(&self, index: u32) -> Range<u16> {
+        let ring = self.rings.get(index as usize);
+        ring.map_or(0..0, |ring| ring.queues.clone())
     }
 }

@@ -26,6 +26,11 @@ impl NicHalf {
             shared,
         }
     }
+
+    /// What the shared half calls `queues`.
+    fn in_shared_set(&self, queues: Range<u16>) -> Range<u16> {
+        queues.start + self.cores..queues.end + self.cores
+    }
 }
 
 impl ReceiveHalf for NicHalf {
@@ -60,13 +65,9 @@ impl ReceiveHalf for NicHalf {
     }
 
     fn together(&self, queue: u16) -> Range<u16> {
-        let cores = self.cores;
-        match queue.checked_sub(cores) {
+        match queue.checked_sub(self.cores) {
             None => self.private.together(queue),
-            Some(queue) => {
-                let together = self.shared.together(queue);
-                together.start + cores..together.end + cores
-            }
+            Some(queue) => self.in_shared_set(self.shared.together(queue)),
         }
     }
 
@@ -82,10 +83,17 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
-    fn blamed(&self, queue: u16) -> Option<u16> {
+    fn blamed(&self, queue: u16) -> Range<u16> {
         match queue.checked_sub(self.cores) {
             None => self.private.blamed(queue),
-            Some(shared) => self.shared.blamed(shared).map(|_| queue),
+            Some(queue) => self.in_shared_set(self.shared.blamed(queue)),
+        }
+    }
+
+    fn rung_by(&self, index: u32) -> Range<u16> {
+        match index.checked_sub(self.cores.into()) {
+            None => self.private.rung_by(index),
+            Some(index) => self.in_shared_set(self.shared.rung_by(index)),
         }
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use nicforge_interfaces::AnyNic;
 use nicforge_nic::{Nic, ReceiveHalf};
+use nicforge_platform::Dma;
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
-use nicforge_platform::{Dma, Register};
 use nicforge_units::Time;
 
 use super::config::{Idle, WhenFull};
@@ -20,9 +20,11 @@ use super::{Shared, locked};
 mod counts;
 mod orders;
 mod out;
+mod registers;
 mod station;
 
 use out::Out;
+use registers::Watched;
 
 pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
@@ -103,8 +105,7 @@ pub struct Device {
     books: Option<Books>,
     /// Whether ports have to wait because too many frames wait for software.
     held: bool,
-    /// All registers with what they held when they were last looked at.
-    registers: Vec<(Register, u64)>,
+    registers: Vec<Watched>,
     /// As [`DeviceCounts::receive`] has it.
     receive: Vec<(u64, u64)>,
     /// From a frame's arrival to its departure, in ns.
@@ -125,7 +126,7 @@ impl Device {
         let devices = 0..nics.len() as u8;
         let registers = devices.flat_map(|device| control.registers(device).collect::<Vec<_>>());
         Device {
-            registers: registers.map(|register| (register, 0)).collect(),
+            registers: registers.map(Watched::new).collect(),
             // Up to a minute, to three digits: both are allowed, so this cannot fail.
             latency: Histogram::new_with_bounds(1, 60_000_000_000, 3)
                 .expect("bounds and digits that are allowed"),
@@ -303,20 +304,6 @@ impl Device {
         stalls
     }
 
-    fn read_registers(&mut self) -> bool {
-        let mut any = false;
-        for (register, seen) in &mut self.registers {
-            let value = self.control.register_value(*register);
-            if value != *seen {
-                *seen = value;
-                any = true;
-                let nic = &mut self.nics[usize::from(register.device)];
-                nic.write_register(&mut self.dma, register.index, value);
-            }
-        }
-        any
-    }
-
     /// Sleeps until a worker rings or a frame comes in.
     fn sleep(&mut self) -> Result<(), LiveError> {
         let due = self.nics.iter().map(|nic| nic.receive.due());
@@ -334,7 +321,7 @@ impl Device {
         let files: Vec<BorrowedFd<'_>> = ports.filter_map(|port| port.readable()).collect();
         let unchanged = || {
             let mut registers = self.registers.iter();
-            registers.all(|(register, seen)| self.control.register_value(*register) == *seen)
+            registers.all(|watched| self.control.register_value(watched.register) == watched.seen)
         };
         self.bell.sleep(&self.control, &files, timeout, unchanged)
     }
@@ -376,6 +363,7 @@ impl Device {
             nics: counts.collect(),
             receive: self.receive.clone(),
             nonsense: self.count_nonsense(),
+            impossible: self.impossible(),
         };
         *locked(&shared.device) = counts;
         Ok(())

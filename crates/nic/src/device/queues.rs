@@ -21,7 +21,8 @@ pub struct QueueState {
 /// A descriptor for `queue` named no buffer: whose it was is counted among `queues`.
 pub(super) fn blame<R: ReceiveHalf>(half: &R, queues: &mut [QueueState], queue: u16) {
     let blamed = half.blamed(queue);
-    if let Some(state) = blamed.and_then(|queue| queues.get_mut(usize::from(queue))) {
+    let range = usize::from(blamed.start)..usize::from(blamed.end);
+    for state in queues.get_mut(range).into_iter().flatten() {
         state.bad += 1;
     }
 }
@@ -75,6 +76,21 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn bad_descriptors_of(&self, queue: u16) -> u64 {
         let state = self.queues.get(usize::from(queue));
         state.map_or(0, |state| state.bad)
+    }
+
+    /// The cores whose software writes register `index`.
+    pub fn rung_by(&self, index: u32) -> Range<u16> {
+        if index >= registers::TRANSMIT {
+            let core = (index - registers::TRANSMIT) as u16;
+            return core..core + 1;
+        }
+        if index >= registers::STEERING {
+            return 0..0;
+        }
+        let each = self.receive.queues() / self.receive.sets().len() as u16;
+        let queues = self.receive.rung_by(index - registers::RECEIVE);
+        let set = queues.start / each;
+        queues.start - set * each..queues.end - set * each
     }
 
     /// The cores `cores` begin anew with their queues of all sets and their transmit queues, see

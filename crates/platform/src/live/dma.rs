@@ -1,5 +1,6 @@
 //! A device of the live ground: copies, and a release for each publish, burst by burst.
 
+use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
@@ -287,6 +288,12 @@ impl Dma for LiveDma {
     fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
         self.note(to);
         self.hold(to, words);
+    }
+
+    #[inline]
+    fn is_from(&self, mbuf: Addr, queues: &Range<u16>) -> bool {
+        let pending = self.pending.as_ref();
+        pending.is_none_or(|pending| pending.is_from(self.control.region(), mbuf, queues))
     }
 
     /// Workers poll, and are woken after the device's round: there is nothing to raise.

@@ -1,6 +1,8 @@
 //! Which worker has which packet buffer, as far as the device decides it: a frame that it wrote
 //! into a buffer belongs to whom it announces it to.
 
+use std::ops::Range;
+
 use super::Region;
 use crate::Addr;
 
@@ -18,6 +20,13 @@ pub struct Stock {
     pub count: u64,
     /// Where the first one's holder is written down.
     pub ledger: Addr,
+}
+
+impl Stock {
+    /// Where it is written down who has the buffer `offset` behind the first one's beginning.
+    fn entry(&self, offset: u64) -> Addr {
+        self.ledger + offset / self.stride * 2
+    }
 }
 
 /// Buffers that were written and are not announced yet.
@@ -47,10 +56,20 @@ impl Pending {
         }
     }
 
+    /// Whether one of `workers` has the buffer at `at`.
+    pub fn is_from(&self, region: &Region, at: Addr, workers: &Range<u16>) -> bool {
+        let offset = at.0.wrapping_sub(self.stock.begin.0);
+        // What is none of these buffers is not written down.
+        offset >= self.stock.stride * self.stock.count || {
+            let holder: u16 = region.load(self.stock.entry(offset));
+            workers.contains(&holder.wrapping_sub(1))
+        }
+    }
+
     /// What was written is announced to worker `owner`.
     pub fn announce(&mut self, region: &Region, owner: u16) {
         for offset in &self.written[..std::mem::take(&mut self.count)] {
-            let entry = self.stock.ledger + offset.0 / self.stock.stride * 2;
+            let entry = self.stock.entry(offset.0);
             let mark = owner.wrapping_add(1);
             // Mostly it is the same worker as before: the line stays where it is.
             if region.load::<u16>(entry) != mark {

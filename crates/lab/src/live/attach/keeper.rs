@@ -149,18 +149,47 @@ impl Keeper {
             self.hear(shared, number);
         }
         self.meet_callers(shared);
-        let nonsense = locked(&shared.device).nonsense.clone();
-        for (number, count) in nonsense.into_iter().enumerate() {
-            if count > NONSENSE_MAX && matches!(self.places[number].state, State::Working(_)) {
-                let why = format!("{count} of its descriptors name no buffer");
-                self.lose(shared, number, &why);
-            }
-        }
+        self.look_for_nonsense(shared);
         let now = self.now();
         for (place, board) in self.places.iter().zip(&shared.workers) {
             *locked(board) = place.counts(now);
         }
         Ok(())
+    }
+
+    /// Closes the queues of workers who write what means nothing.
+    fn look_for_nonsense(&mut self, shared: &Shared) {
+        let (nonsense, impossible) = {
+            let device = locked(&shared.device);
+            (device.nonsense.clone(), device.impossible.clone())
+        };
+        let works = |keeper: &Keeper, number: usize| {
+            matches!(keeper.places[number].state, State::Working(_))
+        };
+        for (number, count) in nonsense.into_iter().enumerate() {
+            if count > NONSENSE_MAX && works(self, number) {
+                let why = format!("{count} of its descriptors name no buffer");
+                self.lose(shared, number, &why);
+            }
+        }
+        for (number, _) in impossible.iter().enumerate().filter(|(_, is)| **is) {
+            let group = self.groups[number].clone();
+            match group.len() {
+                1 if works(self, number) => {
+                    self.lose(shared, number, "a doorbell of its rings for what cannot be");
+                }
+                // Who of them rang it nobody knows.
+                2.. if number == group.start => {
+                    shared.tell(format!(
+                        "workers {} to {} begin anew: a doorbell that they share rings for what cannot be",
+                        group.start,
+                        group.end - 1
+                    ));
+                    self.begin_anew(shared, number, false);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Takes what whoever has place `number` said.

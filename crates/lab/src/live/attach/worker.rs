@@ -22,6 +22,9 @@ use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
 use crate::run::RunError;
 use crate::settings::Names;
 
+#[cfg(test)]
+mod tests;
+
 /// How long the device may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a worker that halts looks whether it may go on.

@@ -40,6 +40,8 @@ pub struct DeviceCounts {
     pub receive: Vec<(u64, u64)>,
     /// By worker, where they are processes: descriptors since it began that meant nothing.
     pub nonsense: Vec<u64>,
+    /// By worker, where they are processes: whether a register of its has held what cannot be for a while.
+    pub impossible: Vec<bool>,
 }
 
 impl Device {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use nicforge_interfaces::AnyNic;
 use nicforge_nic::{Ledger, Nic, ReceiveHalf};
+use nicforge_platform::Register;
 use nicforge_platform::live::{Control, LiveCpu};
 
-use super::Device;
+use super::{Device, Watched};
 
 /// How long a live worker may keep the pool's lock before the device looks who it is.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -171,10 +172,11 @@ impl Device {
                 books.unlock(&self.control, books.ledgers.len());
                 return Done::Never;
             };
-            for (register, seen) in &mut self.registers {
-                if register.device == device && registers.contains(&register.index) {
-                    self.control.forget_register(*register);
-                    *seen = 0;
+            for watched in &mut self.registers {
+                let Register { device: of, index } = watched.register;
+                if of == device && registers.contains(&index) {
+                    self.control.forget_register(watched.register);
+                    *watched = Watched::new(watched.register);
                 }
             }
         }
@@ -190,7 +192,7 @@ impl Device {
         Done::Anew(all)
     }
 
-    /// Descriptors of each worker that named no buffer or no memory, and doorbells that cannot be.
+    /// Descriptors of each worker that named no buffer or no memory, and transmit doorbells that cannot be.
     pub(super) fn count_nonsense(&self) -> Vec<u64> {
         let workers = self.books.as_ref().map_or(0, |books| books.workers);
         let of = |worker: usize| {

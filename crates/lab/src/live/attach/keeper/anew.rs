@@ -43,8 +43,12 @@ impl Keeper {
             }
             self.stand_ins[peer] = None;
             // The device counts it from zero again, and will say so with its next counts.
-            if let Some(count) = locked(&shared.device).nonsense.get_mut(peer) {
+            let mut device = locked(&shared.device);
+            if let Some(count) = device.nonsense.get_mut(peer) {
                 *count = 0;
+            }
+            if let Some(impossible) = device.impossible.get_mut(peer) {
+                *impossible = false;
             }
         }
         let mut late = false;

@@ -1,0 +1,299 @@
+//! Workers whose receive rings hold nonsense, as processes beside one that works: they are told apart,
+//! ended with the reason, and nobody else loses a frame.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use etherparse::PacketBuilder;
+use nicforge_interfaces::registry;
+use nicforge_platform::live::Clock;
+use nicforge_platform::live::ports::{PairPort, Port, pair};
+use nicforge_units::Time;
+use nicforge_wire::parse_frame;
+use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+
+use super::*;
+use crate::live::{LiveRun, locked, parse_live, run_live_over};
+use crate::run::RunError;
+use liar::{Liar, Lie};
+
+mod liar;
+
+const SOCKET: &str = "NICFORGE_TEST_LIAR_SOCKET";
+const LIE: &str = "NICFORGE_TEST_LIE";
+const PATIENCE: Time = Time::from_ms(30_000);
+
+fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
+    Names {
+        interfaces,
+        apps: nicforge_apps::names(),
+    }
+}
+
+/// Not a test by itself: a worker's process, place 1, or place 0 with a lie.
+#[test]
+#[ignore = "started by another test"]
+fn a_worker_process() {
+    let Some(socket) = std::env::var_os(SOCKET) else {
+        return;
+    };
+    let (socket, interfaces) = (Path::new(&socket), registry::names());
+    let names = names(&interfaces);
+    let lie = std::env::var(LIE).unwrap();
+    match Lie::ALL
+        .into_iter()
+        .find(|known| format!("{known:?}") == lie)
+    {
+        None => {
+            let worker = lie.parse().unwrap();
+            let stop = AtomicBool::new(false);
+            attach(socket, Some(worker), &names, &stop, &mut |_| {}).unwrap();
+        }
+        Some(lie) => work_wrongly(socket, lie, &names),
+    }
+}
+
+/// Works at place 0 until it is ended.
+fn work_wrongly(socket: &Path, lie: Lie, names: &Names<'_>) {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let (version, worker) = (VERSION.to_owned(), Some(0));
+    stream
+        .write_all(&line(&Said::Hello { version, worker }))
+        .unwrap();
+    let (invitation, files) = receive_invitation(&stream).unwrap();
+    let layout = invitation.blueprint(names).unwrap().lay_out().unwrap();
+    let [region, event]: [OwnedFd; 2] = files.try_into().unwrap();
+    let control = Control::attach(region, &layout.space, &layout.shape).unwrap();
+    let ledger = layout.ledgers[0];
+    let WorkerParts { mut software, .. } = parts_of(layout, 0).unwrap();
+    let cpu = LiveCpu::new(control, Bell::of(event), 0);
+    let mut core = Liar { cpu, lie, ledger };
+    software.start(&mut core);
+    stream.write_all(&line(&Said::Ready)).unwrap();
+    loop {
+        for queue in 0..software.queues() {
+            let polled = software.poll(&mut core, queue);
+            (0..polled).for_each(|index| software.packet(&mut core, index));
+            software.flush(&mut core);
+        }
+        software.reclaim(&mut core);
+        core.cpu.tell_taken(software.taken());
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// A process at work, killed with the value.
+struct Process(Child);
+
+impl Process {
+    fn start(socket: &Path, what: &str) -> Process {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let name = concat!(module_path!(), "::a_worker_process");
+        let (_, name) = name.split_once("::").unwrap();
+        command.args(["--ignored", "--exact", name]);
+        command.env(SOCKET, socket).env(LIE, what);
+        Process(
+            command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Both cables of a run between two ports: frames go in by the first and come out of the second.
+struct Cables {
+    to: PairPort,
+    from: PairPort,
+    clock: Clock,
+    sent: u32,
+    /// The number of each frame that came.
+    came: Vec<u32>,
+}
+
+impl Cables {
+    /// Sends a frame to `worker`; its number.
+    fn send(&mut self, worker: u16) -> u32 {
+        let (rss, steering) = (Toeplitz::default(), IndirectionTable::spread_over(2));
+        let frame = |port| {
+            let builder =
+                PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+            let mut frame = Vec::new();
+            let number = self.sent.to_ne_bytes();
+            builder.udp(port, 9).write(&mut frame, &number).unwrap();
+            frame
+        };
+        let mut frames = (1000..).map(frame);
+        let of_worker =
+            |frame: &Vec<u8>| steering.queue(rss.hash(&parse_frame(frame).unwrap())) == worker;
+        let frame = frames.find(of_worker).unwrap();
+        self.to.send(&frame, Time::ZERO).unwrap();
+        self.sent += 1;
+        self.sent - 1
+    }
+
+    fn receive(&mut self) {
+        let came = &mut self.came;
+        let mut each = |frame: &[u8]| {
+            let number = frame[42..46].try_into().unwrap();
+            came.push(u32::from_ne_bytes(number));
+        };
+        self.from.receive(64, &mut each).unwrap();
+    }
+
+    /// Whether frame `number` comes within `patience`.
+    fn comes(&mut self, number: u32, patience: Time) -> bool {
+        let until = self.clock.now() + patience;
+        while !self.came.contains(&number) {
+            if self.clock.now() > until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+            self.receive();
+        }
+        true
+    }
+
+    /// Frames for `worker` come back, after others may have been dropped.
+    fn wait_for(&mut self, worker: u16) {
+        let until = self.clock.now() + PATIENCE;
+        loop {
+            let number = self.send(worker);
+            if self.comes(number, Time::from_ms(20)) {
+                return;
+            }
+            assert!(
+                self.clock.now() < until,
+                "nothing comes for worker {worker}"
+            );
+        }
+    }
+}
+
+type Events = Mutex<Vec<String>>;
+
+/// Worker 0 tells `lie` until the run says so.
+fn lies(cables: &mut Cables, socket: &Path, interface: &str, lie: Lie, events: &Events) {
+    let shares = interface.starts_with("sh_ring");
+    let reasons = || {
+        let events = locked(events);
+        events
+            .iter()
+            .filter(|event| event.contains(lie.reason(shares)))
+            .count()
+    };
+    let before = reasons();
+    let _liar = Process::start(socket, &format!("{lie:?}"));
+    let until = cables.clock.now() + PATIENCE;
+    while reasons() == before {
+        let events = || locked(events).join("\n");
+        assert!(
+            cables.clock.now() < until,
+            "{interface}, {lie:?}: nobody noticed: {}",
+            events()
+        );
+        (0..8).for_each(|_| {
+            cables.send(0);
+        });
+        let number = cables.send(1);
+        // In a ring that both share its frame may have met a wrong descriptor.
+        let patience = if shares { Time::from_ms(1) } else { PATIENCE };
+        let came = cables.comes(number, patience);
+        assert!(
+            came || shares,
+            "{interface}, {lie:?}: a frame is lost: {}",
+            events()
+        );
+    }
+    cables.wait_for(1);
+}
+
+/// The run of `interface` beside all lies.
+fn beside_liars(interface: &str) -> Result<LiveRun, RunError> {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let sizes = match interface {
+        "rx_bisect" => "ax_entries = 32\nbx_entries = 64\n",
+        _ => "rx_entries = 64\n",
+    };
+    let text = format!(
+        "[live]\nname = \"liars\"\nattach = {socket:?}\n[settings]\ninterface = \"{interface}\"\n\
+         app = \"l2fwd\"\ncores = 2\n{sizes}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
+    );
+    let interfaces = registry::names();
+    let config = parse_live(&text, Path::new("liars.toml"), &names(&interfaces)).unwrap();
+    let ((to, first), (from, second)) = (pair(), pair());
+    let ports: Vec<Box<dyn Port>> = vec![Box::new(first), Box::new(second)];
+    let (stop, events) = (AtomicBool::new(false), Events::default());
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            run_live_over(&config, ports, &stop, &mut |snapshot| {
+                *locked(&events) = snapshot.events.clone();
+            })
+        });
+        let (sent, came) = (0, Vec::new());
+        let mut cables = Cables {
+            to,
+            from,
+            clock: Clock::start(),
+            sent,
+            came,
+        };
+        while UnixStream::connect(&socket).is_err() {
+            assert!(!run.is_finished(), "{interface}: the run is over");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _sound = Process::start(&socket, "1");
+        cables.wait_for(1);
+        for lie in Lie::ALL.into_iter().filter(|lie| lie.is_for(interface)) {
+            lies(&mut cables, &socket, interface, lie, &events);
+        }
+        let _another = Process::start(&socket, "0");
+        cables.wait_for(0);
+        for worker in [0, 1].repeat(50) {
+            let number = cables.send(worker);
+            assert!(
+                cables.comes(number, PATIENCE),
+                "{interface}: {number} is lost"
+            );
+        }
+        stop.store(true, Ordering::Release);
+        run.join().unwrap()
+    })
+}
+
+#[test]
+fn wrong_receive_rings_are_closed_with_their_reason() {
+    for interface in registry::names() {
+        // It needs a core to play its NIC.
+        if interface == "emulated" {
+            continue;
+        }
+        let run = beside_liars(interface).unwrap_or_else(|error| panic!("{interface}: {error}"));
+        let drops = run.snapshot.drops();
+        let mut bad = drops
+            .causes()
+            .iter()
+            .filter(|(cause, _)| *cause == "bad_descriptor");
+        let bad = bad.next().map_or(0, |(_, count)| *count);
+        let lies = Lie::ALL
+            .into_iter()
+            .filter(|lie| lie.is_for(interface))
+            .count() as u64
+            - 1;
+        // More than are forgiven, for each lie in descriptors.
+        assert!(bad > 64 * lies, "{interface}: {drops:?}");
+    }
+}

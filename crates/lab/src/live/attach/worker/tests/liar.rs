@@ -1,0 +1,180 @@
+//! A core whose driver does as ever, and whose descriptors and doorbells are wrong all the same: they are
+//! changed on their way into the region, so that they lie where the interface's own code puts them.
+
+use std::any::TypeId;
+
+use nicforge_interfaces::{in_place, nm_nfv, priv_ring, sh_ring};
+use nicforge_nic::{Ledger, registers};
+use nicforge_platform::bytemuck::{Pod, bytes_of_mut};
+use nicforge_platform::live::LiveCpu;
+use nicforge_platform::{Addr, Cpu, Part, Register};
+use nicforge_units::{Cycles, Time};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Buffers begin where none does.
+    Askew,
+    /// Buffers lie beyond the region.
+    Outside,
+    /// Buffers have no room.
+    NoRoom,
+    /// Buffers are those of worker 1.
+    Foreign,
+    /// What comes next in a list is no descriptor.
+    Next,
+    /// Doorbells ring for far more than the ring has.
+    Doorbell,
+}
+
+impl Lie {
+    pub const ALL: [Lie; 6] = [
+        Lie::Askew,
+        Lie::Outside,
+        Lie::NoRoom,
+        Lie::Foreign,
+        Lie::Next,
+        Lie::Doorbell,
+    ];
+
+    /// Whether it is one on `interface`.
+    pub fn is_for(self, interface: &str) -> bool {
+        match self {
+            Lie::Next => interface.ends_with("list"),
+            // Who shares a ring may give each other's buffers.
+            Lie::Foreign => !interface.starts_with("sh_ring"),
+            _ => true,
+        }
+    }
+
+    /// Why the queue is closed.
+    pub fn reason(self, shares: bool) -> &'static str {
+        match self {
+            Lie::Doorbell if shares => "a doorbell that they share rings for what cannot be",
+            Lie::Doorbell => "worker 0 is lost: a doorbell of its rings for what cannot be",
+            _ => "of its descriptors name no buffer",
+        }
+    }
+}
+
+pub struct Liar {
+    pub cpu: LiveCpu,
+    pub lie: Lie,
+    /// Whose buffers are which.
+    pub ledger: Ledger,
+}
+
+impl Liar {
+    /// A buffer that worker 1 has.
+    fn foreign(&mut self) -> Addr {
+        let pool = self.ledger.pool();
+        let mut numbers = 0..pool.count() as u64;
+        let of_other = |cpu: &mut LiveCpu, number| {
+            let holder: u16 = cpu.load(self.ledger.at + number * 2);
+            holder == Ledger::mark(1)
+        };
+        let found = numbers.find(|&number| of_other(&mut self.cpu, number));
+        pool.buffer(found.expect("worker 1 has buffers"))
+    }
+
+    /// All descriptors begin with an address, then the room in 4 bytes or more; in lists the index of what
+    /// comes next is at 12.
+    fn falsify(&mut self, descriptor: &mut [u8]) {
+        let named = u64::from_ne_bytes(descriptor[..8].try_into().unwrap());
+        let address = match self.lie {
+            Lie::Askew => named + 8,
+            Lie::Outside => named + (1 << 40),
+            Lie::Foreign => self.foreign().0,
+            _ => named,
+        };
+        descriptor[..8].copy_from_slice(&address.to_ne_bytes());
+        match self.lie {
+            // The highest byte may say who wrote it.
+            Lie::NoRoom => descriptor[8..11].fill(0),
+            Lie::Next => descriptor[12..16].fill(0xff),
+            _ => {}
+        }
+    }
+}
+
+impl Cpu for Liar {
+    fn load<T: Pod>(&mut self, at: Addr) -> T {
+        self.cpu.load(at)
+    }
+
+    fn store<T: Pod>(&mut self, at: Addr, mut value: T) {
+        let descriptors = [
+            TypeId::of::<priv_ring::RxDescriptor>(),
+            TypeId::of::<in_place::Descriptor>(),
+            TypeId::of::<nm_nfv::Buffer>(),
+            TypeId::of::<sh_ring::Descriptor>(),
+            TypeId::of::<sh_ring::BatchDescriptor>(),
+        ];
+        if descriptors.contains(&TypeId::of::<T>()) {
+            self.falsify(bytes_of_mut(&mut value));
+        }
+        self.cpu.store(at, value);
+    }
+
+    fn mmio_write(&mut self, register: Register, value: u64) {
+        let lies = self.lie == Lie::Doorbell && register.index < registers::STEERING;
+        let value = if lies { value + (1 << 40) } else { value };
+        self.cpu.mmio_write(register, value);
+    }
+
+    fn acquire(&mut self, at: Addr) -> u64 {
+        self.cpu.acquire(at)
+    }
+
+    fn release(&mut self, at: Addr, value: u64) {
+        self.cpu.release(at, value);
+    }
+
+    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
+        self.cpu.fetch_or(at, bits)
+    }
+
+    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
+        self.cpu.fetch_and(at, bits)
+    }
+
+    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
+        self.cpu.fetch_add(at, value)
+    }
+
+    fn lock(&mut self, at: Addr) {
+        self.cpu.lock(at);
+    }
+
+    fn unlock(&mut self, at: Addr) {
+        self.cpu.unlock(at);
+    }
+
+    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
+        self.cpu.bytes(at, len)
+    }
+
+    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
+        self.cpu.bytes_mut(at, len)
+    }
+
+    fn prefetch(&mut self, at: Addr, len: usize) {
+        self.cpu.prefetch(at, len);
+    }
+
+    fn mmio_read(&mut self, register: Register) -> u64 {
+        self.cpu.mmio_read(register)
+    }
+
+    fn work(&mut self, cycles: Cycles) {
+        self.cpu.work(cycles);
+    }
+
+    fn enter(&mut self, part: Part) -> Part {
+        self.cpu.enter(part)
+    }
+
+    fn now(&self) -> Time {
+        self.cpu.now()
+    }
+}
