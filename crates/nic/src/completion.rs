@@ -20,7 +20,8 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
 use nicforge_units::Time;
 
 use crate::{
-    Arriving, DropCause, METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of,
+    Arriving, DropCause, HEADROOM_BYTES, METADATA_BYTES, Packet, PortId, RxFlags, Segment,
+    TxOffload, data_of,
 };
 
 mod cursor;
@@ -31,6 +32,8 @@ use cursor::{Cursor, inlined_before};
 pub const COMPLETION_BYTES: u64 = 64;
 const DONE_WORD: u64 = 56;
 const STAMP_WORD: u64 = 16;
+/// The number of the word that names the buffer.
+const MBUF_WORD: u64 = 3;
 /// Entries that go by one write, at most: 256 bytes, the smallest of usual PCIe payload limits
 /// on servers.
 const ADJACENT_MAX: usize = 4;
@@ -308,6 +311,15 @@ impl CompletionReader {
         let words = cpu.entry(self.cursor.at, self.cursor.done)?;
         let cursor = self.cursor.next();
         Some((Completion::decode(words), CompletionReader { cursor }))
+    }
+
+    /// The completions from this one on will be looked at, and their buffers.
+    #[inline]
+    pub fn expect_buffers<C: Cpu>(&self, cpu: &mut C) {
+        const LINES: [u64; 3] = [0, METADATA_BYTES / 2, METADATA_BYTES + HEADROOM_BYTES];
+        let (first, second) = (self.cursor, self.cursor.next());
+        let cursors = [first, second, second.next()];
+        cpu.expect_entries(cursors.map(|at| (at.at, at.done)), MBUF_WORD, LINES);
     }
 
     /// The next completion comes soon: what stands in front of it is fetched as well, in a ring that

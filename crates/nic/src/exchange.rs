@@ -27,6 +27,7 @@ pub fn exchange<C: Cpu>(
         let Some((completion, after)) = reader.peek(cpu) else {
             break;
         };
+        after.expect_buffers(cpu);
         let Some(fresh) = pool.take(cpu) else { break };
         reader = after;
         found = true;

@@ -78,6 +78,14 @@ pub trait Cpu {
         (self.acquire(at + ENTRY_LAST_WORD) & 1 == bit).then(|| self.load(at))
     }
 
+    /// Writes an entry of one line whose last word announces it.
+    #[inline]
+    fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
+        let [rest @ .., last] = words;
+        self.store(at, rest);
+        self.release(at + ENTRY_LAST_WORD, last);
+    }
+
     /// Atomically ORs `bits` into the word; returns the word before.
     fn fetch_or(&mut self, at: Addr, bits: u64) -> u64;
 
@@ -120,6 +128,12 @@ pub trait Cpu {
     /// else happens.
     #[inline]
     fn expect_store(&mut self, _at: Addr) {}
+
+    /// Says that the core will look at these entries of a line each soon, one after the other. One whose
+    /// last word's lowest bit is the one beside it names a place in its word `word`, and the core will access
+    /// the lines `offsets` bytes behind that. Nothing else happens, whatever stands there.
+    #[inline]
+    fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _offsets: [u64; 3]) {}
 
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;

@@ -63,10 +63,10 @@ impl<C: Cpu> Dma for Way<'_, C> {
             if let (Some(holds), Some(instead)) = (self.holds, self.instead) {
                 Completion::hand_over(&mut words, instead, holds);
             }
-            let [rest @ .., done] = words;
-            self.cpu.store(at, rest);
-            self.cpu.release(at + size_of_val(&rest) as u64, done);
+            self.cpu.write_entry(at, words);
         }
+        // Entries of a ring lie one behind the other.
+        self.cpu.expect_store(to + bytes.len() as u64);
     }
 
     fn interrupt(&mut self, _vector: Vector) {}

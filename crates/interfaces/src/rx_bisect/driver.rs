@@ -144,6 +144,7 @@ impl DriverHalf for Driver {
             let Some((entry, after)) = self.completions.peek(cpu) else {
                 break;
             };
+            after.expect_buffers(cpu);
             if !self.replace(cpu, pool, entry.ring) {
                 break;
             }

@@ -12,6 +12,33 @@ pub fn expect_write<T: ?Sized>(place: &T) {
     write(std::ptr::from_ref(place).cast());
 }
 
+/// Asks for large pages under `table`: one whose places are looked at in no order is spread over more memory
+/// than a translation cache covers with pages of 4 KiB. It may hold nothing yet.
+pub fn use_large_pages<T>(table: &[T]) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        /// A large page begins at a multiple of its size.
+        const LARGE: usize = 2 << 20;
+        let bytes = table.as_ptr().cast_mut().cast::<u8>();
+        let before = bytes.align_offset(LARGE);
+        let whole = size_of_val(table).saturating_sub(before) / LARGE * LARGE;
+        if whole > 0 {
+            // SAFETY: these pages are all the table's, and the advice changes nothing that is in them.
+            // It is only a wish: without large pages everything is right, and slower.
+            let _ = unsafe {
+                madvise(
+                    bytes.wrapping_add(before).cast(),
+                    whole,
+                    Advice::LinuxHugepage,
+                )
+            };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = table;
+}
+
 /// As [`expect_read`], for any address.
 #[inline]
 pub(crate) fn read(at: *const u8) {

@@ -266,6 +266,13 @@ impl Cpu for SimCpu<'_> {
         self.host.memory.release(at, value, self.core.cursor);
     }
 
+    #[inline]
+    fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
+        self.touch(at.line(), true, self.core.independent_q16);
+        let (memory, now) = (&mut self.host.memory, self.core.cursor);
+        memory.publish(at, bytemuck::cast_slice(&words), now);
+    }
+
     fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
         self.atomic(at, |word| word | bits)
     }
@@ -324,6 +331,17 @@ impl Cpu for SimCpu<'_> {
         }
     }
 
+    #[inline]
+    fn expect_store(&mut self, at: Addr) {
+        self.host.memory.expect_publish(at);
+        self.host.hierarchy.expect_remote_write(at.line());
+    }
+
+    #[inline]
+    fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, offsets: [u64; 3]) {
+        self.expect_named(entries, word, offsets);
+    }
+
     fn mmio_read(&mut self, register: Register) -> u64 {
         let Some(devices) = self.devices.as_deref_mut() else {
             self.stall(self.core.mmio_read);
@@ -368,6 +386,7 @@ impl Cpu for SimCpu<'_> {
     }
 }
 
+mod ahead;
 mod cycles;
 mod device_memory;
 mod near;

@@ -15,7 +15,7 @@
 use nicforge_units::Time;
 
 use super::Hardware;
-use super::ahead::expect;
+use super::ahead::{expect, use_large_pages};
 use super::cache::PrivateCaches;
 use super::counters::MemoryCounters;
 use super::dram::Dram;
@@ -72,6 +72,8 @@ impl Hierarchy {
             hardware.cores < usize::from(MANY) && bytes <= most,
             "the model tells {most} bytes apart; this run needs {bytes}"
         );
+        let sharers = vec![0; lines as usize];
+        use_large_pages(&sharers);
         Hierarchy {
             shared: SharedLevels {
                 llc: Llc::new(&hardware.llc, hardware.io_ways, lines),
@@ -80,7 +82,7 @@ impl Hierarchy {
                 counters: MemoryCounters::default(),
             },
             l2: PrivateCaches::new(hardware.cores, &hardware.l2),
-            sharers: vec![0; lines as usize],
+            sharers,
             l2_hit: hardware.l2.hit,
             io_ways: hardware.io_ways,
             lines_to_cache: u64::MAX,
@@ -177,12 +179,15 @@ impl Hierarchy {
         let word = &mut self.shared.llc.lines[line as usize];
         let in_llc = word.way().is_some();
         self.shared.counters.fresh_read += u64::from(word.read());
-        let latency = match in_llc || word.holder() != NONE {
+        let held = word.holder() != NONE;
+        let latency = match in_llc || held {
             true => self.shared.llc_hit,
             false => self.shared.dram.read(now, 1),
         };
         if write {
-            self.invalidate_l2_copies(line, 1);
+            if held {
+                self.invalidate_l2_copy(line);
+            }
             if in_llc {
                 self.shared.llc.remove(line);
             }
@@ -202,6 +207,35 @@ impl Hierarchy {
     pub fn expect_in_l2(&self, core: usize, line: u64) {
         self.l2.expect(core, line);
         self.expect(line);
+    }
+
+    /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is called for, and
+    /// where else it is.
+    #[inline(always)]
+    pub fn expect_fetch(&self, core: usize, line: u64) {
+        let Some(word) = self.shared.llc.lines.get(line as usize) else {
+            return;
+        };
+        let holder = usize::from(word.holder());
+        if holder == core + 1 {
+            return;
+        }
+        if holder.wrapping_sub(1) < self.l2.count() {
+            self.l2.expect(holder - 1, line);
+        }
+        if let Some(victim) = self.l2.next_out(core, line) {
+            self.shared.llc.expect(victim);
+        }
+    }
+
+    /// Somebody will write `line` soon, which another L2 may have.
+    #[inline(always)]
+    pub fn expect_remote_write(&self, line: u64) {
+        let holder = self.shared.llc.lines.get(line as usize);
+        let holder = holder.map_or(0, |word| usize::from(word.holder()));
+        if holder.wrapping_sub(1) < self.l2.count() {
+            self.l2.expect(holder - 1, line);
+        }
     }
 
     /// Brings a line into an L2 that lacks it; returns the latency.

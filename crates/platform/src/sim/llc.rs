@@ -7,7 +7,7 @@
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::CacheConfig;
-use super::ahead::expect;
+use super::ahead::{expect, table};
 use super::cache::WAYS_MAX;
 use super::lines::{self, Line, LineState};
 
@@ -68,8 +68,8 @@ impl Ways {
         };
         let all_empty = ((1u32 << config.ways) - 1) as u16;
         Ways {
-            io: vec![nothing; sets as usize * io_ways],
-            rest: vec![nothing; sets as usize * rest_ways],
+            io: table(nothing, sets as usize * io_ways),
+            rest: table(nothing, sets as usize * rest_ways),
             io_ways,
             rest_ways,
             empty: vec![all_empty; if alike { sets as usize } else { 0 }],
@@ -169,7 +169,7 @@ impl Llc {
             "an LLC tells lines of 32 bits apart"
         );
         Llc {
-            lines: vec![Line::default(); lines as usize],
+            lines: table(Line::default(), lines as usize),
             ways: Ways::new(config, io_ways),
         }
     }

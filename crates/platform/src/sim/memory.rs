@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
-use super::ahead::expect;
+use super::ahead::{expect, table};
 use super::zero_lines::ZeroLines;
 use crate::{Addr, AddressSpace, HostBytes, Owner};
 
@@ -70,7 +70,7 @@ impl SimMemory {
         SimMemory {
             zeros: ZeroLines::new(space.end()),
             bytes,
-            pending: vec![Pending::default(); control_lines * WORDS_OF_LINE],
+            pending: table(Pending::default(), control_lines * WORDS_OF_LINE),
             control_lines,
             owners,
             counters: BTreeMap::new(),
@@ -105,7 +105,9 @@ impl SimMemory {
     pub fn expect_publish(&self, at: Addr) {
         self.expect(at.line());
         let last = (at.line() + 1) * CACHE_LINE_BYTES - 8;
-        expect(&self.pending, self.place(Addr(last)));
+        if let Some(pending) = self.pending.get(self.place(Addr(last))..) {
+            expect(pending, 0);
+        }
     }
 
     /// `len` bytes at `at`, to write.

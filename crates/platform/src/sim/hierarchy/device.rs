@@ -44,7 +44,7 @@ impl Hierarchy {
         self.shared.dram.write(now, run.written_back)
     }
 
-    pub(super) fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
+    fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
         let (mut first, end) = (first, first + count);
         while first < end {
             let until = end.min(first + u64::from(u64::BITS));
@@ -58,7 +58,7 @@ impl Hierarchy {
         }
     }
 
-    fn invalidate_l2_copy(&mut self, line: u64) {
+    pub(super) fn invalidate_l2_copy(&mut self, line: u64) {
         match self.holder(line) {
             NONE => return,
             MANY => {

@@ -1,0 +1,38 @@
+//! What the simulation will need for a core's next accesses, called for ahead of them. Nothing of the model
+//! changes.
+
+use nicforge_units::CACHE_LINE_BYTES;
+
+use super::SimCpu;
+use crate::Addr;
+
+/// Where an entry of a line says that it is there.
+const LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
+
+impl SimCpu<'_> {
+    /// Three steps, each of which needs what the one before called for: an entry, what the caches know of the
+    /// lines that it leads to, and what these drive out.
+    #[inline]
+    pub(super) fn expect_named(&self, entries: [(Addr, u64); 3], word: u64, offsets: [u64; 3]) {
+        let [next, second, third] = entries;
+        let (memory, number) = (&self.host.memory, self.core.number);
+        memory.expect_publish(third.0);
+        self.host.hierarchy.expect_in_l2(number, third.0.line());
+        let named = |(at, bit): (Addr, u64)| {
+            let there = memory.word(at + LAST_WORD) & 1 == bit;
+            there.then(|| memory.word(at + word * 8))
+        };
+        let lines = |named: u64| offsets.map(|offset| Addr(named.wrapping_add(offset)).line());
+        if let Some(later) = named(second) {
+            for line in lines(later) {
+                memory.expect(line);
+                self.host.hierarchy.expect_in_l2(number, line);
+            }
+        }
+        if let Some(soon) = named(next) {
+            for line in lines(soon) {
+                self.host.hierarchy.expect_fetch(number, line);
+            }
+        }
+    }
+}
