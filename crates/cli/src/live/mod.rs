@@ -190,6 +190,7 @@ fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
                 .map(|(key, value)| (key.name.to_string(), value.to_json()))
                 .collect(),
             metrics: run.metrics.clone(),
+            timeline: run.timeline.clone(),
             ..PointResult::default()
         }],
         ..Report::default()

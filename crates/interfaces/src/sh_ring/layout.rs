@@ -37,7 +37,7 @@ pub const SLOTS_MAX: usize = 4;
 pub struct Descriptor {
     /// The first buffer's metadata.
     pub first: Addr,
-    /// Room for a frame in each buffer, in bytes, and above [`ROOM_MAX`] who wrote it.
+    /// Room for a frame in each buffer, in bytes, and in the highest byte who wrote it.
     pub signed: u32,
     /// The descriptor that comes next in a list.
     pub next: u32,

@@ -18,7 +18,7 @@ use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
 use crate::config::{ConfigError, Place};
-use crate::run::RunError;
+use crate::run::{RunError, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::{self, Settings};
 
@@ -162,6 +162,7 @@ pub fn put_together(
         idle: config.idle,
         when_full: config.when_full,
         window: window(&config.settings),
+        heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
         device: Device::new(nics, (ports, stations), dma, shared, manners, books),

@@ -19,7 +19,7 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 26] = [
+const SETTINGS: [&str; 34] = [
     "interface",
     "app",
     "cores",
@@ -46,6 +46,14 @@ const SETTINGS: [&str; 26] = [
     "kvs_value_bytes",
     "kvs_hot_kib",
     "kvs_hot_values",
+    "dynamic_step_ms",
+    "dynamic_window",
+    "dynamic_gbps",
+    "dynamic_memory_gib_per_s",
+    "dynamic_gap_ratio",
+    "dynamic_on_share",
+    "dynamic_off_share",
+    "timeline_ms",
 ];
 /// The interface whose NIC is played by a core.
 const EMULATED: &str = "emulated";

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use nicforge_interfaces::AnyNic;
+use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_nic::{Nic, ReceiveHalf};
 use nicforge_platform::Dma;
 use nicforge_platform::live::ports::Port;
@@ -22,6 +23,7 @@ mod orders;
 mod out;
 mod registers;
 mod station;
+mod steering;
 
 use out::Out;
 use registers::Watched;
@@ -30,6 +32,7 @@ pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
 use station::note_of_mtus;
 pub use station::{Moved, NextHop, Station, StationCounts};
+use steering::Steering;
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
@@ -83,6 +86,8 @@ pub struct Manners {
     pub window: usize,
     /// The longest segment that is delivered whole; 0: all are cut when they come in.
     pub longest_segment: usize,
+    /// How steering is changed, where the interface has several sets of queues.
+    pub heuristic: Option<Heuristic>,
 }
 
 /// All NICs, their ports, and the memory.
@@ -103,6 +108,7 @@ pub struct Device {
     orders: Receiver<Ordered>,
     orderer: Sender<Ordered>,
     books: Option<Books>,
+    steering: Option<Steering>,
     /// Whether ports have to wait because too many frames wait for software.
     held: bool,
     registers: Vec<Watched>,
@@ -117,7 +123,7 @@ impl Device {
     pub fn new(
         nics: Vec<Nic<AnyNic>>,
         (ports, stations): (Vec<Box<dyn Port>>, Vec<Station>),
-        dma: LiveDma,
+        mut dma: LiveDma,
         (control, bell): (Control, Bell),
         manners: Manners,
         books: Option<Books>,
@@ -137,6 +143,9 @@ impl Device {
             orders,
             orderer,
             books,
+            steering: manners
+                .heuristic
+                .map(|heuristic| Steering::new(heuristic, &mut dma)),
             held: false,
             nics,
             ports,
@@ -184,6 +193,7 @@ impl Device {
         loop {
             let now = self.dma.tick();
             let in_phase = Phase::of(phase);
+            self.steer(now, shared);
             let busy = self.round(in_phase == Phase::Running)?;
             if now >= told + TELL_EVERY {
                 self.tell(shared)?;
@@ -307,7 +317,8 @@ impl Device {
     /// Sleeps until a worker rings or a frame comes in.
     fn sleep(&mut self) -> Result<(), LiveError> {
         let due = self.nics.iter().map(|nic| nic.receive.due());
-        let due = due.min().unwrap_or(Time::NEVER);
+        let looks = self.steering.as_ref().map(Steering::due);
+        let due = due.chain(looks).min().unwrap_or(Time::NEVER);
         let mut ports = self.ports.iter();
         let polled = ports.any(|port| port.readable().is_none() && !port.is_patient());
         let most = match (polled, self.held) {
@@ -364,6 +375,7 @@ impl Device {
             receive: self.receive.clone(),
             nonsense: self.count_nonsense(),
             impossible: self.impossible(),
+            sets: self.sets(),
         };
         *locked(&shared.device) = counts;
         Ok(())

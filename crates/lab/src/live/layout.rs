@@ -17,7 +17,7 @@ use super::config::LiveConfig;
 use super::worker::WorkerParts;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::PacketLoop;
-use crate::run::{RunError, bisect, receive_buffers};
+use crate::run::{RunError, bisect, heuristic, receive_buffers};
 use crate::settings::Settings;
 
 /// What limits a NIC here is the machine, so the model's own limits are beyond reach.
@@ -102,6 +102,7 @@ impl Blueprint {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
                 idle: config.idle,
+                calls_every: heuristic(settings).map(|heuristic| heuristic.step),
             });
         }
         let memory_end = Addr(space.end());

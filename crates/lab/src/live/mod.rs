@@ -12,6 +12,7 @@
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
+//! | timeline.rs | counts over time |
 //! | pin.rs | which core each thread stands on |
 //! | neighbour.rs | ARP |
 //! | outcome.rs | what was counted, and whether it adds up |
@@ -28,6 +29,7 @@ mod pin;
 mod scenario;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod worker;
 
 use std::panic::resume_unwind;
@@ -53,6 +55,7 @@ use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
 use pin::{Places, go_to};
+use timeline::Timeline;
 
 /// How often a run looks whether it shall end, and tells what was counted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -104,7 +107,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Waits until the run shall end, and tells what was counted; returns its seconds.
+    /// Waits until the run shall end, and tells what was counted; returns its seconds, and how it went on.
     fn watch(
         &self,
         config: &LiveConfig,
@@ -112,7 +115,8 @@ impl Shared {
         stop: &AtomicBool,
         watch: Watch<'_>,
         works: impl Fn() -> bool,
-    ) -> f64 {
+    ) -> (f64, Timeline) {
+        let mut timeline = Timeline::new(&config.settings);
         let began = clock.now();
         let duration = config.duration_s.map(Time::from_seconds);
         let ends = duration.map_or(Time::NEVER, |duration| began + duration);
@@ -122,9 +126,11 @@ impl Shared {
             && clock.now() < ends
         {
             std::thread::sleep(LOOK_EVERY);
-            watch(&self.snapshot((clock.now() - began).as_seconds()));
+            let snapshot = self.snapshot((clock.now() - began).as_seconds());
+            timeline.look(&snapshot);
+            watch(&snapshot);
         }
-        (clock.now() - began).as_seconds()
+        ((clock.now() - began).as_seconds(), timeline)
     }
 
     /// Lets no more frames in, and waits until what is inside has gone out.
@@ -199,7 +205,7 @@ fn run_threads(
         ..
     } = assembly;
     let shared = Shared::new(workers.len());
-    let mut seconds = 0.0;
+    let mut watched = None;
     // Before the first frame comes in.
     workers.iter_mut().for_each(worker::Worker::start);
     std::thread::scope(|scope| {
@@ -220,7 +226,7 @@ fn run_threads(
         });
         let works = || !device_thread.is_finished() && !threads.iter().any(|t| t.is_finished());
         let clock = control.clock();
-        seconds = shared.watch(config, clock, stop, watch, works);
+        watched = Some(shared.watch(config, clock, stop, watch, works));
         shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
         let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
@@ -239,7 +245,7 @@ fn run_threads(
     let available = buffers.first().map_or(0, |(_, available)| *available);
     let found = held.wrapping_add_unsigned(available);
     let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
-    finish(&shared, &device, &pools, found, seconds)
+    finish(&shared, &device, &pools, found, watched)
 }
 
 /// All workers are processes that attach at `path`.
@@ -277,7 +283,7 @@ fn run_processes(
         device.orderer(),
     )?;
     let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
-    let mut seconds = 0.0;
+    let mut watched = None;
     let held = std::thread::scope(|scope| {
         let device_thread = scope.spawn(|| {
             go_to(places.device());
@@ -286,7 +292,7 @@ fn run_processes(
         let kept = scope.spawn(|| keeper.run(&shared, &shared.workers_stop, &pools));
         let works = || !device_thread.is_finished() && !kept.is_finished();
         let clock = control.clock();
-        seconds = shared.watch(config, clock, stop, watch, works);
+        watched = Some(shared.watch(config, clock, stop, watch, works));
         shared.drain(clock, &bell, works);
         shared.workers_stop.store(true, Ordering::Release);
         let held = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -298,7 +304,7 @@ fn run_processes(
         held
     })?;
     let held = held + device.lent();
-    finish(&shared, &device, &pools, held, seconds)
+    finish(&shared, &device, &pools, held, watched)
 }
 
 /// Checks that nothing was lost, when all have stopped and `held` buffers were found.
@@ -307,13 +313,17 @@ fn finish(
     device: &Device,
     pools: &[Pool],
     held: i64,
-    seconds: f64,
+    watched: Option<(f64, Timeline)>,
 ) -> Result<LiveRun, RunError> {
+    let (seconds, timeline) = watched.map_or((0.0, Vec::new()), |(seconds, timeline)| {
+        (seconds, timeline.into_entries())
+    });
     let snapshot = shared.snapshot(seconds);
     let buffers: usize = pools.iter().map(Pool::count).sum();
     snapshot.check(buffers as u64, held as u64)?;
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),
+        timeline,
         snapshot,
     })
 }

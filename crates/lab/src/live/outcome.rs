@@ -7,6 +7,7 @@ use super::device::{DeviceCounts, NicCounts};
 use super::worker::WorkerCounts;
 use crate::metrics::{Latency, Metrics};
 use crate::run::RunError;
+use crate::timeline::TimelineEntry;
 
 /// All counts at one time.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Snapshot {
 pub struct LiveRun {
     /// Its measurements over the whole time; what only a model knows is absent.
     pub metrics: Metrics,
+    /// How it went on, where `timeline_ms` asks for that.
+    pub timeline: Vec<TimelineEntry>,
     /// All counts at its end.
     pub snapshot: Snapshot,
 }
@@ -38,6 +41,28 @@ impl Snapshot {
     /// Frames that came in.
     pub fn arrived(&self) -> u64 {
         self.sum(NicCounts::arrived)
+    }
+
+    /// Their bytes, without those that the ports kept.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.sum(|nic| nic.nic.bytes)
+    }
+
+    /// Bytes of the frames that went out.
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.sum(|nic| nic.port.sent_bytes)
+    }
+
+    /// Frames that workers took out of receive rings.
+    pub(super) fn taken(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.taken).sum()
+    }
+
+    /// Frames in receive rings.
+    pub(super) fn waiting(&self) -> u64 {
+        // Counts of different threads are not of one instant while a run goes on.
+        self.sum(|nic| nic.nic.delivered)
+            .saturating_sub(self.taken())
     }
 
     /// Frames that went out.
@@ -58,13 +83,10 @@ impl Snapshot {
 
     /// Frames between the wires: in receive rings, kept by an application, in transmit rings.
     pub fn inside(&self) -> u64 {
-        let taken: u64 = self.workers.iter().map(|worker| worker.taken).sum();
         let pushed: u64 = self.workers.iter().map(|worker| worker.pushed).sum();
         let kept: u64 = self.workers.iter().map(|worker| worker.kept).sum();
-        let delivered = self.sum(|nic| nic.nic.delivered);
         let served = self.sum(|nic| nic.served);
-        // Counts of different threads are not of one instant while a run goes on.
-        delivered.saturating_sub(taken) + kept + pushed.saturating_sub(served)
+        self.waiting() + kept + pushed.saturating_sub(served)
     }
 
     /// Mean share of receive entries that waited for software.
@@ -100,7 +122,6 @@ impl Snapshot {
     /// The metrics of `report.json`.
     pub(super) fn metrics(&self, latency: &Histogram<u64>) -> Metrics {
         let per_second = |count: u64| count as f64 / self.seconds.max(1e-9);
-        let sent_bytes = self.sum(|nic| nic.port.sent_bytes);
         let drops = self.drops();
         let transmit = self.workers.iter().fold((0, 0), |(used, of), worker| {
             (used + worker.transmit.0, of + worker.transmit.1)
@@ -108,8 +129,8 @@ impl Snapshot {
         let idle: f64 = self.workers.iter().map(|w| w.idle.as_seconds()).sum();
         let whole = self.seconds * self.workers.len() as f64;
         Metrics {
-            throughput_gbps: per_second(sent_bytes) * 8.0 / 1e9,
-            offered_gbps: per_second(self.sum(|nic| nic.nic.bytes)) * 8.0 / 1e9,
+            throughput_gbps: per_second(self.sent_bytes()) * 8.0 / 1e9,
+            offered_gbps: per_second(self.received_bytes()) * 8.0 / 1e9,
             throughput_mpps: per_second(self.left()) / 1e6,
             offered_mpps: per_second(self.arrived()) / 1e6,
             drop_fraction: share(drops.total(), self.arrived()).unwrap_or(0.0),

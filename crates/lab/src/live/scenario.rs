@@ -114,7 +114,8 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     Ok(())
 }
 
-struct SetAtEnd<'a>(&'a AtomicBool);
+/// Set when it goes, however that comes.
+pub(super) struct SetAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
     fn drop(&mut self) {

@@ -53,6 +53,8 @@ pub struct WorkerParts {
     pub tables: Range<u64>,
     /// What to do when there is nothing to do.
     pub idle: Idle,
+    /// How often, at least, the device wants to know how many receive calls were made, if it does.
+    pub calls_every: Option<Time>,
 }
 
 /// A worker at work.
@@ -61,6 +63,10 @@ pub struct Worker {
     parts: WorkerParts,
     counts: WorkerCounts,
     idle: Time,
+    /// Receive calls: those made, and those that it would have made while it slept, at the pace of the empty
+    /// turns before.
+    calls: u64,
+    empty_turn: Time,
 }
 
 /// Why a worker stopped.
@@ -81,6 +87,8 @@ impl Worker {
             parts,
             counts: WorkerCounts::default(),
             idle: Time::ZERO,
+            calls: 0,
+            empty_turn: Time::ZERO,
         }
     }
 
@@ -94,7 +102,7 @@ impl Worker {
     pub fn run(&mut self, stop: &AtomicBool, mut told: impl FnMut(&WorkerCounts)) -> Ended {
         let mut empty = 0;
         let mut before = self.cpu.tick();
-        let mut told_at = before;
+        let (mut told_at, mut last_busy) = (before, before);
         loop {
             let order = self.cpu.order();
             if !order.is_multiple_of(2) {
@@ -108,7 +116,7 @@ impl Worker {
                 told_at = now;
             }
             if busy {
-                (empty, before) = (0, now);
+                (empty, before, last_busy) = (0, now, now);
                 continue;
             }
             self.idle += now - before;
@@ -117,6 +125,9 @@ impl Worker {
                 break;
             }
             empty += 1;
+            if empty == TURNS_BEFORE_SLEEP {
+                self.empty_turn = Time::from_ps((now - last_busy).as_ps() / u64::from(empty));
+            }
             match self.parts.idle {
                 Idle::Sleep if empty > TURNS_BEFORE_SLEEP => self.sleep(),
                 _ => std::hint::spin_loop(),
@@ -132,6 +143,7 @@ impl Worker {
         let before = std::mem::replace(&mut self.parts, parts);
         self.parts.software.app = before.software.app;
         (self.counts, self.idle) = (WorkerCounts::default(), Time::ZERO);
+        self.calls = 0;
         self.start();
     }
 
@@ -143,7 +155,15 @@ impl Worker {
             return;
         }
         let waits = self.parts.software.buffers_in_rings().1 > 0;
-        self.cpu.sleep(if waits { NAP } else { SLEEP });
+        let most = if waits { NAP } else { SLEEP };
+        let Some(every) = self.parts.calls_every else {
+            return self.cpu.sleep(most);
+        };
+        let from = self.cpu.tick();
+        self.cpu
+            .sleep(most.min(Duration::from_nanos(every.as_ps() / 2_000)));
+        let turns = (self.cpu.tick() - from).as_ps() / self.empty_turn.as_ps().max(1);
+        self.calls += turns * self.parts.software.queues() as u64;
     }
 
     /// What it counted so far.
@@ -182,6 +202,10 @@ impl Worker {
         }
         if !busy {
             software.reclaim(&mut self.cpu);
+        }
+        self.calls += software.queues() as u64;
+        if self.parts.calls_every.is_some() {
+            self.cpu.tell_calls(self.calls);
         }
         busy
     }

@@ -172,8 +172,8 @@ pub fn build(
         sink,
         polling_starts,
     );
-    if settings.interface == "sh_ring_dynamic" {
-        let control = Control::new(heuristic(settings));
+    if let Some(heuristic) = heuristic(settings) {
+        let control = Control::new(heuristic);
         world.set_control(ControlActor::new(control, hardware.pcie.mmio_write));
     }
     if let Some(ms) = settings.timeline_ms {

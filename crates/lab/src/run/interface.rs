@@ -82,9 +82,9 @@ pub fn interface(
     Ok((halves, drivers))
 }
 
-/// What dynamic shRing's control core is told.
-pub fn heuristic(settings: &Settings) -> Heuristic {
-    Heuristic {
+/// What dynamic shRing's control core is told, where it is that.
+pub fn heuristic(settings: &Settings) -> Option<Heuristic> {
+    (settings.interface == "sh_ring_dynamic").then(|| Heuristic {
         step: Time::from_seconds(settings.dynamic_step_ms / 1e3),
         window: settings.dynamic_window,
         throughput: BitRate::from_gbps(settings.dynamic_gbps),
@@ -92,7 +92,7 @@ pub fn heuristic(settings: &Settings) -> Heuristic {
         gap_ratio: settings.dynamic_gap_ratio,
         on_share: settings.dynamic_on_share,
         off_share: settings.dynamic_off_share,
-    }
+    })
 }
 
 /// What rxBisect is told; other interfaces do not ask.

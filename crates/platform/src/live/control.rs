@@ -8,6 +8,7 @@
 //! | | worker | word 1: packets that it took so far |
 //! | | device | word 2: its orders: even, go on; odd, stop and say so |
 //! | | worker | word 3: the last order that it saw and followed |
+//! | | worker | word 5: receive calls that it made so far, if anybody asks |
 //! | | device | word 4: 1 when its process is gone: whoever waits for a lock of it takes it |
 //! | then | workers | registers, a line each: device by device, bank by bank |
 //!
@@ -28,6 +29,7 @@ const TAKEN: u64 = 1;
 const ORDER: u64 = 2;
 const FOLLOWED: u64 = 3;
 const GONE: u64 = 4;
+const CALLS: u64 = 5;
 /// What the device writes into locks that it holds; no worker's mark.
 const DEVICE_MARK: u64 = u64::MAX;
 
@@ -148,6 +150,19 @@ impl Control {
         taken.fold(0, u64::wrapping_add)
     }
 
+    /// Worker `number` says how many receive calls it made so far.
+    pub(super) fn tell_calls(&self, number: usize, calls: u64) {
+        if let Some(word) = self.worker_word(number, CALLS) {
+            word.store(calls, Ordering::Relaxed);
+        }
+    }
+
+    /// Receive calls that worker `number` made so far, as it says; 0 where nobody asked it to.
+    pub fn calls(&self, number: usize) -> u64 {
+        let word = self.worker_word(number, CALLS);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     /// Word `word` of the line of worker `number`; `None` if there is none.
     fn worker_word(&self, number: usize, word: u64) -> Option<&AtomicU64> {
         let at = |number| self.begin + (2 + number as u64) * CACHE_LINE_BYTES + word * 8;
@@ -211,7 +226,7 @@ impl Control {
 
     /// What worker `number` left in its line is as in the beginning.
     pub fn forget_worker(&self, number: usize) {
-        for word in [0, TAKEN, FOLLOWED] {
+        for word in [0, TAKEN, FOLLOWED, CALLS] {
             if let Some(word) = self.worker_word(number, word) {
                 word.store(0, Ordering::Release);
             }

@@ -60,6 +60,11 @@ impl LiveCpu {
         self.control.tell_taken(self.mark as usize - 1, taken);
     }
 
+    /// Tells the device how many receive calls this worker made so far.
+    pub fn tell_calls(&self, calls: u64) {
+        self.control.tell_calls(self.mark as usize - 1, calls);
+    }
+
     /// The device's last order to this worker, see [`Control::order`].
     #[inline]
     pub fn order(&self) -> u64 {

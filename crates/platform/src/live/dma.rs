@@ -52,6 +52,8 @@ pub struct LiveDma {
     control_end: u64,
     /// Where it is written down who gets which buffer, if anybody asks.
     pending: Option<Pending>,
+    /// Bytes of the region that were read or written, where they are counted.
+    moved: Option<u64>,
     now: Time,
 }
 
@@ -82,6 +84,7 @@ impl LiveDma {
             write_all: write_all::<LINE_WORDS>,
             control_end: space.control_end(),
             pending: None,
+            moved: None,
         }
     }
 
@@ -91,12 +94,31 @@ impl LiveDma {
         self.notes = true;
     }
 
+    /// From now on bytes are counted that are read and written.
+    pub fn count_moved(&mut self) {
+        self.moved = Some(0);
+        self.notes = true;
+    }
+
+    /// Bytes of the region that were read or written since they are counted.
+    pub fn moved(&self) -> u64 {
+        self.moved.unwrap_or(0)
+    }
+
+    /// `len` more.
+    #[inline]
+    fn count(&mut self, len: usize) {
+        if let Some(moved) = &mut self.moved {
+            *moved += len as u64;
+        }
+    }
+
     /// Workers never sleep: none needs to be woken, and the device need not wait until what it
     /// published is seen.
     pub fn workers_poll(self) -> LiveDma {
         LiveDma {
             workers_poll: true,
-            notes: self.pending.is_some(),
+            notes: self.pending.is_some() || self.moved.is_some(),
             ..self
         }
     }
@@ -179,15 +201,17 @@ impl LiveDma {
     /// Something is published at `to`: before its worker can know, it is written down which buffers it
     /// has, and that it may have to be woken.
     #[inline]
-    fn note(&mut self, to: Addr) {
+    fn note(&mut self, to: Addr, len: usize) {
         if self.notes {
+            self.count(len);
             self.note_owner(to);
         }
     }
 
-    /// Something was written at `to`.
+    /// Something was written at `to`, `len` bytes.
     #[cold]
-    fn note_write(&mut self, to: Addr) {
+    fn note_write(&mut self, to: Addr, len: usize) {
+        self.count(len);
         if let Some(pending) = &mut self.pending {
             pending.wrote(to);
         }
@@ -216,12 +240,14 @@ impl Dma for LiveDma {
     #[inline]
     fn read(&mut self, from: Addr, into: &mut [u8]) {
         self.keep_order(from);
+        self.count(into.len());
         self.control.region().read(from, into);
     }
 
     #[inline]
     fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
         self.keep_order(from);
+        self.count(into.len());
         self.control.region().read(from, into);
         self.now
     }
@@ -237,6 +263,7 @@ impl Dma for LiveDma {
             && let [(at, len), (_, 0)] = runs
         {
             self.keep_order(at);
+            self.count(len);
             // SAFETY: what is to be sent is the device's until it says that it is gone, which takes this
             // value, so not while the slice lives. That no other process breaks this cannot be enforced,
             // and is assumed; what follows from a worker that writes there all the same is limited by who
@@ -255,7 +282,7 @@ impl Dma for LiveDma {
         self.keep_order(to);
         self.control.region().write(to, bytes);
         if self.notes {
-            self.note_write(to);
+            self.note_write(to, bytes.len());
         }
     }
 
@@ -274,7 +301,7 @@ impl Dma for LiveDma {
 
     #[inline]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        self.note(to);
+        self.note(to, bytes.len());
         for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
             let to = to + number * CACHE_LINE_BYTES;
             match <&[u8; LINE_BYTES]>::try_from(entry) {
@@ -286,7 +313,7 @@ impl Dma for LiveDma {
 
     #[inline(always)]
     fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
-        self.note(to);
+        self.note(to, size_of_val(&words));
         self.hold(to, words);
     }
 

@@ -1,6 +1,8 @@
 //! What the device counted.
 
-use nicforge_nic::{DropCounters, NicCounters, ReceiveHalf};
+use std::collections::BTreeMap;
+
+use nicforge_nic::{DropCounters, Nic, NicCounters, ReceiveHalf};
 use nicforge_platform::live::ports::{Link, PortCounters};
 
 use super::{Device, StationCounts};
@@ -42,9 +44,31 @@ pub struct DeviceCounts {
     pub nonsense: Vec<u64>,
     /// By worker, where they are processes: whether a register of its has held what cannot be for a while.
     pub impossible: Vec<bool>,
+    /// Where the interface has several sets of queues.
+    pub sets: Option<SetCounts>,
+}
+
+/// Of the sets of queues.
+#[derive(Clone, Debug, Default)]
+pub struct SetCounts {
+    /// The one that steering uses.
+    pub active: &'static str,
+    /// Entries of each that are no empty buffers, over all NICs.
+    pub in_use: BTreeMap<String, u64>,
 }
 
 impl Device {
+    pub(super) fn sets(&self) -> Option<SetCounts> {
+        let first = self.nics.first()?;
+        let several = first.receive.sets().len() > 1;
+        let mut in_use = BTreeMap::new();
+        for (set, entries) in self.nics.iter().flat_map(Nic::in_use) {
+            *in_use.entry(set.to_owned()).or_default() += entries;
+        }
+        let active = first.active_set();
+        several.then_some(SetCounts { active, in_use })
+    }
+
     /// Adds how full each worker's receive rings are, of the sets of queues in use.
     pub(super) fn look_at_rings(&mut self) {
         for nic in &self.nics {

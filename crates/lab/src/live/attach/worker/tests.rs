@@ -1,10 +1,9 @@
-//! Workers whose receive rings hold nonsense, as processes beside one that works: they are told apart,
-//! ended with the reason, and nobody else loses a frame.
+//! Workers that are processes beside others: what one does, and what the others notice of it.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
@@ -16,11 +15,14 @@ use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
 use super::*;
+use crate::live::scenario::SetAtEnd;
 use crate::live::{LiveRun, locked, parse_live, run_live_over};
 use crate::run::RunError;
 use liar::{Liar, Lie};
 
 mod liar;
+mod stopped;
+mod wrong_rings;
 
 const SOCKET: &str = "NICFORGE_TEST_LIAR_SOCKET";
 const LIE: &str = "NICFORGE_TEST_LIE";
@@ -117,8 +119,10 @@ impl Drop for Process {
 struct Cables {
     to: PairPort,
     from: PairPort,
+    workers: usize,
     clock: Clock,
-    sent: u32,
+    /// Whom each frame was for, by its number.
+    sent: Vec<u16>,
     /// The number of each frame that came.
     came: Vec<u32>,
 }
@@ -126,12 +130,16 @@ struct Cables {
 impl Cables {
     /// Sends a frame to `worker`; its number.
     fn send(&mut self, worker: u16) -> u32 {
-        let (rss, steering) = (Toeplitz::default(), IndirectionTable::spread_over(2));
+        let (rss, steering) = (
+            Toeplitz::default(),
+            IndirectionTable::spread_over(self.workers as u16),
+        );
+        let number = self.sent.len() as u32;
         let frame = |port| {
             let builder =
                 PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
             let mut frame = Vec::new();
-            let number = self.sent.to_ne_bytes();
+            let number = number.to_ne_bytes();
             builder.udp(port, 9).write(&mut frame, &number).unwrap();
             frame
         };
@@ -140,8 +148,8 @@ impl Cables {
             |frame: &Vec<u8>| steering.queue(rss.hash(&parse_frame(frame).unwrap())) == worker;
         let frame = frames.find(of_worker).unwrap();
         self.to.send(&frame, Time::ZERO).unwrap();
-        self.sent += 1;
-        self.sent - 1
+        self.sent.push(worker);
+        number
     }
 
     fn receive(&mut self) {
@@ -156,7 +164,7 @@ impl Cables {
     /// Whether frame `number` comes within `patience`.
     fn comes(&mut self, number: u32, patience: Time) -> bool {
         let until = self.clock.now() + patience;
-        while !self.came.contains(&number) {
+        while !self.came.iter().rev().any(|came| *came == number) {
             if self.clock.now() > until {
                 return false;
             }
@@ -184,116 +192,79 @@ impl Cables {
 
 type Events = Mutex<Vec<String>>;
 
-/// Worker 0 tells `lie` until the run says so.
-fn lies(cables: &mut Cables, socket: &Path, interface: &str, lie: Lie, events: &Events) {
-    let shares = interface.starts_with("sh_ring");
-    let reasons = || {
-        let events = locked(events);
-        events
-            .iter()
-            .filter(|event| event.contains(lie.reason(shares)))
-            .count()
-    };
-    let before = reasons();
-    let _liar = Process::start(socket, &format!("{lie:?}"));
-    let until = cables.clock.now() + PATIENCE;
-    while reasons() == before {
-        let events = || locked(events).join("\n");
-        assert!(
-            cables.clock.now() < until,
-            "{interface}, {lie:?}: nobody noticed: {}",
-            events()
-        );
-        (0..8).for_each(|_| {
-            cables.send(0);
-        });
-        let number = cables.send(1);
-        // In a ring that both share its frame may have met a wrong descriptor.
-        let patience = if shares { Time::from_ms(1) } else { PATIENCE };
-        let came = cables.comes(number, patience);
-        assert!(
-            came || shares,
-            "{interface}, {lie:?}: a frame is lost: {}",
-            events()
-        );
-    }
-    cables.wait_for(1);
+/// A run that goes on, with workers that are processes.
+struct Running<'a> {
+    interface: &'a str,
+    socket: &'a Path,
+    cables: Cables,
+    events: &'a Events,
 }
 
-/// The run of `interface` beside all lies.
-fn beside_liars(interface: &str) -> Result<LiveRun, RunError> {
+impl Running<'_> {
+    /// Somebody at work: at a place, or with a lie.
+    fn start(&self, what: &str) -> Process {
+        Process::start(self.socket, what)
+    }
+
+    /// How many events say `what`.
+    fn events(&self, what: &str) -> usize {
+        let events = locked(self.events);
+        events.iter().filter(|event| event.contains(what)).count()
+    }
+
+    /// All events, for who does not know what went wrong.
+    fn said(&self) -> String {
+        format!("{}: {}", self.interface, locked(self.events).join("\n"))
+    }
+}
+
+/// A run of `interface` with `settings` and so many workers, none there yet, while `job` lasts.
+fn running<T>(
+    interface: &str,
+    settings: &str,
+    workers: usize,
+    job: impl FnOnce(&mut Running<'_>) -> T,
+) -> Result<LiveRun, RunError> {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
-    let sizes = match interface {
-        "rx_bisect" => "ax_entries = 32\nbx_entries = 64\n",
-        _ => "rx_entries = 64\n",
-    };
+    let socket = &folder.path().join("socket");
     let text = format!(
-        "[live]\nname = \"liars\"\nattach = {socket:?}\n[settings]\ninterface = \"{interface}\"\n\
-         app = \"l2fwd\"\ncores = 2\n{sizes}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
+        "[live]\nname = \"workers\"\nattach = {socket:?}\n[settings]\ninterface = \"{interface}\"\n\
+         app = \"l2fwd\"\ncores = {workers}\n{settings}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
     );
     let interfaces = registry::names();
-    let config = parse_live(&text, Path::new("liars.toml"), &names(&interfaces)).unwrap();
+    let config = parse_live(&text, Path::new("workers.toml"), &names(&interfaces)).unwrap();
     let ((to, first), (from, second)) = (pair(), pair());
     let ports: Vec<Box<dyn Port>> = vec![Box::new(first), Box::new(second)];
-    let (stop, events) = (AtomicBool::new(false), Events::default());
+    let (stop, events) = (AtomicBool::new(false), &Events::default());
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             run_live_over(&config, ports, &stop, &mut |snapshot| {
-                *locked(&events) = snapshot.events.clone();
+                *locked(events) = snapshot.events.clone();
             })
         });
-        let (sent, came) = (0, Vec::new());
-        let mut cables = Cables {
+        let (sent, came, clock) = (Vec::new(), Vec::new(), Clock::start());
+        let cables = Cables {
             to,
             from,
-            clock: Clock::start(),
+            workers,
+            clock,
             sent,
             came,
         };
-        while UnixStream::connect(&socket).is_err() {
+        while UnixStream::connect(socket).is_err() {
             assert!(!run.is_finished(), "{interface}: the run is over");
             std::thread::sleep(Duration::from_millis(2));
         }
-        let _sound = Process::start(&socket, "1");
-        cables.wait_for(1);
-        for lie in Lie::ALL.into_iter().filter(|lie| lie.is_for(interface)) {
-            lies(&mut cables, &socket, interface, lie, &events);
-        }
-        let _another = Process::start(&socket, "0");
-        cables.wait_for(0);
-        for worker in [0, 1].repeat(50) {
-            let number = cables.send(worker);
-            assert!(
-                cables.comes(number, PATIENCE),
-                "{interface}: {number} is lost"
-            );
-        }
-        stop.store(true, Ordering::Release);
+        // Also when the job fails.
+        let ends = SetAtEnd(&stop);
+        // Whoever works goes on until the run ends.
+        let _kept = job(&mut Running {
+            interface,
+            socket,
+            cables,
+            events,
+        });
+        drop(ends);
         run.join().unwrap()
     })
-}
-
-#[test]
-fn wrong_receive_rings_are_closed_with_their_reason() {
-    for interface in registry::names() {
-        // It needs a core to play its NIC.
-        if interface == "emulated" {
-            continue;
-        }
-        let run = beside_liars(interface).unwrap_or_else(|error| panic!("{interface}: {error}"));
-        let drops = run.snapshot.drops();
-        let mut bad = drops
-            .causes()
-            .iter()
-            .filter(|(cause, _)| *cause == "bad_descriptor");
-        let bad = bad.next().map_or(0, |(_, count)| *count);
-        let lies = Lie::ALL
-            .into_iter()
-            .filter(|lie| lie.is_for(interface))
-            .count() as u64
-            - 1;
-        // More than are forgiven, for each lie in descriptors.
-        assert!(bad > 64 * lies, "{interface}: {drops:?}");
-    }
 }

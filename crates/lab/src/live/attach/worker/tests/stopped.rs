@@ -1,0 +1,96 @@
+//! A worker that is stopped for a while, as by a debugger or a busy machine.
+
+use std::process::Command;
+
+use nicforge_units::Time;
+
+use super::{Cables, PATIENCE, Process, Running, running};
+use crate::live::locked;
+use crate::timeline::switches;
+
+impl Process {
+    fn signal(&self, signal: &str) {
+        let mut kill = Command::new("kill");
+        let sent = kill.args([signal, &self.0.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+/// Frames for workers 1 and 2 go to and fro, and none is lost.
+fn exchange(run: &mut Running<'_>) {
+    let numbers = [1, 2].repeat(8).into_iter();
+    let numbers: Vec<u32> = numbers.map(|worker| run.cables.send(worker)).collect();
+    for number in numbers {
+        let came = run.cables.comes(number, PATIENCE);
+        assert!(came, "{number} is lost: {}", run.said());
+    }
+}
+
+/// There is traffic until `what` is the last that was said of steering, and for so long that the time line shows it.
+fn until(run: &mut Running<'_>, what: &str) {
+    let last = |run: &Running<'_>| {
+        let events = locked(run.events);
+        let mut switches = events.iter().rev();
+        switches
+            .find(|event| event.starts_with("steering"))
+            .cloned()
+    };
+    let until = run.cables.clock.now() + PATIENCE;
+    while last(run).as_deref() != Some(what) {
+        let now = run.cables.clock.now();
+        assert!(now < until, "nobody says `{what}`: {}", run.said());
+        exchange(run);
+    }
+    let shown = run.cables.clock.now() + Time::from_ms(150);
+    while run.cables.clock.now() < shown {
+        exchange(run);
+    }
+}
+
+/// Any traffic is enough to share; a core that calls seldom is one too many, and sharing ends.
+#[test]
+fn the_heuristic_shares_rings_until_a_worker_stops() {
+    const SETTINGS: &str = "rx_entries = 64\ndynamic_gbps = 0.0\ndynamic_memory_gib_per_s = 0.0\n\
+                            dynamic_window = 4\ntimeline_ms = 50\n";
+    const SHARED: &str = "steering uses the shared queues now";
+    const PRIVATE: &str = "steering uses the private queues now";
+    let ended = running("sh_ring_dynamic", SETTINGS, 3, |run| {
+        let workers: Vec<Process> = ["0", "1", "2"]
+            .iter()
+            .map(|place| run.start(place))
+            .collect();
+        for worker in 0..3 {
+            run.cables.wait_for(worker);
+        }
+        until(run, SHARED);
+        workers[0].signal("-STOP");
+        until(run, PRIVATE);
+        workers[0].signal("-CONT");
+        until(run, SHARED);
+        let number = run.cables.send(0);
+        assert!(run.cables.comes(number, PATIENCE), "{}", run.said());
+        let Cables { sent, came, .. } = &run.cables;
+        for worker in 0..3 {
+            let of_worker = |number: &&u32| sent[**number as usize] == worker;
+            let in_order = came.iter().filter(of_worker).is_sorted();
+            assert!(in_order, "frames for worker {worker} out of order");
+        }
+        workers
+    });
+    let ended = ended.unwrap();
+    let drops = ended.snapshot.drops();
+    // Before the workers were there.
+    let early = drops
+        .causes()
+        .iter()
+        .all(|(cause, _)| *cause == "queue_closed");
+    assert!(early, "{drops:?}");
+    let found: Vec<&str> = switches(&ended.timeline)
+        .into_iter()
+        .map(|(_, set)| set)
+        .collect();
+    assert!(
+        found.contains(&"shared") && found.contains(&"private"),
+        "{found:?}"
+    );
+}

@@ -1,0 +1,100 @@
+//! Which set of queues steering uses, as the heuristic of dynamic shRing decides (shRing, section 5.1.5): the
+//! same one as in a simulation, over counts of real time.
+
+use nicforge_interfaces::sh_ring_dynamic::{Control, Heuristic, Observation};
+use nicforge_nic::registers;
+use nicforge_platform::live::LiveDma;
+use nicforge_units::{Bytes, Time};
+
+use super::Device;
+use crate::live::Shared;
+
+/// What counters said at one time.
+#[derive(Debug, Default)]
+struct Reading {
+    at: Time,
+    received: Bytes,
+    transferred: Bytes,
+    calls: Vec<u64>,
+}
+
+/// Who changes steering.
+#[derive(Debug)]
+pub struct Steering {
+    control: Control,
+    before: Reading,
+}
+
+impl Steering {
+    /// At the beginning of a run, by `heuristic`.
+    pub fn new(heuristic: Heuristic, dma: &mut LiveDma) -> Steering {
+        dma.count_moved();
+        Steering {
+            control: Control::new(heuristic),
+            before: Reading::default(),
+        }
+    }
+
+    /// When it looks again.
+    pub fn due(&self) -> Time {
+        self.before.at + self.control.step()
+    }
+
+    /// Looks at `now`; `works` says who of the workers is there. The set that is to be used from now on, if
+    /// that is another.
+    fn look(&mut self, now: Reading, works: impl Fn(usize) -> bool) -> Option<u16> {
+        let before = std::mem::replace(&mut self.before, now);
+        let now = &self.before;
+        let earlier = before.calls.iter().chain(std::iter::repeat(&0));
+        // A worker that began anew counts from zero again.
+        let calls = now.calls.iter().zip(earlier);
+        let mut calls: Vec<u64> = calls
+            .map(|(&now, &before)| now.checked_sub(before).unwrap_or(now))
+            .collect();
+        let there = (0..calls.len()).filter(|&worker| works(worker));
+        let mean =
+            there.clone().map(|worker| calls[worker]).sum::<u64>() / there.count().max(1) as u64;
+        // Who is not there is neither faster nor slower than the others.
+        for (worker, calls) in calls.iter_mut().enumerate() {
+            if !works(worker) {
+                *calls = mean;
+            }
+        }
+        self.control.look(&Observation {
+            elapsed: now.at - before.at,
+            received: Bytes(now.received.0 - before.received.0),
+            transferred: Bytes(now.transferred.0 - before.transferred.0),
+            calls: &calls,
+        })
+    }
+}
+
+impl Device {
+    /// Looks at `now`, if it is time, and tells all NICs of another set of queues, and people.
+    pub(super) fn steer(&mut self, now: Time, shared: &Shared) {
+        let Some(steering) = self
+            .steering
+            .as_mut()
+            .filter(|steering| steering.due() <= now)
+        else {
+            return;
+        };
+        let workers = 0..shared.workers.len();
+        let reading = Reading {
+            at: now,
+            received: Bytes(self.nics.iter().map(|nic| nic.counters.bytes).sum()),
+            transferred: Bytes(self.dma.moved()),
+            calls: workers.map(|worker| self.control.calls(worker)).collect(),
+        };
+        let works = |worker| !self.nics.iter().any(|nic| nic.is_closed(worker as u16));
+        let Some(set) = steering.look(reading, works) else {
+            return;
+        };
+        for nic in &mut self.nics {
+            nic.write_register(&mut self.dma, registers::STEERING, set.into());
+        }
+        if let Some(nic) = self.nics.first() {
+            shared.tell(format!("steering uses the {} queues now", nic.active_set()));
+        }
+    }
+}
