@@ -52,8 +52,9 @@ impl Steering {
             .map(|(&now, &before)| now.checked_sub(before).unwrap_or(now))
             .collect();
         let there = (0..calls.len()).filter(|&worker| works(worker));
-        let mean =
-            there.clone().map(|worker| calls[worker]).sum::<u64>() / there.count().max(1) as u64;
+        let made = there.clone().map(|worker| calls[worker]);
+        // What workers say may be nonsense.
+        let mean = made.fold(0, u64::saturating_add) / there.count().max(1) as u64;
         // Who is not there is neither faster nor slower than the others.
         for (worker, calls) in calls.iter_mut().enumerate() {
             if !works(worker) {
