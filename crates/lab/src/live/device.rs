@@ -22,11 +22,13 @@ mod counts;
 mod orders;
 mod out;
 mod registers;
+mod room;
 mod station;
 mod steering;
 
 use out::Out;
 use registers::Watched;
+use room::Backlog;
 
 pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
@@ -41,8 +43,7 @@ const ROUNDS_BEFORE_SLEEP: u32 = 100;
 /// How long it sleeps at most, and where a port has nothing to wait for.
 const SLEEP: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_micros(50);
-/// How long frames wait for workers of which none takes any, and how often that is looked at.
-const STALLED_AFTER: Time = Time::from_ms(10);
+/// How often it is looked at whether frames can come in again.
 const HELD: Duration = Duration::from_millis(2);
 /// How often others are told what it counted.
 const TELL_EVERY: Time = Time::from_ms(50);
@@ -99,10 +100,7 @@ pub struct Device {
     control: Control,
     bell: Bell,
     manners: Manners,
-    /// What workers took when it last changed, and when that was.
-    taken: (u64, Time),
-    /// Frames delivered to workers that began anew since.
-    forgiven: u64,
+    backlog: Backlog,
     /// By worker: buffers that others, which began anew since, had lent it, less the reverse.
     lent: Vec<i64>,
     orders: Receiver<Ordered>,
@@ -136,8 +134,7 @@ impl Device {
             // Up to a minute, to three digits: both are allowed, so this cannot fail.
             latency: Histogram::new_with_bounds(1, 60_000_000_000, 3)
                 .expect("bounds and digits that are allowed"),
-            taken: (0, Time::ZERO),
-            forgiven: 0,
+            backlog: Backlog::default(),
             lent: Vec::new(),
             receive: Vec::new(),
             orders,
@@ -237,10 +234,7 @@ impl Device {
     fn round(&mut self, takes: bool) -> Result<bool, LiveError> {
         let mut busy = self.follow_orders();
         // Before the registers: what was taken before a doorbell rang has its entries back.
-        let taken = self.control.taken();
-        if taken != self.taken.0 {
-            self.taken = (taken, self.dma.now());
-        }
+        self.look_at_workers();
         busy |= self.read_registers();
         self.held = false;
         for number in 0..self.nics.len() {
@@ -284,34 +278,6 @@ impl Device {
         }
         self.dma.wake();
         Ok(busy)
-    }
-
-    /// Frames that may come in at NIC `number` before too many wait for software, or one of its
-    /// queues has no entry for the next: rings that are shared may wait for one slow worker.
-    fn room(&mut self, number: usize) -> usize {
-        let taken = self.taken.0;
-        let delivered: u64 = self.nics.iter().map(|nic| nic.counters.delivered).sum();
-        // What workers say is not to be trusted, so it may be more than there was.
-        let delivered = delivered.saturating_sub(self.forgiven);
-        let inside = usize::try_from(delivered.saturating_sub(taken)).unwrap_or(usize::MAX);
-        let mut room = self.manners.window.saturating_sub(inside);
-        // With nothing inside, nobody will free what a partly used descriptor holds.
-        if inside > 0 {
-            room = room.min(free(&self.nics[number]));
-        }
-        self.held |= room == 0;
-        room
-    }
-
-    /// Whether frames have waited for long enough: one worker that stalls must not hold up all.
-    /// Now and then some come in all the same, and meet what full rings do.
-    fn gives_up(&mut self) -> bool {
-        let now = self.dma.now();
-        let stalls = self.held && now.saturating_sub(self.taken.1) > STALLED_AFTER;
-        if stalls {
-            self.taken.1 = now;
-        }
-        stalls
     }
 
     /// Sleeps until a worker rings or a frame comes in.
@@ -380,14 +346,4 @@ impl Device {
         *locked(&shared.device) = counts;
         Ok(())
     }
-}
-
-/// Frames for which every queue of `nic` has an entry.
-fn free(nic: &Nic<AnyNic>) -> usize {
-    let queues = (0..nic.receive.queues()).filter(|&queue| !nic.is_closed(queue));
-    let free = queues.map(|queue| {
-        let waiting = nic.receive.waiting(queue);
-        waiting.of.saturating_sub(waiting.entries)
-    });
-    free.min().unwrap_or(u64::MAX) as usize
 }

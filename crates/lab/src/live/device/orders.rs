@@ -180,7 +180,6 @@ impl Device {
                 }
             }
         }
-        self.forgiven += all.iter().map(|counted| counted.delivered).sum::<u64>();
         let gone: Vec<usize> = workers.clone().collect();
         for ledger in &books.ledgers {
             ledger.reclaim(&mut books.cpu, &gone, books.workers);

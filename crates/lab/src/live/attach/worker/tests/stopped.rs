@@ -16,9 +16,9 @@ impl Process {
     }
 }
 
-/// Frames for workers 1 and 2 go to and fro, and none is lost.
-fn exchange(run: &mut Running<'_>) {
-    let numbers = [1, 2].repeat(8).into_iter();
+/// Frames for `workers` go to and fro, and none is lost.
+fn exchange(run: &mut Running<'_>, workers: &[u16]) {
+    let numbers = workers.repeat(8).into_iter();
     let numbers: Vec<u32> = numbers.map(|worker| run.cables.send(worker)).collect();
     for number in numbers {
         let came = run.cables.comes(number, PATIENCE);
@@ -39,11 +39,11 @@ fn until(run: &mut Running<'_>, what: &str) {
     while last(run).as_deref() != Some(what) {
         let now = run.cables.clock.now();
         assert!(now < until, "nobody says `{what}`: {}", run.said());
-        exchange(run);
+        exchange(run, &[1, 2]);
     }
     let shown = run.cables.clock.now() + Time::from_ms(150);
     while run.cables.clock.now() < shown {
-        exchange(run);
+        exchange(run, &[1, 2]);
     }
 }
 
@@ -93,4 +93,46 @@ fn the_heuristic_shares_rings_until_a_worker_stops() {
         found.contains(&"shared") && found.contains(&"private"),
         "{found:?}"
     );
+}
+
+/// How often eight frames for worker 1 go to and fro, one after the other, in half a second.
+fn exchanges(run: &mut Running<'_>) -> u32 {
+    let until = run.cables.clock.now() + Time::from_ms(500);
+    let mut count = 0;
+    while run.cables.clock.now() < until {
+        exchange(run, &[1]);
+        count += 1;
+    }
+    count
+}
+
+/// Its ring is full, and frames for it are dropped as they come; those of others do not wait for it.
+#[test]
+fn a_stopped_worker_does_not_slow_down_another() {
+    for (interface, sizes) in [
+        ("priv_ring", "rx_entries = 64\n"),
+        ("split", "rx_entries = 64\n"),
+        ("rx_bisect", "ax_entries = 64\nbx_entries = 64\n"),
+    ] {
+        let ended = running(interface, sizes, 2, |run| {
+            let workers = ["0", "1"].map(|place| run.start(place));
+            (0..2).for_each(|worker| run.cables.wait_for(worker));
+            let before = exchanges(run);
+            workers[0].signal("-STOP");
+            for _ in 0..200 {
+                run.cables.send(0);
+            }
+            // Until it is known to have stopped.
+            exchanges(run);
+            let beside = exchanges(run);
+            assert!(
+                beside > before / 4,
+                "{interface}: {beside} exchanges, {before} before"
+            );
+            workers[0].signal("-CONT");
+            run.cables.wait_for(0);
+            workers
+        });
+        ended.unwrap_or_else(|error| panic!("{interface}: {error}"));
+    }
 }
