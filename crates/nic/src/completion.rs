@@ -17,7 +17,7 @@
 //! the frame's first bytes; they and the entry go by one write.
 
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
-use nicforge_units::Time;
+use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use crate::{
     Arriving, DropCause, HEADROOM_BYTES, METADATA_BYTES, Packet, PortId, RxFlags, Segment,
@@ -316,7 +316,8 @@ impl CompletionReader {
     /// The completions from this one on will be looked at, and their buffers.
     #[inline]
     pub fn expect_buffers<C: Cpu>(&self, cpu: &mut C) {
-        const LINES: [u64; 3] = [0, METADATA_BYTES / 2, METADATA_BYTES + HEADROOM_BYTES];
+        const FRAME: u64 = (METADATA_BYTES + HEADROOM_BYTES) / CACHE_LINE_BYTES;
+        const LINES: [u64; 3] = [0, METADATA_BYTES / 2 / CACHE_LINE_BYTES, FRAME];
         let (first, second) = (self.cursor, self.cursor.next());
         let cursors = [first, second, second.next()];
         cpu.expect_entries(cursors.map(|at| (at.at, at.done)), MBUF_WORD, LINES);

@@ -130,10 +130,10 @@ pub trait Cpu {
     fn expect_store(&mut self, _at: Addr) {}
 
     /// Says that the core will look at these entries of a line each soon, one after the other. One whose
-    /// last word's lowest bit is the one beside it names a place in its word `word`, and the core will access
-    /// the lines `offsets` bytes behind that. Nothing else happens, whatever stands there.
+    /// last word's lowest bit is the one beside it may name a place in its word `word`, and the core will
+    /// access the `lines`, a few, counted from there. Nothing else happens, whatever stands there.
     #[inline]
-    fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _offsets: [u64; 3]) {}
+    fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _lines: [u64; 3]) {}
 
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;

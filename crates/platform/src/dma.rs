@@ -77,6 +77,11 @@ pub trait Dma {
     #[inline]
     fn expect_read(&mut self, _from: Addr, _len: usize) {}
 
+    /// Says that the device will bring `len` bytes at `from` together with others soon; nothing else
+    /// happens. Any address may be said.
+    #[inline]
+    fn expect_gather(&mut self, _from: Addr, _len: usize) {}
+
     /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
     #[inline(always)]
     fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {

@@ -34,6 +34,16 @@ impl<'a, C: Cpu> Way<'a, C> {
         }
     }
 
+    #[inline]
+    fn write_entry(&mut self, at: Addr, mut words: [u64; 8]) {
+        if let (Some(holds), Some(instead)) = (self.holds, self.instead) {
+            Completion::hand_over(&mut words, instead, holds);
+        }
+        self.cpu.write_entry(at, words);
+        // Entries of a ring lie one behind the other.
+        self.cpu.expect_store(at + COMPLETION_BYTES);
+    }
+
     /// The buffer that is free because the frame was handed over.
     pub fn instead(&self) -> Option<Addr> {
         self.instead
@@ -59,14 +69,16 @@ impl<C: Cpu> Dma for Way<'_, C> {
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
         for (line, entry) in (0..).zip(bytes.chunks_exact(COMPLETION_BYTES as usize)) {
             let at = to + line * COMPLETION_BYTES;
-            let mut words: [u64; 8] = bytemuck::pod_read_unaligned(entry);
-            if let (Some(holds), Some(instead)) = (self.holds, self.instead) {
-                Completion::hand_over(&mut words, instead, holds);
-            }
-            self.cpu.write_entry(at, words);
+            self.write_entry(at, bytemuck::pod_read_unaligned(entry));
         }
-        // Entries of a ring lie one behind the other.
-        self.cpu.expect_store(to + bytes.len() as u64);
+    }
+
+    #[inline]
+    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
+        match <[u64; 8]>::try_from(&words[..]) {
+            Ok(words) => self.write_entry(to, words),
+            Err(_) => self.publish(to, bytemuck::cast_slice(&words)),
+        }
     }
 
     fn interrupt(&mut self, _vector: Vector) {}

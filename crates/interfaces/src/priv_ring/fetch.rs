@@ -40,6 +40,8 @@ pub struct Fetcher<T = RxDescriptor> {
     read: Box<[T; ROOM + BATCH_MAX]>,
     /// When each is here.
     here: Box<[Time; ROOM]>,
+    /// When the next one is; `NEVER` while there is none at hand.
+    next_here: Time,
 }
 
 /// Where the descriptor of `position` is kept.
@@ -60,6 +62,7 @@ impl<T: Pod> Fetcher<T> {
             batch: (read.0 / size_of::<T>() as u64).clamp(1, BATCH_MAX as u64),
             read: Box::new([T::zeroed(); ROOM + BATCH_MAX]),
             here: Box::new([Time::ZERO; ROOM]),
+            next_here: Time::NEVER,
         }
     }
 
@@ -68,6 +71,7 @@ impl<T: Pod> Fetcher<T> {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched) = (first, first, first);
         self.plan_read();
+        self.see_next();
     }
 
     /// Reads the next batch when one or less is at hand.
@@ -110,6 +114,7 @@ impl<T: Pod> Fetcher<T> {
         }
         self.fetched += count as u64;
         self.plan_read();
+        self.see_next();
         let (from, count) = self.next_batch();
         dma.expect_read(from, count * size_of::<T>());
     }
@@ -160,7 +165,14 @@ impl<T: Pod> Fetcher<T> {
     #[inline]
     pub fn pop(&mut self) -> u32 {
         self.head += 1;
+        self.see_next();
         self.ring.index(self.head - 1) as u32
+    }
+
+    /// Notes when the next descriptor is here: who chooses among rings asks many of them.
+    #[inline]
+    fn see_next(&mut self) {
+        self.next_here = self.at_hand(0).map_or(Time::NEVER, |(here, _)| here);
     }
 
     /// Descriptors that software gave and that are not used up.
@@ -172,7 +184,7 @@ impl<T: Pod> Fetcher<T> {
     /// Whether the next descriptor is here at `now`: nobody would wait for it.
     #[inline]
     pub fn is_ready(&self, now: Time) -> bool {
-        self.at_hand(0).is_some_and(|(here, _)| here <= now)
+        self.next_here <= now
     }
 
     /// Entries that software owes a descriptor.

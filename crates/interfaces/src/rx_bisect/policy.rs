@@ -33,6 +33,8 @@ pub struct Chooser {
     random: u64,
     /// Where the next turn begins.
     turn: usize,
+    /// Room for the rings that have buffers.
+    filled: Vec<u16>,
 }
 
 impl Chooser {
@@ -42,6 +44,7 @@ impl Chooser {
             choice,
             random: seed,
             turn: 0,
+            filled: Vec::new(),
         }
     }
 
@@ -50,10 +53,13 @@ impl Chooser {
         let mut filled = rings.iter().copied().filter(|&ring| available(ring) > 0);
         match self.choice {
             AxChoice::Random => {
-                let count = filled.clone().count() as u64;
-                (count > 0)
-                    .then(|| self.below(count))
-                    .and_then(|index| filled.nth(index as usize))
+                let mut all = std::mem::take(&mut self.filled);
+                all.clear();
+                all.extend(filled);
+                let count = all.len() as u64;
+                let chosen = (count > 0).then(|| all[self.below(count) as usize]);
+                self.filled = all;
+                chosen
             }
             AxChoice::RoundRobin => {
                 let (before, from) = rings.split_at(self.turn);

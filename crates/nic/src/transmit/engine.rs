@@ -379,6 +379,7 @@ impl Queue {
             for descriptor in words.chunks_exact(each) {
                 let mut decoded = TxDescriptor::decode(descriptor);
                 decoded.inline &= self.ring.inlines;
+                dma.expect_gather(decoded.head.at, decoded.head.len as usize);
                 self.waiting.push_back((here, decoded));
                 if let Some(Ok(line)) = descriptor.get(8..).map(Inlined::try_from) {
                     self.inlined.push_back(line);

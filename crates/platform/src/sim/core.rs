@@ -338,8 +338,8 @@ impl Cpu for SimCpu<'_> {
     }
 
     #[inline]
-    fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, offsets: [u64; 3]) {
-        self.expect_named(entries, word, offsets);
+    fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 3]) {
+        self.expect_named(entries, word, lines);
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {

@@ -233,9 +233,16 @@ impl Dma for SimDma<'_> {
     fn expect_frame(&mut self, to: Addr, len: usize) {
         let (first, end) = (to.line(), Addr(to.0.wrapping_add(len as u64)).line() + 1);
         if first < end && end < self.host.hierarchy.lines() {
-            self.host.memory.expect(first);
+            self.host.memory.expect_frame(first);
             self.host.hierarchy.expect_device_write(first..end);
         }
+    }
+
+    #[inline]
+    fn expect_gather(&mut self, from: Addr, len: usize) {
+        let last = Addr(from.0.wrapping_add(len as u64));
+        self.host.hierarchy.expect(from.line());
+        self.host.hierarchy.expect(last.line());
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {

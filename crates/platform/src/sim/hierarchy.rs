@@ -209,6 +209,14 @@ impl Hierarchy {
         self.expect(line);
     }
 
+    /// The same for a few lines, counted from `line`, that lie so near to each other that one look at what
+    /// is known of them brings all of it.
+    #[inline(always)]
+    pub fn expect_few_in_l2(&self, core: usize, line: u64, few: [u64; 3]) {
+        self.expect(line);
+        self.l2.expect_few(core, line, few);
+    }
+
     /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is called for, and
     /// where else it is.
     #[inline(always)]

@@ -100,6 +100,13 @@ impl SimMemory {
         expect(&self.bytes, (line * CACHE_LINE_BYTES) as usize);
     }
 
+    /// What lies from `line` on in a buffer will be written soon.
+    #[inline(always)]
+    pub fn expect_frame(&self, line: u64) {
+        self.expect(line);
+        self.zeros.expect(line);
+    }
+
     /// An entry of a line will be published at `at` soon.
     #[inline(always)]
     pub fn expect_publish(&self, at: Addr) {

@@ -6,6 +6,7 @@
 
 use nicforge_units::CACHE_LINE_BYTES;
 
+use super::ahead::expect;
 use crate::Addr;
 
 /// Lines, or words, of one word of bits.
@@ -42,6 +43,12 @@ impl ZeroLines {
         }
     }
 
+    /// What is known of `line` will be asked for soon.
+    #[inline(always)]
+    pub fn expect(&self, line: u64) {
+        expect(&self.lines, (line / BITS) as usize);
+    }
+
     /// `len` bytes at `at` may hold anything from now on.
     #[inline(always)]
     pub fn written(&mut self, at: Addr, len: usize) {
@@ -50,7 +57,10 @@ impl ZeroLines {
         }
         let last = at.0 + (len as u64 - 1);
         let page = at.0 / PAGE_BYTES;
-        if has(&self.watched, page as usize) || page != last / PAGE_BYTES {
+        if page == last / PAGE_BYTES && has(&self.payload, page as usize) {
+            let bits = bits_of(at.line() % BITS, last / CACHE_LINE_BYTES - at.line() + 1);
+            self.lines[page as usize] &= !bits;
+        } else if has(&self.watched, page as usize) || page != last / PAGE_BYTES {
             self.forget(at.line(), last / CACHE_LINE_BYTES + 1);
         }
     }
@@ -96,6 +106,12 @@ fn has(pages: &[u64], page: usize) -> bool {
     pages[page / BITS as usize] & bit(page) != 0
 }
 
+/// `count` bits, at least one, from `first` on.
+#[inline(always)]
+fn bits_of(first: u64, count: u64) -> u64 {
+    (u64::MAX >> (BITS - count)) << first
+}
+
 /// The words of a map with one bit per line that hold lines `first` to before `end`, each with
 /// its bits.
 #[inline(always)]
@@ -107,7 +123,7 @@ fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
             let here = (BITS - bit).min(end - line);
             let word = (line / BITS) as usize;
             line += here;
-            (word, (u64::MAX >> (BITS - here)) << bit)
+            (word, bits_of(bit, here))
         })
     })
 }

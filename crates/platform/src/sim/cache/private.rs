@@ -87,6 +87,16 @@ impl PrivateCaches {
         }
     }
 
+    /// `core`'s will be asked for a `few` lines, counted from `line`, soon.
+    #[inline(always)]
+    pub fn expect_few(&self, core: usize, line: u64, few: [u64; 3]) {
+        if let Some(cache) = self.ways.get(core) {
+            for behind in few {
+                cache.expect(line.wrapping_add(behind));
+            }
+        }
+    }
+
     /// Whether `core`'s has `line`; changes nothing.
     pub fn holds(&self, core: usize, line: u64) -> bool {
         match self.ways.get(core) {

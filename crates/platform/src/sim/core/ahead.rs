@@ -13,24 +13,29 @@ impl SimCpu<'_> {
     /// Three steps, each of which needs what the one before called for: an entry, what the caches know of the
     /// lines that it leads to, and what these drive out.
     #[inline]
-    pub(super) fn expect_named(&self, entries: [(Addr, u64); 3], word: u64, offsets: [u64; 3]) {
+    pub(super) fn expect_named(&self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 3]) {
         let [next, second, third] = entries;
         let (memory, number) = (&self.host.memory, self.core.number);
         memory.expect_publish(third.0);
         self.host.hierarchy.expect_in_l2(number, third.0.line());
+        let all = self.host.hierarchy.lines();
         let named = |(at, bit): (Addr, u64)| {
             let there = memory.word(at + LAST_WORD) & 1 == bit;
-            there.then(|| memory.word(at + word * 8))
+            let named = if there { memory.word(at + word * 8) } else { 0 };
+            // Many entries name nothing, and some what software made up.
+            let line = Addr(named).line();
+            (1..all).contains(&line).then_some(line)
         };
-        let lines = |named: u64| offsets.map(|offset| Addr(named.wrapping_add(offset)).line());
         if let Some(later) = named(second) {
-            for line in lines(later) {
-                memory.expect(line);
-                self.host.hierarchy.expect_in_l2(number, line);
+            memory.expect_frame(later);
+            for behind in lines {
+                memory.expect(later.wrapping_add(behind));
             }
+            self.host.hierarchy.expect_few_in_l2(number, later, lines);
         }
         if let Some(soon) = named(next) {
-            for line in lines(soon) {
+            for behind in lines {
+                let line = soon.wrapping_add(behind);
                 self.host.hierarchy.expect_fetch(number, line);
             }
         }
