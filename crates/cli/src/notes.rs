@@ -21,6 +21,8 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_many_flows(settings));
     notes.extend(about_target(settings));
     notes.extend(about_sharing(point));
+    notes.extend(about_switching(settings));
+    notes.extend(about_preloaded_pairs(settings));
     notes
 }
 
@@ -139,6 +141,64 @@ fn about_sharing(point: &Point) -> Option<String> {
         false => format!(
             "{queues} queues of each NIC do not divide by sharing = {sharing}: its last ring is shared by {last}"
         ),
+    })
+}
+
+/// Dynamic shRing that cannot share its rings, or not for longer than a look.
+fn about_switching(settings: &Settings) -> Option<String> {
+    if settings.interface != "sh_ring_dynamic" {
+        return None;
+    }
+    let (looks, part) = (settings.dynamic_window, settings.dynamic_on_share);
+    if settings.dynamic_off_share == 0.0 {
+        return Some(
+            "dynamic_off_share = 0: rings are private again at the next look whatever it sees; the paper has 0.875 \
+             (shRing, section 5.1.5)"
+                .to_string(),
+        );
+    }
+    // More than this part of all looks.
+    let needed = (part * looks as f64).floor() + 1.0;
+    if needed > looks as f64 {
+        return Some(format!(
+            "dynamic_on_share = {part}: rings stay private, as never more than all looks speak for sharing; the \
+             paper has 0.5 (shRing, section 5.1.5)"
+        ));
+    }
+    let first = needed * settings.dynamic_step_ms;
+    let ends = settings.warmup_ms + settings.window_ms;
+    (first > ends).then(|| {
+        format!(
+            "rings stay private: the control core can share them after {needed} looks at the earliest, {first} ms, \
+             when the run has ended ({ends} ms); let the run last longer, or set dynamic_step_ms below {:.2}",
+            ends / needed
+        )
+    })
+}
+
+/// Pairs that are put into the store before traffic begins, and push each other out.
+fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
+    const MIB: u64 = 1 << 20;
+    if settings.app != "kvs" {
+        return None;
+    }
+    let pairs = settings.kvs_preload_keys.unwrap_or(settings.kvs_keys);
+    if settings.kvs_index_slots < pairs {
+        return Some(format!(
+            "of {pairs} pairs that are put into the store before traffic begins at most {} stay: its index has no more \
+             slots; set kvs_index_slots to at least {pairs}",
+            settings.kvs_index_slots
+        ));
+    }
+    // Without what the log has beside keys and values.
+    let bytes = pairs * (settings.kvs_key_bytes + settings.kvs_value_bytes) as u64;
+    (bytes > settings.kvs_log_mib as u64 * MIB).then(|| {
+        format!(
+            "the keys and values of {pairs} pairs that are put into the store before traffic begins are {} MiB: later \
+             ones overwrite the earlier in logs of {} MiB; set kvs_log_mib to more",
+            bytes.div_ceil(MIB),
+            settings.kvs_log_mib
+        )
     })
 }
 

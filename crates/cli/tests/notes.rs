@@ -73,7 +73,7 @@ fn rings_that_rx_bisect_advises_against() {
     let says = ["8 entries cannot absorb", "smaller than such NICs have"];
     warns(&tiny, &says);
     for interface in ["sh_ring", "sh_ring_dynamic"] {
-        let tiny = format!("interface = \"{interface}\"\nrx_entries = 8\n");
+        let tiny = format!("interface = \"{interface}\"\nrx_entries = 8\nwindow_ms = 100\n");
         warns(&tiny, &["Shared rings of 8 entries cannot absorb a burst"]);
     }
     // One core that puts in buffers for eight, and one of two for four each.
@@ -189,6 +189,43 @@ fn a_target_that_never_begins() {
         &["the target begins at 3 ms, when the run has ended (3 ms)"],
     );
     warns(&format!("{target}target_begins_ms = 2.9\n"), &[]);
+}
+
+#[test]
+fn rings_that_are_never_shared() {
+    let dynamic = "interface = \"sh_ring_dynamic\"\ncores = 16\nwarmup_ms = 40\n";
+    // The ninth of 16 looks can be the one that decides.
+    warns(
+        &format!("{dynamic}window_ms = 49\n"),
+        &["after 9 looks at the earliest, 90 ms, when the run has ended (89 ms)"],
+    );
+    warns(&format!("{dynamic}window_ms = 50\n"), &[]);
+    let long = format!("{dynamic}window_ms = 500\n");
+    let never = "never more than all looks speak for sharing";
+    warns(&format!("{long}dynamic_on_share = 1.0\n"), &[never]);
+    warns(
+        &format!("{long}dynamic_off_share = 0.0\n"),
+        &["private again at the next look"],
+    );
+}
+
+#[test]
+fn pairs_that_push_each_other_out_of_the_store() {
+    let store = "app = \"kvs\"\nkvs_keys = 8192\nkvs_value_bytes = 896\n";
+    warns(
+        &format!("{store}kvs_index_slots = 8000\n"),
+        &["of 8192 pairs that are put into the store before traffic begins at most 8000 stay"],
+    );
+    // 8192 times 128 B of key and 896 B of value.
+    warns(&format!("{store}kvs_log_mib = 8\n"), &[]);
+    warns(
+        &format!("{store}kvs_log_mib = 7\n"),
+        &["are 8 MiB: later ones overwrite the earlier in logs of 7 MiB"],
+    );
+    warns(
+        &format!("{store}kvs_log_mib = 7\nkvs_preload_keys = 7168\n"),
+        &[],
+    );
 }
 
 #[test]
