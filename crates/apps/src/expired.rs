@@ -41,10 +41,13 @@ impl LastHop {
         if paid_until > now + EVERY * (AT_ONCE - 1) {
             return None;
         }
-        // In memory that is not the buffer's own nothing may grow.
-        let room = match packet.head.at == data_of(packet.mbuf) {
-            true => mbuf_room(),
-            false => packet.head.len,
+        let (head, data) = (packet.head.at, data_of(packet.mbuf));
+        let room = match head {
+            _ if head == data => mbuf_room(),
+            // A header that the NIC put before the buffer's data.
+            _ if packet.mbuf < head && head < data => (data.0 - head.0) as u32,
+            // In memory that is not the buffer's own nothing may grow.
+            _ => packet.head.len,
         };
         let frame_len = packet.len() as usize;
         let about = cpu.bytes(packet.head.at, packet.head.len as usize);

@@ -22,6 +22,8 @@ const UDP_PORT: u16 = 7_000;
 const METRICS: &str = "127.0.0.1:9477";
 const ROUNDS: u32 = 3;
 const QUESTIONS: u32 = 50;
+/// Frames each way for the worker that is away: more than may wait for software in all.
+const UNHEARD: usize = 600;
 
 fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
     let socket = crew.socket.display().to_string();
@@ -35,9 +37,9 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
     gateway
 }
 
-/// A socket of the client, whose flow to the server is the last worker's.
-fn flow(hosts: &Hosts, from: u16) -> UdpSocket {
-    let is_its = |port: &u16| worker_of((*port, UDP_PORT), WORKERS) == WORKERS - 1;
+/// A socket of the client, whose flow to the server is that of `worker`.
+fn flow(hosts: &Hosts, from: u16, worker: u16) -> UdpSocket {
+    let is_its = |port: &u16| worker_of((*port, UDP_PORT), WORKERS) == worker;
     let port = (from..).find(is_its).unwrap();
     let socket = hosts.run("client", || UdpSocket::bind((CLIENT, port)).unwrap());
     socket.connect((SERVER, UDP_PORT)).unwrap();
@@ -45,6 +47,42 @@ fn flow(hosts: &Hosts, from: u16) -> UdpSocket {
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
     socket
+}
+
+/// A flow of the worker that goes away: the client's end, and where the server sends its answers.
+struct Unheard {
+    client: UdpSocket,
+    server: UdpSocket,
+    answers_to: std::net::SocketAddr,
+}
+
+impl Unheard {
+    /// It is known to the gateway.
+    fn begin(hosts: &Hosts, from: u16) -> Unheard {
+        let client = flow(hosts, from, 0);
+        let server = hosts.run("server", || UdpSocket::bind((SERVER, UDP_PORT)).unwrap());
+        server
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        client.send(b"begins").unwrap();
+        let (_, answers_to) = server.recv_from(&mut [0; 8]).unwrap();
+        Unheard {
+            client,
+            server,
+            answers_to,
+        }
+    }
+
+    /// Both sides go on to send.
+    fn goes_on(self) {
+        for _ in 0..UNHEARD {
+            // A queue may be full; nobody hears it anyway.
+            let _ = self.client.send(b"unheard");
+            let _ = self.server.send_to(b"unheard", self.answers_to);
+        }
+        // Until it is clear that the worker does not only pause, others wait for it, and ports may overflow.
+        std::thread::sleep(Duration::from_millis(500));
+    }
 }
 
 /// Both hosts forget where the gateway is, and ask questions through the last worker, one at a time; none
@@ -107,8 +145,10 @@ fn others_go_on_without_a_worker_that_was_killed() {
         let folder = tempfile::tempdir().unwrap();
         let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
         let gateway = gateway(&hosts, interface, &mut crew);
-        let flow = flow(&hosts, from);
+        let unheard = Unheard::begin(&hosts, from);
+        let flow = flow(&hosts, from, WORKERS - 1);
         crew.kill(0);
+        unheard.goes_on();
         asks(&hosts, &flow, interface);
         report_is_of(gateway, interface);
         crew.all_ended();
@@ -125,9 +165,11 @@ fn others_go_on_beside_a_worker_that_hangs() {
         let folder = tempfile::tempdir().unwrap();
         let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
         let gateway = gateway(&hosts, interface, &mut crew);
-        let flow = flow(&hosts, from);
+        let unheard = Unheard::begin(&hosts, from);
+        let flow = flow(&hosts, from, WORKERS - 1);
         let worker = crew.members[0].as_ref().map(Pid::from_child).unwrap();
         kill_process(worker, Signal::STOP).unwrap();
+        unheard.goes_on();
         asks(&hosts, &flow, interface);
         let until = Instant::now() + Duration::from_secs(30);
         while silence(&hosts, 0) < 2.0 {

@@ -151,7 +151,10 @@ fn may_be_told(frame: &[u8], summary: &FrameSummary) -> bool {
     let message = frame.get(usize::from(summary.l4_offset)).copied();
     let is_error = match summary.protocol {
         ip_protocol::ICMP => message.is_none_or(icmp_type::is_error),
-        ip_protocol::ICMPV6 => message.is_none_or(icmpv6_type::is_error),
+        // A redirect is no error, and nothing is told about it either (RFC 4443, section 2.4 e.2).
+        ip_protocol::ICMPV6 => {
+            message.is_none_or(|kind| icmpv6_type::is_error(kind) || kind == icmpv6_type::REDIRECT)
+        }
         _ => false,
     };
     let between_hosts = match summary.addresses {
@@ -313,6 +316,17 @@ mod tests {
         let mut echo = error.clone();
         echo[34] = icmp_type::ECHO_REQUEST;
         assert!(told(&echo, Undelivered::NoHopLeft, 1514).is_some());
+        let from = (US, IpAddr::from(ROUTER_6));
+        let about =
+            |frame: &[u8]| icmp_error(frame, frame.len(), Undelivered::NoHopLeft, from, 1514);
+        let mut message = about(&question_6(20)).unwrap();
+        for (kind, told) in [
+            (icmpv6_type::ECHO_REQUEST, true),
+            (icmpv6_type::REDIRECT, false),
+        ] {
+            message[54] = kind;
+            assert_eq!(about(&message).is_some(), told, "ICMPv6 {kind}");
+        }
         assert_eq!(told(&good[..20], Undelivered::NoHopLeft, 1514), None);
         assert_eq!(told(&[0; 60], Undelivered::NoHopLeft, 1514), None);
     }

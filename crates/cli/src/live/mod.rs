@@ -145,11 +145,13 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
 }
 
 /// Whoever reads only the report should still learn of a worker that died.
-fn show_events(shown: &mut usize, now: &Snapshot) {
-    for event in now.events.iter().skip(*shown) {
-        eprintln!("{event}");
+fn show_events(shown: &mut u64, now: &Snapshot) {
+    let (missed, events) = now.events.after(*shown);
+    if missed > 0 {
+        eprintln!("{missed} more things happened at once, too many to tell");
     }
-    *shown = now.events.len();
+    events.for_each(|event| eprintln!("{event}"));
+    *shown = now.events.count();
 }
 
 fn wrote(files: &[impl AsRef<Path>]) -> String {

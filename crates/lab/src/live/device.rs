@@ -236,10 +236,11 @@ impl Device {
         // Before the registers: what was taken before a doorbell rang has its entries back.
         self.look_at_workers();
         busy |= self.read_registers();
+        // Once for all ports, or the first one's turn would be everybody's.
+        let gives_up = self.gives_up();
         self.held = false;
         for number in 0..self.nics.len() {
             let room = self.room(number);
-            let gives_up = self.gives_up();
             let (nic, port) = (&mut self.nics[number], &mut self.ports[number]);
             let station = &mut self.stations[number];
             if takes {
@@ -253,7 +254,7 @@ impl Device {
                 let dma = &mut self.dma;
                 let stamp = dma.now();
                 let mut each = |frame: &[u8], left| {
-                    if !station.takes(frame) {
+                    if !station.takes(frame, stamp) {
                         nic.receive_unfinished(dma, frame, left, stamp);
                     }
                 };

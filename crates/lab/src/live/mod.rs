@@ -13,6 +13,7 @@
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
 //! | timeline.rs | counts over time |
+//! | events.rs | what happened |
 //! | pin.rs | which core each thread stands on |
 //! | neighbour.rs | ARP |
 //! | outcome.rs | what was counted, and whether it adds up |
@@ -21,6 +22,7 @@ mod assemble;
 mod attach;
 mod config;
 mod device;
+mod events;
 mod layout;
 mod neighbour;
 mod outcome;
@@ -46,6 +48,7 @@ use nicforge_units::Time;
 pub use attach::{Attached, attach};
 pub use config::{LiveConfig, Pin, PortConfig, PortKind};
 pub use device::{DeviceCounts, NicCounts, StationCounts};
+pub use events::Events;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
 pub use scenario::{check_live, run_point_live};
@@ -71,7 +74,7 @@ struct Shared {
     workers_stop: AtomicBool,
     device: Mutex<DeviceCounts>,
     workers: Vec<Mutex<WorkerCounts>>,
-    events: Mutex<Vec<String>>,
+    events: Mutex<Events>,
 }
 
 impl Shared {

@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use nicforge_nic::DropCounters;
 
 use super::device::{DeviceCounts, NicCounts};
+use super::events::Events;
 use super::worker::WorkerCounts;
 use crate::metrics::{Latency, Metrics};
 use crate::run::RunError;
@@ -18,8 +19,8 @@ pub struct Snapshot {
     pub device: DeviceCounts,
     /// Of the workers.
     pub workers: Vec<WorkerCounts>,
-    /// What happened to workers that are processes, oldest first.
-    pub events: Vec<String>,
+    /// What happened to workers that are processes, and to neighbours.
+    pub events: Events,
 }
 
 /// A live run that is over.

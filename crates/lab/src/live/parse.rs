@@ -104,6 +104,9 @@ fn choice<T: Copy>(field: &Field, choices: &[(&str, T)]) -> Result<T, ConfigErro
     })
 }
 
+/// Four months: times are counted in picoseconds, and end after seven.
+const SECONDS_MAX: f64 = 1e7;
+
 fn seconds(field: &Field) -> Result<f64, ConfigError> {
     let value = &field.value;
     let seconds = match value.node {
@@ -111,7 +114,7 @@ fn seconds(field: &Field) -> Result<f64, ConfigError> {
         Node::Number(seconds) => seconds,
         _ => f64::NAN,
     };
-    if (0.0..=1e9).contains(&seconds) && seconds > 0.0 {
+    if (0.0..=SECONDS_MAX).contains(&seconds) && seconds > 0.0 {
         return Ok(seconds);
     }
     let wrong = format!("`{}` cannot be {}", field.key, value.node.show());

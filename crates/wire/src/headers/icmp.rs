@@ -48,6 +48,8 @@ pub mod icmpv6_type {
     pub const ECHO_REQUEST: u8 = 128;
     /// Echo reply.
     pub const ECHO_REPLY: u8 = 129;
+    /// There is a better first hop.
+    pub const REDIRECT: u8 = 137;
 
     /// Whether a message quotes the packet that caused it (RFC 4443, section 2.1).
     #[inline]

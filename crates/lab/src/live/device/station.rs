@@ -102,21 +102,21 @@ impl Station {
         self.next_hop.as_ref()?.moved()
     }
 
-    /// Hears `frame`, which came in; whether it is not for the NIC.
+    /// Hears `frame`, which came in at `now`; whether it is not for the NIC.
     #[inline]
-    pub fn takes(&mut self, frame: &[u8]) -> bool {
+    pub fn takes(&mut self, frame: &[u8], now: Time) -> bool {
         const KIND: std::ops::Range<usize> = 12..14;
         if frame.get(KIND) == Some(&ethertype::ARP.to_be_bytes()) {
             // What is cut off is the NIC's to count.
-            return frame.len() >= FRAME_LEN && self.hear_arp(frame);
+            return frame.len() >= FRAME_LEN && self.hear_arp(frame, now);
         }
         self.echoes && self.echo(frame)
     }
 
     #[cold]
-    fn hear_arp(&mut self, frame: &[u8]) -> bool {
+    fn hear_arp(&mut self, frame: &[u8], now: Time) -> bool {
         self.counts.taken += 1;
-        self.hear_of_next_hop(frame);
+        self.hear_of_next_hop(frame, now);
         match self.answer(frame[..FRAME_LEN].to_vec()) {
             Some(answer) => self.outgoing.push(answer),
             None => self.counts.arp += 1,
@@ -125,14 +125,14 @@ impl Station {
     }
 
     /// Whoever sends ARP says where it is: by an answer, a question, or unasked (RFC 5227, section 3).
-    fn hear_of_next_hop(&mut self, frame: &[u8]) {
+    fn hear_of_next_hop(&mut self, frame: &[u8], now: Time) {
         let Some(next_hop) = &mut self.next_hop else {
             return;
         };
         let Ok(arp) = ArpView::new(&frame[ETHERNET_HEADER_LEN..]) else {
             return;
         };
-        let (moved, event) = next_hop.hear(arp.sender_ip(), arp.sender_mac());
+        let (moved, event) = next_hop.hear(arp.sender_ip(), arp.sender_mac(), now);
         self.counts.moved += u64::from(moved);
         self.events.extend(event);
     }

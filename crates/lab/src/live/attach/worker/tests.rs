@@ -190,7 +190,7 @@ impl Cables {
     }
 }
 
-type Events = Mutex<Vec<String>>;
+type Events = Mutex<crate::live::Events>;
 
 /// A run that goes on, with workers that are processes.
 struct Running<'a> {
@@ -214,7 +214,11 @@ impl Running<'_> {
 
     /// All events, for who does not know what went wrong.
     fn said(&self) -> String {
-        format!("{}: {}", self.interface, locked(self.events).join("\n"))
+        format!(
+            "{}: {}",
+            self.interface,
+            locked(self.events).iter().collect::<Vec<_>>().join("\n")
+        )
     }
 }
 

@@ -1,9 +1,11 @@
 //! Echo requests to the port's own address (RFC 792), answered where they came in.
 
+use std::net::Ipv4Addr;
+
 use nicforge_wire::checksum::{checksum, update16};
 use nicforge_wire::headers::{
     ETHERNET_HEADER_LEN, EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IcmpView, Ipv4View,
-    ethertype, icmp_type, ip_protocol,
+    MacAddress, ethertype, icmp_type, ip_protocol,
 };
 
 use super::Station;
@@ -26,7 +28,7 @@ impl Station {
 
     #[cold]
     fn answer_echo(&mut self, frame: &[u8]) -> bool {
-        let answer = answer(frame);
+        let answer = answer(frame, self.mac);
         let answered = answer.is_some();
         self.counts.taken += u64::from(answered);
         self.outgoing.extend(answer);
@@ -34,17 +36,25 @@ impl Station {
     }
 }
 
-/// The answer to an echo request in one piece and without options; other requests are left to the application.
-fn answer(frame: &[u8]) -> Option<Vec<u8>> {
+/// Whether somebody can have this address (RFC 1122, section 3.2.1.3).
+fn is_host(address: Ipv4Addr) -> bool {
+    let [network, ..] = address.octets();
+    (1..224).contains(&network) && !address.is_loopback()
+}
+
+/// The answer of `own` to an echo request of a host to it, in one piece, sound and without options; other
+/// requests are left to the application.
+fn answer(frame: &[u8], own: MacAddress) -> Option<Vec<u8>> {
     let mut frame = (frame.len() >= HEADERS).then(|| frame.to_vec())?;
     let mut ethernet = EthernetView::new(&mut frame[..]).ok()?;
-    if ethernet.ethertype() != ethertype::IPV4 {
+    if ethernet.ethertype() != ethertype::IPV4 || ethernet.destination() != own {
         return None;
     }
     ethernet.swap_addresses();
     let mut ip = Ipv4View::new(&mut frame[ETHERNET_HEADER_LEN..]).ok()?;
     let plain = ip.header_len() == IPV4_MIN_HEADER_LEN && !ip.is_fragment();
-    if !plain || ip.protocol() != ip_protocol::ICMP {
+    let is_sound = plain && checksum(ip.header()) == 0;
+    if !is_sound || ip.protocol() != ip_protocol::ICMP || !is_host(ip.source()) {
         return None;
     }
     let mut icmp = IcmpView::new(ip.payload_mut()).ok()?;

@@ -8,6 +8,10 @@ use std::net::Ipv4Addr;
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
+/// How long it is where it was found: of two that say they are it, neither can make frames go to and fro
+/// faster than that. Linux has the same (`locktime`).
+const STAYS: Time = Time::from_ms(1_000);
+
 /// A next hop that was asked for.
 #[derive(Clone, Debug)]
 pub struct NextHop {
@@ -19,6 +23,8 @@ pub struct NextHop {
     mac: MacAddress,
     every: Time,
     ask_at: Time,
+    /// From when on it may have moved again.
+    may_move_at: Time,
     /// Whether it was heard of since it was asked for.
     heard: bool,
     /// Whether people know that it is silent.
@@ -64,6 +70,7 @@ impl NextHop {
             mac,
             every,
             ask_at: every,
+            may_move_at: Time::ZERO,
             heard: true,
             is_silent: false,
         }
@@ -77,10 +84,23 @@ impl NextHop {
         })
     }
 
-    /// `address` is at `mac`, as somebody there says: whether it has moved, and what people want to know.
-    pub fn hear(&mut self, address: Ipv4Addr, mac: MacAddress) -> (bool, Option<String>) {
+    /// `address` is at `mac` at `now`, as somebody there says: whether it has moved, and what people want to
+    /// know.
+    pub fn hear(
+        &mut self,
+        address: Ipv4Addr,
+        mac: MacAddress,
+        now: Time,
+    ) -> (bool, Option<String>) {
         if address != self.address || mac.is_multicast() || mac == MacAddress::default() {
             return (false, None);
+        }
+        let moves = mac != self.mac;
+        if moves && now < self.may_move_at {
+            return (false, None);
+        }
+        if moves {
+            self.may_move_at = now + STAYS;
         }
         self.heard = true;
         let (port, was) = (self.port, std::mem::replace(&mut self.mac, mac));

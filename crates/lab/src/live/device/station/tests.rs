@@ -36,19 +36,22 @@ fn to(frame: &[u8]) -> &[u8] {
 #[test]
 fn a_question_for_its_address_is_answered_and_others_are_not() {
     let mut station = station();
-    assert!(station.takes(&request(BEFORE, HOP, OURS)));
+    assert!(station.takes(&request(BEFORE, HOP, OURS), Time::ZERO));
     let frames = said(&mut station, Time::ZERO);
     assert_eq!(frames.len(), 1);
     assert_eq!(to(&frames[0]), BEFORE.0);
     let arp = ArpView::new(&frames[0][ETHERNET_HEADER_LEN..]).unwrap();
     assert_eq!(arp.operation(), ArpOperation::Reply);
     assert_eq!((arp.sender_mac(), arp.sender_ip()), (US, OURS));
-    assert!(station.takes(&request(BEFORE, HOP, Ipv4Addr::new(10, 0, 0, 9))));
+    assert!(station.takes(
+        &request(BEFORE, HOP, Ipv4Addr::new(10, 0, 0, 9)),
+        Time::ZERO
+    ));
     assert!(said(&mut station, Time::ZERO).is_empty());
     let counts = station.counts();
     assert_eq!((counts.taken, counts.arp), (2, 1));
     // Cut off: the NIC counts it.
-    assert!(!station.takes(&request(BEFORE, HOP, OURS)[..40]));
+    assert!(!station.takes(&request(BEFORE, HOP, OURS)[..40], Time::ZERO));
 }
 
 #[test]
@@ -56,10 +59,13 @@ fn a_next_hop_that_says_so_has_moved() {
     let mut station = station();
     assert_eq!(station.moved(), None);
     // Somebody else says where he is.
-    station.takes(&request(AFTER, Ipv4Addr::new(10, 0, 0, 9), OURS));
+    station.takes(
+        &request(AFTER, Ipv4Addr::new(10, 0, 0, 9), OURS),
+        Time::ZERO,
+    );
     assert_eq!(station.moved(), None);
     // Unasked, for everybody (a gratuitous question).
-    station.takes(&request(AFTER, HOP, HOP));
+    station.takes(&request(AFTER, HOP, HOP), Time::ZERO);
     let moved = station.moved().unwrap();
     let mut frame = [BEFORE.0, US.0].concat();
     moved.redirect(&mut frame);
@@ -73,8 +79,11 @@ fn a_next_hop_that_says_so_has_moved() {
         events.len() == 1 && events[0].contains("02:00:00:00:00:03"),
         "{events:?}"
     );
-    station.takes(&request(BEFORE, HOP, HOP));
-    assert_eq!(station.moved(), None);
+    // Two that say they are it: neither is followed faster than that.
+    station.takes(&request(BEFORE, HOP, HOP), Time::from_ms(999));
+    assert!(station.moved().is_some() && station.take_events().is_empty());
+    station.takes(&request(BEFORE, HOP, HOP), Time::from_ms(1_000));
+    assert_eq!((station.moved(), station.counts().moved), (None, 2));
 }
 
 #[test]
@@ -92,7 +101,7 @@ fn a_next_hop_is_asked_for_again_and_its_silence_is_told_once() {
     let counts = station.counts();
     assert_eq!((counts.asked, counts.unanswered), (3, 2));
     assert_eq!(station.take_events(), ["port 0: 10.0.0.2 does not answer"]);
-    station.takes(&request(BEFORE, HOP, OURS));
+    station.takes(&request(BEFORE, HOP, OURS), Time::ZERO);
     assert_eq!(station.take_events(), ["port 0: 10.0.0.2 answers again"]);
 }
 
@@ -110,11 +119,20 @@ fn ping(destination: Ipv4Addr) -> Vec<u8> {
 #[test]
 fn an_echo_request_to_its_address_is_answered() {
     let mut station = Station::new(US, Some(OURS)).that_echoes();
-    assert!(!station.takes(&ping(HOP)), "for somebody else");
+    assert!(!station.takes(&ping(HOP), Time::ZERO), "for somebody else");
     let mut fragment = ping(OURS);
     fragment[20] |= 0x20;
-    assert!(!station.takes(&fragment), "not whole");
-    assert!(station.takes(&ping(OURS)));
+    assert!(!station.takes(&fragment, Time::ZERO), "not whole");
+    let mut to_all = ping(OURS);
+    to_all[..6].fill(0xff);
+    assert!(!station.takes(&to_all, Time::ZERO), "for everybody");
+    let mut broken = ping(OURS);
+    broken[22] ^= 1;
+    assert!(
+        !station.takes(&broken, Time::ZERO),
+        "its header is not what was sent"
+    );
+    assert!(station.takes(&ping(OURS), Time::ZERO));
     let frames = said(&mut station, Time::ZERO);
     let [answer] = &frames[..] else {
         panic!("{frames:?}");
@@ -132,7 +150,7 @@ fn an_echo_request_to_its_address_is_answered() {
     assert_eq!((icmp.identifier(), icmp.sequence()), (7, 8));
     assert_eq!(station.counts().taken, 1);
     let mut silent = Station::new(US, Some(OURS));
-    assert!(!silent.takes(&ping(OURS)), "the application's");
+    assert!(!silent.takes(&ping(OURS), Time::ZERO), "the application's");
 }
 /// A datagram of so many bytes for somebody behind the port.
 fn datagram(payload: usize, may_be_cut: bool) -> Vec<u8> {

@@ -16,6 +16,8 @@ use super::Station;
 /// Errors in the long run, and how many at once, as Linux has them for a whole host.
 const EVERY: Time = Time::from_ms(1);
 const AT_ONCE: u64 = 50;
+/// More of a frame than an error quotes (RFC 4443, section 3.2: it has 1280 bytes itself).
+const QUOTED_MAX: usize = 1500;
 /// Place and bit of "don't fragment" in an IPv4 header.
 const FLAGS: usize = 6;
 const DONT_FRAGMENT: u8 = 0x40;
@@ -28,15 +30,18 @@ impl Station {
         if paid_until >= now + EVERY * AT_ONCE {
             return;
         }
-        if let Some(error) = self.error_about(frame, mtu) {
+        // Workers may still write it: what is decided and what is quoted come from one copy.
+        let quoted = frame[..frame.len().min(QUOTED_MAX)].to_vec();
+        if let Some(error) = self.error_about(&quoted, frame.len(), mtu) {
             self.paid_until = paid_until + EVERY;
             self.errors.push(error);
         }
     }
 
+    /// The error about the frame of `len` bytes that begins with `frame`.
     /// `None` for what may be cut on its way, which we do not do, and for what nobody is told about.
-    fn error_about(&self, frame: &[u8], mtu: usize) -> Option<Vec<u8>> {
-        let summary = parse_headers(frame, frame.len()).ok()?;
+    fn error_about(&self, frame: &[u8], len: usize, mtu: usize) -> Option<Vec<u8>> {
+        let summary = parse_headers(frame, len).ok()?;
         let flags = frame.get(usize::from(summary.l3_offset) + FLAGS)?;
         let from: IpAddr = match summary.addresses {
             IpAddresses::V4 { destination, .. } if flags & DONT_FRAGMENT != 0 => destination.into(),
@@ -45,7 +50,7 @@ impl Station {
         };
         let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
         let why = Undelivered::TooBig { mtu };
-        icmp_error(frame, frame.len(), why, (self.mac, from), frame.len())
+        icmp_error(frame, len, why, (self.mac, from), len)
     }
 
     /// Errors that are still to come in.

@@ -33,7 +33,7 @@ fn until(run: &mut Running<'_>, what: &str) {
         let mut switches = events.iter().rev();
         switches
             .find(|event| event.starts_with("steering"))
-            .cloned()
+            .map(str::to_owned)
     };
     let until = run.cables.clock.now() + PATIENCE;
     while last(run).as_deref() != Some(what) {
