@@ -182,3 +182,19 @@ fn ipv6_senders_are_told_from_the_ports_own_address() {
         etherparse::Icmpv6Type::TimeExceeded(expired)
     );
 }
+
+/// A NIC that puts headers before the payload's buffer leaves room for what has to be quoted.
+#[test]
+fn the_sender_hears_it_where_headers_are_apart() {
+    for (name, mut bench) in benches(true) {
+        bench.inlines = true;
+        let asked = with_hops(&question(), 1);
+        let (verdict, told) = bench.send_split(0, &asked, 42);
+        assert_eq!(verdict, Verdict::Transmit(PortId(0)), "{name}");
+        let sliced = SlicedPacket::from_ethernet(&told).unwrap();
+        let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else {
+            panic!("{name}: {told:02x?}")
+        };
+        assert_eq!(icmp.payload(), &ip_packet(&asked)[..28], "{name}");
+    }
+}

@@ -13,7 +13,7 @@ use etherparse::checksum::Sum16BitWords;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use nicforge_apps::counter::CounterKey;
 use nicforge_apps::{AppConfig, Verdict};
-use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload, data_of};
+use nicforge_nic::{METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of};
 #[cfg(target_os = "linux")]
 use nicforge_platform::live::LiveCpu;
 use nicforge_platform::{Addr, FlatCpu};
@@ -31,6 +31,8 @@ pub struct Bench {
     live: On<LiveCpu>,
     /// Whether the NIC finds frames' checksums wrong from now on.
     pub checksum_bad: bool,
+    /// Whether the NIC puts the first part of frames in two before the buffer's data from now on.
+    pub inlines: bool,
     /// What the last packet asks the NIC to do on transmit.
     pub offload: TxOffload,
 }
@@ -65,6 +67,7 @@ impl Bench {
             #[cfg(target_os = "linux")]
             live: On::new(config, place),
             checksum_bad: false,
+            inlines: false,
             offload: TxOffload::default(),
         }
     }
@@ -91,7 +94,10 @@ impl Bench {
             mbuf: self.flat.mbuf,
             tail: Addr(0),
             references: Addr(0),
-            head: segment(buffer, head),
+            head: match self.inlines {
+                true => segment(self.flat.mbuf + METADATA_BYTES, head),
+                false => segment(buffer, head),
+            },
             // At a distance, so that nothing reads over the gap by mistake.
             rest: segment(buffer + BUFFER / 2, rest),
             port: PortId(port),
