@@ -61,6 +61,18 @@ impl Sizing {
             .count()
     }
 
+    /// The smallest larger number of Ax rings with which no set is of that kind or without any.
+    fn rings_for_two_allocators(&self) -> usize {
+        let larger = self.ax_rings + 1..=self.queues;
+        let enough = larger
+            .map(|ax_rings| Sizing { ax_rings, ..*self })
+            .find(|sizing| {
+                sizing.sets_with_one_allocator() == 0 && !sizing.rings_of_sets().contains(&0)
+            });
+        // A ring for each queue leaves no core of a set without.
+        enough.map_or(self.queues, |sizing| sizing.ax_rings)
+    }
+
     /// Section 4.3: the others go on "as long as there is at least one underloaded core with an Ax ring".
     fn hangs_on_one_core(&self) -> Option<String> {
         let sets = self.sets_with_one_allocator();
@@ -70,7 +82,7 @@ impl Sizing {
                  as soon as it is overloaded, nobody in its set receives anything; use at least {} Ax rings \
                  (rxBisect, section 4.3)",
                 self.sets,
-                2 * self.sets
+                self.rings_for_two_allocators()
             )
         })
     }
@@ -327,6 +339,26 @@ mod tests {
         let in_halves = Sizing { sets: 2, ..two };
         let alone = "2 of 2 association sets with several cores have one core alone";
         warns(&in_halves, &["at most 512", alone]);
+        // What is advised is more than there are, and enough.
+        let six_in_three = Sizing {
+            sets: 3,
+            ax_rings: 6,
+            ax_entries: 128,
+            ..one
+        };
+        let advised = six_in_three.rings_for_two_allocators();
+        assert!(advised > 6, "{advised}");
+        let mended = Sizing {
+            ax_rings: advised,
+            ..six_in_three
+        };
+        assert_eq!(mended.hangs_on_one_core(), None);
+        assert!(
+            six_in_three
+                .hangs_on_one_core()
+                .unwrap()
+                .contains(&format!("at least {advised}"))
+        );
         // Whoever has no neighbours hurts none.
         let each = Sizing {
             ax_rings: 8,

@@ -100,3 +100,23 @@ fn removal_frees_the_way_first() {
     assert_eq!(llc.fill(3, false, 0), None);
     assert!(holds(&llc, 1));
 }
+
+#[test]
+fn no_two_lines_have_the_same_way_of_a_set() {
+    for io_ways in [1, 2, 4] {
+        for sets in [4, 32, 64] {
+            let mut llc = llc(sets, 4, io_ways);
+            // Many of these runs lie in two blocks.
+            for step in 0..500 {
+                llc.write_run(step * 37 % 900, 1 + step % 40);
+            }
+            let mut taken = std::collections::BTreeSet::new();
+            for (line, word) in llc.lines.iter().enumerate() {
+                let set = llc.ways.set(line as u64);
+                let is_first = word.way().is_none_or(|way| taken.insert((set, way)));
+                assert!(is_first, "line {line}, {sets} sets, {io_ways} ways");
+            }
+            assert!(taken.len() as u64 >= sets, "{}", taken.len());
+        }
+    }
+}

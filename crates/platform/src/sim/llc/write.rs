@@ -20,14 +20,18 @@ pub struct WriteRun {
 
 impl Llc {
     /// A device writes `count` lines from `first` on: each is updated where it is, or put into
-    /// one of the I/O ways, of which there must be one. The lines of a run are used at the same
-    /// time, so it should visit no set twice.
+    /// one of the I/O ways, of which there must be one. All lines of a run are used at the same
+    /// time.
     #[inline]
     pub fn write_run(&mut self, first: u64, count: u64) -> WriteRun {
         let mut done = WriteRun::default();
         self.ways.clock = self.ways.clock.wrapping_add(1);
         if count == 1 {
             self.write_some::<1>(first, 1, &mut done);
+            return done;
+        }
+        if self.ways.may_meet(first, count) {
+            (first..first + count).for_each(|line| self.write_some::<1>(line, 1, &mut done));
             return done;
         }
         let (mut at, mut left) = (first, count as usize);
@@ -59,7 +63,8 @@ impl Llc {
         }
     }
 
-    /// `take` gives a line a way of its set, and returns it and what it held. The words of the lines
+    /// `take` gives a line a way of its set, and returns it and what it held; no two lines may have the same
+    /// set, or one could make room for another that is put in with it. The words of the lines
     /// that make room are far from this machine: all are asked for before the first is needed.
     #[inline(always)]
     fn write_into<const MOST: usize>(
@@ -73,17 +78,13 @@ impl Llc {
         let clock = ways.clock;
         let (mut taken, mut made_room) = ([0u16; MOST], [NOTHING; MOST]);
         let mut allocated = 0;
-        // The lines of a run nearly always lie in one block, whose scramble is the same.
+        // All of them lie in one block, whose scramble is the same.
         let mask = ways.set_mask;
         let scramble = ways.set(first) as u64 ^ (first & mask);
-        let one_block = (first ^ (first + count as u64 - 1)) >> ways.set_bits == 0;
         let run = first as usize..first as usize + count;
         for ((place, word), taken) in (0u64..).zip(&lines[run.clone()]).zip(&mut taken) {
             let line = first + place;
-            let set = match one_block {
-                true => ((line ^ scramble) & mask) as usize,
-                false => ways.set(line),
-            };
+            let set = ((line ^ scramble) & mask) as usize;
             let way = match word.way() {
                 Some(way) => {
                     ways.way_mut(set, way).used = clock;
@@ -126,5 +127,15 @@ impl Llc {
             let set = self.ways.set(line);
             expect(&self.ways.io, set * self.ways.io_ways);
         }
+    }
+}
+
+impl Ways {
+    /// Whether lines of this run that are put in together may have the same set: those of one block have
+    /// not, but for an LLC of very few sets.
+    #[inline(always)]
+    fn may_meet(&self, first: u64, count: u64) -> bool {
+        let (block, last) = (first >> self.set_bits, (first + count - 1) >> self.set_bits);
+        block != last || self.set_mask < count.min(TOGETHER as u64) - 1
     }
 }
