@@ -1,12 +1,11 @@
 //! A packet whose last hop we are: its sender is told, as by every router (RFC 1812, section 5.3.1;
 //! RFC 4443, section 3.3), where ports have addresses to tell it from. Else it is dropped only.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use nicforge_nic::{Packet, TxOffload, Verdict, data_of, mbuf_room};
 use nicforge_platform::Cpu;
 use nicforge_units::Time;
-use nicforge_wire::headers::MacAddress;
 use nicforge_wire::icmp_error::{Undelivered, icmp_error};
 
 use crate::{Port, PortMap, TTL_EXPIRED};
@@ -61,7 +60,7 @@ impl LastHop {
                 room as usize,
             )
         };
-        let frame = error(IpAddr::V4(address)).or_else(|| error(link_local(port.mac).into()))?;
+        let frame = error(IpAddr::V4(address)).or_else(|| error(port.mac.link_local().into()))?;
         self.paid_until = paid_until + EVERY;
         cpu.bytes_mut(packet.head.at, frame.len())
             .copy_from_slice(&frame);
@@ -70,21 +69,4 @@ impl LastHop {
         packet.offload = TxOffload::default();
         Some(Verdict::Transmit(packet.port))
     }
-}
-
-/// The IPv6 address that a port has without being given one (RFC 4291, section 2.5.6 and appendix A).
-fn link_local(MacAddress(mac): MacAddress) -> Ipv6Addr {
-    let word = |high, low| u16::from_be_bytes([high, low]);
-    let first = word(mac[0] ^ 2, mac[1]);
-    let middle = [word(mac[2], 0xff), word(0xfe, mac[3])];
-    Ipv6Addr::new(
-        0xfe80,
-        0,
-        0,
-        0,
-        first,
-        middle[0],
-        middle[1],
-        word(mac[4], mac[5]),
-    )
 }

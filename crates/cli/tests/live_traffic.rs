@@ -64,19 +64,9 @@ fn ipv6_is_forwarded_on_every_interface() {
     let Some(hosts) = Hosts::up("six") else {
         return;
     };
-    for (host, own, other, mac) in [
-        (
-            "client",
-            "2001:db8:1::2/64",
-            "2001:db8:2::/64",
-            "02:00:00:00:06:01",
-        ),
-        (
-            "server",
-            "2001:db8:2::2/64",
-            "2001:db8:1::/64",
-            "02:00:00:00:06:02",
-        ),
+    for (host, own, other) in [
+        ("client", "2001:db8:1::2/64", "2001:db8:2::/64"),
+        ("server", "2001:db8:2::2/64", "2001:db8:1::/64"),
     ] {
         run(hosts
             .on(host, "sysctl")
@@ -88,30 +78,40 @@ fn ipv6_is_forwarded_on_every_interface() {
         run(hosts
             .on(host, "ip")
             .args(["route", "add", other, "via", &router, "dev", "eth0"]));
-        let mut neighbour = hosts.on(host, "ip");
-        run(neighbour.args(["neigh", "add", &router, "lladdr", mac, "dev", "eth0"]));
     }
     let folder = tempfile::tempdir().unwrap();
     let routes = folder.path().join("routes");
     std::fs::write(&routes, "2001:db8:1::/64 0\n2001:db8:2::/64 1\n").unwrap();
     let file = folder.path().join("six.toml");
     let text = format!(
-        "[live]\nname = \"six\"\n[settings]\napp = \"l3fwd\"\ncores = 2\nroutes_file = {routes:?}\n\
-         [[port]]\ninterface = \"nf-inside\"\nmac = \"02:00:00:00:06:01\"\n\
-         next_hop = \"02:00:0a:63:01:02\"\n\
-         [[port]]\ninterface = \"nf-outside\"\nmac = \"02:00:00:00:06:02\"\n\
-         next_hop = \"02:00:00:01:00:00\"\n"
+        "[live]\nname = \"six\"\nask_again_s = 1\n[settings]\napp = \"l3fwd\"\ncores = 2\nroutes_file = {routes:?}\n\
+         [[port]]\ninterface = \"nf-inside\"\naddress6 = \"2001:db8:1::1\"\n\
+         next_hop = \"2001:db8:1::2\"\n\
+         [[port]]\ninterface = \"nf-outside\"\naddress6 = \"2001:db8:2::1\"\n\
+         next_hop = \"2001:db8:2::2\"\n"
     );
     std::fs::write(&file, text).unwrap();
-    for interface in interfaces() {
-        let set = format!("interface={interface}");
-        let gateway = hosts.start(&file, &[&set]);
-        let answered = (0..40).any(|_| {
+    let answers = |address: &str| {
+        (0..40).any(|_| {
             let mut ping = hosts.on("client", "ping");
             let ping = ping.args(["-6", "-q", "-c", "3", "-i", "0.05", "-W", "1"]);
-            said(ping.arg("2001:db8:2::2")).contains(" 0% packet loss")
-        });
-        assert!(answered, "{interface}: no answer by IPv6");
+            said(ping.arg(address)).contains(" 0% packet loss")
+        })
+    };
+    for (number, interface) in interfaces().into_iter().enumerate() {
+        let set = format!("interface={interface}");
+        let gateway = hosts.start(&file, &[&set]);
+        assert!(answers("2001:db8:2::2"), "{interface}: no answer by IPv6");
+        assert!(answers("2001:db8:1::1"), "{interface}: not its own address");
+        if number == 0 {
+            // The server is found where it is then.
+            let moves = ["link", "set", "eth0", "address", "02:00:0a:63:02:77"];
+            run(hosts.on("server", "ip").args(moves));
+            assert!(
+                answers("2001:db8:2::2"),
+                "{interface}: it is not found again"
+            );
+        }
         gateway.stop();
     }
 }

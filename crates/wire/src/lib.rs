@@ -13,6 +13,7 @@ pub mod checksum;
 pub mod headers;
 pub mod icmp_error;
 pub mod join;
+pub mod neighbour;
 pub mod offload;
 mod packet_id;
 mod parse;

@@ -260,7 +260,7 @@ fn station(
     mac: MacAddress,
     next_hop: MacAddress,
 ) -> Station {
-    let mut station = Station::new(mac, set.address);
+    let mut station = Station::new(mac, set.address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
         let every = Time::from_seconds(config.ask_again_s);
         station = station.with_next_hop(NextHop::new(number, wanted, next_hop, every));
@@ -280,13 +280,11 @@ fn resolve(
     (mac, next_hop): (MacAddress, Neighbour),
     stop: &AtomicBool,
 ) -> Result<Option<MacAddress>, RunError> {
-    let (wanted, address) = match (next_hop, set.address) {
-        (Neighbour::Mac(mac), _) => return Ok(Some(mac)),
-        (Neighbour::Ip(wanted), Some(address)) => (wanted, address),
-        // Without an address of its own the file was refused.
-        (Neighbour::Ip(wanted), None) => (wanted, wanted),
+    let wanted = match next_hop {
+        Neighbour::Mac(mac) => return Ok(Some(mac)),
+        Neighbour::Ip(wanted) => wanted,
     };
-    match neighbour::ask(port, (mac, address), wanted, stop)? {
+    match neighbour::ask(port, (mac, set.address, set.address6), wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
         Asked::Nobody => Err(RunError::NoNeighbour {

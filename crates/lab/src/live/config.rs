@@ -7,7 +7,7 @@
 //! [[port]]          # one for each port, counted from 0
 //! ```
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use nicforge_interfaces::registry;
@@ -172,8 +172,8 @@ pub enum PortKind {
 pub enum Neighbour {
     /// Known.
     Mac(MacAddress),
-    /// To be asked for (ARP) when the run begins, and now and then.
-    Ip(Ipv4Addr),
+    /// To be asked for (ARP, or neighbour discovery) when the run begins, and now and then.
+    Ip(IpAddr),
 }
 
 /// One port.
@@ -185,6 +185,8 @@ pub struct PortConfig {
     pub place: Place,
     /// Its own address, for which it answers ARP requests.
     pub address: Option<Ipv4Addr>,
+    /// Its own IPv6 address beside the link-local one, which it always has.
+    pub address6: Option<Ipv6Addr>,
     /// Its hardware address, where it is not that of the interface.
     pub mac: Option<MacAddress>,
     /// Who its frames go to.
@@ -301,7 +303,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
             let right = format!("name a port from 0 to {last}");
             return Err(ConfigError::new(&port.place, "`peer` is no port", right));
         }
-        if matches!(port.next_hop, Some(Neighbour::Ip(_))) && port.address.is_none() {
+        if matches!(port.next_hop, Some(Neighbour::Ip(IpAddr::V4(_)))) && port.address.is_none() {
             let right = "add `address`, which the question is asked from, or write next_hop as a \
                          hardware address";
             return Err(ConfigError::new(

@@ -323,6 +323,7 @@ impl Device {
                 ("port_refused", port.refused),
                 ("above_mtu", port.above_mtu),
                 ("arp", station.arp),
+                ("ndp", station.ndp),
             ];
             let more = more.iter().chain(refused).chain(&port.unreadable);
             for &(cause, count) in more.filter(|(_, count)| *count > 0) {

@@ -1,6 +1,6 @@
-//! Neighbours on Ethernet (ARP, RFC 826): ports ask for their next hop when a run begins.
+//! Neighbours on Ethernet (ARP, RFC 826; RFC 4861 for IPv6): ports ask for their next hop when a run begins.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use nicforge_units::Time;
 use nicforge_wire::headers::{
     ARP_LEN, ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype,
 };
+use nicforge_wire::neighbour::{NeighbourKind, NeighbourMessage};
 
 /// Bytes of a frame with a question or an answer.
 pub const FRAME_LEN: usize = ETHERNET_HEADER_LEN + ARP_LEN;
@@ -28,12 +29,15 @@ pub enum Asked {
     Stopped,
 }
 
+/// A port's own addresses: of its hardware, of IPv4, and of IPv6 beside the link-local one.
+pub type Addresses = (MacAddress, Option<Ipv4Addr>, Option<Ipv6Addr>);
+
 /// Asks for the hardware address of `wanted` over `port`, before any NIC has it, until `stop`. Other
 /// frames that come in meanwhile are lost.
 pub fn ask(
     port: &mut dyn Port,
-    (mac, address): (MacAddress, Ipv4Addr),
-    wanted: Ipv4Addr,
+    own: Addresses,
+    wanted: IpAddr,
     stop: &AtomicBool,
 ) -> Result<Asked, LiveError> {
     let clock = Clock::start();
@@ -43,8 +47,10 @@ pub fn ask(
             return Ok(Asked::Stopped);
         }
         if clock.now() >= ask_at {
-            port.send(&request(mac, address, wanted), clock.now())?;
-            port.flush()?;
+            if let Some(question) = question(own, wanted) {
+                port.send(&question, clock.now())?;
+                port.flush()?;
+            }
             ask_at = clock.now() + AGAIN;
         }
         let mut found = None;
@@ -59,7 +65,20 @@ pub fn ask(
     Ok(Asked::Nobody)
 }
 
-/// The question for `wanted` from a port with these addresses.
+/// The question for `wanted` from a port with these addresses; `None` where it has none of that kind.
+pub fn question((mac, address, address6): Addresses, wanted: IpAddr) -> Option<Vec<u8>> {
+    match wanted {
+        IpAddr::V4(wanted) => Some(request(mac, address?, wanted).to_vec()),
+        IpAddr::V6(wanted) => {
+            // As is usual, from an address of the same kind.
+            let from = address6.filter(|_| !wanted.is_unicast_link_local());
+            let from = from.unwrap_or(mac.link_local());
+            Some(NeighbourMessage::solicitation(mac, from, wanted))
+        }
+    }
+}
+
+/// The question for `wanted` by ARP.
 pub fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRAME_LEN] {
     let mut frame = [0; FRAME_LEN];
     let (ethernet, arp) = frame.split_at_mut(ETHERNET_HEADER_LEN);
@@ -75,7 +94,12 @@ pub fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRA
     frame
 }
 
-fn reply_from(frame: &[u8], wanted: Ipv4Addr) -> Option<MacAddress> {
+fn reply_from(frame: &[u8], wanted: IpAddr) -> Option<MacAddress> {
+    if let IpAddr::V6(wanted) = wanted {
+        let message = NeighbourMessage::read(frame)?;
+        let is_answer = message.kind == NeighbourKind::Advertisement && message.target == wanted;
+        return message.hardware.filter(|_| is_answer);
+    }
     let ethernet = EthernetView::new(frame).ok()?;
     let arp = ArpView::new(frame.get(ETHERNET_HEADER_LEN..)?).ok()?;
     (ethernet.ethertype() == ethertype::ARP && arp.sender_ip() == wanted).then(|| arp.sender_mac())

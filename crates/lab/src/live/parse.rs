@@ -1,6 +1,6 @@
 //! From the text of a live run's file to a [`LiveConfig`]. Touches no other file.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use nicforge_wire::headers::MacAddress;
@@ -176,7 +176,7 @@ fn read_ports(value: &Located) -> Result<Vec<PortConfig>, ConfigError> {
 }
 
 fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
-    const KEYS: [&str; 11] = [
+    const KEYS: [&str; 12] = [
         "interface",
         "xdp",
         "queue",
@@ -184,6 +184,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
         "read",
         "write",
         "address",
+        "address6",
         "mac",
         "next_hop",
         "peer",
@@ -195,6 +196,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
         kind: PortKind::Capture(None, None),
         place: table.place.clone(),
         address: None,
+        address6: None,
         mac: None,
         next_hop: None,
         peer: None,
@@ -210,6 +212,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
             "read" => read = Some(PathBuf::from(text()?)),
             "write" => write = Some(PathBuf::from(text()?)),
             "address" => port.address = Some(address(field)?),
+            "address6" => port.address6 = Some(address6(field)?),
             "mac" => port.mac = Some(mac(field)?),
             "next_hop" => {
                 port.next_hop = Some(match text()?.parse() {
@@ -269,6 +272,14 @@ fn address(field: &Field) -> Result<Ipv4Addr, ConfigError> {
     text.parse().map_err(|_| {
         let wrong = format!("`{}` is no IPv4 address", field.key);
         ConfigError::new(&field.value.place, wrong, "write it as \"10.0.0.1\"")
+    })
+}
+
+fn address6(field: &Field) -> Result<Ipv6Addr, ConfigError> {
+    let text = field.value.text(&field.key)?;
+    text.parse().map_err(|_| {
+        let wrong = format!("`{}` is no IPv6 address", field.key);
+        ConfigError::new(&field.value.place, wrong, "write it as \"fd00::1\"")
     })
 }
 

@@ -56,6 +56,7 @@ pub fn run_point_live(
             kind: PortKind::Capture(None, None),
             place: Place::argument("the cable in memory"),
             address: None,
+            address6: None,
             mac: None,
             next_hop: None,
             peer: None,

@@ -207,7 +207,7 @@ pub enum RunError {
         /// The port.
         place: String,
         /// Who was asked for.
-        address: std::net::Ipv4Addr,
+        address: std::net::IpAddr,
     },
     /// The machine has no places for NICs.
     #[error(

@@ -1,6 +1,7 @@
 //! Ethernet II header (IEEE 802.3 clause 3): destination, source, type.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 
 use super::{WireError, array, be16, put16, require};
 
@@ -38,6 +39,14 @@ impl MacAddress {
     /// Whether the group bit is set (multicast and broadcast).
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
+    }
+
+    /// The IPv6 address that whoever has it has without being given one (RFC 4291, section 2.5.6 and appendix A).
+    pub fn link_local(self) -> Ipv6Addr {
+        let [a, b, c, d, e, f] = self.0;
+        let halves = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]];
+        let [first, second, third, last] = halves.map(u16::from_be_bytes);
+        Ipv6Addr::new(0xfe80, 0, 0, 0, first, second, third, last)
     }
 }
 

@@ -48,6 +48,10 @@ pub mod icmpv6_type {
     pub const ECHO_REQUEST: u8 = 128;
     /// Echo reply.
     pub const ECHO_REPLY: u8 = 129;
+    /// Who has an address (RFC 4861)?
+    pub const NEIGHBOUR_SOLICITATION: u8 = 135;
+    /// Who has it.
+    pub const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
     /// There is a better first hop.
     pub const REDIRECT: u8 = 137;
 

@@ -153,6 +153,7 @@ impl Invitation {
                 kind: PortKind::Capture(None, None),
                 place: crate::config::Place::argument("attach"),
                 address: None,
+                address6: None,
                 mac: Some(port.mac),
                 next_hop: None,
                 peer: None,

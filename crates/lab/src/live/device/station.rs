@@ -1,10 +1,10 @@
-//! What a port says and hears in its own name, before any NIC: neighbours on Ethernet (ARP, RFC 826), and
-//! echo requests to its own address.
+//! What a port says and hears in its own name, before any NIC: neighbours on Ethernet (ARP, RFC 826; RFC 4861
+//! for IPv6), and echo requests to its own addresses.
 //!
 //! No worker has a part in it, so neighbours know the gateway as long as the device runs, whoever of
 //! the workers is dead or hangs.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::Port;
@@ -13,9 +13,10 @@ use nicforge_wire::headers::{
     ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype,
 };
 
-use crate::live::neighbour::{FRAME_LEN, request};
+use crate::live::neighbour::{FRAME_LEN, question};
 
 mod echo;
+mod ndp;
 mod next_hop;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,8 @@ pub struct StationCounts {
     pub taken: u64,
     /// ARP frames among them that asked for nothing that is its own.
     pub arp: u64,
+    /// Answers to its own questions for IPv6 neighbours among them.
+    pub ndp: u64,
     /// Questions for its next hop: frames that go out without one that came in.
     pub asked: u64,
     /// Those that nobody had answered when the next was due.
@@ -43,6 +46,8 @@ pub struct StationCounts {
 pub struct Station {
     mac: MacAddress,
     address: Option<Ipv4Addr>,
+    /// The one beside its link-local one.
+    address6: Option<Ipv6Addr>,
     /// Whether echo requests to its address are its own to answer, and not the application's.
     echoes: bool,
     next_hop: Option<NextHop>,
@@ -61,6 +66,7 @@ impl Station {
         Station {
             mac,
             address,
+            address6: None,
             echoes: false,
             next_hop: None,
             outgoing: Vec::new(),
@@ -75,6 +81,14 @@ impl Station {
     pub fn that_echoes(self) -> Station {
         Station {
             echoes: true,
+            ..self
+        }
+    }
+
+    /// The same, which has IPv6 address `address` too, if that is one.
+    pub fn with_address6(self, address: Option<Ipv6Addr>) -> Station {
+        Station {
+            address6: address,
             ..self
         }
     }
@@ -110,6 +124,9 @@ impl Station {
             // What is cut off is the NIC's to count.
             return frame.len() >= FRAME_LEN && self.hear_arp(frame, now);
         }
+        if Station::is_icmpv6(frame) {
+            return self.hear_icmpv6(frame, now);
+        }
         self.echoes && self.echo(frame)
     }
 
@@ -126,13 +143,17 @@ impl Station {
 
     /// Whoever sends ARP says where it is: by an answer, a question, or unasked (RFC 5227, section 3).
     fn hear_of_next_hop(&mut self, frame: &[u8], now: Time) {
+        if let Ok(arp) = ArpView::new(&frame[ETHERNET_HEADER_LEN..]) {
+            self.hear_of(arp.sender_ip().into(), arp.sender_mac(), now);
+        }
+    }
+
+    /// `address` is at `mac`, as somebody says.
+    fn hear_of(&mut self, address: IpAddr, mac: MacAddress, now: Time) {
         let Some(next_hop) = &mut self.next_hop else {
             return;
         };
-        let Ok(arp) = ArpView::new(&frame[ETHERNET_HEADER_LEN..]) else {
-            return;
-        };
-        let (moved, event) = next_hop.hear(arp.sender_ip(), arp.sender_mac(), now);
+        let (moved, event) = next_hop.hear(address, mac, now);
         self.counts.moved += u64::from(moved);
         self.events.extend(event);
     }
@@ -169,15 +190,17 @@ impl Station {
 
     /// Asks for the next hop again, if it is time.
     fn ask(&mut self, now: Time) {
-        let Some(own) = self.address else { return };
+        let own = (self.mac, self.address, self.address6);
         let Some(next_hop) = self.next_hop.as_mut().filter(|hop| hop.is_due(now)) else {
             return;
         };
-        let question = next_hop.ask(now);
+        let asked = next_hop.ask(now);
+        let Some(frame) = question(own, asked.address) else {
+            return;
+        };
         self.counts.asked += 1;
-        self.counts.unanswered += u64::from(question.unanswered);
-        self.events.extend(question.event);
-        let frame = request(self.mac, own, question.address);
-        self.outgoing.push(frame.to_vec());
+        self.counts.unanswered += u64::from(asked.unanswered);
+        self.events.extend(asked.event);
+        self.outgoing.push(frame);
     }
 }

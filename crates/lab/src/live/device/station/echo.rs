@@ -1,11 +1,11 @@
-//! Echo requests to the port's own address (RFC 792), answered where they came in.
+//! Echo requests to the port's own addresses (RFC 792, RFC 4443), answered where they came in.
 
 use std::net::Ipv4Addr;
 
 use nicforge_wire::checksum::{checksum, update16};
 use nicforge_wire::headers::{
-    ETHERNET_HEADER_LEN, EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IcmpView, Ipv4View,
-    MacAddress, ethertype, icmp_type, ip_protocol,
+    ETHERNET_HEADER_LEN, EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN,
+    IcmpView, Ipv4View, Ipv6View, MacAddress, ethertype, icmp_type, icmpv6_type, ip_protocol,
 };
 
 use super::Station;
@@ -26,6 +26,40 @@ impl Station {
         for_us && self.answer_echo(frame)
     }
 
+    /// The same of `frame`, of ICMPv6.
+    pub(super) fn echo_v6(&mut self, frame: &[u8]) -> bool {
+        let answer = self.answer_v6(frame);
+        let answered = answer.is_some();
+        self.counts.taken += u64::from(answered);
+        self.outgoing.extend(answer);
+        answered
+    }
+
+    /// The answer to an echo request right behind the fixed header.
+    fn answer_v6(&self, frame: &[u8]) -> Option<Vec<u8>> {
+        let mut frame = frame.to_vec();
+        let mut ethernet = EthernetView::new(&mut frame[..]).ok()?;
+        if ethernet.destination() != self.mac {
+            return None;
+        }
+        ethernet.swap_addresses();
+        let (_, packet) = frame.split_at_mut_checked(ETHERNET_HEADER_LEN)?;
+        let (header, message) = packet.split_at_mut_checked(IPV6_HEADER_LEN)?;
+        let mut ip = Ipv6View::new(header).ok()?;
+        let (asker, own) = (ip.source(), ip.destination());
+        let is_host = !(asker.is_unspecified() || asker.is_multicast() || asker.is_loopback());
+        let mut icmp = IcmpView::new(message).ok()?;
+        if !is_host || !self.has(own) || icmp.message_type() != icmpv6_type::ECHO_REQUEST {
+            return None;
+        }
+        let kinds = [icmpv6_type::ECHO_REQUEST, icmpv6_type::ECHO_REPLY];
+        put_reply(&mut icmp, kinds);
+        ip.set_source(own);
+        ip.set_destination(asker);
+        ip.set_hop_limit(HOPS);
+        Some(frame)
+    }
+
     #[cold]
     fn answer_echo(&mut self, frame: &[u8]) -> bool {
         let answer = answer(frame, self.mac);
@@ -40,6 +74,13 @@ impl Station {
 fn is_host(address: Ipv4Addr) -> bool {
     let [network, ..] = address.octets();
     (1..224).contains(&network) && !address.is_loopback()
+}
+
+/// Makes an echo request a reply, where these are the two types.
+fn put_reply(icmp: &mut IcmpView<&mut [u8]>, [request, reply]: [u8; 2]) {
+    let [old, new] = [request, reply].map(|kind| u16::from_be_bytes([kind, icmp.code()]));
+    icmp.set_type_and_code(reply, icmp.code());
+    icmp.set_checksum(update16(icmp.checksum(), old, new));
 }
 
 /// The answer of `own` to an echo request of a host to it, in one piece, sound and without options; other
@@ -61,10 +102,7 @@ fn answer(frame: &[u8], own: MacAddress) -> Option<Vec<u8>> {
     if icmp.message_type() != icmp_type::ECHO_REQUEST {
         return None;
     }
-    let kinds = [icmp_type::ECHO_REQUEST, icmp_type::ECHO_REPLY];
-    let [old, new] = kinds.map(|kind| u16::from_be_bytes([kind, icmp.code()]));
-    icmp.set_type_and_code(icmp_type::ECHO_REPLY, icmp.code());
-    icmp.set_checksum(update16(icmp.checksum(), old, new));
+    put_reply(&mut icmp, [icmp_type::ECHO_REQUEST, icmp_type::ECHO_REPLY]);
     let (asker, own) = (ip.source(), ip.destination());
     ip.set_source(own);
     ip.set_destination(asker);

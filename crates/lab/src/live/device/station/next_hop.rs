@@ -3,7 +3,7 @@
 //! Applications know the one that was found when the run began. Where the neighbour has moved since, the
 //! port replaces it on the way out, so no worker has to be told.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
@@ -16,7 +16,7 @@ const STAYS: Time = Time::from_ms(1_000);
 #[derive(Clone, Debug)]
 pub struct NextHop {
     port: usize,
-    address: Ipv4Addr,
+    address: IpAddr,
     /// As applications have it.
     known: MacAddress,
     /// As it is.
@@ -42,7 +42,7 @@ pub struct Moved {
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Whose hardware address is asked for.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Whether nobody answered the one before.
     pub unanswered: bool,
     /// What people do not know yet.
@@ -62,7 +62,7 @@ impl Moved {
 
 impl NextHop {
     /// That of port number `port`: `address` was found at `mac`, and is asked for again `every` so long.
-    pub fn new(port: usize, address: Ipv4Addr, mac: MacAddress, every: Time) -> NextHop {
+    pub fn new(port: usize, address: IpAddr, mac: MacAddress, every: Time) -> NextHop {
         NextHop {
             port,
             address,
@@ -86,12 +86,7 @@ impl NextHop {
 
     /// `address` is at `mac` at `now`, as somebody there says: whether it has moved, and what people want to
     /// know.
-    pub fn hear(
-        &mut self,
-        address: Ipv4Addr,
-        mac: MacAddress,
-        now: Time,
-    ) -> (bool, Option<String>) {
+    pub fn hear(&mut self, address: IpAddr, mac: MacAddress, now: Time) -> (bool, Option<String>) {
         if address != self.address || mac.is_multicast() || mac == MacAddress::default() {
             return (false, None);
         }

@@ -4,7 +4,10 @@ use nicforge_platform::live::ports::{Port, pair};
 use nicforge_wire::headers::{IcmpView, Ipv4View, icmp_type};
 use nicforge_wire::{checksum, parse_frame};
 
+use nicforge_wire::neighbour::NeighbourMessage;
+
 use super::*;
+use crate::live::neighbour::request;
 
 const US: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -14,7 +17,7 @@ const AFTER: MacAddress = MacAddress([2, 0, 0, 0, 0, 3]);
 const EVERY: Time = Time::from_ms(1_000);
 
 fn station() -> Station {
-    let next_hop = NextHop::new(0, HOP, BEFORE, EVERY);
+    let next_hop = NextHop::new(0, HOP.into(), BEFORE, EVERY);
     Station::new(US, Some(OURS)).with_next_hop(next_hop)
 }
 
@@ -194,4 +197,34 @@ fn ports_of_one_mtu_need_no_note() {
         note.starts_with("MTUs differ (port 0 1500, port 1 1200)"),
         "{note}"
     );
+}
+
+const OURS6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const HOP6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+
+#[test]
+fn neighbours_of_ipv6_are_answered_and_heard() {
+    let next_hop = NextHop::new(0, HOP6.into(), BEFORE, EVERY);
+    let station = Station::new(US, None).with_address6(Some(OURS6));
+    let mut station = station.with_next_hop(next_hop);
+    for target in [OURS6, US.link_local()] {
+        let question = NeighbourMessage::solicitation(BEFORE, HOP6, target);
+        assert!(station.takes(&question, Time::ZERO));
+        let said = said(&mut station, Time::ZERO);
+        let answer = NeighbourMessage::read(&said[0]).unwrap();
+        assert_eq!((answer.target, answer.destination), (target, HOP6));
+        assert_eq!((to(&said[0]), answer.hardware), (&BEFORE.0[..], Some(US)));
+    }
+    // Others' questions go on, but say where the next hop is now.
+    let other = NeighbourMessage::solicitation(AFTER, HOP6, AFTER.link_local());
+    assert!(!station.takes(&other, Time::ZERO));
+    assert_eq!(station.counts().moved, 1);
+    // It asks, and the answer is its own.
+    let said = said(&mut station, EVERY);
+    let question = NeighbourMessage::read(&said[0]).unwrap();
+    assert_eq!((question.source, question.target), (OURS6, HOP6));
+    assert!(station.takes(&question.answer(BEFORE, US), EVERY));
+    assert_eq!(station.moved(), None);
+    let counts = station.counts();
+    assert_eq!((counts.taken, counts.ndp, counts.asked), (3, 1, 1));
 }
