@@ -169,7 +169,7 @@ impl Device {
     /// Returns how many packets were taken.
     pub fn round(&mut self) -> u64 {
         let stamp = self.dma.tick();
-        let taken = self.control.taken();
+        let taken = self.control.taken_by(0);
         for (register, seen) in &mut self.registers {
             let value = self.control.register_value(*register);
             if value != *seen {
