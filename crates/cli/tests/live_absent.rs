@@ -41,7 +41,9 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
 fn flow(hosts: &Hosts, from: u16, worker: u16) -> UdpSocket {
     let is_its = |port: &u16| worker_of((*port, UDP_PORT), WORKERS) == worker;
     let port = (from..).find(is_its).unwrap();
-    let socket = hosts.run("client", || UdpSocket::bind((CLIENT, port)).unwrap());
+    let socket = hosts.run("client", || {
+        netns::bound(|| UdpSocket::bind((CLIENT, port)))
+    });
     socket.connect((SERVER, UDP_PORT)).unwrap();
     socket
         .set_read_timeout(Some(Duration::from_secs(5)))
@@ -60,7 +62,9 @@ impl Unheard {
     /// It is known to the gateway.
     fn begin(hosts: &Hosts, from: u16) -> Unheard {
         let client = flow(hosts, from, 0);
-        let server = hosts.run("server", || UdpSocket::bind((SERVER, UDP_PORT)).unwrap());
+        let server = hosts.run("server", || {
+            netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT)))
+        });
         server
             .set_read_timeout(Some(Duration::from_secs(5)))
             .unwrap();
@@ -88,7 +92,9 @@ impl Unheard {
 /// Both hosts forget where the gateway is, and ask questions through the last worker, one at a time; none
 /// may be lost.
 fn asks(hosts: &Hosts, socket: &UdpSocket, what: &str) {
-    let server = hosts.run("server", || UdpSocket::bind((SERVER, UDP_PORT)).unwrap());
+    let server = hosts.run("server", || {
+        netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT)))
+    });
     server
         .set_read_timeout(Some(Duration::from_millis(100)))
         .unwrap();

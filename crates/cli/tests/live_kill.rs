@@ -74,7 +74,7 @@ impl Flow {
 fn flows(hosts: &Hosts, worker: u16) -> Vec<Flow> {
     let ports = (20_000..).filter(|&port| worker_of((port, UDP_PORT), WORKERS) == worker);
     let open = |port| {
-        let socket = UdpSocket::bind((CLIENT, port)).unwrap();
+        let socket = netns::bound(|| UdpSocket::bind((CLIENT, port)));
         socket.connect((SERVER, UDP_PORT)).unwrap();
         Flow {
             socket,
@@ -96,7 +96,9 @@ fn connect(from: u16) -> TcpStream {
 /// TCP connections through the other worker, one after another from ports from `first` on, all bytes
 /// checked, until `stop`.
 fn streams(hosts: &Hosts, first: u16, stop: &AtomicBool) -> u32 {
-    let listener = hosts.run("server", || TcpListener::bind((SERVER, TCP_PORT)).unwrap());
+    let listener = hosts.run("server", || {
+        netns::bound(|| TcpListener::bind((SERVER, TCP_PORT)))
+    });
     let mut ports = (first..).filter(|&port| worker_of((port, TCP_PORT), WORKERS) != VICTIM);
     let mut done = 0;
     while !stop.load(Ordering::Relaxed)
@@ -181,7 +183,9 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
         let folder = tempfile::tempdir().unwrap();
         let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
         let gateway = gateway(&hosts, interface, &mut crew);
-        let server = hosts.run("server", || UdpSocket::bind((SERVER, UDP_PORT)).unwrap());
+        let server = hosts.run("server", || {
+            netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT)))
+        });
         server.set_read_timeout(Some(SOON)).unwrap();
         let (own, others) = (flows(&hosts, VICTIM), flows(&hosts, VICTIM + 1));
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));

@@ -137,7 +137,9 @@ fn a_tap_device_is_a_port() {
     let said = ping.args(["-c", script]).output().unwrap();
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.contains(" 0% packet loss"), "{said}");
-    let listener = hosts.run("server", || TcpListener::bind("10.99.2.2:7000").unwrap());
+    let listener = hosts.run("server", || {
+        netns::bound(|| TcpListener::bind("10.99.2.2:7000"))
+    });
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(listener.accept().unwrap().0, None));
         let connection = hosts.run("gateway", || TcpStream::connect("10.99.2.2:7000").unwrap());

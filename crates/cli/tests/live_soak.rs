@@ -147,7 +147,9 @@ fn round(hosts: &Hosts, time: Duration) {
     };
     let count = 4 * seconds;
     let (names, stop) = (
-        hosts.run("server", || UdpSocket::bind("10.99.2.2:53").unwrap()),
+        hosts.run("server", || {
+            netns::bound(|| UdpSocket::bind("10.99.2.2:53"))
+        }),
         AtomicBool::new(false),
     );
     std::thread::scope(|scope| {

@@ -41,7 +41,9 @@ fn a_tap_device_carries_jumbo_frames_and_outlives_its_link() {
         assert!(said.contains(" 0% packet loss"), "{said}");
     };
     pings();
-    let listener = hosts.run("server", || TcpListener::bind("10.99.2.2:7000").unwrap());
+    let listener = hosts.run("server", || {
+        crate::netns::bound(|| TcpListener::bind("10.99.2.2:7000"))
+    });
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(listener.accept().unwrap().0, None));
         let connection = hosts.run("gateway", || TcpStream::connect("10.99.2.2:7000").unwrap());

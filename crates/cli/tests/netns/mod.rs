@@ -6,6 +6,7 @@
 pub mod skip;
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -233,5 +234,19 @@ impl Drop for Gateway {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// What `bind` makes. A program that another test is about to start has a copy of every socket until it runs, so
+/// an address may be in use for a moment after its socket was closed.
+pub fn bound<S>(bind: impl Fn() -> std::io::Result<S>) -> S {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        match bind() {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            socket => return socket.unwrap(),
+        }
     }
 }

@@ -31,7 +31,9 @@ pub fn asks_for_names(hosts: &Hosts, address: &str, interface: &str) {
         crate::netns::skip::skipped("names, needs dig");
         return;
     }
-    let socket = hosts.run("server", || UdpSocket::bind("10.99.2.2:53").unwrap());
+    let socket = hosts.run("server", || {
+        crate::netns::bound(|| UdpSocket::bind("10.99.2.2:53"))
+    });
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| name_server(&socket, &stop));
@@ -52,7 +54,7 @@ pub fn scans_ports(hosts: &Hosts, address: &str, interface: &str) {
         return;
     }
     let open: Vec<TcpListener> = hosts.run("server", || {
-        let bind = |port| TcpListener::bind(("10.99.2.2", port)).unwrap();
+        let bind = |port| crate::netns::bound(|| TcpListener::bind(("10.99.2.2", port)));
         vec![bind(111), bind(999)]
     });
     let mut nmap = hosts.on("client", "nmap");

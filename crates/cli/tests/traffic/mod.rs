@@ -38,7 +38,7 @@ pub fn pattern(stream: u8) -> Vec<u8> {
 
 /// `streams` TCP connections at once from the client to `address`, each with bytes both ways.
 pub fn tcp_both_ways(hosts: &Hosts, address: &str, bind: &str, streams: u8) {
-    let listener = hosts.run("server", || TcpListener::bind(bind).unwrap());
+    let listener = hosts.run("server", || crate::netns::bound(|| TcpListener::bind(bind)));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..streams {
@@ -82,7 +82,7 @@ pub fn exchange(mut connection: TcpStream, stream: Option<u8>) {
 
 /// Questions and answers by UDP, of every size that fits a frame.
 pub fn udp_questions(hosts: &Hosts, address: &str, bind: &str, longest: usize) {
-    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let server = hosts.run("server", || crate::netns::bound(|| UdpSocket::bind(bind)));
     let client = hosts.run("client", || {
         let client = UdpSocket::bind("0.0.0.0:0").unwrap();
         client.connect(address).unwrap();
@@ -135,7 +135,7 @@ pub fn tagged_datagram(hosts: &Hosts) -> Vec<u8> {
 /// their answers, were lost.
 pub fn questions(hosts: &Hosts, address: &str, bind: &str, count: u32) -> u64 {
     const SOON: Duration = Duration::from_millis(300);
-    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let server = hosts.run("server", || crate::netns::bound(|| UdpSocket::bind(bind)));
     let client = hosts.run("client", || {
         let client = UdpSocket::bind("0.0.0.0:0").unwrap();
         client.connect(address).unwrap();
@@ -188,7 +188,7 @@ pub fn unanswered(
 ) -> Vec<u32> {
     const ROOM: usize = 8 << 20;
     const LATEST: Duration = Duration::from_secs(10);
-    let server = hosts.run("server", || UdpSocket::bind(bind).unwrap());
+    let server = hosts.run("server", || crate::netns::bound(|| UdpSocket::bind(bind)));
     let client = hosts.run("client", || {
         let client = UdpSocket::bind("0.0.0.0:0").unwrap();
         client.connect(address).unwrap();
