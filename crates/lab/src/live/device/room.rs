@@ -60,10 +60,10 @@ impl Backlog {
         self.waiting.get(number).is_some_and(stopped) && !self.waiting.iter().all(stopped)
     }
 
-    /// Frames that wait, and that others have to wait for.
-    fn frames(&self) -> usize {
+    /// Frames that wait, and that others have to wait for: where they can wait for ever, for all workers.
+    fn frames(&self, for_ever: bool) -> usize {
         let each = self.waiting.iter().enumerate();
-        let counts = each.filter(|(number, _)| !self.is_beside(*number));
+        let counts = each.filter(|(number, _)| for_ever || !self.is_beside(*number));
         let frames = counts.fold(0u64, |sum, (_, waiting)| sum.saturating_add(waiting.frames));
         usize::try_from(frames).unwrap_or(usize::MAX)
     }
@@ -93,21 +93,24 @@ impl Device {
     /// Frames that may come in at NIC `number` before too many wait for software, or one of its
     /// queues has no entry for the next: rings that are shared may wait for one slow worker.
     pub(super) fn room(&mut self, number: usize) -> usize {
-        let inside = self.backlog.frames();
+        // A file waits for whoever hangs, so that none of its frames is lost.
+        let for_ever = self.ports[number].is_patient();
+        let inside = self.backlog.frames(for_ever);
         let mut room = self.manners.window.saturating_sub(inside);
         // With nothing inside, nobody will free what a partly used descriptor holds.
         if inside > 0 {
-            room = room.min(self.free(&self.nics[number]));
+            room = room.min(self.free(&self.nics[number], for_ever));
         }
         self.held |= room == 0;
         room
     }
 
     /// Frames for which every queue of `nic` has an entry whose worker others wait for.
-    fn free(&self, nic: &Nic<AnyNic>) -> usize {
+    fn free(&self, nic: &Nic<AnyNic>, for_ever: bool) -> usize {
         let each = nic.receive.queues() / nic.receive.sets().len() as u16;
         let counts = |queue: &u16| {
-            !nic.is_closed(*queue) && !self.backlog.is_beside(usize::from(queue % each))
+            let waits = for_ever || !self.backlog.is_beside(usize::from(queue % each));
+            waits && !nic.is_closed(*queue)
         };
         let free = (0..nic.receive.queues()).filter(counts).map(|queue| {
             let waiting = nic.receive.waiting(queue);
