@@ -49,6 +49,7 @@ pub fn lay_out(interface: &str) -> Layout {
         },
         emulates: String::new(),
         emulator: Owner::NOBODY,
+        emulator_fills: false,
         nicmem: Default::default(),
     };
     let (nic, mut drivers) = registry::build(interface, &plan, &mut space).unwrap();

@@ -37,6 +37,9 @@ pub struct Plan {
     pub emulates: String,
     /// The core that then plays this NIC, or nobody where there is none.
     pub emulator: Owner,
+    /// Whether that core puts buffers into physical rings itself, as other software comes and goes; else
+    /// the cores that it serves do, before they begin.
+    pub emulator_fills: bool,
 }
 
 /// Why an interface cannot be built.
@@ -71,7 +74,7 @@ pub enum InterfaceError {
         why: &'static str,
     },
     /// There is no core for it.
-    #[error("no core is there to play the NIC, as in live runs: use the emulated interface itself")]
+    #[error("no core is there to play the NIC: use the emulated interface itself")]
     NoEmulator,
     /// Options of SINIC that cannot be had.
     #[error(transparent)]

@@ -79,6 +79,14 @@ macro_rules! interfaces {
                 match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
             }
 
+            fn free(&self, queue: u16) -> u64 {
+                match self { $(AnyNic::$variant(half) => half.free(queue),)* }
+            }
+
+            fn holds(&self) -> u64 {
+                match self { $(AnyNic::$variant(half) => half.holds(),)* }
+            }
+
             #[inline]
             fn due(&self) -> Time {
                 match self { $(AnyNic::$variant(half) => half.due(),)* }

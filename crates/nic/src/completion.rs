@@ -305,12 +305,18 @@ impl CompletionReader {
         Some((completion, after))
     }
 
-    /// The same for whoever knows that no other has come behind it.
+    /// The reader as it is when the next completion was dealt with.
+    #[inline]
+    pub fn after(&self) -> CompletionReader {
+        let cursor = self.cursor.next();
+        CompletionReader { cursor }
+    }
+
+    /// The same as [`peek`](Self::peek) for whoever knows that no other has come behind it.
     #[inline]
     pub fn peek_last<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         let words = cpu.entry(self.cursor.at, self.cursor.done)?;
-        let cursor = self.cursor.next();
-        Some((Completion::decode(words), CompletionReader { cursor }))
+        Some((Completion::decode(words), self.after()))
     }
 
     /// The completions from this one on will be looked at, and their buffers.

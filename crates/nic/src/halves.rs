@@ -101,6 +101,18 @@ pub trait ReceiveHalf: Sized {
     /// How full queue `queue` is.
     fn waiting(&self, queue: u16) -> Waiting;
 
+    /// Frames that queue `queue` has room for in all that they go through, if no others come between.
+    fn free(&self, queue: u16) -> u64 {
+        let waiting = self.waiting(queue);
+        waiting.of.saturating_sub(waiting.entries)
+    }
+
+    /// Buffers that it keeps in rings of its own, which no driver counts
+    /// ([`DriverHalf::buffers_held`]).
+    fn holds(&self) -> u64 {
+        0
+    }
+
     /// Frames that went to a ring of second choice, where the interface has such.
     fn spilled(&self) -> u64 {
         0

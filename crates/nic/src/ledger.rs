@@ -45,11 +45,29 @@ impl Ledger {
         self.at + number * LEDGER_ENTRY_BYTES
     }
 
+    /// Whose [`mark`](Self::mark) stands at the buffer at `mbuf`, or 0; `None` if that is no buffer of
+    /// the pool.
+    #[inline]
+    pub fn holder<C: Cpu>(&self, cpu: &mut C, mbuf: Addr) -> Option<u16> {
+        let number = self.pool.number_of(mbuf)?;
+        Some(cpu.load(self.entry(number)))
+    }
+
     /// From now on `holder` (a [`mark`](Self::mark), or 0) has the buffer at `mbuf`.
     #[inline]
-    pub(crate) fn write<C: Cpu>(&self, cpu: &mut C, mbuf: u64, holder: u16) {
+    pub fn write<C: Cpu>(&self, cpu: &mut C, mbuf: u64, holder: u16) {
         if let Some(number) = self.pool.number_of(Addr(mbuf)) {
             cpu.store(self.entry(number), holder);
+        }
+    }
+
+    /// Nobody has what `holder` had.
+    pub fn clear<C: Cpu>(&self, cpu: &mut C, holder: u16) {
+        for number in 0..self.pool.count() as u64 {
+            let entry = self.entry(number);
+            if cpu.load::<u16>(entry) == holder {
+                cpu.store(entry, 0u16);
+            }
         }
     }
 

@@ -107,6 +107,12 @@ pub trait Cpu {
     /// Reads and writes `len` bytes in place.
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8];
 
+    /// Reads the bytes at `from`, which somebody else may write meanwhile, into `into`.
+    #[inline]
+    fn copy_out(&mut self, from: Addr, into: &mut [u8]) {
+        into.copy_from_slice(self.bytes(from, into.len()));
+    }
+
     /// Copies `len` bytes from `from` to `to`, which do not overlap; returns them where they are now.
     fn copy(&mut self, from: Addr, to: Addr, len: usize) -> &[u8] {
         let bytes = self.bytes(from, len).to_vec();

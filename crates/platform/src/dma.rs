@@ -103,7 +103,7 @@ pub trait Dma {
     /// Whether it is software of `queues` that has the packet buffer at `mbuf`, as far as that is written
     /// down somewhere.
     #[inline]
-    fn is_from(&self, _mbuf: Addr, _queues: &Range<u16>) -> bool {
+    fn is_from(&mut self, _mbuf: Addr, _queues: &Range<u16>) -> bool {
         true
     }
 

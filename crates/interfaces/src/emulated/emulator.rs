@@ -1,46 +1,29 @@
 //! The emulating core's part: it plays the wrapped NIC, on packets of the physical rings.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use nicforge_nic::{
-    Arriving, Completion, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, ReceiveHalf,
-};
+use nicforge_nic::{Arriving, CompletionReader, DriverCosts, DropCause, PoolCache, ReceiveHalf};
 use nicforge_platform::{Cpu, Part};
 use nicforge_units::Time;
 
 use super::NicHalf;
+use super::book::Book;
 use super::layout::Physical;
+use super::served::{Came, Served, unseen};
 use super::way::Way;
-use crate::AnyNic;
-use crate::priv_ring::layout::RxDescriptor;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
 /// applications have it.
-const BURST: usize = 32;
-
-/// A physical ring, as the emulating core stands in it.
-#[derive(Debug)]
-struct Served {
-    physical: Physical,
-    completions: CompletionReader,
-    /// Packets that are there to be seen.
-    came: usize,
-    /// What the core has read of the oldest of them, which found no descriptor of the emulated NIC.
-    read: Option<(Completion, CompletionReader)>,
-    /// That one waits for a doorbell.
-    stuck: bool,
-    /// Descriptors written so far, and what the device was told.
-    tail: u64,
-    rung: u64,
-}
+pub(super) const BURST: usize = 32;
 
 /// What the emulating core keeps between its steps.
 #[derive(Debug)]
 pub struct Emulator {
     rings: Vec<Served>,
-    /// The ring of each completion that the device has written and that is not there to be seen yet,
-    /// oldest first.
-    announced: VecDeque<usize>,
+    /// Each completion that the device has written and that is not there to be seen yet, oldest first,
+    /// with its ring.
+    announced: VecDeque<(usize, Came)>,
     /// Which ring's turn it is.
     next: usize,
     costs: DriverCosts,
@@ -51,6 +34,8 @@ pub struct Emulator {
 pub struct Lost {
     /// Why.
     pub cause: DropCause,
+    /// The queue that it was for.
+    pub queue: u16,
     /// Its RSS hash.
     pub rss_hash: u32,
     /// When it came.
@@ -68,8 +53,10 @@ pub struct Emulated {
     pub stuck: usize,
     /// Whether it moved packets and there are more that need not wait.
     pub more: bool,
-    /// Register writes to the emulated NIC that meant nothing.
-    pub refused: u64,
+    /// Registers of the emulated NIC that were written what cannot be.
+    pub refused: Vec<u32>,
+    /// For each descriptor of the emulated NIC that named no buffer, whose it was.
+    pub blamed: Vec<Range<u16>>,
 }
 
 impl Emulated {
@@ -79,25 +66,10 @@ impl Emulated {
     }
 }
 
-/// What became of the oldest packet of a physical ring.
-enum Fate {
-    Passed,
-    Lost(Lost),
-    Waits,
-}
-
 impl Emulator {
     /// A core that serves `rings`, which count from their first positions.
     pub fn new(rings: Vec<(Physical, CompletionReader)>, costs: DriverCosts) -> Emulator {
-        let served = |(physical, completions): (Physical, _)| Served {
-            came: 0,
-            read: None,
-            stuck: false,
-            tail: physical.ring.first,
-            rung: physical.ring.first,
-            physical,
-            completions,
-        };
+        let served = |(physical, completions)| Served::new(physical, completions);
         Emulator {
             rings: rings.into_iter().map(served).collect(),
             announced: VecDeque::new(),
@@ -108,14 +80,39 @@ impl Emulator {
 
     /// Ring `number` has descriptors up to `tail`.
     pub fn filled_to(&mut self, number: usize, tail: u64) {
-        let served = &mut self.rings[number];
-        served.tail = served.tail.max(tail);
-        served.rung = served.tail;
+        self.rings[number].filled_to(tail);
     }
 
-    /// The device wrote a completion of ring `number`.
-    pub fn announced(&mut self, number: usize) {
-        self.announced.push_back(number);
+    /// The core fills its rings with buffers of `pool`. From then on nobody else puts buffers there.
+    pub fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        let rings = self.rings.iter_mut();
+        rings.for_each(|served| served.fill(cpu, pool));
+    }
+
+    /// Buffers that the core put into its rings; as many stay there.
+    pub fn holds(&self) -> u64 {
+        self.rings.iter().map(Served::holds).sum()
+    }
+
+    /// All that lies in the rings that the core filled is its own, and stands in their descriptors,
+    /// whatever somebody wrote there.
+    pub fn claim<C: Cpu>(&self, cpu: &mut C, book: Option<&Book>) {
+        self.rings.iter().for_each(|served| served.claim(cpu, book));
+    }
+
+    /// Packets for `queues` are nobody's from now on.
+    pub fn forget(&mut self, queues: &Range<u16>) {
+        let announced = self.announced.iter_mut().map(|(_, came)| came);
+        let came = self.rings.iter_mut().flat_map(|served| &mut served.came);
+        for came in announced.chain(came) {
+            came.take_if(|frame| queues.contains(&frame.queue));
+        }
+        self.try_again();
+    }
+
+    /// The device wrote a completion of ring `number`, for `frame` or for nobody.
+    pub fn announced(&mut self, number: usize, frame: Option<&Arriving<'_>>) {
+        self.announced.push_back((number, frame.map(unseen)));
     }
 
     /// A doorbell of the emulated NIC rang, which may have brought descriptors; nothing else does.
@@ -127,13 +124,28 @@ impl Emulator {
 
     /// The oldest `count` completions of those that were announced can be seen now.
     fn see(&mut self, count: usize) {
-        for ring in self.announced.drain(..count.min(self.announced.len())) {
-            self.rings[ring].came += 1;
+        for (ring, came) in self.announced.drain(..count.min(self.announced.len())) {
+            self.rings[ring].came.push_back(came);
         }
     }
 }
 
 impl NicHalf {
+    /// The emulating core fills the physical rings with buffers of `pool` and rings their doorbells, where
+    /// that is its task (`Plan::emulator_fills`).
+    pub fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        self.emulator.fill(cpu, pool);
+    }
+
+    /// What the emulating core put into physical rings lies there and is written down as its own, and
+    /// nothing else is, whatever somebody wrote there meanwhile.
+    pub fn claim<C: Cpu>(&self, cpu: &mut C) {
+        if let Some(book) = &self.book {
+            book.disclaim(cpu);
+        }
+        self.emulator.claim(cpu, self.book.as_ref());
+    }
+
     /// One step of the emulating core: what the wrapped NIC has to do, and a burst of packets from
     /// the physical rings in turn. Since the last step `seen` more of the device's completions have
     /// become visible. The core does not look at a ring without any: its polls hit its own L1, whose
@@ -144,7 +156,7 @@ impl NicHalf {
         for (index, value) in self.bells.drain(..) {
             self.emulator.try_again();
             let known = self.inner.write_register(&mut Way::new(cpu), index, value);
-            came_to.refused += u64::from(!known);
+            came_to.refused.extend((!known).then_some(index));
         }
         if self.inner.due() <= cpu.now() {
             self.inner.advance(&mut Way::new(cpu));
@@ -158,7 +170,8 @@ impl NicHalf {
             *next = (number + 1) % rings.len();
             let served = &mut rings[number];
             if served.can_move() {
-                served.serve(cpu, &mut self.inner, costs, &mut came_to);
+                let inner = (&mut *self.inner, self.book.as_ref());
+                served.serve(cpu, inner, costs, &mut came_to);
                 if came_to.moved() == BURST {
                     break;
                 }
@@ -184,114 +197,11 @@ impl NicHalf {
     /// will stand behind one that waits for a doorbell.
     pub fn will_wait(&self, number: usize) -> bool {
         let ring = self.emulator.announced.get(number);
-        ring.is_some_and(|&ring| self.emulator.rings[ring].stuck)
+        ring.is_some_and(|&(ring, _)| self.emulator.rings[ring].stuck)
     }
 
     /// When the emulating core has something to do even if no packet comes.
     pub fn emulation_due(&self) -> Time {
         self.inner.due()
-    }
-}
-
-impl Served {
-    /// Whether it has a packet that need not wait.
-    fn can_move(&self) -> bool {
-        self.came > 0 && !self.stuck
-    }
-
-    /// Passes packets on to `inner` until the step has moved a burst, and gives the device the
-    /// buffers that `inner` would have used.
-    fn serve<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        inner: &mut AnyNic,
-        costs: &DriverCosts,
-        came_to: &mut Emulated,
-    ) {
-        let before = self.tail;
-        while came_to.moved() < BURST
-            && let Some((completion, after)) = self.oldest(cpu)
-        {
-            match self.pass_on(cpu, inner, &completion) {
-                Fate::Passed => came_to.passed += 1,
-                Fate::Lost(lost) => came_to.lost.push(lost),
-                Fate::Waits => {
-                    self.read = Some((completion, after));
-                    self.stuck = true;
-                    break;
-                }
-            }
-            cpu.work(costs.rx_packet);
-            self.completions = after;
-            self.came -= 1;
-            self.tail += 1;
-        }
-        if self.tail != before {
-            cpu.work(costs.burst);
-        }
-        // Small rings must not run dry for it.
-        let batch = (self.physical.ring.entries / 4).clamp(1, BURST as u64);
-        if self.tail - self.rung >= batch {
-            self.rung = self.tail;
-            cpu.mmio_write(self.physical.doorbell, self.tail);
-        }
-    }
-
-    /// The completion of the oldest packet, and the reader behind it.
-    fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
-        match self.came {
-            0 => None,
-            _ if self.read.is_some() => self.read.take(),
-            1 => self.completions.peek_last(cpu),
-            _ => self.completions.peek(cpu),
-        }
-    }
-
-    /// Passes one packet on and puts a buffer in its place; but if it has to wait.
-    fn pass_on<C: Cpu>(&self, cpu: &mut C, inner: &mut AnyNic, frame: &Completion) -> Fate {
-        /// The core never looks at the bytes of a frame, nor has it any.
-        static UNSEEN: [u8; DATA_BYTES_MAX as usize] = [0; DATA_BYTES_MAX as usize];
-        let ring = &self.physical.ring;
-        if frame.len == 0 {
-            // No buffer of ours, and the device has counted the frame: software gave it, and
-            // nobody takes it back.
-            let given: RxDescriptor = cpu.load(ring.descriptor(frame.entry.into()));
-            ring.post(cpu, self.tail, given.mbuf);
-            return Fate::Passed;
-        }
-        let arriving = Arriving {
-            bytes: &UNSEEN[..frame.len as usize],
-            head: frame.len as usize,
-            headers: frame.len as usize,
-            stamp: frame.stamp,
-            rss_hash: frame.rss_hash,
-            flags: frame.flags,
-            segment: frame.segment,
-            port: frame.port_id(),
-            queue: frame.ring,
-        };
-        loop {
-            let mut way = Way::handing_over(cpu, frame.mbuf);
-            let outcome = inner.receive(&mut way, &arriving);
-            let instead = way.instead();
-            match outcome {
-                Ok(()) => {
-                    // Every interface writes a frame that it delivers into a buffer of its own.
-                    ring.post(cpu, self.tail, instead.unwrap_or(frame.mbuf));
-                    return Fate::Passed;
-                }
-                // The descriptor is used up; the packet goes on to the next.
-                Err(DropCause::BAD_DESCRIPTOR) => {}
-                Err(DropCause::NO_DESCRIPTOR) => return Fate::Waits,
-                Err(cause) => {
-                    ring.post(cpu, self.tail, frame.mbuf);
-                    return Fate::Lost(Lost {
-                        cause,
-                        rss_hash: frame.rss_hash,
-                        stamp: frame.stamp,
-                    });
-                }
-            }
-        }
     }
 }

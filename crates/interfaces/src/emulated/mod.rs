@@ -14,14 +14,17 @@
 //! | --- | --- |
 //! | layout.rs | which physical rings there are, registers |
 //! | nic.rs | the device: frames into physical rings |
-//! | emulator.rs | the emulating core |
+//! | emulator.rs, served.rs | the emulating core, and a physical ring as it serves it |
 //! | way.rs | `Dma` over a core: what the wrapped NIC half runs on |
+//! | book.rs | who has which buffer, where software may die |
 //! | driver.rs | the wrapped driver |
 
+mod book;
 mod driver;
 mod emulator;
 mod layout;
 mod nic;
+mod served;
 #[cfg(test)]
 mod tests;
 mod way;
@@ -111,8 +114,10 @@ pub fn build(
         };
         rings.push(Queue::new(ring, plan.descriptor_read, writer));
         served.push((physical, reader));
-        // Its first buffers are those of a core that it serves.
-        fills[queues[0]] = Some(physical);
+        if !plan.emulator_fills {
+            // Its first buffers are those of a core that it serves.
+            fills[queues[0]] = Some(physical);
+        }
         for queue in queues {
             ring_of[queue] = number;
         }
@@ -120,7 +125,7 @@ pub fn build(
     let drivers = inner_drivers.into_iter().zip(fills);
     let drivers = drivers.map(|(inner, fills)| Driver::new(inner, fills));
     let emulator = Emulator::new(served, plan.costs);
-    let half = NicHalf::new((rings, ring_of, first_doorbell), plan.pool, inner, emulator);
+    let half = NicHalf::new((rings, ring_of, first_doorbell), plan, inner, emulator);
     Ok((half, drivers.collect()))
 }
 

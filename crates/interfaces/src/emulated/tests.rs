@@ -1,6 +1,7 @@
 //! Tests of what is special to emulation; the shared suite covers the rest, with rxBisect inside.
-//! sets.rs has those of cores that are kept apart.
+//! sets.rs has those of cores that are kept apart, anew.rs those of software that comes and goes.
 
+mod anew;
 mod sets;
 
 use nicforge_nic::{Pool, ReceiveHalf};

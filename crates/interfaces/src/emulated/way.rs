@@ -1,8 +1,12 @@
 //! What a core that plays a NIC can do to its host: [`Dma`] with a core's accesses.
 
+use std::ops::Range;
+
 use nicforge_nic::{COMPLETION_BYTES, Completion, data_of};
 use nicforge_platform::{Addr, Cpu, Dma, Vector, bytemuck};
 use nicforge_units::Time;
+
+use super::book::Book;
 
 /// [`Dma`] over a core: reads are loads, and a publish is stores and a release.
 ///
@@ -14,6 +18,8 @@ pub struct Way<'a, C> {
     holds: Option<Addr>,
     /// The buffer that the NIC would have written it to.
     instead: Option<Addr>,
+    /// Where it is written down who has which buffer, and whose queue the frame is for.
+    book: Option<(&'a Book, u16)>,
 }
 
 impl<'a, C: Cpu> Way<'a, C> {
@@ -23,13 +29,19 @@ impl<'a, C: Cpu> Way<'a, C> {
             cpu,
             holds: None,
             instead: None,
+            book: None,
         }
     }
 
-    /// For the frame in `mbuf`.
-    pub fn handing_over(cpu: &'a mut C, mbuf: Addr) -> Way<'a, C> {
+    /// For the frame in `mbuf`, which is for `queue`.
+    pub fn handing_over(
+        cpu: &'a mut C,
+        (mbuf, queue): (Addr, u16),
+        book: Option<&'a Book>,
+    ) -> Way<'a, C> {
         Way {
             holds: Some(mbuf),
+            book: book.map(|book| (book, queue)),
             ..Way::new(cpu)
         }
     }
@@ -52,8 +64,7 @@ impl<'a, C: Cpu> Way<'a, C> {
 
 impl<C: Cpu> Dma for Way<'_, C> {
     fn read(&mut self, from: Addr, into: &mut [u8]) {
-        let len = into.len();
-        into.copy_from_slice(self.cpu.bytes(from, len));
+        self.cpu.copy_out(from, into);
     }
 
     fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
@@ -64,6 +75,12 @@ impl<C: Cpu> Dma for Way<'_, C> {
     fn write(&mut self, to: Addr, _bytes: &[u8]) {
         let data = data_of(Addr(0));
         self.instead = to.0.checked_sub(data.0).map(Addr);
+        // Before software can know, and give it back.
+        if let (Some((book, queue)), Some(holds), Some(instead)) =
+            (self.book, self.holds, self.instead)
+        {
+            book.exchange(self.cpu, (holds, queue), instead);
+        }
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
@@ -79,6 +96,12 @@ impl<C: Cpu> Dma for Way<'_, C> {
             Ok(words) => self.write_entry(to, words),
             Err(_) => self.publish(to, bytemuck::cast_slice(&words)),
         }
+    }
+
+    #[inline]
+    fn is_from(&mut self, mbuf: Addr, queues: &Range<u16>) -> bool {
+        let book = self.book;
+        book.is_none_or(|(book, _)| book.is_from(self.cpu, mbuf, queues))
     }
 
     fn interrupt(&mut self, _vector: Vector) {}

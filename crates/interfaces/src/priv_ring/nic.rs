@@ -25,19 +25,19 @@ impl Queue {
         }
     }
 
-    /// Delivers `frame` into the next buffer, which must be one of `pool`.
+    /// Delivers `frame` into the next buffer, which must be one of `pool` that `from` have.
     #[inline(always)]
     pub fn receive<D: Dma>(
         &mut self,
         dma: &mut D,
         frame: &Arriving<'_>,
-        pool: &Pool,
+        (pool, from): (&Pool, &Range<u16>),
     ) -> Result<(), DropCause> {
         let Some((here, descriptor)) = self.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
         };
-        let (named, own) = ((descriptor.mbuf, descriptor.room.into()), &frame.own());
-        match pool.fit(dma, own, named, frame.bytes.len()) {
+        let named = (descriptor.mbuf, descriptor.room.into());
+        match pool.fit(dma, from, named, frame.bytes.len()) {
             Fit::Good => {}
             Fit::TooLong => return Err(DropCause::OVERSIZED),
             Fit::NoBuffer => {
@@ -91,7 +91,8 @@ impl NicHalf {
 impl ReceiveHalf for NicHalf {
     #[inline]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        self.queues[usize::from(frame.queue)].receive(dma, frame, &self.pool)
+        let own = (&self.pool, &frame.own());
+        self.queues[usize::from(frame.queue)].receive(dma, frame, own)
     }
 
     fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {

@@ -286,7 +286,7 @@ impl<G: Ground> Bench<G> {
     }
 
     /// A register write that the device must take.
-    pub(super) fn ring_one(&mut self, index: u32, value: u64) {
+    fn ring_one(&mut self, index: u32, value: u64) {
         let mut device = self.ground.device();
         let known = self.nic.write_register(&mut *device, index, value);
         let name = self.interface;
@@ -355,7 +355,7 @@ impl<G: Ground> Bench<G> {
     /// Buffers in rings.
     pub fn in_rings(&self) -> u64 {
         let held: i64 = self.drivers.iter().map(DriverHalf::buffers_held).sum();
-        u64::try_from(held).expect("no more came out than went in")
+        u64::try_from(held).expect("no more came out than went in") + self.nic.holds()
     }
 
     /// Addresses that are no buffers: in front of, behind and within the pool, and absurd ones.

@@ -12,16 +12,34 @@ impl<G: Ground> Bench<G> {
         let mut refused = 0;
         while let Some(half) = self.nic.emulated() {
             let step = half.emulate(&mut *self.ground.core(number), usize::MAX);
-            refused += step.refused;
+            refused += step.refused.len() as u64;
             self.lost.extend(&step.lost);
-            for (index, value) in self.ground.register_writes() {
-                self.ring_one(index, value);
-            }
+            self.core_rang();
             if step.moved() == 0 {
                 break;
             }
         }
         refused
+    }
+
+    /// The emulating core fills the physical rings itself, from core 0's level of the pool.
+    pub fn fill_physical(&mut self) {
+        let number = self.drivers.len();
+        if let Some(half) = self.nic.emulated() {
+            half.fill(&mut *self.ground.core(number), &mut self.caches[0]);
+        }
+        self.core_rang();
+    }
+
+    /// The emulating core's register writes reach the device.
+    fn core_rang(&mut self) {
+        for (index, value) in self.ground.register_writes() {
+            let mut device = self.ground.device();
+            let half = self.nic.emulated();
+            let known = half.is_some_and(|half| half.rung_by_core(&mut *device, index, value));
+            assert!(known, "register {index} refuses {value}");
+            self.rung.push((index, value));
+        }
     }
 
     /// Frames that the device delivered are not coming.

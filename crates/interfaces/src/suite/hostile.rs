@@ -36,12 +36,10 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
         cache.give(&mut *bench.ground.core(0), address);
     }
     bench.start();
-    let mut refused = 0;
     for _ in 0..200 {
         for flow in 0..2 {
             match bench.send(flow, 1_500) {
-                Ok(()) => {}
-                Err(DropCause::BAD_DESCRIPTOR) => refused += 1,
+                Ok(()) | Err(DropCause::BAD_DESCRIPTOR) => {}
                 Err(cause) => panic!("{interface}: {cause:?}"),
             }
         }
@@ -53,14 +51,15 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
         bench.check_guards();
     }
     let least = if bench.splits() { 4 } else { 8 };
+    let causes = bench.drops.causes();
+    let bad = causes.iter().find(|(cause, _)| *cause == "bad_descriptor");
+    let refused = bad.map_or(0, |(_, count)| *count);
     assert!(refused >= least, "{interface}: {refused} refused");
     assert!(bench.taken >= 200, "{interface}: the other queue works");
     // Completions that tell of them take room that frames may then lack.
-    for &(cause, count) in bench.drops.causes() {
-        match cause {
-            "bad_descriptor" => assert_eq!(count, refused, "{interface}"),
-            _ => assert!(is_shortage(DropCause(cause)), "{interface}: {cause}"),
-        }
+    for &(cause, _) in causes {
+        let known = cause == "bad_descriptor" || is_shortage(DropCause(cause));
+        assert!(known, "{interface}: {cause}");
     }
 }
 

@@ -90,6 +90,7 @@ impl Setup {
             },
             emulates: self.emulates.into(),
             emulator: Owner(self.queues as u16),
+            emulator_fills: false,
         }
     }
 

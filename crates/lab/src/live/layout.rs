@@ -187,6 +187,7 @@ fn plan(settings: &Settings, device: u8, pool: Pool, near: &NearMemory) -> Plan 
         nicmem: near.options(settings),
         emulates: settings.emulates.clone(),
         emulator: Owner::NOBODY,
+        emulator_fills: false,
     }
 }
 

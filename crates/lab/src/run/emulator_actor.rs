@@ -83,7 +83,7 @@ impl EmulatorActor {
         for lost in &came_to.lost {
             self.drops.count(lost.cause.0);
         }
-        nic.nic.counters.bad_register_writes += came_to.refused;
+        nic.nic.counters.bad_register_writes += came_to.refused.len() as u64;
         self.waits = match came_to.stuck {
             _ if came_to.more => Waits::No,
             0 => Waits::Packet,

@@ -74,6 +74,7 @@ pub fn interface(
             nicmem: near.options(settings),
             emulates: settings.emulates.clone(),
             emulator: Owner((settings.cores + device) as u16),
+            emulator_fills: false,
         };
         let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
         halves.push(half);

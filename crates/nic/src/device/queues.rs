@@ -5,7 +5,7 @@ use std::ops::Range;
 use nicforge_platform::Dma;
 
 use super::{Nic, registers};
-use crate::ReceiveHalf;
+use crate::{DropCause, ReceiveHalf};
 
 /// What the NIC knows of a receive queue, whatever its interface.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,10 @@ pub struct QueueState {
 
 /// A descriptor for `queue` named no buffer: whose it was is counted among `queues`.
 pub(super) fn blame<R: ReceiveHalf>(half: &R, queues: &mut [QueueState], queue: u16) {
-    let blamed = half.blamed(queue);
+    count_bad(queues, half.blamed(queue));
+}
+
+fn count_bad(queues: &mut [QueueState], blamed: Range<u16>) {
     let range = usize::from(blamed.start)..usize::from(blamed.end);
     for state in queues.get_mut(range).into_iter().flatten() {
         state.bad += 1;
@@ -39,6 +42,21 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn is_closed(&self, queue: u16) -> bool {
         let state = self.queues.get(usize::from(queue));
         state.is_none_or(|state| state.closed)
+    }
+
+    /// A descriptor of one of `queues` named no buffer, as whoever plays a NIC behind this one found.
+    pub fn blame(&mut self, queues: Range<u16>) {
+        count_bad(&mut self.queues, queues);
+    }
+
+    /// A frame that was delivered to `queue` was dropped behind this NIC, before its software could
+    /// take it.
+    pub fn take_back(&mut self, queue: u16, cause: DropCause) {
+        self.drops.count(cause.0);
+        self.counters.delivered = self.counters.delivered.saturating_sub(1);
+        if let Some(state) = self.queues.get_mut(usize::from(queue)) {
+            state.delivered = state.delivered.saturating_sub(1);
+        }
     }
 
     /// Whether frames for some queue are dropped.

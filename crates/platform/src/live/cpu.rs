@@ -188,6 +188,11 @@ impl Cpu for LiveCpu {
     }
 
     #[inline]
+    fn copy_out(&mut self, from: Addr, into: &mut [u8]) {
+        self.region().read(from, into);
+    }
+
+    #[inline]
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
         // SAFETY: as for `bytes`; the exclusive borrow of the core keeps it the only slice here.
         unsafe { self.region().slice_mut(at, len) }

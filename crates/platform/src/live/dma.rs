@@ -318,7 +318,7 @@ impl Dma for LiveDma {
     }
 
     #[inline]
-    fn is_from(&self, mbuf: Addr, queues: &Range<u16>) -> bool {
+    fn is_from(&mut self, mbuf: Addr, queues: &Range<u16>) -> bool {
         let pending = self.pending.as_ref();
         pending.is_none_or(|pending| pending.is_from(self.control.region(), mbuf, queues))
     }

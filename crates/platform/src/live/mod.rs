@@ -12,6 +12,7 @@
 //! | region.rs, region/ | the memory: memfd, huge pages, bounds; every raw access |
 //! | control.rs | behind it: register words, who sleeps, the origin of time |
 //! | cpu.rs, dma.rs | the two contracts over it |
+//! | device_cpu.rs | the device's thread where it plays a core |
 //! | ports/ | where frames come from and go to |
 //! | affinity.rs | which core a thread stands on |
 //! | bell.rs | how the device sleeps and is woken |
@@ -32,6 +33,7 @@ mod bell;
 mod clock;
 mod control;
 mod cpu;
+mod device_cpu;
 mod dma;
 pub mod handover;
 pub mod hints;
@@ -48,6 +50,7 @@ pub use bell::Bell;
 pub use clock::Clock;
 pub use control::{Control, Shape};
 pub use cpu::LiveCpu;
+pub use device_cpu::DeviceCpu;
 pub use dma::LiveDma;
 pub use region::{Pages, Region};
 pub use stock::Stock;

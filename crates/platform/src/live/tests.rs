@@ -39,6 +39,31 @@ fn both_contracts_see_the_same_bytes() {
 }
 
 #[test]
+fn a_core_that_the_device_plays_announces_as_the_device_does() {
+    let mut space = AddressSpace::default();
+    let at = space.control(64, Owner(0)).unwrap();
+    let control = control(&space);
+    let worker = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 2);
+    let mut dma = LiveDma::new(control.clone(), &space);
+    worker.announce_sleep();
+    let register = Register {
+        device: 0,
+        index: 1,
+    };
+    let mut core = DeviceCpu::new(&mut cpu, &mut dma);
+    core.write_entry(at, std::array::from_fn(|word| 10 + word as u64));
+    core.mmio_write(register, 7);
+    assert_eq!(core.entry(at, 1), Some([10, 11, 12, 13, 14, 15, 16]));
+    assert_eq!(core.into_rung(), [(register, 7)]);
+    assert_eq!(control.register_value(register), 0, "nobody else's");
+    let asleep = control.worker_asleep(0).unwrap();
+    assert_eq!(asleep.load(Ordering::Relaxed), 1);
+    dma.wake();
+    assert_eq!(asleep.load(Ordering::Relaxed), 0);
+}
+
+#[test]
 fn what_is_sent_is_looked_at_where_it_lies_if_it_is_one_run() {
     let mut space = AddressSpace::default();
     let at = space.data(8192, 64);

@@ -1,0 +1,245 @@
+//! A physical ring, as the emulating core serves it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use nicforge_nic::{
+    Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache, ReceiveHalf,
+};
+use nicforge_platform::{Addr, Cpu};
+
+use super::book::Book;
+use super::emulator::{BURST, Emulated, Lost};
+use super::layout::Physical;
+use super::way::Way;
+use crate::AnyNic;
+use crate::priv_ring::layout::RxDescriptor;
+
+/// A packet as the device tells of it: where its software cannot be trusted, what stands in memory may
+/// not be what the device wrote. `None`: nobody's, its buffer stays in the ring. The device has counted it,
+/// or its queue began anew.
+pub type Came = Option<Arriving<'static>>;
+
+/// A physical ring, as the emulating core stands in it.
+#[derive(Debug)]
+pub struct Served {
+    physical: Physical,
+    completions: CompletionReader,
+    /// Packets that are there to be seen, oldest first.
+    pub came: VecDeque<Came>,
+    /// The buffer of the oldest of them, if the core has read of it and it found no descriptor of the
+    /// emulated NIC.
+    read: Option<Addr>,
+    /// That one waits for a doorbell.
+    pub stuck: bool,
+    /// Packets dealt with so far, descriptors written, and what the device was told of them.
+    head: u64,
+    tail: u64,
+    rung: u64,
+    /// The buffer of each descriptor, where nobody but the core puts any there; else none.
+    own: Vec<Addr>,
+}
+
+/// What became of the oldest packet of a physical ring.
+enum Fate {
+    /// It is where software takes it, and this buffer is free.
+    Passed(Addr),
+    Lost(Lost),
+    Waits,
+}
+
+/// What the core knows of `frame`: it never looks at the bytes, nor has it any.
+pub fn unseen(frame: &Arriving<'_>) -> Arriving<'static> {
+    static UNSEEN: [u8; DATA_BYTES_MAX as usize] = [0; DATA_BYTES_MAX as usize];
+    let len = frame.bytes.len();
+    Arriving {
+        bytes: &UNSEEN[..len],
+        head: len,
+        headers: len,
+        stamp: frame.stamp,
+        rss_hash: frame.rss_hash,
+        flags: frame.flags,
+        segment: frame.segment,
+        port: frame.port,
+        queue: frame.queue,
+    }
+}
+
+impl Served {
+    /// An empty ring.
+    pub fn new(physical: Physical, completions: CompletionReader) -> Served {
+        let first = physical.ring.first;
+        Served {
+            physical,
+            completions,
+            came: VecDeque::new(),
+            read: None,
+            stuck: false,
+            head: first,
+            tail: first,
+            rung: first,
+            own: Vec::new(),
+        }
+    }
+
+    /// Somebody else has written descriptors up to `tail`.
+    pub fn filled_to(&mut self, tail: u64) {
+        self.tail = self.tail.max(tail);
+        self.rung = self.tail;
+    }
+
+    /// Fills it with buffers of `pool`, as far as that goes.
+    pub fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+        let entries = self.physical.ring.entries;
+        self.own = vec![Addr(0); entries as usize];
+        while self.tail - self.head < entries
+            && let Some(mbuf) = pool.take(cpu)
+        {
+            self.put(cpu, mbuf);
+        }
+        self.ring_doorbell(cpu);
+    }
+
+    fn ring_doorbell<C: Cpu>(&mut self, cpu: &mut C) {
+        self.rung = self.tail;
+        cpu.mmio_write(self.physical.doorbell, self.tail);
+    }
+
+    /// Buffers that the core itself put there.
+    pub fn holds(&self) -> u64 {
+        match self.own.is_empty() {
+            true => 0,
+            false => self.tail - self.head,
+        }
+    }
+
+    /// What the core put there stands in the descriptors, and in `book` as its own.
+    pub fn claim<C: Cpu>(&self, cpu: &mut C, book: Option<&Book>) {
+        for position in self.tail - self.holds()..self.tail {
+            let mbuf = self.own[self.physical.ring.index(position) as usize];
+            self.physical.ring.post(cpu, position, mbuf);
+            if let Some(book) = book {
+                book.claim(cpu, mbuf);
+            }
+        }
+    }
+
+    /// Whether it has a packet that need not wait.
+    pub fn can_move(&self) -> bool {
+        !self.came.is_empty() && !self.stuck
+    }
+
+    /// Passes packets on to `inner` until the step has moved a burst, and gives the device the
+    /// buffers that `inner` would have used.
+    pub fn serve<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        (inner, book): (&mut AnyNic, Option<&Book>),
+        costs: &DriverCosts,
+        came_to: &mut Emulated,
+    ) {
+        let before = self.tail;
+        while came_to.moved() < BURST
+            && let Some((came, mbuf)) = self.oldest(cpu)
+        {
+            let fate = match came {
+                None => Fate::Passed(mbuf),
+                Some(frame) => pass_on(cpu, (&mut *inner, book), &frame, mbuf, &mut came_to.blamed),
+            };
+            let free = match fate {
+                Fate::Passed(free) => {
+                    came_to.passed += 1;
+                    free
+                }
+                Fate::Lost(lost) => {
+                    came_to.lost.push(lost);
+                    mbuf
+                }
+                Fate::Waits => {
+                    self.stuck = true;
+                    break;
+                }
+            };
+            self.put(cpu, free);
+            cpu.work(costs.rx_packet);
+            self.completions = self.completions.after();
+            self.came.pop_front();
+            self.read = None;
+            self.head += 1;
+        }
+        if self.tail != before {
+            cpu.work(costs.burst);
+        }
+        // Small rings must not run dry for it.
+        let batch = (self.physical.ring.entries / 4).clamp(1, BURST as u64);
+        if self.tail - self.rung >= batch {
+            self.ring_doorbell(cpu);
+        }
+    }
+
+    /// The oldest packet, and its buffer.
+    fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<(Came, Addr)> {
+        let came = *self.came.front()?;
+        let mbuf = match self.read {
+            Some(mbuf) => mbuf,
+            None => self.buffer(cpu, came.is_some())?,
+        };
+        self.read = Some(mbuf);
+        Some((came, mbuf))
+    }
+
+    /// The buffer of the oldest packet, which the device `delivered` or not: the core knows what it put
+    /// there itself, and else the completion names it.
+    fn buffer<C: Cpu>(&self, cpu: &mut C, delivered: bool) -> Option<Addr> {
+        let ring = &self.physical.ring;
+        let index = ring.index(self.head);
+        if let Some(&mbuf) = self.own.get(index as usize) {
+            return Some(mbuf);
+        }
+        let (completion, _) = match self.came.len() {
+            1 => self.completions.peek_last(cpu)?,
+            _ => self.completions.peek(cpu)?,
+        };
+        if delivered {
+            return Some(completion.mbuf);
+        }
+        // No buffer of ours: software gave it, and nobody takes it back.
+        let given: RxDescriptor = cpu.load(ring.descriptor(index));
+        Some(given.mbuf)
+    }
+
+    /// Puts the empty buffer `mbuf` behind the others.
+    fn put<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
+        let index = self.physical.ring.post(cpu, self.tail, mbuf);
+        if let Some(own) = self.own.get_mut(index as usize) {
+            *own = mbuf;
+        }
+        self.tail += 1;
+    }
+}
+
+/// Passes `frame`, which lies in `mbuf`, on to `inner`; `blamed` learns whose descriptor named no buffer.
+fn pass_on<C: Cpu>(
+    cpu: &mut C,
+    (inner, book): (&mut AnyNic, Option<&Book>),
+    frame: &Arriving<'_>,
+    mbuf: Addr,
+    blamed: &mut Vec<Range<u16>>,
+) -> Fate {
+    let mut way = Way::handing_over(cpu, (mbuf, frame.queue), book);
+    let cause = match inner.receive(&mut way, frame) {
+        // Every interface writes a frame that it delivers into a buffer of its own.
+        Ok(()) => return Fate::Passed(way.instead().unwrap_or(mbuf)),
+        Err(DropCause::NO_DESCRIPTOR) => return Fate::Waits,
+        Err(cause) => cause,
+    };
+    if cause == DropCause::BAD_DESCRIPTOR {
+        blamed.push(inner.blamed(frame.queue));
+    }
+    Fate::Lost(Lost {
+        cause,
+        queue: frame.queue,
+        rss_hash: frame.rss_hash,
+        stamp: frame.stamp,
+    })
+}

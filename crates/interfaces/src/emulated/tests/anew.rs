@@ -1,0 +1,160 @@
+//! Software that comes and goes: the emulating core fills the physical rings itself, and writes down who
+//! has which buffer.
+
+use nicforge_nic::{DriverHalf, Ledger, Pool, PoolCache, ReceiveHalf};
+use nicforge_platform::{AddressSpace, Cpu, Register};
+use nicforge_units::Time;
+
+use super::super::EMULATED;
+use super::setup;
+use crate::suite::{Bench, Flat, Ground, Setup};
+use crate::{AnyDriver, AnyNic, Plan, registry};
+
+/// Two cores behind a NIC that a third plays, and the ledger of their buffers. No ring has any yet.
+fn built(emulates: &'static str) -> (Bench<Flat>, Ledger) {
+    let setup = Setup {
+        cache: 4,
+        ..setup(emulates)
+    };
+    let mut ledger = None;
+    let build = |plan: &Plan, space: &mut AddressSpace| -> (AnyNic, Vec<AnyDriver>) {
+        let plan = Plan {
+            emulator_fills: true,
+            ..plan.clone()
+        };
+        let (mut nic, drivers) = registry::build("emulated", &plan, space).unwrap();
+        let kept = *ledger.insert(Ledger::new(space, plan.pool));
+        nic.emulated().unwrap().keep_book(kept, &plan);
+        (nic, drivers)
+    };
+    let mut bench: Bench<Flat> = Bench::built("emulated", &setup, build);
+    let ledger = ledger.unwrap();
+    let caches = std::mem::take(&mut bench.caches).into_iter().enumerate();
+    let caches = caches.map(|(number, cache)| cache.with_ledger(ledger, number));
+    bench.caches = caches.collect();
+    (bench, ledger)
+}
+
+/// The same whose physical rings are full of buffers of the emulating core's.
+fn down(emulates: &'static str) -> (Bench<Flat>, Ledger) {
+    let (mut bench, ledger) = built(emulates);
+    bench.fill_physical();
+    claim(&mut bench);
+    (bench, ledger)
+}
+
+fn claim(bench: &mut Bench<Flat>) {
+    let half = bench.nic.emulated().unwrap();
+    half.claim(&mut *bench.ground.core(2));
+}
+
+/// Each core frees what it has: who frees what another's packets lie in gives it to the pool first.
+fn release(bench: &mut Bench<Flat>) {
+    while let Some((packet, _)) = bench.hands.last() {
+        let queue = packet.rss_hash as usize % 2;
+        bench.release(bench.hands.len() - 1, queue);
+    }
+}
+
+/// Buffers that are in some place, if `lent` are in others' hands than drivers count.
+fn found(bench: &mut Bench<Flat>, lent: i64) -> u64 {
+    let stacks: usize = bench.caches.iter().map(PoolCache::len).sum();
+    let held: i64 = bench.drivers.iter().map(DriverHalf::buffers_held).sum();
+    let held = held + lent + stacks as i64;
+    let shared = Pool::available(&bench.pool, &mut *bench.ground.core(0));
+    (shared + bench.nic.holds()).wrapping_add_signed(held)
+}
+
+/// What these registers held is forgotten.
+fn forget(ground: &mut Flat, registers: Vec<u32>) {
+    for index in registers {
+        let register = Register { device: 0, index };
+        ground.core(0).mmio_write(register, 0);
+    }
+    ground.register_writes();
+}
+
+#[test]
+fn a_core_that_fills_its_rings_itself_loses_nothing() {
+    for emulates in EMULATED {
+        let (mut bench, _) = down(emulates);
+        bench.start();
+        for number in 0..600u32 {
+            bench.send(number % 5, 60 + number as usize).unwrap();
+            if number % 8 == 7 {
+                bench.pass(Time::from_us(5));
+                for queue in 0..2 {
+                    assert!(bench.poll(queue, 32) > 0, "{emulates}");
+                    release(&mut bench);
+                }
+            }
+        }
+        assert_eq!(bench.taken, 600, "{emulates}");
+        assert_eq!(found(&mut bench, 0), bench.buffers() as u64, "{emulates}");
+    }
+}
+
+#[test]
+fn the_doorbells_of_its_rings_are_nobody_elses() {
+    let (mut bench, _) = down("priv_ring");
+    let doorbells = bench.rung.clone();
+    assert_eq!(doorbells.len(), 2);
+    for (index, value) in doorbells {
+        assert!(!bench.write_register(index, value + 1));
+    }
+}
+
+/// Queue 0's core dies with more frames than its rings have room for. Those that wait in a physical ring
+/// do not come to whoever follows it, and their buffers are there for others.
+#[test]
+fn frames_for_software_that_is_gone_go_and_their_buffers_stay() {
+    for emulates in EMULATED {
+        let (mut bench, ledger) = down(emulates);
+        bench.start();
+        for number in 0..80 {
+            bench.send_unchecked(0, 60 + number);
+        }
+        let group = bench.nic.together(0);
+        let others = (0..2).filter(|queue| !group.contains(queue));
+        let lent: i64 = others.map(|other| bench.nic.lent(0, other)).sum();
+        let registers = bench
+            .nic
+            .begin_anew(&mut *bench.ground.device(), group.clone());
+        let registers = registers.unwrap();
+        assert!(!registers.is_empty(), "{emulates}");
+        forget(&mut bench.ground, registers);
+        let gone: Vec<usize> = group.map(usize::from).collect();
+        // Its core may have written anything: here that some of its buffers are the emulating core's.
+        for number in (0..bench.pool.count() as u64).step_by(2) {
+            let (mbuf, core) = (bench.pool.buffer(number), &mut *bench.ground.core(0));
+            if ledger.holder(core, mbuf) == Some(Ledger::mark(0)) {
+                ledger.write(core, mbuf.0, Ledger::mark(2));
+            }
+        }
+        claim(&mut bench);
+        let back = ledger.reclaim(&mut *bench.ground.core(0), &gone, 3);
+        assert!(back > 0, "{emulates}");
+        let (fresh, _) = built(emulates);
+        let fresh = fresh.drivers.into_iter().zip(fresh.caches).enumerate();
+        for (queue, (driver, cache)) in fresh.filter(|(queue, _)| gone.contains(queue)) {
+            (bench.drivers[queue], bench.caches[queue]) = (driver, cache);
+            let core = &mut *bench.ground.core(queue);
+            bench.drivers[queue].start(core, &mut bench.caches[queue]);
+        }
+        bench.ring();
+        bench.pass(Time::from_us(100));
+        bench.poll_unchecked(0);
+        assert_eq!(bench.drivers[0].taken(), 0, "{emulates}");
+        for round in 1..=50 {
+            bench.send_unchecked(0, 60);
+            bench.pass(Time::from_us(10));
+            bench.poll_unchecked(0);
+            assert_eq!(bench.drivers[0].taken(), round, "{emulates}");
+        }
+        assert_eq!(
+            found(&mut bench, lent),
+            bench.buffers() as u64,
+            "{emulates}"
+        );
+    }
+}
