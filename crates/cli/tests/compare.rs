@@ -80,7 +80,6 @@ fn what_only_a_simulation_can_do_is_refused_before_anything_runs() {
     let folder = folder();
     let before = files(folder.path());
     for (set, says) in [
-        ("interface=emulated", "the interface `emulated`"),
         ("nics=2", "2 NICs with cores of their own"),
         ("arrival=ping_pong", "ping-pong traffic"),
     ] {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use attach::{Crew, shares_rings};
 use live_interfaces::interfaces;
+use nicforge_interfaces::emulated::EMULATED;
 use nicforge_platform::Addr;
 use nicforge_platform::live::handover::receive_files;
 use nicforge_platform::live::{Bell, Region};
@@ -26,6 +27,14 @@ use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 const FRAMES: usize = 40_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAD: &str = "NICFORGE_TEST_MAD_SOCKET";
+
+/// Every interface; `emulated/X` is `emulated` with X inside, by itself rxBisect.
+fn everywhere() -> Vec<String> {
+    let others = EMULATED.into_iter().filter(|name| *name != "rx_bisect");
+    let played = others.map(|name| format!("emulated/{name}"));
+    let plain = interfaces().into_iter().map(str::to_owned);
+    plain.chain(played).collect()
+}
 
 /// `count` frames of 64 flows, the same for all tests.
 fn capture(count: usize) -> PathBuf {
@@ -79,12 +88,18 @@ impl Run {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (capture(count), folder.path().join("out.pcap"));
         let text = format!(
-            "[live]\nname = \"attach\"\nattach = {:?}\n[settings]\ninterface = \"{interface}\"\n\
+            "[live]\nname = \"attach\"\nattach = {:?}\n[settings]\n{}\
              app = \"l2fwd\"\ncores = 2\nrx_entries = 64\n{}[[port]]\n\
              read = {from:?}\n[[port]]\nwrite = {to:?}\n",
             folder.path().join("socket"),
+            match interface.split_once('/') {
+                Some((interface, emulates)) => {
+                    format!("interface = {interface:?}\nemulates = {emulates:?}\n")
+                }
+                None => format!("interface = {interface:?}\n"),
+            },
             match interface {
-                "rx_bisect" => "ax_entries = 32\nbx_entries = 64\n",
+                "rx_bisect" | "emulated" => "ax_entries = 32\nbx_entries = 64\n",
                 _ => "",
             }
         );
@@ -155,8 +170,8 @@ fn drops(report: &serde_json::Value) -> BTreeMap<String, u64> {
 
 #[test]
 fn worker_processes_forward_every_frame_on_every_interface() {
-    for interface in interfaces() {
-        let mut run = Run::new(interface, FRAMES);
+    for interface in everywhere() {
+        let mut run = Run::new(&interface, FRAMES);
         (0..2).for_each(|worker| run.crew.attach(worker));
         let sent = by_flow(&frames(&capture(FRAMES)));
         let (_, report, came) = run.end();
@@ -172,9 +187,9 @@ fn worker_processes_forward_every_frame_on_every_interface() {
 /// The run itself checks at its end that every frame and every buffer is accounted for.
 #[test]
 fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
-    for (seed, interface) in (1..).zip(interfaces()) {
+    for (seed, interface) in (1..).zip(everywhere()) {
         let sent = by_flow(&frames(&capture(3 * FRAMES)));
-        let mut run = Run::new(interface, 3 * FRAMES);
+        let mut run = Run::new(&interface, 3 * FRAMES);
         (0..2).for_each(|worker| run.crew.attach(worker));
         let mut kills = 0u64;
         while run.goes_on() && kills < 12 {
@@ -200,7 +215,7 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
         );
         let came = by_flow(&came);
         let others = sent.iter().filter(|((worker, _), _)| *worker == 1);
-        for (flow, frames) in others.filter(|_| !shares_rings(interface)) {
+        for (flow, frames) in others.filter(|_| !shares_rings(&interface)) {
             assert!(
                 came.get(flow) == Some(frames),
                 "{interface}: another's frame is lost: {said}"
@@ -301,8 +316,8 @@ fn ends_a_wrong_worker(run: &Run) {
 /// finds a queue that works.
 #[test]
 fn a_bad_queue_is_closed_with_its_reason() {
-    for interface in interfaces() {
-        let mut run = Run::new(interface, FRAMES);
+    for interface in everywhere() {
+        let mut run = Run::new(&interface, FRAMES);
         ends_a_wrong_worker(&run);
         (0..2).for_each(|worker| run.crew.attach(worker));
         let sent = by_flow(&frames(&capture(FRAMES)));
@@ -332,8 +347,8 @@ fn ends_as_sent(interface: &str, came: &[Vec<u8>], count: usize) {
 /// The device goes on, whatever stands in the region; with other workers traffic goes on too.
 #[test]
 fn a_mad_worker_ends_nobody_but_itself() {
-    for interface in interfaces() {
-        let mut run = Run::new(interface, 10 * FRAMES);
+    for interface in everywhere() {
+        let mut run = Run::new(&interface, 10 * FRAMES);
         run.crew.attach(1);
         let mut mad = Command::new(std::env::current_exe().unwrap());
         mad.args(["--ignored", "--exact", "a_mad_worker"]);
@@ -351,6 +366,6 @@ fn a_mad_worker_ends_nobody_but_itself() {
         let noticed = noticed.iter().any(|event| said.contains(event));
         assert!(noticed, "{interface}: {said}");
         // The fresh pair forwards all that is left.
-        ends_as_sent(interface, &came, 10 * FRAMES);
+        ends_as_sent(&interface, &came, 10 * FRAMES);
     }
 }

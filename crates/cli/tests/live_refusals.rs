@@ -35,20 +35,36 @@ fn refused(text: &str, more: &[&str], parts: &[&str]) {
 
 #[test]
 fn interfaces_that_are_simulated_only() {
-    for (name, why) in [
-        ("sinic", "is one of whole systems"),
-        ("emulated", "needs a core that plays its NIC"),
-    ] {
-        let text = captures(&format!("interface = \"{name}\""));
-        refused(&text, &[], &["x.toml:4:", why, "use one of in_place, "]);
-        let set = format!("interface={name}");
-        let place = format!("--set {set}: ");
-        refused(
-            &captures("app = \"l2fwd\""),
-            &["--set", &set],
-            &[&place, why],
-        );
-    }
+    let why = "is one of whole systems";
+    let text = captures("interface = \"sinic\"");
+    refused(
+        &text,
+        &[],
+        &["x.toml:4:", why, "use one of emulated, in_place, "],
+    );
+    refused(
+        &captures("app = \"l2fwd\""),
+        &["--set", "interface=sinic"],
+        &["--set interface=sinic: ", why],
+    );
+}
+
+#[test]
+fn interfaces_that_no_core_can_play() {
+    let emulates =
+        |name: &str| captures(&format!("interface = \"emulated\"\nemulates = \"{name}\""));
+    refused(
+        &emulates("split"),
+        &[],
+        &["x.toml:5:", "two buffers each", "; priv_ring, rx_bisect, "],
+    );
+    refused(&emulates("nothing"), &[], &["x.toml:5:", "priv_ring, "]);
+    let text = captures("emulates = \"sh_ring\"");
+    refused(
+        &text,
+        &[],
+        &["x.toml:4:", "`emulates` is set, but nothing uses it"],
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nicforge_interfaces::emulated::EMULATED;
 use nicforge_interfaces::registry;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Names;
@@ -36,10 +37,13 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Every interface but the one that needs a core to play its NIC, which live runs have not.
-fn interfaces() -> Vec<&'static str> {
-    let names = registry::names().into_iter();
-    names.filter(|name| *name != "emulated").collect()
+/// The settings of every interface, and of all that `emulated` can be around.
+fn interfaces() -> Vec<String> {
+    let plain = registry::names().into_iter();
+    let plain = plain.filter(|name| *name != "emulated");
+    let plain = plain.map(|name| format!("interface = \"{name}\""));
+    let played = EMULATED.map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
+    plain.chain(played).collect()
 }
 
 /// The sample through `settings`; the run, and the frames that came out.
@@ -77,7 +81,7 @@ fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
     let sent = frames(Path::new(SAMPLE));
     for interface in interfaces() {
         for cores in [1, 3] {
-            let settings = format!("interface = \"{interface}\"\napp = \"l2fwd\"\ncores = {cores}");
+            let settings = format!("{interface}\napp = \"l2fwd\"\ncores = {cores}");
             let (run, came) = through(&settings);
             assert_eq!(run.snapshot.drops().total(), 0, "{interface}, {cores}");
             assert_eq!(by_flow(&came), by_flow(&sent), "{interface}, {cores}");
@@ -92,11 +96,11 @@ fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
 fn a_run_goes_around_small_rings_many_times() {
     for interface in interfaces() {
         let settings = format!(
-            "interface = \"{interface}\"\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
+            "{interface}\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
              tx_entries = 16\nburst = 8{}\n[app]\nexternal_address = \"198.19.0.1\"",
-            match interface {
-                "rx_bisect" => "\nax_entries = 8\nbx_entries = 16",
-                _ => "",
+            match interface.contains("rx_bisect") {
+                true => "\nax_entries = 8\nbx_entries = 16",
+                false => "",
             }
         );
         let (run, came) = through(&settings);
@@ -139,7 +143,7 @@ fn garbage_is_counted_and_disturbs_nobody() {
     writer.finish().unwrap();
     let known: Vec<&str> = FrameError::ALL.iter().map(|error| error.name()).collect();
     for interface in interfaces() {
-        let settings = format!("interface = \"{interface}\"\napp = \"l2fwd\"\ncores = 2");
+        let settings = format!("{interface}\napp = \"l2fwd\"\ncores = 2");
         let (run, came) = capture_through(&mixed, &settings);
         let drops = run.snapshot.drops();
         for (cause, count) in drops.causes() {
@@ -193,6 +197,20 @@ fn what_cannot_be_is_refused_with_its_place() {
         (
             format!("{live}[settings]\nax_entries = 64\n{port}"),
             "`ax_entries` is set, but nothing uses it",
+        ),
+        (
+            format!("{live}[settings]\nemulates = \"sh_ring\"\n{port}"),
+            "x.toml:4:12: `emulates` is set, but nothing uses it",
+        ),
+        (
+            format!("{live}[settings]\ninterface = \"emulated\"\nemulates = \"split\"\n{port}"),
+            "its frames lie in two buffers each",
+        ),
+        (
+            format!(
+                "{live}[settings]\ninterface = \"emulated\"\nemulator_socket = \"same\"\n{port}"
+            ),
+            "`emulator_socket` means nothing on the live ground",
         ),
         (
             format!("{live}duration_s = -1\n{port}"),

@@ -9,7 +9,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether cores share a ring on `interface`, so that they begin anew together.
 pub fn shares_rings(interface: &str) -> bool {
-    interface.starts_with("sh_ring")
+    let rings = interface.strip_prefix("emulated/");
+    rings.unwrap_or(interface).starts_with("sh_ring")
 }
 
 /// Workers as processes of their own; they are killed with the value.

@@ -13,7 +13,7 @@ use nicforge_units::{Bytes, Time};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
-use super::device::{Books, Device, Manners, NextHop, Station};
+use super::device::{Books, Device, Manners, NextHop, Station, fill};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
@@ -125,6 +125,7 @@ pub fn put_together(
         ledgers,
         mut nics,
         mut workers,
+        mut fills,
     } = blueprint.lay_out()?;
     let control = Control::new(&space, &shape)?;
     let bell = Bell::new()?;
@@ -147,10 +148,14 @@ pub fn put_together(
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
         Books {
             ledgers: ledgers.clone(),
-            cpu: cpu(config.settings.cores),
             workers: config.settings.cores,
+            holders: config.settings.cores + fills.len(),
         }
     });
+    let mut core = cpu(config.settings.cores);
+    for (nic, pool) in nics.iter_mut().zip(&mut fills) {
+        fill(nic, (&mut core, &mut dma), pool);
+    }
     let whole = config.segments == Segments::Whole;
     if whole {
         let nics = nics.iter_mut();
@@ -165,7 +170,7 @@ pub fn put_together(
         heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, (ports, stations), dma, shared, manners, books),
+        device: Device::new(nics, (ports, stations), (dma, core), shared, manners, books),
         workers,
         blueprint,
         pool,
@@ -178,7 +183,11 @@ pub fn put_together(
 /// How many frames of a port may wait for software at once: so few that none is dropped for want
 /// of room in any ring.
 fn window(settings: &Settings) -> usize {
-    let receive = match settings.interface.as_str() {
+    let interface = match settings.interface.as_str() {
+        "emulated" => &settings.emulates,
+        other => other,
+    };
+    let receive = match interface {
         "rx_bisect" => settings.ax_entries.min(settings.bx_entries),
         _ => settings.rx_entries,
     };

@@ -19,8 +19,9 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 34] = [
+const SETTINGS: [&str; 35] = [
     "interface",
+    "emulates",
     "app",
     "cores",
     "rx_entries",
@@ -55,8 +56,6 @@ const SETTINGS: [&str; 34] = [
     "dynamic_off_share",
     "timeline_ms",
 ];
-/// The interface whose NIC is played by a core.
-const EMULATED: &str = "emulated";
 /// As often as Linux looks after neighbours that it uses (base_reachable_time).
 const ASK_AGAIN_S: f64 = 30.0;
 /// Most ports: the number of one must fit a register's device.
@@ -323,26 +322,16 @@ fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) -> &'a Plac
         .map_or(place, |set| &set.place)
 }
 
-/// The interfaces that live runs have.
-pub fn live_interfaces() -> impl Iterator<Item = &'static str> {
-    let names = registry::names().into_iter();
-    names.filter(|name| *name != EMULATED)
-}
-
 /// Some interfaces are there in simulations only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
-    let name = config.settings.interface.as_str();
-    if live_interfaces().any(|known| known == name) {
+    let (name, live) = (config.settings.interface.as_str(), registry::names());
+    if live.contains(&name) {
         return Ok(());
     }
-    let why = match name {
-        EMULATED => "needs a core that plays its NIC, which only simulations have",
-        _ => "is one of whole systems, which are simulated only",
-    };
-    let live: Vec<_> = live_interfaces().collect();
+    let wrong = format!("`{name}` is one of whole systems, which are simulated only");
     let right = format!("use one of {}", live.join(", "));
     let place = place_of(config, "interface", place);
-    Err(ConfigError::new(place, format!("`{name}` {why}"), right))
+    Err(ConfigError::new(place, wrong, right))
 }
 
 /// Addresses that other hosts know cannot be guessed.

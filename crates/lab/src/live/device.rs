@@ -12,7 +12,7 @@ use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_nic::{Nic, ReceiveHalf};
 use nicforge_platform::Dma;
 use nicforge_platform::live::ports::Port;
-use nicforge_platform::live::{Bell, Control, LiveDma, LiveError};
+use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError};
 use nicforge_units::Time;
 
 use super::config::{Idle, WhenFull};
@@ -21,17 +21,20 @@ use super::{Shared, locked};
 mod counts;
 mod orders;
 mod out;
+mod played;
 mod registers;
 mod room;
 mod station;
 mod steering;
 
 use out::Out;
+use played::due;
 use registers::Watched;
 use room::Backlog;
 
 pub use counts::{DeviceCounts, NicCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
+pub use played::fill;
 use station::note_of_mtus;
 pub use station::{Moved, NextHop, Station, StationCounts};
 use steering::Steering;
@@ -97,6 +100,8 @@ pub struct Device {
     ports: Vec<Box<dyn Port>>,
     stations: Vec<Station>,
     dma: LiveDma,
+    /// What the thread does as software: it takes buffers back, and plays NICs behind its own.
+    core: LiveCpu,
     control: Control,
     bell: Bell,
     manners: Manners,
@@ -121,7 +126,7 @@ impl Device {
     pub fn new(
         nics: Vec<Nic<AnyNic>>,
         (ports, stations): (Vec<Box<dyn Port>>, Vec<Station>),
-        mut dma: LiveDma,
+        (mut dma, core): (LiveDma, LiveCpu),
         (control, bell): (Control, Bell),
         manners: Manners,
         books: Option<Books>,
@@ -151,15 +156,18 @@ impl Device {
                 Idle::Spin => dma.workers_poll(),
                 Idle::Sleep => dma,
             },
+            core,
             control,
             bell,
             manners,
         }
     }
 
-    /// What workers' own counts of their buffers are short of, see [`ReceiveHalf::lent`].
-    pub fn lent(&self) -> i64 {
-        self.lent.iter().sum()
+    /// Buffers that no worker counts: what workers' own counts are short of ([`ReceiveHalf::lent`]), and
+    /// what NICs keep ([`ReceiveHalf::holds`]).
+    pub fn buffers(&self) -> i64 {
+        let held: u64 = self.nics.iter().map(|nic| nic.receive.holds()).sum();
+        self.lent.iter().sum::<i64>().wrapping_add_unsigned(held)
     }
 
     /// Where orders go; ring the bell after one.
@@ -276,6 +284,7 @@ impl Device {
                 busy = true;
                 port.flush()?;
             }
+            busy |= self.play(number);
         }
         self.dma.wake();
         Ok(busy)
@@ -283,7 +292,7 @@ impl Device {
 
     /// Sleeps until a worker rings or a frame comes in.
     fn sleep(&mut self) -> Result<(), LiveError> {
-        let due = self.nics.iter().map(|nic| nic.receive.due());
+        let due = self.nics.iter_mut().map(due);
         let looks = self.steering.as_ref().map(Steering::due);
         let due = due.chain(looks).min().unwrap_or(Time::NEVER);
         let mut ports = self.ports.iter();

@@ -10,7 +10,7 @@ use nicforge_nic::{
     DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, registers,
 };
 use nicforge_platform::live::Shape;
-use nicforge_platform::{Addr, AddressSpace, Owner, Register};
+use nicforge_platform::{Addr, AddressSpace, Owner, Register, SpaceError};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
@@ -51,6 +51,8 @@ pub struct Layout {
     pub ledgers: Vec<Ledger>,
     /// What the workers are made of, in order.
     pub workers: Vec<WorkerParts>,
+    /// Where a core plays NICs: for each, its level of the pool, to fill physical rings from.
+    pub fills: Vec<PoolCache>,
 }
 
 impl Blueprint {
@@ -73,15 +75,15 @@ impl Blueprint {
         let pool = Pool::with_room(&mut space, count * per_worker, settings.buffer_bytes);
         let pools = std::iter::once(pool).chain(near.pool());
         let ledgers = ledgers(&mut space, config, pools);
-        let (mut tx_rings, mut halves) = (Vec::new(), Vec::new());
+        let (mut tx_rings, mut halves, mut fills) = (Vec::new(), Vec::new(), Vec::new());
         // Of each worker: its driver on every port.
         let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
-            let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
-            let rings = (0..count).map(|_| TxRing::with(&mut space, entries, inlines));
-            tx_rings.push(rings.collect::<Result<Vec<_>, _>>()?);
+            tx_rings.push(transmit_rings(&mut space, settings)?);
             let plan = plan(settings, device as u8, pool, &near);
-            let (half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
+            let (mut half, of_queues) = registry::build(&settings.interface, &plan, &mut space)?;
+            let level = level_of_player(&mut space, &mut half, &plan, ledgers.first());
+            fills.extend(level);
             halves.push(half);
             for (worker, driver) in drivers.iter_mut().zip(of_queues) {
                 worker.push(driver);
@@ -121,6 +123,7 @@ impl Blueprint {
             near: near.pool(),
             ledgers,
             workers,
+            fills,
         })
     }
 }
@@ -152,6 +155,33 @@ fn ledgers(
         Some(_) => pools.map(|pool| Ledger::new(space, pool)).collect(),
         None => Vec::new(),
     }
+}
+
+/// The transmit rings of one port.
+fn transmit_rings(
+    space: &mut AddressSpace,
+    settings: &Settings,
+) -> Result<Vec<TxRing>, SpaceError> {
+    let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
+    let rings = (0..settings.cores).map(|_| TxRing::with(space, entries, inlines));
+    rings.collect()
+}
+
+/// The level of the pool of the core that plays `half`, if one does, which keeps `ledger`.
+fn level_of_player(
+    space: &mut AddressSpace,
+    half: &mut AnyNic,
+    plan: &Plan,
+    ledger: Option<&Ledger>,
+) -> Option<PoolCache> {
+    let played = half.emulated()?;
+    // One buffer at a time, so that none stays behind there.
+    let cache = PoolCache::new(space, plan.pool, 1, Cycles(0));
+    let Some(&ledger) = ledger else {
+        return Some(cache);
+    };
+    played.keep_book(ledger, plan);
+    Some(cache.with_ledger(ledger, plan.emulator.0.into()))
 }
 
 /// Worker `number`'s transmit driver on every port, where its rings are `rings`.
@@ -186,8 +216,9 @@ fn plan(settings: &Settings, device: u8, pool: Pool, near: &NearMemory) -> Plan 
         bisect: bisect(settings, 1),
         nicmem: near.options(settings),
         emulates: settings.emulates.clone(),
-        emulator: Owner::NOBODY,
-        emulator_fills: false,
+        // No worker: the device's thread.
+        emulator: Owner((settings.cores + usize::from(device)) as u16),
+        emulator_fills: true,
     }
 }
 

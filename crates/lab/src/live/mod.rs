@@ -306,11 +306,10 @@ fn run_processes(
         device_ended?;
         held
     })?;
-    let held = held + device.lent();
     finish(&shared, &device, &pools, held, watched)
 }
 
-/// Checks that nothing was lost, when all have stopped and `held` buffers were found.
+/// Checks that nothing was lost, when all have stopped and `held` buffers were found at workers.
 fn finish(
     shared: &Shared,
     device: &Device,
@@ -323,6 +322,7 @@ fn finish(
     });
     let snapshot = shared.snapshot(seconds);
     let buffers: usize = pools.iter().map(Pool::count).sum();
+    let held = held + device.buffers();
     snapshot.check(buffers as u64, held as u64)?;
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),

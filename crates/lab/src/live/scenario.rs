@@ -99,9 +99,6 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }
-    if settings.interface == "emulated" {
-        return only("the interface `emulated`", "set interface to another");
-    }
     if settings.app == "kvs" {
         return only("the key-value store's clients", "set app to another");
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_interfaces::emulated::EMULATED;
 use nicforge_interfaces::registry;
 use nicforge_platform::Addr;
 use nicforge_platform::live::Control;
@@ -56,10 +57,11 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
         interfaces: &interfaces,
         apps: nicforge_apps::names(),
     };
-    // The emulated one needs a core to play its NIC, which live runs have not.
-    for (seed, interface) in (0..).zip(interfaces.iter().filter(|name| **name != "emulated")) {
+    let plain = interfaces.iter().map(|name| format!("{name:?}"));
+    let played = EMULATED.map(|name| format!("\"emulated\"\nemulates = {name:?}"));
+    for (seed, interface) in (0..).zip(plain.chain(played)) {
         let text = format!(
-            "[live]\nname = \"mad\"\n[settings]\ninterface = \"{interface}\"\napp = \"l2fwd\"\n\
+            "[live]\nname = \"mad\"\n[settings]\ninterface = {interface}\napp = \"l2fwd\"\n\
              cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
         );
         let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nicforge_interfaces::AnyNic;
 use nicforge_nic::{Ledger, Nic, ReceiveHalf};
 use nicforge_platform::Register;
-use nicforge_platform::live::{Control, LiveCpu};
+use nicforge_platform::live::Control;
 
 use super::{Device, Watched};
 
@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub struct Books {
     /// Who has which buffer, of each pool.
     pub ledgers: Vec<Ledger>,
-    /// The device's own way to the memory.
-    pub cpu: LiveCpu,
     /// Workers there are.
     pub workers: usize,
+    /// All who may have buffers: workers, and behind them cores that play NICs.
+    pub holders: usize,
 }
 
 impl Books {
@@ -150,7 +150,7 @@ impl Device {
     }
 
     fn begin_anew(&mut self, workers: Range<usize>, absent: &[usize]) -> Done {
-        let Some(books) = &mut self.books else {
+        let Some(books) = &self.books else {
             return Done::Never;
         };
         let goes = |worker: &usize| workers.contains(worker) || absent.contains(worker);
@@ -181,8 +181,16 @@ impl Device {
             }
         }
         let gone: Vec<usize> = workers.clone().collect();
+        // Whoever is gone may have written anywhere before it went.
+        for played in self
+            .nics
+            .iter_mut()
+            .filter_map(|nic| nic.receive.emulated())
+        {
+            played.claim(&mut self.core);
+        }
         for ledger in &books.ledgers {
-            ledger.reclaim(&mut books.cpu, &gone, books.workers);
+            ledger.reclaim(&mut self.core, &gone, books.holders);
         }
         for worker in workers {
             self.control.forget_worker(worker);

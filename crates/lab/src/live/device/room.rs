@@ -112,10 +112,8 @@ impl Device {
             let waits = for_ever || !self.backlog.is_beside(usize::from(queue % each));
             waits && !nic.is_closed(*queue)
         };
-        let free = (0..nic.receive.queues()).filter(counts).map(|queue| {
-            let waiting = nic.receive.waiting(queue);
-            waiting.of.saturating_sub(waiting.entries)
-        });
+        let queues = (0..nic.receive.queues()).filter(counts);
+        let free = queues.map(|queue| nic.receive.free(queue));
         free.min().unwrap_or(u64::MAX) as usize
     }
 

@@ -113,6 +113,8 @@ fn a_stopped_worker_does_not_slow_down_another() {
         ("priv_ring", "rx_entries = 64\n"),
         ("split", "rx_entries = 64\n"),
         ("rx_bisect", "ax_entries = 64\nbx_entries = 64\n"),
+        ("emulated", "ax_entries = 64\nbx_entries = 64\n"),
+        ("emulated", "emulates = \"priv_ring\"\nrx_entries = 64\n"),
     ] {
         let ended = running(interface, sizes, 2, |run| {
             let workers = ["0", "1"].map(|place| run.start(place));

@@ -1,15 +1,15 @@
 //! Workers whose receive rings hold nonsense: they are told apart, ended with the reason, and nobody else
 //! loses a frame.
 
+use nicforge_interfaces::emulated::EMULATED;
 use nicforge_interfaces::registry;
 use nicforge_units::Time;
 
 use super::liar::Lie;
 use super::{PATIENCE, Running, running};
 
-/// Worker 0 tells `lie` until the run says so.
-fn lies(run: &mut Running<'_>, lie: Lie) {
-    let shares = run.interface.starts_with("sh_ring");
+/// Worker 0 tells `lie` until the run says so, where workers share a ring or each has its own.
+fn lies(run: &mut Running<'_>, lie: Lie, shares: bool) {
     let reason = lie.reason(shares);
     let before = run.events(reason);
     let _liar = run.start(&format!("{lie:?}"));
@@ -31,20 +31,24 @@ fn lies(run: &mut Running<'_>, lie: Lie) {
 
 #[test]
 fn wrong_receive_rings_are_closed_with_their_reason() {
-    for interface in registry::names() {
-        // It needs a core to play its NIC.
-        if interface == "emulated" {
-            continue;
-        }
-        let sizes = match interface {
+    let plain = registry::names().into_iter().map(|name| (name, name));
+    let plain = plain.filter(|(interface, _)| *interface != "emulated");
+    let played = EMULATED.map(|emulates| ("emulated", emulates));
+    for (interface, rings) in plain.chain(played) {
+        let sizes = match rings {
             "rx_bisect" => "ax_entries = 32\nbx_entries = 64\n",
             _ => "rx_entries = 64\n",
         };
-        let told = || Lie::ALL.into_iter().filter(|lie| lie.is_for(interface));
-        let ended = running(interface, sizes, 2, |run| {
+        let sizes = match interface {
+            "emulated" => format!("emulates = {rings:?}\n{sizes}"),
+            _ => sizes.to_owned(),
+        };
+        let shares = rings.starts_with("sh_ring");
+        let told = || Lie::ALL.into_iter().filter(|lie| lie.is_for(rings));
+        let ended = running(interface, &sizes, 2, |run| {
             let sound = run.start("1");
             run.cables.wait_for(1);
-            told().for_each(|lie| lies(run, lie));
+            told().for_each(|lie| lies(run, lie, shares));
             let another = run.start("0");
             run.cables.wait_for(0);
             for worker in [0, 1].repeat(50) {
@@ -57,7 +61,7 @@ fn wrong_receive_rings_are_closed_with_their_reason() {
             }
             (sound, another)
         });
-        let ended = ended.unwrap_or_else(|error| panic!("{interface}: {error}"));
+        let ended = ended.unwrap_or_else(|error| panic!("{interface}, {rings}: {error}"));
         let drops = ended.snapshot.drops();
         let mut bad = drops
             .causes()
@@ -66,6 +70,6 @@ fn wrong_receive_rings_are_closed_with_their_reason() {
         let bad = bad.next().map_or(0, |(_, count)| *count);
         // More than are forgiven, for each lie in descriptors.
         let least = 64 * (told().count() as u64 - 1);
-        assert!(bad > least, "{interface}: {drops:?}");
+        assert!(bad > least, "{interface}, {rings}: {drops:?}");
     }
 }
