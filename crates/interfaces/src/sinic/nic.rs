@@ -134,11 +134,7 @@ impl Nic {
             dma.wait_until(now);
             dma.interrupt(self.around.vector);
         } else if self.transmit.next_out() <= now {
-            let low = if self.transmit.out() {
-                interrupt::TX_LOW.mask()
-            } else {
-                0
-            };
+            let low = interrupt::TX_LOW.of(self.transmit.out().into());
             self.interrupts
                 .raise(interrupt::TX_PACKET.mask() | low, now);
         } else if let Some(copy) = self.copy.take() {
@@ -186,7 +182,8 @@ impl Nic {
         }
         let mut next = self.transmit.next();
         while let Next::Refuse(vnic) = next {
-            self.transmit.refuse(vnic);
+            let low = interrupt::TX_LOW.of(self.transmit.refuse(vnic).into());
+            self.interrupts.raise(low, self.now);
             self.complete(Copy {
                 side: Side::Transmit,
                 vnic,

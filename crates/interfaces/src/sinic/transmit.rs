@@ -138,12 +138,14 @@ impl TransmitSide {
         self.posted.retain(|&other| other != vnic);
     }
 
-    /// `vnic`'s part is not copied, and what there was of its packet is thrown away.
-    pub fn refuse(&mut self, vnic: u16) {
+    /// `vnic`'s part is not copied, and what there was of its packet is thrown away. Returns what
+    /// [`out`](Self::out) does.
+    pub fn refuse(&mut self, vnic: u16) -> bool {
         self.take(vnic);
-        self.used -= self.packet.len() as u64;
+        let thrown_away = self.packet.len() as u64;
         self.packet.clear();
         self.doomed = true;
+        self.leave(thrown_away)
     }
 
     /// The copy that `vnic` began has come to its end. Returns whether its packet is whole.
@@ -196,10 +198,14 @@ impl TransmitSide {
     /// The first packet is out. Returns whether the FIFO fell below its watermark, for the first
     /// time since it was full.
     pub fn out(&mut self) -> bool {
-        if let Some((_, len)) = self.leaving.pop_front() {
-            self.used -= len;
-        }
-        let fell = self.fall_armed && self.used < self.mark;
+        let len = self.leaving.pop_front().map_or(0, |(_, len)| len);
+        self.leave(len)
+    }
+
+    /// `bytes` are in the FIFO no more.
+    fn leave(&mut self, bytes: u64) -> bool {
+        self.used -= bytes;
+        let fell = self.fall_armed && bytes > 0 && self.used < self.mark;
         self.fall_armed &= !fell;
         fell
     }

@@ -8,7 +8,7 @@ use proptest::test_runner::RngSeed;
 use super::whole::build;
 use super::{Driver, delayed_copy, zero_copy};
 use crate::sinic::tests::system::{System, packet, plan};
-use crate::sinic::tests::traffic::{Step, run, starve, step};
+use crate::sinic::tests::traffic::{Step, limit_polls, run, starve, step};
 use crate::sinic::tests::v_sinic;
 
 #[test]
@@ -110,6 +110,12 @@ fn without_buffers_frames_wait_in_the_fifo() {
         starve::<Driver, _>(&v_sinic(vnics), zero_copy::build);
         starve::<Driver, _>(&v_sinic(vnics), delayed_copy::build);
     }
+}
+
+#[test]
+fn a_poll_brings_no_more_packets_than_the_device_says() {
+    limit_polls::<Driver, _>(&v_sinic(32), build);
+    limit_polls::<Driver, _>(&v_sinic(32), zero_copy::build);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nicforge_nic::{DropCause, MacFifo, RxFlags};
+use nicforge_nic::{DropCause, MacFifo, RxFlags, mbuf_room};
 use nicforge_platform::{Addr, Dma, Vector, bytemuck};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
@@ -13,6 +13,11 @@ use crate::priv_ring::layout::Ring;
 
 /// Pieces of one frame, at most; a longer chain is an error of the driver.
 const PIECES_MAX: usize = 16;
+
+/// The largest frame: it fits a buffer of the receive list, and there has to be so much room in the
+/// transmit FIFO before the next frame is requested.
+const FRAME_MAX: Bytes = Bytes(1536);
+const _: () = assert!(FRAME_MAX.0 <= mbuf_room() as u64);
 
 /// The NIC.
 #[derive(Debug)]
@@ -195,7 +200,9 @@ impl Nic {
             dma.wait_until(here);
             let entry = u64::from(self.tx.pop());
             self.pieces.push(descriptor);
-            if !descriptor.status.has_more() || self.pieces.len() == PIECES_MAX {
+            let more = descriptor.status.has_more();
+            if !more || self.pieces.len() == PIECES_MAX {
+                self.errors += u64::from(more);
                 self.send(dma, entry, descriptor);
                 return;
             }
@@ -251,17 +258,17 @@ impl Nic {
     fn transmit_due(&self) -> Time {
         match self.tx.available() {
             0 => Time::NEVER,
-            _ => self.tx_free.max(self.tx_fifo.room_at(ROOM)),
+            _ => self.tx_free.max(self.tx_fifo.room_at(FRAME_MAX)),
         }
     }
 }
 
-/// Room in the transmit FIFO before the next frame is requested: the largest frame.
-const ROOM: Bytes = Bytes(1536);
-
 impl KernelNic for Nic {
     fn receive<D: Dma>(&mut self, _dma: &mut D, frame: &mut Frame) -> Result<(), DropCause> {
         let len = Bytes(frame.len() as u64);
+        if len > FRAME_MAX {
+            return Err(DropCause::OVERSIZED);
+        }
         if self.held_bytes + len > self.rx_fifo {
             return Err(DropCause("fifo_full"));
         }
@@ -324,7 +331,7 @@ impl KernelNic for Nic {
         } else if self.receive_due() <= now {
             self.deliver(dma);
         } else if self.transmit_due() <= now {
-            self.tx_fifo.accepts(now, ROOM);
+            self.tx_fifo.accepts(now, FRAME_MAX);
             self.gather(dma);
         } else if self.interrupts.due <= now {
             self.interrupts.raised();

@@ -1,6 +1,6 @@
 //! The driver against the device, and the device by itself.
 
-use nicforge_nic::TxOffload;
+use nicforge_nic::{DropCause, TxOffload};
 use nicforge_platform::{Addr, bytemuck};
 use nicforge_units::Time;
 use proptest::prelude::*;
@@ -253,4 +253,57 @@ fn pieces_are_gathered_and_each_frame_is_written_back_once_in_order() {
     assert_eq!(bench.memory.written, lasts);
     assert!(bench.get(lasts[2]).status.is_done());
     assert_eq!(bench.status(), events::TRANSMITTED);
+}
+
+#[test]
+fn frames_that_have_no_place_are_dropped_by_their_cause() {
+    let mut bench = Bench::new();
+    let mut arrive = |len| {
+        bench
+            .nic
+            .receive(&mut bench.memory, &mut packet(0, len).into())
+    };
+    assert_eq!(arrive(1536), Ok(()));
+    // Longer than a buffer may be: it would come without its end.
+    assert_eq!(arrive(1537), Err(DropCause::OVERSIZED));
+    let fitting = plan(&sinic()).rx_fifo.0 as usize / 1536;
+    for _ in 1..fitting {
+        assert_eq!(arrive(1536), Ok(()));
+    }
+    assert_eq!(arrive(1536), Err(DropCause("fifo_full")));
+    assert_eq!(bench.nic.frames_inside(), fitting as u64);
+}
+
+#[test]
+fn what_a_driver_does_wrong_is_counted() {
+    let mut bench = Bench::new();
+    let errors = |bench: &Bench| {
+        let [(_, errors)] = bench.nic.counters()[..] else {
+            panic!("one counter");
+        };
+        errors
+    };
+    // No register; more entries than there are; a chain of 16 pieces that goes on.
+    bench.write(9, 0);
+    assert_eq!(errors(&bench), 1);
+    bench.write(registers::RX_TAIL, 3 * LIST as u64);
+    assert_eq!(errors(&bench), 2);
+    for entry in 0..LIST as u64 {
+        let status = Status::given(64, true, TxOffload::default());
+        let at = FRAMES + entry * ROOM;
+        bench.put(bench.tx.descriptor(entry), Descriptor { at, status });
+    }
+    bench.write(registers::TX_TAIL, LIST as u64);
+    bench.pass(Time::from_us(20));
+    assert_eq!(errors(&bench), 3);
+    // Checksums of bytes that are not even a frame.
+    let offload = TxOffload {
+        l3_checksum: true,
+        ..TxOffload::default()
+    };
+    let status = Status::given(5, false, offload);
+    bench.put(bench.tx.descriptor(0), Descriptor { at: FRAMES, status });
+    bench.write(registers::TX_TAIL, LIST as u64 + 1);
+    bench.pass(Time::from_us(20));
+    assert_eq!(errors(&bench), 4);
 }

@@ -205,6 +205,15 @@ fn a_full_transmit_fifo_stalls_copies_and_speaks_when_it_is_low_again() {
     assert_eq!(bench.read(Tag::IntrStatus, 0) & low, low);
     assert!(tx_done::LOW.is_set(bench.read(Tag::TxDone, 0)));
     assert_eq!(bench.sent().len(), 5);
+    // It rises above the watermark and falls again, without having been full.
+    for _ in 0..2 {
+        bench.write(Tag::TxData, 0, post_transmit(TO, 4096, false));
+        bench.read(Tag::TxWait, 0);
+    }
+    assert!(!tx_done::LOW.is_set(bench.read(Tag::TxDone, 0)));
+    bench.pass(Time::from_us(50));
+    assert!(tx_done::LOW.is_set(bench.read(Tag::TxDone, 0)));
+    assert_eq!(bench.read(Tag::IntrStatus, 0) & (full | low), 0);
 }
 
 #[test]

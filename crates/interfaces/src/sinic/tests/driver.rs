@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::system::{System, packet};
-use super::traffic::{Step, run, starve, step};
+use super::traffic::{Step, limit_polls, run, starve, step};
 use super::*;
 use crate::sinic::{Driver, build};
 
@@ -72,6 +72,11 @@ proptest! {
 #[test]
 fn without_buffers_frames_wait_in_the_fifo() {
     starve::<Driver, _>(&sinic(), build);
+}
+
+#[test]
+fn a_poll_brings_no_more_packets_than_the_device_says() {
+    limit_polls::<Driver, _>(&sinic(), build);
 }
 
 #[test]

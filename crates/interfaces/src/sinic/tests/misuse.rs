@@ -109,6 +109,27 @@ fn a_packet_longer_than_the_fifo_is_dropped_whole() {
     assert!(bench.nic.counters().contains(&("tx_oversized", 1)));
 }
 
+/// Whoever waits for TxLow hears it, also where what falls out was never sent.
+#[test]
+fn a_full_fifo_that_a_packet_too_long_is_thrown_out_of_is_low_again() {
+    let mut bench = Bench::on(&sinic());
+    bench.write(Tag::TxData, 0, post_transmit(4096, 3072, false));
+    bench.read(Tag::TxWait, 0);
+    // The fourth part waits until the packet before is out: the FIFO is full.
+    for _ in 0..4 {
+        bench.write(Tag::TxData, 0, post_transmit(4096, 4096, true));
+        bench.read(Tag::TxWait, 0);
+    }
+    bench.pass(Time::from_us(5));
+    let status = bench.read(Tag::IntrStatus, 0);
+    assert!(interrupt::TX_FULL.is_set(status) && !interrupt::TX_LOW.is_set(status));
+    bench.write(Tag::TxData, 0, post_transmit(4096, 4096, true));
+    assert!(interrupt::TX_LOW.is_set(bench.read(Tag::IntrStatus, 0)));
+    bench.write(Tag::TxData, 0, post_transmit(4096, 4096, false));
+    assert!(!interrupt::TX_LOW.is_set(bench.read(Tag::IntrStatus, 0)));
+    assert!(bench.nic.counters().contains(&("tx_oversized", 1)));
+}
+
 #[test]
 fn frames_that_have_no_place_are_dropped_by_their_cause() {
     let mut bench = Bench::off(&sinic());

@@ -184,13 +184,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
             return true;
         }
         if self.polls {
-            let mut received = Vec::new();
-            self.polls =
-                self.on_core(|cpu, driver, cache| driver.poll(cpu, cache, &mut received, 1));
-            self.hands.append(&mut received);
-            if self.driver.is_pressed() {
-                self.fetch();
-            }
+            self.poll(1);
             return true;
         }
         let written = self
@@ -207,6 +201,17 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
         let mut dma = SimDma::new(&mut self.host, &mut self.device.port, self.now);
         self.device.nic.advance(&mut dma);
         true
+    }
+
+    /// The stack polls the driver for up to `budget` packets.
+    pub fn poll(&mut self, budget: usize) {
+        let mut received = Vec::new();
+        self.polls =
+            self.on_core(|cpu, driver, cache| driver.poll(cpu, cache, &mut received, budget));
+        self.hands.append(&mut received);
+        if self.driver.is_pressed() {
+            self.fetch();
+        }
     }
 
     /// What the stack has left in the NIC goes to its buffers.

@@ -26,6 +26,26 @@ pub fn starve<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: B
     system.check_quiet();
 }
 
+/// However many packets the stack would take, a poll brings RxMaxIntr of them, and the next one the
+/// rest.
+pub fn limit_polls<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: Build<D, N>) {
+    let mut system = System::new(options, build);
+    for number in 0..16 {
+        assert!(system.arrive(&packet(number, 100)));
+    }
+    // All are here before the NIC may interrupt.
+    system.pass(Time::from_us(5));
+    for hands in [10, 16] {
+        assert_eq!(options.rx_max_intr, 10);
+        system.poll(64);
+        assert_eq!(system.hands.len(), hands);
+    }
+    for number in 0..16 {
+        assert_eq!(system.take(0, 1), packet(number, 100));
+    }
+    system.check_quiet();
+}
+
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub enum Step {

@@ -108,6 +108,29 @@ fn who_has_begun_a_packet_keeps_the_engine_until_it_is_whole() {
     assert_eq!(bench.sent(), order);
 }
 
+/// Neither direction waits for all that the other has to copy.
+#[test]
+fn copies_of_both_directions_take_turns_at_the_cache_port() {
+    let mut bench = Bench::on(&v_sinic(8));
+    for number in 0..4 {
+        bench.arrive(&frame(number, 1000)).unwrap();
+    }
+    for vnic in 0..4 {
+        bench.write(Tag::RxData, vnic, post_receive(place(vnic), 1514));
+    }
+    for vnic in 4..8 {
+        bench.write(Tag::TxData, vnic, post_transmit(place(vnic), 1000, false));
+    }
+    let turn = transfer(1000) + Time::from_ns(20) + transfer(1000);
+    for turns in 1..=4 {
+        bench.pass(turn);
+        let received = (0..4).filter(|&vnic| is_complete(bench.read(Tag::RxDone, vnic)));
+        assert_eq!(received.count(), turns);
+        let sent = (4..8).filter(|&vnic| is_complete(bench.read(Tag::TxDone, vnic)));
+        assert_eq!(sent.count(), turns);
+    }
+}
+
 #[test]
 fn every_virtual_nic_sees_that_the_transmit_fifo_is_full_and_can_still_queue() {
     let mut bench = Bench::on(&v_sinic(8));
