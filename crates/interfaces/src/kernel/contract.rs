@@ -73,6 +73,11 @@ pub trait KernelNic {
     /// Frames that it holds: in FIFOs and on their way to host memory or to the port.
     fn frames_inside(&self) -> u64;
 
+    /// Those of them that were received: their last byte is not in host memory yet.
+    fn received_inside(&self) -> u64 {
+        self.frames_inside()
+    }
+
     /// What else it counted, by name: errors of its driver, above all.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -86,6 +91,18 @@ pub struct Deferred {
     pub handle: u32,
     /// Bytes that are left.
     pub len: u32,
+}
+
+/// Received frames between a NIC and the stack, as its driver knows them: for the count at the end of
+/// a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    /// Frames that are all in host memory, and that the driver has not taken.
+    pub in_memory: u64,
+    /// Frames that the stack has, and whose payload is in the NIC still.
+    pub deferred: u64,
+    /// Frames that the driver has taken and dropped.
+    pub dropped: u64,
 }
 
 /// A received packet as the driver hands it to the stack.
@@ -210,4 +227,7 @@ pub trait KernelDriver {
 
     /// Buffers of the pool that the driver holds: given to the NIC, or not yet transmitted.
     fn buffers_held(&self) -> u64;
+
+    /// Received frames that neither the NIC nor the stack has for itself.
+    fn between<C: Cpu>(&self, cpu: &mut C) -> Between;
 }

@@ -19,7 +19,7 @@ mod port;
 pub mod registry;
 
 pub use contract::{
-    Advice, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
+    Advice, Between, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
 };
 pub use frame::{Findings, Frame};
 pub use lock::SharedLock;

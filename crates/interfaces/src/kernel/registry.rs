@@ -5,7 +5,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
 use super::{
-    Advice, Deferred, Frame, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending,
+    Advice, Between, Deferred, Frame, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending,
     TransmitBusy,
 };
 use crate::InterfaceError;
@@ -82,6 +82,10 @@ macro_rules! kernel_interfaces {
                 match self { $(AnyKernelNic::$variant(half) => half.frames_inside(),)* }
             }
 
+            fn received_inside(&self) -> u64 {
+                match self { $(AnyKernelNic::$variant(half) => half.received_inside(),)* }
+            }
+
             fn counters(&self) -> Vec<(&'static str, u64)> {
                 match self { $(AnyKernelNic::$variant(half) => half.counters(),)* }
             }
@@ -146,6 +150,10 @@ macro_rules! kernel_interfaces {
 
             fn buffers_held(&self) -> u64 {
                 match self { $(AnyKernelDriver::$variant(half) => half.buffers_held(),)* }
+            }
+
+            fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+                match self { $(AnyKernelDriver::$variant(half) => half.between(cpu),)* }
             }
         }
     };

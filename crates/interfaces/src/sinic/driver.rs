@@ -9,7 +9,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use super::attention::Attention;
 use super::registers::{Tag, interrupt, rx_done};
 use super::window::{describe, flags};
-use crate::kernel::{Advice, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
+use crate::kernel::{Advice, Between, KernelDriver, KernelPlan, Received, Sending, TransmitBusy};
 
 /// What the driver wants to hear of.
 const RECEIVED: u64 = interrupt::RX_DMA.mask();
@@ -195,5 +195,15 @@ impl KernelDriver for Driver {
 
     fn buffers_held(&self) -> u64 {
         u64::from(self.posted.is_some()) + self.attention.buffers_held()
+    }
+
+    fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+        let window = self.attention.window;
+        let here = self.posted.is_some() && window.has_whole_packet(cpu, 0);
+        Between {
+            in_memory: here.into(),
+            deferred: 0,
+            dropped: self.oversized,
+        }
     }
 }

@@ -289,6 +289,10 @@ impl KernelNic for Nic {
         self.receive.packets() + self.transmit.packets()
     }
 
+    fn received_inside(&self) -> u64 {
+        self.receive.packets()
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let misuses = Misuse::ALL
             .iter()

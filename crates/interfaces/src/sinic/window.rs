@@ -41,6 +41,12 @@ impl Window {
         value
     }
 
+    /// Whether a packet has come by `vnic`'s last copy, with its last byte.
+    pub fn has_whole_packet<C: Cpu>(self, cpu: &mut C, vnic: u16) -> bool {
+        let done = self.read(cpu, Tag::RxDone, vnic);
+        rx_done::COMPLETE.is_set(done) && !rx_done::MORE.is_set(done)
+    }
+
     /// Begins a receive copy of `vnic`.
     pub fn begin_receive<C: Cpu>(self, cpu: &mut C, vnic: u16, to: Addr, len: u32) {
         let value = rx_data::ADDR.of(to.0) | rx_data::LEN.of(len.into());

@@ -16,7 +16,8 @@ use nicforge_units::Time;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
 
 use crate::kernel::{
-    Advice, Deferred, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy,
+    Advice, Between, Deferred, KernelDriver, KernelPlan, Received, Sending, SharedLock,
+    TransmitBusy,
 };
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
 use crate::sinic::{Attention, describe, flags};
@@ -353,5 +354,17 @@ impl KernelDriver for Driver {
 
     fn buffers_held(&self) -> u64 {
         (self.posted.len() + self.spare.len()) as u64 + self.attention.buffers_held()
+    }
+
+    fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+        let window = self.attention.window;
+        let posted = self.posted.iter();
+        let here = posted.filter(|posted| window.has_whole_packet(cpu, posted.vnic));
+        let left = self.held_by.iter().filter(|&&bytes| bytes > 0);
+        Between {
+            in_memory: here.count() as u64,
+            deferred: left.count() as u64,
+            dropped: self.oversized,
+        }
     }
 }

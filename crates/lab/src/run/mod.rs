@@ -158,7 +158,7 @@ pub enum RunError {
     FramesLost {
         /// Came in.
         arrived: u64,
-        /// Went out.
+        /// Went out; of whole systems, to the kernel's stack.
         left: u64,
         /// Were dropped.
         dropped: u64,

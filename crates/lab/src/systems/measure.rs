@@ -97,6 +97,7 @@ fn check(world: &mut World) -> Result<(), RunError> {
             return Err(RunError::WrongBytes { bytes });
         }
         system.check_buffers()?;
+        system.check_frames()?;
     }
     Ok(())
 }

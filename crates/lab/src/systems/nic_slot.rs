@@ -135,6 +135,14 @@ impl NicSlot {
         }
     }
 
+    /// All that is on its way here arrives: nobody sends more. Returns when that is.
+    pub fn take_all(&mut self, host: &mut Host) -> Time {
+        while self.first_write.min(self.incoming.due()) < Time::NEVER {
+            self.step(host);
+        }
+        self.reached
+    }
+
     /// Brings the NIC up to `time`.
     fn catch_up(&mut self, host: &mut Host, time: Time) {
         while self.due() <= time {

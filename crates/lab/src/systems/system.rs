@@ -1,7 +1,7 @@
 //! One whole system: cores, caches, memory, NICs, kernel and processes.
 
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
-use nicforge_interfaces::kernel::{KernelNic, KernelPlan, SharedLock, registry};
+use nicforge_interfaces::kernel::{KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
 use nicforge_platform::sim::{Host, SimCore, SimCpu};
@@ -222,6 +222,35 @@ impl System {
         }
     }
 
+    /// Whether every frame that came to a NIC was dropped, was taken by the stack, or is inside. What is
+    /// on the links comes in for that.
+    pub fn check_frames(&mut self) -> Result<(), RunError> {
+        for number in 0..self.nics.len() {
+            let core = &mut self.cores[self.kernel.core_of(number)];
+            let reached = self.nics[number].take_all(&mut self.host);
+            core.idle_until(reached.max(core.now()) + LAST_COPIES);
+            let mut slots = NicSlots {
+                slots: &mut self.nics,
+                elsewhere: &mut Nobody,
+            };
+            let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
+            let between = self.kernel.drivers[number].between(&mut cpu);
+            let (slot, taken) = (&self.nics[number], self.kernel.taken[number]);
+            let arrived = slot.arrived.0;
+            let dropped = slot.drops.total() + between.dropped;
+            let inside = slot.nic.received_inside() + between.in_memory;
+            if taken + dropped + inside != arrived + between.deferred {
+                return Err(RunError::FramesLost {
+                    arrived,
+                    left: taken,
+                    dropped,
+                    inside: inside.saturating_sub(between.deferred),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether every packet buffer is in exactly one place.
     pub fn check_buffers(&mut self) -> Result<(), RunError> {
         let mut cpu = SimCpu::new(&mut self.host, &mut self.cores[0]);
@@ -233,6 +262,9 @@ impl System {
         }
     }
 }
+
+/// How long NICs may take for what they have begun when a run ends, with room to spare.
+const LAST_COPIES: Time = Time::from_ms(1);
 
 fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, RunError> {
     let shared = SharedTables::allocate(config, space);

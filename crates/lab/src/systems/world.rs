@@ -77,26 +77,81 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
     use nicforge_interfaces::sinic::registers::{Tag, rx_done};
-    use nicforge_platform::Addr;
     use nicforge_platform::sim::Devices;
-    use nicforge_units::Cycles;
 
     use super::*;
-    use crate::machine::parse_machine;
+    use crate::machine::{Machine, parse_machine};
     use crate::settings::Settings;
     use crate::systems::build::build;
     use crate::systems::measure::measure;
     use crate::systems::nic_slot::NicSlots;
-    use crate::systems::process::{AnyProcess, Direction, Share, Stream};
+    use crate::systems::process::AnyProcess;
+
+    fn machine() -> Machine {
+        let text = include_str!("../../../../machines/m5-10gbe.toml");
+        let path = std::path::Path::new("machines/m5-10gbe.toml");
+        parse_machine(text, path).unwrap()
+    }
+
+    /// The end that sends, of either kind of system, writes what the other one should write: TCP carries
+    /// it faithfully, and the run fails.
+    #[test]
+    fn bytes_that_the_peer_should_not_have_sent_fail_the_run() {
+        let machine = machine();
+        for (workload, sender) in [("tcp_receive", 1), ("tcp_transmit", 0), ("nat_gateway", 2)] {
+            let settings = Settings {
+                workload: workload.into(),
+                interface: "v_sinic_zero_copy".into(),
+                placement: "OCC".into(),
+                streams: 2,
+                warmup_ms: 1.0,
+                window_ms: 1.0,
+                ..Settings::for_machine(&machine)
+            };
+            for wrong in [false, true] {
+                let mut world = build(&machine, &settings, 1).unwrap();
+                let connection = &mut world.systems[sender].kernel.connections[1];
+                connection.plan.opens ^= wrong;
+                match (wrong, measure(world, &settings, &mut |_, _| {})) {
+                    (false, Ok(_)) => {}
+                    (true, Err(RunError::WrongBytes { bytes })) => assert!(bytes > 0),
+                    (_, other) => panic!("{workload}, {wrong}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    /// A frame that a NIC swallows is sent again by TCP: only counting shows it.
+    #[test]
+    fn a_frame_that_is_nowhere_fails_the_run() {
+        let machine = machine();
+        for &(interface, _) in KERNEL_INTERFACES {
+            let settings = Settings {
+                workload: "tcp_receive".into(),
+                interface: interface.into(),
+                warmup_ms: 1.0,
+                window_ms: 1.0,
+                ..Settings::for_machine(&machine)
+            };
+            for system in [0, 1] {
+                let mut world = build(&machine, &settings, 1).unwrap();
+                world.systems[system].nics[0].arrived.0 += 1;
+                let result = measure(world, &settings, &mut |_, _| {});
+                assert!(
+                    matches!(result, Err(RunError::FramesLost { .. })),
+                    "{interface}: {result:?}"
+                );
+            }
+        }
+    }
 
     /// Both ends of a connection write and nobody reads: buffers fill up, and TCP's probes go on for
     /// ever. Where one of them reads, nothing of the kind is said.
     #[test]
     fn two_processes_that_only_write_stand_still_for_ever() {
-        let text = include_str!("../../../../machines/m5-10gbe.toml");
-        let path = std::path::Path::new("machines/m5-10gbe.toml");
-        let machine = parse_machine(text, path).unwrap();
+        let machine = machine();
         let settings = Settings {
             workload: "tcp_transmit".into(),
             interface: "conventional".into(),
@@ -108,7 +163,7 @@ mod tests {
         for deaf in [false, true] {
             let mut world = build(&machine, &settings, 1).unwrap();
             if deaf {
-                world.systems[1].kernel.processors[0].process = writer();
+                world.systems[1].kernel.processors[0].process = writer(&machine, &settings);
             }
             let result = measure(world, &settings, &mut |_, _| {});
             match (deaf, result) {
@@ -121,14 +176,15 @@ mod tests {
         }
     }
 
-    fn writer() -> AnyProcess {
-        let share = Share {
-            process: 0,
-            processes: 1,
-            connections: 1,
+    /// What runs at the far end where the near one reads.
+    fn writer(machine: &Machine, settings: &Settings) -> AnyProcess {
+        let settings = Settings {
+            workload: "tcp_receive".into(),
+            ..settings.clone()
         };
-        let out = Direction::Out;
-        AnyProcess::Stream(Stream::new(out, share, Addr(4096), 1024, Cycles(0)))
+        let mut world = build(machine, &settings, 1).unwrap();
+        let process = &mut world.systems[1].kernel.processors[0].process;
+        std::mem::replace(process, AnyProcess::None)
     }
 
     /// The system that is looked at opens a connection at 200 us; at the other end an interrupt is
@@ -136,9 +192,7 @@ mod tests {
     /// sent sees time-outs, and then the answer when it comes.
     #[test]
     fn a_wait_ends_with_a_frame_that_was_not_sent_when_it_began() {
-        let text = include_str!("../../../../machines/m5-10gbe.toml");
-        let path = std::path::Path::new("machines/m5-10gbe.toml");
-        let machine = parse_machine(text, path).unwrap();
+        let machine = machine();
         let timeout = machine.integrated.as_ref().unwrap().sinic.wait_timeout;
         let settings = Settings {
             workload: "tcp_receive".into(),

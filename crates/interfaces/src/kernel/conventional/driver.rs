@@ -7,7 +7,9 @@ use nicforge_platform::{Addr, Cpu, Register};
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
+use crate::kernel::{
+    Between, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy,
+};
 use crate::priv_ring::layout::Ring;
 
 /// Received packets after which the NIC is told of new buffers at the latest.
@@ -224,5 +226,14 @@ impl KernelDriver for Driver {
 
     fn buffers_held(&self) -> u64 {
         (self.rx_buffers.len() + self.tx_frames.len()) as u64
+    }
+
+    fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
+        let given = self.rx_next..self.rx_tail;
+        let done = given.filter(|&at| Driver::status(cpu, &self.rx, at).is_done());
+        Between {
+            in_memory: done.count() as u64,
+            ..Between::default()
+        }
     }
 }

@@ -321,6 +321,8 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
         self.pass(Time::from_ms(1));
         assert!(self.hands.is_empty());
         assert_eq!(self.device.nic.frames_inside(), 0);
+        let between = self.on_core(|cpu, driver, _| driver.between(cpu));
+        assert_eq!((between.in_memory, between.deferred), (0, 0));
         let counted = self.device.nic.counters();
         assert!(counted.iter().all(|&(_, count)| count == 0), "{counted:?}");
         let pool = self.pool;

@@ -100,6 +100,8 @@ pub struct Kernel {
     pub processors: Vec<Processor>,
     /// By NIC.
     pub drivers: Vec<AnyKernelDriver>,
+    /// Frames that each of them has brought.
+    pub taken: Vec<u64>,
     /// By number.
     pub connections: Vec<Connection>,
     /// What forwards packets, on a gateway: one core at a time.
@@ -125,6 +127,7 @@ impl Kernel {
         Kernel {
             costs,
             processors,
+            taken: vec![0; drivers.len()],
             drivers,
             connections,
             gateway,
@@ -259,6 +262,7 @@ impl Kernel {
         let mut received = std::mem::take(&mut processor.received);
         let more = self.drivers[nic].poll(cpu, &mut processor.pool, &mut received, 1);
         processor.polling[nic] = more;
+        self.taken[nic] += received.len() as u64;
         let advice = self.drivers[nic].advice();
         // A thread takes turns with the process, and who polls always leaves it the turn when there
         // is nothing.
