@@ -1,4 +1,5 @@
 //! What the tests of whole systems share.
+#![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::path::Path;
 
