@@ -205,11 +205,12 @@ fn register_maps(device: Option<&str>, markdown: bool) -> Result<String, CliErro
             false => map.text(),
         })
         .collect();
-    let head = match (markdown, device) {
-        (true, None) => REGISTERS_HEAD,
-        _ => "",
-    };
-    Ok(format!("{head}{}", chapters.join("\n")))
+    let chapters = chapters.join("\n");
+    Ok(match (markdown, device) {
+        (true, None) => format!("{REGISTERS_HEAD}{REGISTERS_LEGEND}\n{chapters}"),
+        (true, Some(_)) => chapters,
+        (false, _) => format!("{chapters}\n{REGISTERS_LEGEND}"),
+    })
 }
 
 const REGISTERS_HEAD: &str = "\
@@ -218,6 +219,13 @@ const REGISTERS_HEAD: &str = "\
 The devices that are driven by registers, from the tables that the devices themselves use. This page
 is written by `nicforge list registers --markdown`.
 
+";
+
+const REGISTERS_LEGEND: &str = "\
+Offsets and reset values are hexadecimal; `configured` is what the machine file and the settings say. Access: RW read and
+write, RO read, WO write, R/W1C a read clears all bits and a write those that are 1. A register takes accesses of its own
+width only. Virtual: each virtual NIC has its own. What is not listed is reserved: nothing answers at other offsets, and other
+bits read as 0 and have to be written as 0. An access that means nothing is counted, and does nothing else.
 ";
 
 fn all_settings() -> String {
