@@ -138,6 +138,15 @@ fn variant_legend(shape: &Shape) -> Vec<(usize, String)> {
         .collect()
 }
 
+/// How far an axis goes at least. What is less is nothing, and would look like much.
+fn least_scale(unit: &str) -> f64 {
+    match unit {
+        "GB/s" => 0.1,
+        "lines" => 1.0,
+        _ => 0.0,
+    }
+}
+
 /// Largest shown value of a metric over all panels, which share a scale; shares go to 100 %.
 fn scale(shape: &Shape, metric: &Metric) -> f64 {
     let values = shape.facets.iter().flat_map(|facet| &facet.points);
@@ -147,7 +156,8 @@ fn scale(shape: &Shape, metric: &Metric) -> f64 {
     if metric.unit.name() == "%" {
         100.0
     } else {
-        metric.unit.shown(largest)
+        let least = least_scale(metric.unit.name());
+        metric.unit.shown(largest).max(least)
     }
 }
 
@@ -224,4 +234,28 @@ fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>,
         }
     }
     Ok(panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fake;
+
+    #[test]
+    fn next_to_nothing_does_not_fill_a_plot() {
+        for (key, tiny, shown, large) in [
+            ("misses_per_kb", 9e-6, 1.0, 17.5),
+            ("memory_gb_per_s", 1e-6, 0.1, 40.0),
+        ] {
+            for (value, expected) in [(tiny, shown), (large, large)] {
+                let mut report = fake::two_variants();
+                for point in &mut report.points {
+                    point.metrics.misses_per_kb = Some(value);
+                    point.metrics.memory_gb_per_s = Some(value);
+                }
+                let shape = Shape::of(&report);
+                assert_eq!(scale(&shape, by_key(key)), expected, "{key} {value}");
+            }
+        }
+    }
 }

@@ -51,7 +51,7 @@ const fn way(
 
 /// What a design does to caches, memory, links and the cores' time.
 #[rustfmt::skip]
-const CAUSES: [Way; 14] = [
+const CAUSES: [Way; 15] = [
     way("drop_fraction", Scale::Share, starved,
         "cores idle {a} of the time while frames are dropped, against {b}"),
     way("io_working_set_bytes", Scale::Bytes(1024.0), |m| m.io_working_set_bytes.map(|set| set as f64),
@@ -64,6 +64,8 @@ const CAUSES: [Way; 14] = [
         "{a} of the application's own look-ups hit the cache, against {b}"),
     way("memory_gb_per_s", Scale::Bytes(64.0), |m| per_packet(m, m.memory_gb_per_s?, 1e9),
         "a packet costs {a} of DRAM traffic, against {b}"),
+    way("memory_gb_per_s", Scale::Bytes(64.0), memory_per_kb,
+        "each KB of payload costs {a} of DRAM traffic, against {b}"),
     way("cycles_per_packet.stall", Scale::Whole(20.0), |m| cycles(m, |c| c.stall),
         "cores wait {a} cycles per packet for memory, against {b}"),
     way("cycles_per_packet.driver", Scale::Whole(20.0), |m| cycles(m, |c| c.driver),
@@ -101,10 +103,18 @@ fn cycles(metrics: &Metrics, get: fn(&CyclesPerPacket) -> f64) -> Option<f64> {
     metrics.cycles_per_packet.as_ref().map(get)
 }
 
-/// What a packet takes of what is `per_second`, in a unit of which there are `units`.
+/// What a packet takes of what is `per_second`, in a unit of which there are `units`. Packets are those
+/// that are sent, which of a whole system may be acknowledgements only: its payload says more.
 fn per_packet(metrics: &Metrics, per_second: f64, units: f64) -> Option<f64> {
     let packets = metrics.throughput_mpps * 1e6;
-    (packets > 0.0).then(|| per_second * units / packets)
+    let counts = packets > 0.0 && metrics.bandwidth_gbps.is_none();
+    counts.then(|| per_second * units / packets)
+}
+
+/// Bytes of DRAM traffic for each 1024 bytes of payload.
+fn memory_per_kb(metrics: &Metrics) -> Option<f64> {
+    let payload = metrics.bandwidth_gbps? * 1e9 / 8.0 / 1024.0;
+    (payload > 0.0).then_some(metrics.memory_gb_per_s? * 1e9 / payload)
 }
 
 /// The share of their time that cores idle although frames are dropped; none is when none are.
@@ -262,4 +272,29 @@ pub fn main_drop(metrics: &Metrics) -> String {
 pub fn is_held(metrics: &Metrics) -> bool {
     let full = metrics.rx_occupancy.is_some_and(|share| share > FULL);
     full && starved(metrics).is_some_and(|idle| idle > SHARES_DIFFER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a system receives is payload; what it sends are acknowledgements.
+    #[test]
+    fn a_whole_systems_memory_traffic_is_that_of_its_payload() {
+        let receives = |memory_gb_per_s| Metrics {
+            // A million KB a second.
+            bandwidth_gbps: Some(8.192),
+            throughput_mpps: 0.4,
+            memory_gb_per_s: Some(memory_gb_per_s),
+            ..Metrics::default()
+        };
+        let most = Most {
+            causes: 5,
+            effects: 0,
+            despite: 0,
+        };
+        let found = Differences::of(&receives(0.0), &receives(2.048), First::Better, &most);
+        let expected = "each KB of payload costs 0 B of DRAM traffic, against 2 KiB";
+        assert_eq!(found.why, [expected]);
+    }
 }
