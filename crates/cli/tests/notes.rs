@@ -101,7 +101,12 @@ fn association_sets_need_rings() {
     let (code, said) = check("association_sets = 4\nax_rings = 2\n");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("one would have none"), "{said}");
-    assert!(said.contains("at most 2"), "{said}");
+    assert!(said.contains("set association_sets to 2"), "{said}");
+    // There are three rings, two of which belong to cores of the first set.
+    let (code, said) = check("association_sets = 3\nax_rings = 3\n");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("set association_sets to 2"), "{said}");
+    assert_eq!(check("association_sets = 3\nax_rings = 8\n").0, Some(0));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Checks that need more than one key, or the machine.
 
+use nicforge_interfaces::rx_bisect::Topology;
 use nicforge_interfaces::{kernel, registry};
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
@@ -137,16 +138,25 @@ impl Settings {
             0 => queues,
             rings => rings,
         };
-        let most = queues.min(rings);
+        // Rings lie at even distances and sets are neighbours, so some numbers do not go together
+        // though there are rings enough.
+        let each_has_rings = |sets: usize| {
+            let topology = Topology::in_sets(queues, (rings, 1), 1, sets);
+            let found = topology.association_sets();
+            found.len() == sets && found.iter().all(|set| !set.ax.is_empty())
+        };
         let keys = &["association_sets", "ax_rings", "cores", "nics"];
-        ensure(self.association_sets <= most, keys, || {
+        ensure(each_has_rings(self.association_sets), keys, || {
+            let fewer = (1..self.association_sets)
+                .rev()
+                .find(|&sets| each_has_rings(sets));
             (
                 format!(
                     "{} association sets for {queues} queues and {rings} allocation rings of each NIC: \
                      one would have none",
                     self.association_sets
                 ),
-                format!("set association_sets to at most {most}"),
+                format!("set association_sets to {}", fewer.unwrap_or(1)),
             )
         })
     }
