@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use nicforge_lab::config::SECONDS_MAX;
 
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
 /// host it is plugged into: simulated, or live.
@@ -221,8 +222,8 @@ pub struct MeasureOptions {
 
 fn duration(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok();
-    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e9);
-    seconds.ok_or_else(|| "use a number of seconds above 0".to_string())
+    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0 && *seconds <= SECONDS_MAX);
+    seconds.ok_or_else(|| format!("use a number of seconds above 0, at most {SECONDS_MAX}"))
 }
 
 fn jobs(text: &str) -> Result<usize, String> {

@@ -145,6 +145,16 @@ fn put_message(message: &mut [u8], version: Version, why: Undelivered, pseudo: u
     put16(message, 2, total.checksum());
 }
 
+/// Whether one host can have this address (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5).
+pub fn is_host(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => (1..224).contains(&address.octets()[0]) && !address.is_loopback(),
+        IpAddr::V6(address) => {
+            !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
+        }
+    }
+}
+
 /// Whether the sender of the packet may be told anything about it.
 fn may_be_told(frame: &[u8], summary: &FrameSummary) -> bool {
     let to_many = frame[0] & 1 != 0;
@@ -162,18 +172,11 @@ fn may_be_told(frame: &[u8], summary: &FrameSummary) -> bool {
         IpAddresses::V4 {
             source,
             destination,
-        } => {
-            let [first, ..] = source.octets();
-            let is_host = (1..224).contains(&first) && !source.is_loopback();
-            is_host && !destination.is_multicast() && !destination.is_broadcast()
-        }
+        } => is_host(source.into()) && !destination.is_multicast() && !destination.is_broadcast(),
         IpAddresses::V6 {
             source,
             destination,
-        } => {
-            let is_host = !source.is_multicast() && !source.is_unspecified();
-            is_host && !source.is_loopback() && !destination.is_multicast()
-        }
+        } => is_host(source.into()) && !destination.is_multicast(),
     };
     !to_many && !is_error && between_hosts && summary.fragment != Fragment::Later
 }

@@ -16,6 +16,9 @@ pub use tree::{Field, Located, Node, parse_tree, parse_value};
 /// Largest scenario or machine file we read, in bytes; beyond it somebody named the wrong file.
 pub const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
+/// No live run takes longer: four months. Times are counted in picoseconds, and end after seven.
+pub const SECONDS_MAX: f64 = 1e7;
+
 /// Something that a scenario file, a machine file or `--set` says and cannot be.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{place}: {wrong}; {right}")]

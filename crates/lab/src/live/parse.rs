@@ -8,7 +8,9 @@ use nicforge_wire::headers::MacAddress;
 use super::config::{
     AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check,
 };
-use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, read_text, shorten};
+use crate::config::{
+    ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten,
+};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Names;
 
@@ -104,9 +106,6 @@ fn choice<T: Copy>(field: &Field, choices: &[(&str, T)]) -> Result<T, ConfigErro
     })
 }
 
-/// Four months: times are counted in picoseconds, and end after seven.
-const SECONDS_MAX: f64 = 1e7;
-
 fn seconds(field: &Field) -> Result<f64, ConfigError> {
     let value = &field.value;
     let seconds = match value.node {
@@ -121,7 +120,7 @@ fn seconds(field: &Field) -> Result<f64, ConfigError> {
     Err(ConfigError::new(
         &value.place,
         wrong,
-        "use a number of seconds above 0",
+        format!("use a number of seconds above 0, at most {SECONDS_MAX}"),
     ))
 }
 

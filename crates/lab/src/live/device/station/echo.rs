@@ -1,12 +1,11 @@
 //! Echo requests to the port's own addresses (RFC 792, RFC 4443), answered where they came in.
 
-use std::net::Ipv4Addr;
-
 use nicforge_wire::checksum::{checksum, update16};
 use nicforge_wire::headers::{
     ETHERNET_HEADER_LEN, EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN,
     IcmpView, Ipv4View, Ipv6View, MacAddress, ethertype, icmp_type, icmpv6_type, ip_protocol,
 };
+use nicforge_wire::icmp_error::is_host;
 
 use super::Station;
 
@@ -47,9 +46,11 @@ impl Station {
         let (header, message) = packet.split_at_mut_checked(IPV6_HEADER_LEN)?;
         let mut ip = Ipv6View::new(header).ok()?;
         let (asker, own) = (ip.source(), ip.destination());
-        let is_host = !(asker.is_unspecified() || asker.is_multicast() || asker.is_loopback());
         let mut icmp = IcmpView::new(message).ok()?;
-        if !is_host || !self.has(own) || icmp.message_type() != icmpv6_type::ECHO_REQUEST {
+        if !is_host(asker.into())
+            || !self.has(own)
+            || icmp.message_type() != icmpv6_type::ECHO_REQUEST
+        {
             return None;
         }
         let kinds = [icmpv6_type::ECHO_REQUEST, icmpv6_type::ECHO_REPLY];
@@ -68,12 +69,6 @@ impl Station {
         self.outgoing.extend(answer);
         answered
     }
-}
-
-/// Whether somebody can have this address (RFC 1122, section 3.2.1.3).
-fn is_host(address: Ipv4Addr) -> bool {
-    let [network, ..] = address.octets();
-    (1..224).contains(&network) && !address.is_loopback()
 }
 
 /// Makes an echo request a reply, where these are the two types.
@@ -95,7 +90,7 @@ fn answer(frame: &[u8], own: MacAddress) -> Option<Vec<u8>> {
     let mut ip = Ipv4View::new(&mut frame[ETHERNET_HEADER_LEN..]).ok()?;
     let plain = ip.header_len() == IPV4_MIN_HEADER_LEN && !ip.is_fragment();
     let is_sound = plain && checksum(ip.header()) == 0;
-    if !is_sound || ip.protocol() != ip_protocol::ICMP || !is_host(ip.source()) {
+    if !is_sound || ip.protocol() != ip_protocol::ICMP || !is_host(ip.source().into()) {
         return None;
     }
     let mut icmp = IcmpView::new(ip.payload_mut()).ok()?;
