@@ -354,7 +354,11 @@ fn a_mad_worker_ends_nobody_but_itself() {
         mad.args(["--ignored", "--exact", "a_mad_worker"]);
         mad.env(MAD, &run.crew.socket);
         let mut mad = mad.stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(150));
+        // Frames of a worker that was ended wait for nobody: the next must come before the file ends.
+        let until = Instant::now() + Duration::from_millis(150);
+        while mad.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         assert!(run.goes_on(), "{interface}: the device went with it");
         // It may have been ended already.
         let _ = mad.kill();
