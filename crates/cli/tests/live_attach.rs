@@ -330,46 +330,55 @@ fn a_bad_queue_is_closed_with_its_reason() {
     }
 }
 
-/// The last frames of every flow of `count` came, byte by byte.
-fn ends_as_sent(interface: &str, came: &[Vec<u8>], count: usize) {
+/// Whether the last frames of every flow of `count` came, byte by byte.
+fn ends_as_sent(came: &[Vec<u8>], count: usize) -> bool {
     const LAST: usize = 20;
     // Before them, a worker that went mad may have sent anything.
     let readable = |frame: &&Vec<u8>| frame.len() >= 38 && parse_frame(frame).is_ok();
     let came: Vec<Vec<u8>> = came.iter().filter(readable).cloned().collect();
     let came = by_flow(&came);
-    for (flow, sent) in by_flow(&frames(&capture(count))) {
-        let last = &sent[sent.len().saturating_sub(LAST)..];
-        let all = came.get(&flow).is_some_and(|came| came.ends_with(last));
-        assert!(all, "{interface}: the last frames of {flow:?} did not come");
+    by_flow(&frames(&capture(count)))
+        .iter()
+        .all(|(flow, sent)| {
+            let last = &sent[sent.len().saturating_sub(LAST)..];
+            came.get(flow).is_some_and(|came| came.ends_with(last))
+        })
+}
+
+/// A run in which worker 0 goes mad and is then ended, and a fresh pair forwards what is left; whether that
+/// came.
+fn goes_on_after_a_mad_worker(interface: &str) -> bool {
+    let mut run = Run::new(interface, 10 * FRAMES);
+    run.crew.attach(1);
+    let mut mad = Command::new(std::env::current_exe().unwrap());
+    mad.args(["--ignored", "--exact", "a_mad_worker"]);
+    mad.env(MAD, &run.crew.socket);
+    let mut mad = mad.stdout(Stdio::null()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_millis(150);
+    while mad.try_wait().unwrap().is_none() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
+    assert!(run.goes_on(), "{interface}: the device went with it");
+    // It may have been ended already.
+    let _ = mad.kill();
+    mad.wait().unwrap();
+    run.crew.kill(1);
+    (0..2).for_each(|worker| run.crew.attach(worker));
+    let (said, _, came) = run.end();
+    let noticed = ["worker 0 is lost", "worker 0 was ended"];
+    let noticed = noticed.iter().any(|event| said.contains(event));
+    assert!(noticed, "{interface}: {said}");
+    ends_as_sent(&came, 10 * FRAMES)
 }
 
 /// The device goes on, whatever stands in the region; with other workers traffic goes on too.
 #[test]
 fn a_mad_worker_ends_nobody_but_itself() {
+    /// Frames of a worker that was ended wait for nobody, so the file may end before the fresh pair is there,
+    /// which then has nothing to forward: on a fast machine in every second run.
+    const TRIES: usize = 12;
     for interface in everywhere() {
-        let mut run = Run::new(&interface, 10 * FRAMES);
-        run.crew.attach(1);
-        let mut mad = Command::new(std::env::current_exe().unwrap());
-        mad.args(["--ignored", "--exact", "a_mad_worker"]);
-        mad.env(MAD, &run.crew.socket);
-        let mut mad = mad.stdout(Stdio::null()).spawn().unwrap();
-        // Frames of a worker that was ended wait for nobody: the next must come before the file ends.
-        let until = Instant::now() + Duration::from_millis(150);
-        while mad.try_wait().unwrap().is_none() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        assert!(run.goes_on(), "{interface}: the device went with it");
-        // It may have been ended already.
-        let _ = mad.kill();
-        mad.wait().unwrap();
-        run.crew.kill(1);
-        (0..2).for_each(|worker| run.crew.attach(worker));
-        let (said, _, came) = run.end();
-        let noticed = ["worker 0 is lost", "worker 0 was ended"];
-        let noticed = noticed.iter().any(|event| said.contains(event));
-        assert!(noticed, "{interface}: {said}");
-        // The fresh pair forwards all that is left.
-        ends_as_sent(&interface, &came, 10 * FRAMES);
+        let ends = (0..TRIES).any(|_| goes_on_after_a_mad_worker(&interface));
+        assert!(ends, "{interface}: the last frames never came");
     }
 }
