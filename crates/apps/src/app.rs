@@ -3,11 +3,12 @@
 use std::net::{IpAddr, SocketAddrV4};
 
 use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::{AddressSpace, Cpu, Part};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_units::Cycles;
 
 use crate::counter::{Counter, CounterEntry, CounterKey};
 use crate::expired::LastHop;
+use crate::headers;
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::{L3Fwd, Router};
@@ -150,6 +151,29 @@ impl AnyApp {
             Kind::Synthetic(app) => app.packet(cpu, packet),
             Kind::Counter(app) => app.packet(cpu, packet),
             Kind::Kvs(app) => app.packet(cpu, packet),
+        }
+    }
+
+    /// `packet` will be handled soon: says what of a table of flows is looked at first, as far as a glance
+    /// tells. Nothing else happens. Returns what [`expect_entry`](Self::expect_entry) has to know.
+    #[inline]
+    pub fn expect<C: Cpu>(&self, cpu: &mut C, packet: &Packet) -> Option<u64> {
+        match &self.kind {
+            Kind::Nat(app) => app.expect(cpu, &headers::glance(cpu, packet)?),
+            Kind::Lb(app) => app.expect(cpu, &headers::glance(cpu, packet)?),
+            Kind::Counter(app) => app.expect(cpu, &headers::glance(cpu, packet)?),
+            _ => None,
+        }
+    }
+
+    /// The same, some packets later: what is looked at then. Returns where that is.
+    #[inline]
+    pub fn expect_entry<C: Cpu>(&self, cpu: &mut C, hash: u64) -> Option<Addr> {
+        match &self.kind {
+            Kind::Nat(app) => app.expect_entry(cpu, hash),
+            Kind::Lb(app) => app.table.expect_entry(cpu, hash),
+            Kind::Counter(app) => app.table.expect_entry(cpu, hash),
+            _ => None,
         }
     }
 

@@ -128,6 +128,13 @@ impl Counter {
         Verdict::Transmit(peer)
     }
 
+    /// A packet will be counted soon, of which a glance told `summary`. Returns its flow's hash.
+    #[inline]
+    pub(crate) fn expect<C: Cpu>(&self, cpu: &mut C, summary: &FrameSummary) -> Option<u64> {
+        let key = CounterKey::of(summary)?;
+        Some(self.table.expect_bucket(cpu, &key))
+    }
+
     #[inline]
     fn count<C: Cpu>(&mut self, cpu: &mut C, key: CounterKey, bytes: u64) {
         if let Some((number, entry)) = self.table.find(cpu, &key) {

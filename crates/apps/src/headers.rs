@@ -57,6 +57,14 @@ pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError>
     }
 }
 
+/// What a glance at the headers tells, where that can be had for nothing.
+#[inline]
+pub fn glance<C: Cpu>(cpu: &C, packet: &Packet) -> Option<FrameSummary> {
+    let some = (packet.head.len as usize).min(CACHE_LINE_BYTES as usize);
+    let bytes = cpu.glance(packet.head.at, some)?;
+    parse_headers(bytes, packet.len() as usize).ok()
+}
+
 #[inline(always)]
 fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
     let l3 = usize::from(summary.l3_offset);

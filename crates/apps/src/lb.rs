@@ -78,7 +78,7 @@ struct Server {
 pub struct Lb {
     ports: PortMap,
     service: Option<u32>,
-    table: Cuckoo<LbEntry>,
+    pub(crate) table: Cuckoo<LbEntry>,
     servers: Addr,
     fragments: Option<Fragments>,
     server_base: u32,
@@ -140,6 +140,13 @@ impl Lb {
             };
             cpu.store(self.servers + u64::from(number) * 16, server);
         }
+    }
+
+    /// A packet will be balanced soon, of which a glance told `summary`. Returns its flow's hash.
+    #[inline]
+    pub(crate) fn expect<C: Cpu>(&self, cpu: &mut C, summary: &FrameSummary) -> Option<u64> {
+        let key = flow_key(summary)?;
+        Some(self.table.expect_bucket(cpu, &key))
     }
 
     /// Balances one packet.

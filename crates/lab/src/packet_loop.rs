@@ -5,7 +5,11 @@ use nicforge_apps::AnyApp;
 use nicforge_interfaces::AnyDriver;
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
-use nicforge_platform::{Cpu, Part};
+use nicforge_platform::{Addr, Cpu, Part};
+
+/// Places that a packet leads to, one after the other: its headers, a bucket of the application's table, the
+/// entry that this names, and what makes room for it.
+const PLACES_AHEAD: usize = 4;
 
 /// An application over receive queues, with a transmit queue on each port.
 pub struct PacketLoop {
@@ -16,6 +20,8 @@ pub struct PacketLoop {
     pub app: AnyApp,
     burst: usize,
     batch: Vec<Packet>,
+    /// What is known ahead of each of them.
+    ahead: Vec<Option<u64>>,
     outgoing: Vec<(PortId, Packet)>,
     /// Packets that software dropped, by cause.
     pub drops: DropCounters,
@@ -39,6 +45,7 @@ impl PacketLoop {
             app,
             burst,
             batch: Vec::with_capacity(burst),
+            ahead: Vec::with_capacity(burst),
             outgoing: Vec::with_capacity(burst),
             drops: DropCounters::default(),
             kept: 0,
@@ -68,10 +75,35 @@ impl PacketLoop {
         self.batch.len()
     }
 
-    /// Packet `index` of those polled.
+    /// Packet `index` is handled next: says what those after it will access, a packet's next place with
+    /// each packet before it. Nothing else happens.
     #[inline]
-    pub fn polled(&self, index: usize) -> Option<&Packet> {
-        self.batch.get(index)
+    pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
+        if index == 0 {
+            self.ahead.clear();
+            self.ahead.resize(self.batch.len(), None);
+            for place in 0..PLACES_AHEAD {
+                (0..PLACES_AHEAD - place).for_each(|first| self.expect(cpu, first, place));
+            }
+        }
+        for place in 0..PLACES_AHEAD {
+            self.expect(cpu, index + PLACES_AHEAD - place, place);
+        }
+    }
+
+    #[inline]
+    fn expect<C: Cpu>(&mut self, cpu: &mut C, index: usize, place: usize) {
+        let Some(packet) = self.batch.get(index) else {
+            return;
+        };
+        let ahead = &mut self.ahead[index];
+        match (place, *ahead) {
+            (0, _) => cpu.expect_access(packet.head.at),
+            (1, _) => *ahead = self.app.expect(cpu, packet),
+            (2, Some(expected)) => *ahead = self.app.expect_entry(cpu, expected).map(|at| at.0),
+            (_, Some(at)) => cpu.expect_soon(Addr(at)),
+            (_, None) => {}
+        }
     }
 
     /// Handles packet `index` of those polled.

@@ -141,6 +141,20 @@ pub trait Cpu {
     #[inline]
     fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _lines: [u64; 3]) {}
 
+    /// Looks at `len` bytes for nothing, where that can be had: only what is expected may depend on them.
+    #[inline]
+    fn glance(&self, _at: Addr, _len: usize) -> Option<&[u8]> {
+        None
+    }
+
+    /// Says that the core will access the line at `at` soon; nothing else happens.
+    #[inline]
+    fn expect_access(&mut self, _at: Addr) {}
+
+    /// Says it again, nearer to the access: what is known of the line has come since.
+    #[inline]
+    fn expect_soon(&mut self, _at: Addr) {}
+
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;
 

@@ -122,6 +122,10 @@ impl Cpu for FlatCpu {
     #[inline]
     fn prefetch(&mut self, _at: Addr, _len: usize) {}
 
+    fn glance(&self, at: Addr, len: usize) -> Option<&[u8]> {
+        self.memory.get(at.0 as usize..)?.get(..len)
+    }
+
     fn mmio_read(&mut self, register: Register) -> u64 {
         let key = (register.device, register.index);
         self.registers.get(&key).copied().unwrap_or(0)

@@ -31,9 +31,9 @@ mod flow;
 mod icmp;
 
 use nicforge_nic::{Packet, PortRule, Verdict};
-use nicforge_platform::{AddressSpace, Cpu};
-use nicforge_wire::Fragment;
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
+use nicforge_wire::{Fragment, FrameSummary};
 
 use self::flow::{Flows, external_addresses};
 use crate::expired::LastHop;
@@ -81,6 +81,27 @@ impl Nat {
             fragments: Fragments::allocate(space, config.timeouts.fragment),
             last_hop: LastHop::default(),
         })
+    }
+
+    /// A packet will be handled soon, of which a glance told `summary`: its flow will be looked up. Returns
+    /// the hash under which.
+    #[inline]
+    pub(crate) fn expect<C: Cpu>(&self, cpu: &mut C, summary: &FrameSummary) -> Option<u64> {
+        let ends = summary.ipv4_words().filter(|_| summary.has_ports())?;
+        let side = match self.flows.is_external(ends.1) {
+            true => Side::Outside,
+            false => Side::Inside,
+        };
+        let source = (ends.0, summary.source_port);
+        let destination = (ends.1, summary.destination_port);
+        let key = FlowKey::new(source, destination, summary.protocol, side);
+        Some(self.flows.table.expect_bucket(cpu, &key))
+    }
+
+    /// The same, some packets later: the entry that [`expect`](Self::expect) led to.
+    #[inline]
+    pub(crate) fn expect_entry<C: Cpu>(&self, cpu: &mut C, hash: u64) -> Option<Addr> {
+        self.flows.table.expect_entry(cpu, hash)
     }
 
     /// Translates one packet.

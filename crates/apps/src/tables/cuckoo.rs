@@ -164,6 +164,29 @@ impl<E: Entry> Cuckoo<E> {
         None
     }
 
+    /// The entry with this key will be looked up soon: the bucket that is looked at first is called for.
+    /// Returns the key's hash.
+    #[inline]
+    pub fn expect_bucket<C: Cpu>(&self, cpu: &mut C, key: &E::Key) -> u64 {
+        let hash = E::hash(key);
+        cpu.expect_access(self.bucket_at(self.place(hash).0));
+        hash
+    }
+
+    /// The same, when that bucket has come: the entry that it names is called for. Returns where it is,
+    /// if a glance tells.
+    #[inline]
+    pub fn expect_entry<C: Cpu>(&self, cpu: &mut C, hash: u64) -> Option<Addr> {
+        let (primary, signature) = self.place(hash);
+        let at = self.bucket_at(primary);
+        cpu.expect_soon(at);
+        let bucket: Bucket = bytemuck::pod_read_unaligned(cpu.glance(at, size_of::<Bucket>())?);
+        let hits = bucket.hits(signature);
+        let number = *bucket.numbers.get(hits.trailing_zeros() as usize)? - 1;
+        cpu.expect_access(self.at(number));
+        Some(self.at(number))
+    }
+
     /// Adds an entry whose key is not in the table yet (look first); returns its number.
     pub fn insert<C: Cpu>(&mut self, cpu: &mut C, entry: &E) -> Result<u32, TableFull> {
         if self.room() == 0 {

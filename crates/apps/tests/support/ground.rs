@@ -105,6 +105,8 @@ pub struct On<G> {
     pub ground: G,
     /// A buffer for one packet.
     pub mbuf: Addr,
+    /// What was expected of the last packet: the entry of its flow.
+    pub expected: Option<Addr>,
 }
 
 impl<G: Ground> On<G> {
@@ -116,7 +118,12 @@ impl<G: Ground> On<G> {
         let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
         let mut ground = G::new(&space);
         app.start(&mut *ground.core());
-        On { app, ground, mbuf }
+        On {
+            app,
+            ground,
+            mbuf,
+            expected: None,
+        }
     }
 
     /// Lays the parts of a frame where `packet` says, and has it handled; what became of it.
@@ -129,6 +136,14 @@ impl<G: Ground> On<G> {
                 cpu.bytes_mut(at, bytes.len()).copy_from_slice(bytes);
             }
         }
+        let before = cpu.now();
+        let hash = self.app.expect(&mut *cpu, &packet);
+        let place = hash.and_then(|hash| self.app.expect_entry(&mut *cpu, hash));
+        if let Some(at) = place {
+            cpu.expect_soon(at);
+        }
+        assert_eq!(cpu.now(), before, "to expect something takes no time");
+        self.expected = place;
         let verdict = self.app.packet(&mut *cpu, &mut packet);
         let mut part = |at: Addr, len: u32| match len {
             0 => Vec::new(),

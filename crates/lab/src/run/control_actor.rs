@@ -5,7 +5,7 @@ use nicforge_interfaces::sh_ring_dynamic::{Control, Observation};
 use nicforge_nic::registers;
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Host, MmioWrite};
-use nicforge_units::{Bytes, Lines, Time};
+use nicforge_units::{Bytes, Time};
 
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
@@ -21,11 +21,10 @@ struct Reading {
 
 impl Reading {
     fn now(at: Time, host: &Host, nics: &[NicActor], cores: &[CoreActor]) -> Reading {
-        let memory = host.hierarchy.counters();
         Reading {
             at,
             received: Bytes(nics.iter().map(|actor| actor.nic.counters.bytes).sum()),
-            transferred: Lines(memory.device_write_lines + memory.device_read_lines).bytes(),
+            transferred: host.hierarchy.device_lines().bytes(),
             calls: cores.iter().map(|core| core.receive_calls(at)).collect(),
         }
     }

@@ -76,10 +76,8 @@ impl CoreActor {
                 self.next = Next::Packet(0);
             }
             Next::Packet(index) => {
-                if let Some(later) = self.software.polled(index + 1) {
-                    self.core.expect(host, later.head.at);
-                }
                 let mut cpu = SimCpu::new(host, &mut self.core);
+                self.software.look_ahead(&mut cpu, index);
                 self.software.packet(&mut cpu, index);
                 self.next = match index + 1 < self.polled {
                     true => Next::Packet(index + 1),

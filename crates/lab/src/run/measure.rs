@@ -55,7 +55,9 @@ struct Snapshot {
 
 impl Snapshot {
     /// At `now`, up to which the world has run.
-    fn of(world: &World, now: Time) -> Snapshot {
+    fn of(world: &mut World, now: Time) -> Snapshot {
+        let memory = world.host.hierarchy.counters().clone();
+        let dram_lines = world.host.hierarchy.dram_lines();
         let mut drops = DropCounters::default();
         for actor in &world.nics {
             for &(cause, count) in actor.nic.drops.causes() {
@@ -97,8 +99,8 @@ impl Snapshot {
                 .iter()
                 .map(|actor| actor.port.counters(&world.host))
                 .collect(),
-            memory: world.host.hierarchy.counters().clone(),
-            dram_lines: world.host.hierarchy.dram_lines(),
+            memory,
+            dram_lines,
             cores: world
                 .cores
                 .iter()
@@ -133,8 +135,8 @@ impl Window {
     }
 
     /// It ends now, at `ended`.
-    pub fn end(&self, built: &Built, ended: Time) -> Metrics {
-        let after = Snapshot::of(&built.world, ended);
+    pub fn end(&self, built: &mut Built, ended: Time) -> Metrics {
+        let after = Snapshot::of(&mut built.world, ended);
         let seconds = (ended - self.from).as_seconds();
         metrics(built, &self.before, &after, seconds)
     }
@@ -169,7 +171,7 @@ pub fn one_window(
             until
         }
     };
-    let metrics = window.end(&built, ended);
+    let metrics = window.end(&mut built, ended);
     let timeline = built.world.take_timeline(ended);
     finish(built, io)?;
     Ok(PointRun {

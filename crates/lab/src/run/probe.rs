@@ -46,7 +46,7 @@ impl Probe {
     }
 
     /// Adds an entry for the time since the last look.
-    pub fn look(&mut self, now: Time, world: &World) {
+    pub fn look(&mut self, now: Time, world: &mut World) {
         let reading = Reading::now(now, world);
         let before = std::mem::replace(&mut self.before, reading);
         if now <= before.at {
@@ -92,7 +92,7 @@ impl Probe {
 }
 
 impl Reading {
-    fn now(at: Time, world: &World) -> Reading {
+    fn now(at: Time, world: &mut World) -> Reading {
         let bytes = world.nics.iter().map(|actor| actor.nic.counters.bytes);
         let (sent_bytes, latency_ps) = world.sink.sums();
         Reading {

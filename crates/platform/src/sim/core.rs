@@ -80,14 +80,6 @@ impl SimCore {
         &self.config
     }
 
-    /// The core will access the line at `at` soon: what the simulation needs for that comes into the
-    /// caches of the machine that simulates. Nothing of the model changes.
-    #[inline]
-    pub fn expect(&self, host: &Host, at: Addr) {
-        host.memory.expect(at.line());
-        host.hierarchy.expect_in_l2(self.number, at.line());
-    }
-
     /// A new burst begins: what is near now may since have been changed by others.
     pub fn begin_burst(&mut self) {
         self.near.begin_burst();
@@ -216,21 +208,6 @@ impl<'a> SimCpu<'a> {
             self.touch(line, write, share);
         }
     }
-
-    fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
-        self.touch(at.line(), true, 1 << 16);
-        self.work(self.core.config.atomic);
-        let before = self.host.memory.word(at);
-        self.store_word(at, change(before));
-        before
-    }
-
-    fn store_word(&mut self, at: Addr, value: u64) {
-        self.host
-            .memory
-            .slice_mut(at, 8)
-            .copy_from_slice(&value.to_ne_bytes());
-    }
 }
 
 impl Cpu for SimCpu<'_> {
@@ -340,6 +317,24 @@ impl Cpu for SimCpu<'_> {
     #[inline]
     fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 3]) {
         self.expect_named(entries, word, lines);
+    }
+
+    #[inline]
+    fn glance(&self, at: Addr, len: usize) -> Option<&[u8]> {
+        self.host.memory.get(at, len)
+    }
+
+    #[inline]
+    fn expect_access(&mut self, at: Addr) {
+        self.host.memory.expect(at.line());
+        let number = self.core.number;
+        self.host.hierarchy.expect_in_l2(number, at.line());
+    }
+
+    #[inline]
+    fn expect_soon(&mut self, at: Addr) {
+        let number = self.core.number;
+        self.host.hierarchy.expect_fetch(number, at.line());
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {

@@ -12,7 +12,7 @@
 //! allocate into the I/O ways (DDIO); device reads never allocate. A directory says which L2
 //! has a line, so that nobody searches sixteen of them.
 
-use nicforge_units::Time;
+use nicforge_units::{Lines, Time};
 
 use super::Hardware;
 use super::ahead::{expect, use_large_pages};
@@ -80,6 +80,7 @@ impl Hierarchy {
                 dram: Dram::new(&hardware.dram),
                 llc_hit: hardware.llc.hit,
                 counters: MemoryCounters::default(),
+                on_its_way: None,
             },
             l2: PrivateCaches::new(hardware.cores, &hardware.l2),
             sharers,
@@ -176,6 +177,7 @@ impl Hierarchy {
     /// from a cache of this socket or from memory. What is written leaves the caches here, and comes
     /// back to memory some time.
     pub fn remote_access(&mut self, line: u64, write: bool, now: Time) -> Time {
+        self.shared.arrive();
         let word = &mut self.shared.llc.lines[line as usize];
         let in_llc = word.way().is_some();
         self.shared.counters.fresh_read += u64::from(word.read());
@@ -258,6 +260,7 @@ impl Hierarchy {
         if let Some(victim) = self.l2.next_out(core, line) {
             self.shared.llc.expect(victim);
         }
+        self.shared.arrive();
         let holder = self.holder(line);
         let mut owner = core as u8 + 1;
         let mut dirty = write;
@@ -347,8 +350,15 @@ impl Hierarchy {
     }
 
     /// What happened so far.
-    pub fn counters(&self) -> &MemoryCounters {
+    pub fn counters(&mut self) -> &MemoryCounters {
+        self.shared.arrive();
         &self.shared.counters
+    }
+
+    /// Lines that devices wrote and read.
+    pub fn device_lines(&self) -> Lines {
+        let counters = &self.shared.counters;
+        Lines(counters.device_write_lines + counters.device_read_lines)
     }
 
     /// Lines of address space.
@@ -357,7 +367,8 @@ impl Hierarchy {
     }
 
     /// Lines that went to or came from memory.
-    pub fn dram_lines(&self) -> u64 {
+    pub fn dram_lines(&mut self) -> u64 {
+        self.shared.arrive();
         self.shared.dram.lines()
     }
 

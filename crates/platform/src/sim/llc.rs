@@ -140,6 +140,20 @@ impl Ways {
         (number, NOTHING)
     }
 
+    /// What makes room for `line` where ways differ.
+    #[inline(always)]
+    fn next_out(&self, line: u64) -> u32 {
+        let set = self.set(line);
+        let io = &self.io[set * self.io_ways..][..self.io_ways];
+        let rest = &self.rest[set * self.rest_ways..][..self.rest_ways];
+        let ((in_io, io_age), (in_rest, rest_age)) =
+            (oldest(io, self.clock), oldest(rest, self.clock));
+        match self.io_ways > 0 && io_age >= rest_age {
+            true => io[in_io].line,
+            false => rest[in_rest].line,
+        }
+    }
+
     /// The same where ways differ: the one that was not used for longest.
     #[inline(never)]
     fn take_any(&mut self, set: usize, line: u64) -> (usize, u32) {
@@ -239,6 +253,13 @@ impl Llc {
         let word = &mut self.lines[line as usize];
         *word = word.filled(way, dirty, holder);
         evicted
+    }
+
+    /// `line`, which was [expected](Self::expect), needs room now: what makes room is called for.
+    #[inline(always)]
+    pub fn expect_room(&self, line: u64) {
+        expect(&self.lines, line as usize);
+        expect(&self.lines, self.ways.next_out(line) as usize);
     }
 
     /// `line` will need room soon, or leave.

@@ -94,6 +94,12 @@ impl SimMemory {
         &self.bytes[at.0 as usize..][..len]
     }
 
+    /// The same, if there is such a place.
+    #[inline]
+    pub fn get(&self, at: Addr, len: usize) -> Option<&[u8]> {
+        self.bytes.get(at.0 as usize..)?.get(..len)
+    }
+
     /// The bytes of `line` will be asked for soon.
     #[inline(always)]
     pub fn expect(&self, line: u64) {

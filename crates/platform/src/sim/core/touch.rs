@@ -3,7 +3,7 @@
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::SimCpu;
-use crate::Part;
+use crate::{Addr, Cpu, Part};
 
 impl SimCpu<'_> {
     /// Accesses one line; the core waits for `share_q16` of its latency.
@@ -96,5 +96,20 @@ impl SimCpu<'_> {
                 self.core.cursor,
             );
         }
+    }
+
+    pub(super) fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
+        self.touch(at.line(), true, 1 << 16);
+        self.work(self.core.config.atomic);
+        let before = self.host.memory.word(at);
+        self.store_word(at, change(before));
+        before
+    }
+
+    pub(super) fn store_word(&mut self, at: Addr, value: u64) {
+        self.host
+            .memory
+            .slice_mut(at, 8)
+            .copy_from_slice(&value.to_ne_bytes());
     }
 }

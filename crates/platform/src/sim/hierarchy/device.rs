@@ -14,6 +14,7 @@ impl Hierarchy {
         if self.perfect {
             return Time::ZERO;
         }
+        self.shared.arrive();
         self.shared.counters.device_write_lines += count;
         if lines::any_held(&self.shared.llc.lines[first as usize..][..count as usize]) {
             self.invalidate_l2_copies(first, count);
@@ -84,6 +85,7 @@ impl Hierarchy {
         if self.perfect {
             return Time::ZERO;
         }
+        self.shared.arrive();
         let run = lines::read_run(&mut self.shared.llc.lines[first as usize..][..count as usize]);
         self.shared.counters.device_read_lines += count;
         self.shared.counters.fresh_read += run.fresh;

@@ -78,6 +78,7 @@ fn alone<C: OwnCache>(
             return false;
         }
         near.add(line, run.write);
+        shared.arrive();
         let holder = shared.llc.lines[line as usize].holder();
         if holder != NONE {
             // What the own cache does not have is in another's.

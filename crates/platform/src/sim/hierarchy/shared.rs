@@ -17,6 +17,16 @@ pub(super) struct SharedLevels {
     pub dram: Dram,
     pub llc_hit: Time,
     pub counters: MemoryCounters,
+    /// What left an L2 last, and is not here yet.
+    pub on_its_way: Option<Leaving>,
+}
+
+/// A line that leaves an L2.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    core: usize,
+    evicted: Evicted,
+    at: Time,
 }
 
 impl SharedLevels {
@@ -33,9 +43,24 @@ impl SharedLevels {
         }
     }
 
-    /// A line leaves `core`'s L2; what has to leave the LLC for it is written to memory.
+    /// A line leaves `core`'s L2. It arrives here before anything else is asked ([`arrive`](Self::arrive)),
+    /// and until then the machine that simulates fetches what it needs for that.
     #[inline(always)]
-    pub fn victim(&mut self, core: usize, evicted: Evicted, now: Time) {
+    pub fn victim(&mut self, core: usize, evicted: Evicted, at: Time) {
+        self.llc.expect_room(evicted.line);
+        self.on_its_way = Some(Leaving { core, evicted, at });
+    }
+
+    /// What is on its way arrives; what has to leave the LLC for it is written to memory.
+    #[inline(always)]
+    pub fn arrive(&mut self) {
+        if let Some(leaving) = self.on_its_way.take() {
+            self.put(leaving);
+        }
+    }
+
+    fn put(&mut self, leaving: Leaving) {
+        let Leaving { core, evicted, at } = leaving;
         let Evicted { line, dirty } = evicted;
         let word = self.llc.lines[line as usize];
         let holder = match word.holder() {
@@ -52,7 +77,7 @@ impl SharedLevels {
             self.counters.fresh_lost += u64::from(evicted.fresh);
             if evicted.dirty {
                 self.counters.llc_write_backs += 1;
-                self.dram.write(now, 1);
+                self.dram.write(at, 1);
             }
         }
     }

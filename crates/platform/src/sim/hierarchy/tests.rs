@@ -83,10 +83,35 @@ fn a_line_moves_from_llc_to_l2_and_back() {
     // Two more lines of the same L2 set (4 sets) push it out.
     ns(&mut h, 0, 4);
     ns(&mut h, 0, 8);
-    assert!(h.shared.llc.lines[0].way().is_some() && !h.l2.holds(0, 0));
     let before = h.dram_lines();
+    assert!(h.shared.llc.lines[0].way().is_some() && !h.l2.holds(0, 0));
     assert_eq!(h.device_read(0, 1, Time::ZERO), h.shared.llc_hit);
     assert_eq!(h.dram_lines(), before);
+}
+
+#[test]
+fn it_shows_nowhere_that_what_leaves_an_l2_is_on_its_way_for_a_while() {
+    let [mut late, mut at_once] = [0; 2].map(|_| small());
+    let mut state = 7u32;
+    let mut draw = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        u64::from((state >> 16) % below)
+    };
+    for step in 0..5000 {
+        let (line, count, kind) = (draw(200), 1 + draw(8), draw(5));
+        let (core, write, now) = (draw(2) as usize, draw(2) == 0, Time::from_ns(30 * step));
+        let times = [&mut late, &mut at_once].map(|h| match kind {
+            0 => h.device_write(line, count, now),
+            1 => h.device_read(line, count, now),
+            2 => h.remote_access(line, write, now),
+            _ => h.core_access(core, line, write, true, now).latency,
+        });
+        assert_eq!(times[0], times[1], "step {step}");
+        at_once.shared.arrive();
+    }
+    assert_eq!(late.counters(), at_once.counters());
+    assert_eq!(late.dram_lines(), at_once.dram_lines());
+    assert!(late.counters().llc_write_backs > 100);
 }
 
 #[test]
