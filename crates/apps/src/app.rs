@@ -154,25 +154,35 @@ impl AnyApp {
         }
     }
 
-    /// `packet` will be handled soon: says what of a table of flows is looked at first, as far as a glance
-    /// tells. Nothing else happens. Returns what [`expect_entry`](Self::expect_entry) has to know.
+    /// The hash under which a table of flows will be asked for `packet`'s, as far as a glance tells.
     #[inline]
-    pub fn expect<C: Cpu>(&self, cpu: &mut C, packet: &Packet) -> Option<u64> {
+    pub fn flow_hash<C: Cpu>(&self, cpu: &C, packet: &Packet) -> Option<u64> {
         match &self.kind {
-            Kind::Nat(app) => app.expect(cpu, &headers::glance(cpu, packet)?),
-            Kind::Lb(app) => app.expect(cpu, &headers::glance(cpu, packet)?),
-            Kind::Counter(app) => app.expect(cpu, &headers::glance(cpu, packet)?),
+            Kind::Nat(app) => app.flow_hash(&headers::glance(cpu, packet)?),
+            Kind::Lb(_) => Lb::flow_hash(&headers::glance(cpu, packet)?),
+            Kind::Counter(_) => Counter::flow_hash(&headers::glance(cpu, packet)?),
             _ => None,
         }
     }
 
-    /// The same, some packets later: what is looked at then. Returns where that is.
+    /// Where a look-up under this hash begins.
     #[inline]
-    pub fn expect_entry<C: Cpu>(&self, cpu: &mut C, hash: u64) -> Option<Addr> {
+    pub fn first_bucket(&self, hash: u64) -> Option<Addr> {
         match &self.kind {
-            Kind::Nat(app) => app.expect_entry(cpu, hash),
-            Kind::Lb(app) => app.table.expect_entry(cpu, hash),
-            Kind::Counter(app) => app.table.expect_entry(cpu, hash),
+            Kind::Nat(app) => Some(app.flows.table.first_bucket(hash)),
+            Kind::Lb(app) => Some(app.table.first_bucket(hash)),
+            Kind::Counter(app) => Some(app.table.first_bucket(hash)),
+            _ => None,
+        }
+    }
+
+    /// Where it goes on, if a glance at that place tells.
+    #[inline]
+    pub fn likely_entry<C: Cpu>(&self, cpu: &C, hash: u64) -> Option<Addr> {
+        match &self.kind {
+            Kind::Nat(app) => app.flows.table.likely_entry(cpu, hash),
+            Kind::Lb(app) => app.table.likely_entry(cpu, hash),
+            Kind::Counter(app) => app.table.likely_entry(cpu, hash),
             _ => None,
         }
     }

@@ -128,11 +128,10 @@ impl Counter {
         Verdict::Transmit(peer)
     }
 
-    /// A packet will be counted soon, of which a glance told `summary`. Returns its flow's hash.
+    /// The hash under which the flow of a packet will be looked up of which a glance told `summary`.
     #[inline]
-    pub(crate) fn expect<C: Cpu>(&self, cpu: &mut C, summary: &FrameSummary) -> Option<u64> {
-        let key = CounterKey::of(summary)?;
-        Some(self.table.expect_bucket(cpu, &key))
+    pub(crate) fn flow_hash(summary: &FrameSummary) -> Option<u64> {
+        Some(CounterEntry::hash(&CounterKey::of(summary)?))
     }
 
     #[inline]

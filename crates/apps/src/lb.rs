@@ -142,11 +142,10 @@ impl Lb {
         }
     }
 
-    /// A packet will be balanced soon, of which a glance told `summary`. Returns its flow's hash.
+    /// The hash under which the flow of a packet will be looked up of which a glance told `summary`.
     #[inline]
-    pub(crate) fn expect<C: Cpu>(&self, cpu: &mut C, summary: &FrameSummary) -> Option<u64> {
-        let key = flow_key(summary)?;
-        Some(self.table.expect_bucket(cpu, &key))
+    pub(crate) fn flow_hash(summary: &FrameSummary) -> Option<u64> {
+        Some(flow_key(summary)?.hash())
     }
 
     /// Balances one packet.

@@ -7,10 +7,6 @@ use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
 use nicforge_platform::{Addr, Cpu, Part};
 
-/// Places that a packet leads to, one after the other: its headers, a bucket of the application's table, the
-/// entry that this names, and what makes room for it.
-const PLACES_AHEAD: usize = 4;
-
 /// An application over receive queues, with a transmit queue on each port.
 pub struct PacketLoop {
     drivers: Vec<AnyDriver>,
@@ -20,8 +16,9 @@ pub struct PacketLoop {
     pub app: AnyApp,
     burst: usize,
     batch: Vec<Packet>,
-    /// What is known ahead of each of them.
-    ahead: Vec<Option<u64>>,
+    /// Under which hashes the application will look them up, and where.
+    hashes: Vec<u64>,
+    places: Vec<Addr>,
     outgoing: Vec<(PortId, Packet)>,
     /// Packets that software dropped, by cause.
     pub drops: DropCounters,
@@ -45,7 +42,8 @@ impl PacketLoop {
             app,
             burst,
             batch: Vec::with_capacity(burst),
-            ahead: Vec::with_capacity(burst),
+            hashes: Vec::with_capacity(burst),
+            places: Vec::with_capacity(burst),
             outgoing: Vec::with_capacity(burst),
             drops: DropCounters::default(),
             kept: 0,
@@ -75,35 +73,29 @@ impl PacketLoop {
         self.batch.len()
     }
 
-    /// Packet `index` is handled next: says what those after it will access, a packet's next place with
-    /// each packet before it. Nothing else happens.
-    #[inline]
-    pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
-        if index == 0 {
-            self.ahead.clear();
-            self.ahead.resize(self.batch.len(), None);
-            for place in 0..PLACES_AHEAD {
-                (0..PLACES_AHEAD - place).for_each(|first| self.expect(cpu, first, place));
-            }
-        }
-        for place in 0..PLACES_AHEAD {
-            self.expect(cpu, index + PLACES_AHEAD - place, place);
-        }
-    }
-
-    #[inline]
-    fn expect<C: Cpu>(&mut self, cpu: &mut C, index: usize, place: usize) {
-        let Some(packet) = self.batch.get(index) else {
-            return;
-        };
-        let ahead = &mut self.ahead[index];
-        match (place, *ahead) {
-            (0, _) => cpu.expect_access(packet.head.at),
-            (1, _) => *ahead = self.app.expect(cpu, packet),
-            (2, Some(expected)) => *ahead = self.app.expect_entry(cpu, expected).map(|at| at.0),
-            (_, Some(at)) => cpu.expect_soon(Addr(at)),
-            (_, None) => {}
-        }
+    /// Says what the packets that were polled will access: their headers, a bucket of the application's
+    /// table for each, and the entry that this names. Nothing else happens. Each place is called for of
+    /// all of them at once: nearly every one lies in a page of its own, and the machine that simulates looks
+    /// for several pages at a time.
+    pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C) {
+        self.places.clear();
+        self.places
+            .extend(self.batch.iter().map(|packet| packet.head.at));
+        expect_all(cpu, &self.places);
+        let (app, batch) = (&self.app, self.batch.iter());
+        self.hashes.clear();
+        self.hashes
+            .extend(batch.filter_map(|packet| app.flow_hash(cpu, packet)));
+        let hashes = self.hashes.iter();
+        self.places.clear();
+        self.places
+            .extend(hashes.clone().filter_map(|&hash| app.first_bucket(hash)));
+        expect_all(cpu, &self.places);
+        let buckets = self.places.len();
+        self.places
+            .extend(hashes.filter_map(|&hash| app.likely_entry(cpu, hash)));
+        expect_all(cpu, &self.places[buckets..]);
+        self.places.iter().for_each(|&at| cpu.expect_soon(at));
     }
 
     /// Handles packet `index` of those polled.
@@ -218,4 +210,8 @@ impl PacketLoop {
             (used + sum, of + pushes * entries)
         })
     }
+}
+
+fn expect_all<C: Cpu>(cpu: &mut C, places: &[Addr]) {
+    places.iter().for_each(|&at| cpu.expect_access(at));
 }

@@ -64,7 +64,7 @@ const SWEEP: usize = 4;
 /// The flow table and the port pool of one core.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    pub(super) table: Cuckoo<NatEntry>,
+    pub(crate) table: Cuckoo<NatEntry>,
     ports: PortPool,
     timeouts: Timeouts,
     /// An entry seen less than this long ago is alive, whatever it is.

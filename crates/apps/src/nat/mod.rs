@@ -31,7 +31,7 @@ mod flow;
 mod icmp;
 
 use nicforge_nic::{Packet, PortRule, Verdict};
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 use nicforge_wire::{Fragment, FrameSummary};
 
@@ -63,7 +63,7 @@ pub(crate) fn port_rule(
 #[derive(Clone, Debug)]
 pub struct Nat {
     ports: PortMap,
-    flows: Flows,
+    pub(crate) flows: Flows,
     fragments: Fragments,
     last_hop: LastHop,
 }
@@ -83,10 +83,9 @@ impl Nat {
         })
     }
 
-    /// A packet will be handled soon, of which a glance told `summary`: its flow will be looked up. Returns
-    /// the hash under which.
+    /// The hash under which the flow of a packet will be looked up of which a glance told `summary`.
     #[inline]
-    pub(crate) fn expect<C: Cpu>(&self, cpu: &mut C, summary: &FrameSummary) -> Option<u64> {
+    pub(crate) fn flow_hash(&self, summary: &FrameSummary) -> Option<u64> {
         let ends = summary.ipv4_words().filter(|_| summary.has_ports())?;
         let side = match self.flows.is_external(ends.1) {
             true => Side::Outside,
@@ -95,13 +94,7 @@ impl Nat {
         let source = (ends.0, summary.source_port);
         let destination = (ends.1, summary.destination_port);
         let key = FlowKey::new(source, destination, summary.protocol, side);
-        Some(self.flows.table.expect_bucket(cpu, &key))
-    }
-
-    /// The same, some packets later: the entry that [`expect`](Self::expect) led to.
-    #[inline]
-    pub(crate) fn expect_entry<C: Cpu>(&self, cpu: &mut C, hash: u64) -> Option<Addr> {
-        self.flows.table.expect_entry(cpu, hash)
+        Some(key.hash())
     }
 
     /// Translates one packet.

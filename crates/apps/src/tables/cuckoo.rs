@@ -164,27 +164,21 @@ impl<E: Entry> Cuckoo<E> {
         None
     }
 
-    /// The entry with this key will be looked up soon: the bucket that is looked at first is called for.
-    /// Returns the key's hash.
+    /// Where a look-up of a key with this hash begins.
     #[inline]
-    pub fn expect_bucket<C: Cpu>(&self, cpu: &mut C, key: &E::Key) -> u64 {
-        let hash = E::hash(key);
-        cpu.expect_access(self.bucket_at(self.place(hash).0));
-        hash
+    pub fn first_bucket(&self, hash: u64) -> Addr {
+        self.bucket_at(self.place(hash).0)
     }
 
-    /// The same, when that bucket has come: the entry that it names is called for. Returns where it is,
-    /// if a glance tells.
+    /// Where it goes on, if a glance at that bucket tells.
     #[inline]
-    pub fn expect_entry<C: Cpu>(&self, cpu: &mut C, hash: u64) -> Option<Addr> {
+    pub fn likely_entry<C: Cpu>(&self, cpu: &C, hash: u64) -> Option<Addr> {
         let (primary, signature) = self.place(hash);
-        let at = self.bucket_at(primary);
-        cpu.expect_soon(at);
-        let bucket: Bucket = bytemuck::pod_read_unaligned(cpu.glance(at, size_of::<Bucket>())?);
+        let line = cpu.glance(self.bucket_at(primary), size_of::<Bucket>())?;
+        let bucket: Bucket = bytemuck::pod_read_unaligned(line);
         let hits = bucket.hits(signature);
-        let number = *bucket.numbers.get(hits.trailing_zeros() as usize)? - 1;
-        cpu.expect_access(self.at(number));
-        Some(self.at(number))
+        let number = bucket.numbers.get(hits.trailing_zeros() as usize)?;
+        Some(self.at(number - 1))
     }
 
     /// Adds an entry whose key is not in the table yet (look first); returns its number.

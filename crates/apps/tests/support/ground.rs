@@ -137,8 +137,8 @@ impl<G: Ground> On<G> {
             }
         }
         let before = cpu.now();
-        let hash = self.app.expect(&mut *cpu, &packet);
-        let place = hash.and_then(|hash| self.app.expect_entry(&mut *cpu, hash));
+        let hash = self.app.flow_hash(&*cpu, &packet);
+        let place = hash.and_then(|hash| self.app.likely_entry(&*cpu, hash));
         if let Some(at) = place {
             cpu.expect_soon(at);
         }

@@ -140,37 +140,40 @@ impl Ways {
         (number, NOTHING)
     }
 
+    /// The way of `set` that was not used for longest, where ways differ.
+    #[inline(always)]
+    fn oldest_any(&self, set: usize) -> usize {
+        let io = &self.io[set * self.io_ways..][..self.io_ways];
+        let rest = &self.rest[set * self.rest_ways..][..self.rest_ways];
+        let (in_io, io_age) = oldest(io, self.clock);
+        let (in_rest, rest_age) = oldest(rest, self.clock);
+        match self.io_ways > 0 && io_age >= rest_age {
+            true => in_io,
+            false => self.io_ways + in_rest,
+        }
+    }
+
     /// What makes room for `line` where ways differ.
     #[inline(always)]
     fn next_out(&self, line: u64) -> u32 {
         let set = self.set(line);
-        let io = &self.io[set * self.io_ways..][..self.io_ways];
-        let rest = &self.rest[set * self.rest_ways..][..self.rest_ways];
-        let ((in_io, io_age), (in_rest, rest_age)) =
-            (oldest(io, self.clock), oldest(rest, self.clock));
-        match self.io_ways > 0 && io_age >= rest_age {
-            true => io[in_io].line,
-            false => rest[in_rest].line,
+        let number = self.oldest_any(set);
+        match number.checked_sub(self.io_ways) {
+            None => self.io[set * self.io_ways + number].line,
+            Some(in_rest) => self.rest[set * self.rest_ways + in_rest].line,
         }
     }
 
-    /// The same where ways differ: the one that was not used for longest.
+    /// As [`take_alike`](Self::take_alike), where ways differ.
     #[inline(never)]
     fn take_any(&mut self, set: usize, line: u64) -> (usize, u32) {
-        let io = &mut self.io[set * self.io_ways..][..self.io_ways];
-        let rest = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
-        let (in_io, io_age) = oldest(io, self.clock);
-        let (in_rest, rest_age) = oldest(rest, self.clock);
-        let (way, number) = if self.io_ways > 0 && io_age >= rest_age {
-            (&mut io[in_io], in_io)
-        } else {
-            (&mut rest[in_rest], self.io_ways + in_rest)
-        };
+        let (number, used) = (self.oldest_any(set), self.clock);
         let taken = Way {
             line: line as u32,
-            used: self.clock,
+            used,
         };
-        (number, std::mem::replace(way, taken).line)
+        let before = std::mem::replace(self.way_mut(set, number), taken);
+        (number, before.line)
     }
 }
 

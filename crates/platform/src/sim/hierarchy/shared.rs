@@ -47,6 +47,10 @@ impl SharedLevels {
     /// and until then the machine that simulates fetches what it needs for that.
     #[inline(always)]
     pub fn victim(&mut self, core: usize, evicted: Evicted, at: Time) {
+        debug_assert!(
+            self.on_its_way.is_none(),
+            "one line is on its way at a time"
+        );
         self.llc.expect_room(evicted.line);
         self.on_its_way = Some(Leaving { core, evicted, at });
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Llc, NOTHING, Ways, expect, oldest_of, replace, take_oldest};
+use super::{Line, Llc, NOTHING, Ways, expect, oldest_of, replace, take_oldest};
 
 /// Lines of a device's write that are put into the LLC at once: a usual frame's.
 const TOGETHER: usize = 32;
@@ -47,73 +47,87 @@ impl Llc {
     /// The same for up to `MOST` lines.
     #[inline(always)]
     fn write_some<const MOST: usize>(&mut self, first: u64, count: usize, done: &mut WriteRun) {
+        // All of them lie in one block, whose scramble is the same.
+        let mask = self.ways.set_mask;
+        let scramble = self.ways.set(first) as u64 ^ (first & mask);
+        let set = |line: u64| ((line ^ scramble) & mask) as usize;
         // Two I/O ways are the usual case, and much of a simulation's time goes here: for a
         // number that the compiler knows it needs no loop.
         match self.ways.io_ways {
-            0 => self.write_into::<MOST>(first, count, done, Ways::take_alike),
-            2 => self.write_into::<MOST>(first, count, done, |ways, set, line| {
-                let pair = &mut ways.io.as_chunks_mut::<2>().0[set];
-                let (number, _) = oldest_of(pair, ways.clock);
-                replace(pair, number, line, ways.clock)
-            }),
-            io_ways => self.write_into::<MOST>(first, count, done, |ways, set, line| {
-                let io = &mut ways.io[set * io_ways..][..io_ways];
-                take_oldest(io, line, ways.clock)
-            }),
+            2 => self.write_into_pairs::<MOST>(first, count, done, set),
+            _ => self.write_into_any::<MOST>(first, count, done, set),
         }
     }
 
-    /// `take` gives a line a way of its set, and returns it and what it held; no two lines may have the same
-    /// set, or one could make room for another that is put in with it. The words of the lines
-    /// that make room are far from this machine: all are asked for before the first is needed.
+    /// The same where two ways of each `set` are open to devices.
     #[inline(always)]
-    fn write_into<const MOST: usize>(
+    fn write_into_pairs<const MOST: usize>(
         &mut self,
         first: u64,
         count: usize,
         done: &mut WriteRun,
-        take: impl Fn(&mut Ways, usize, u64) -> (usize, u32),
+        set: impl Fn(u64) -> usize,
     ) {
         let Llc { lines, ways } = self;
-        let clock = ways.clock;
-        let (mut taken, mut made_room) = ([0u16; MOST], [NOTHING; MOST]);
-        let mut allocated = 0;
-        // All of them lie in one block, whose scramble is the same.
-        let mask = ways.set_mask;
-        let scramble = ways.set(first) as u64 ^ (first & mask);
-        let run = first as usize..first as usize + count;
-        for ((place, word), taken) in (0u64..).zip(&lines[run.clone()]).zip(&mut taken) {
-            let line = first + place;
-            let set = ((line ^ scramble) & mask) as usize;
-            let way = match word.way() {
-                Some(way) => {
-                    ways.way_mut(set, way).used = clock;
-                    way
-                }
+        let (clock, rest_ways) = (ways.clock, ways.rest_ways);
+        let (pairs, rest) = (ways.io.as_chunks_mut::<2>().0, &mut ways.rest[..]);
+        let mut taken = Taken::<MOST>::new();
+        let words = &lines[first as usize..][..count];
+        for (place, word) in words.iter().enumerate() {
+            let line = first + place as u64;
+            let set = set(line);
+            let pair = &mut pairs[set];
+            taken.ways[place % MOST] = match word.way() {
                 None => {
-                    let (way, before) = take(ways, set, line);
+                    let (number, _) = oldest_of(pair, clock);
+                    let (_, before) = replace(pair, number, line, clock);
                     expect(lines, before as usize);
-                    made_room[allocated % MOST] = before;
-                    allocated += 1;
-                    way
+                    taken.made_room[taken.count % MOST] = before;
+                    taken.count += 1;
+                    number as u16
+                }
+                Some(number) => {
+                    match number {
+                        0 | 1 => pair[number].used = clock,
+                        _ => rest[set * rest_ways + number - 2].used = clock,
+                    }
+                    number as u16
                 }
             };
-            *taken = way as u16;
         }
-        done.allocated += allocated as u64;
-        // What made room leaves before the lines come: a line that several L2s had may make room for
-        // itself.
-        for &before in made_room.iter().take(allocated) {
-            if let Some(word) = lines.get_mut(before as usize) {
-                let state = word.state();
-                done.written_back += u64::from(state.dirty);
-                done.fresh_lost += u64::from(state.fresh);
-                word.leave();
-            }
+        taken.settle(lines, first, count, done);
+    }
+
+    /// The same for any number of ways that are open to devices.
+    #[inline(always)]
+    fn write_into_any<const MOST: usize>(
+        &mut self,
+        first: u64,
+        count: usize,
+        done: &mut WriteRun,
+        set: impl Fn(u64) -> usize,
+    ) {
+        let Llc { lines, ways } = self;
+        let (clock, io_ways) = (ways.clock, ways.io_ways);
+        let mut taken = Taken::<MOST>::new();
+        let words = &lines[first as usize..][..count];
+        for (place, word) in words.iter().enumerate() {
+            let line = first + place as u64;
+            let set = set(line);
+            let number = word.way().unwrap_or_else(|| {
+                let (number, before) = match io_ways {
+                    0 => ways.take_alike(set, line),
+                    _ => take_oldest(&mut ways.io[set * io_ways..][..io_ways], line, clock),
+                };
+                expect(lines, before as usize);
+                taken.made_room[taken.count % MOST] = before;
+                taken.count += 1;
+                number
+            });
+            ways.way_mut(set, number).used = clock;
+            taken.ways[place % MOST] = number as u16;
         }
-        for (word, &way) in lines[run].iter_mut().zip(&taken) {
-            word.written(way.into());
-        }
+        taken.settle(lines, first, count, done);
     }
 
     /// A device will write `run` soon.
@@ -126,6 +140,51 @@ impl Llc {
         for line in (run.start / SETS..run.end.div_ceil(SETS)).map(|four| four * SETS) {
             let set = self.ways.set(line);
             expect(&self.ways.io, set * self.ways.io_ways);
+        }
+    }
+}
+
+/// Where the lines of a run go, no two of them into one set: else one could make room for another that is
+/// put in with it.
+struct Taken<const MOST: usize> {
+    /// The way of each.
+    ways: [u16; MOST],
+    /// What the ways held that were given to another line. The words of these lines are far from
+    /// this machine: all are asked for before the first is needed.
+    made_room: [u32; MOST],
+    /// How many of them.
+    count: usize,
+}
+
+impl<const MOST: usize> Taken<MOST> {
+    #[inline(always)]
+    fn new() -> Taken<MOST> {
+        Taken {
+            ways: [0; MOST],
+            made_room: [NOTHING; MOST],
+            count: 0,
+        }
+    }
+
+    /// What made room leaves, and then the lines come: a line that several L2s had may make room for
+    /// itself.
+    #[inline(always)]
+    fn settle(&self, lines: &mut [Line], first: u64, count: usize, done: &mut WriteRun) {
+        done.allocated += self.count as u64;
+        let (mut dirty, mut fresh) = (0, 0);
+        for &before in self.made_room.iter().take(self.count) {
+            if let Some(word) = lines.get_mut(before as usize) {
+                let state = word.state();
+                dirty += u64::from(state.dirty);
+                fresh += u64::from(state.fresh);
+                word.leave();
+            }
+        }
+        done.written_back += dirty;
+        done.fresh_lost += fresh;
+        let words = &mut lines[first as usize..][..count];
+        for (word, &way) in words.iter_mut().zip(&self.ways) {
+            word.written(way.into());
         }
     }
 }
