@@ -1,6 +1,7 @@
 //! The protocol of private rings written by hand over slices, as one would who needs only this one and
 //! knows what contracts.rs does: the same words in the same memory, the same checks of what the other
-//! side wrote, the same order and the same hints. Sizes are settings there, so they are values here.
+//! side wrote, the same order and the same hints, buffers in the same kind of memory. Sizes are settings
+//! there, so they are values here.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -10,17 +11,21 @@ use nicforge_nic::{
     Arriving, DropCause, METADATA_BYTES, Packet, Pool, PortId, RxFlags, Segment, TxOffload, data_of,
 };
 use nicforge_platform::live::hints::{expect_read, expect_write};
-use nicforge_platform::{Addr, AddressSpace};
+use nicforge_platform::live::{Bell, Control, LiveCpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 
 use super::contracts::free;
-use super::halves::{BURST, ENTRIES};
+use super::halves::{BURST, ENTRIES, lay_out};
 
-/// Descriptors that the device reads at a time.
+/// Descriptors that the device reads at a time, when as many or fewer are at hand.
 const BATCH: usize = 32;
+const AT_HAND: usize = 2 * BATCH;
 /// How far ahead lines are called for: those that the device writes, and descriptors.
-const AHEAD: usize = 8;
+const AHEAD: u64 = 8;
 const DESCRIPTORS_AHEAD: usize = 16;
+/// Descriptors in a line.
+const LINE: usize = 64 / size_of::<Descriptor>();
 /// Buffers that a worker keeps.
 const KEPT: usize = 256;
 
@@ -40,9 +45,8 @@ struct Line {
     done: AtomicU64,
 }
 
-/// What both sides see.
+/// What both sides see, beside the buffers' memory.
 struct Shared {
-    memory: Vec<u8>,
     descriptors: Vec<Descriptor>,
     completions: Vec<Line>,
     doorbell: AtomicU64,
@@ -75,9 +79,10 @@ struct Queue {
     shown: Cursor,
     held: Vec<[u64; 8]>,
     tail: u64,
+    /// Descriptors are read until here, and again when the head is there.
     fetched: u64,
-    at_hand: Vec<Descriptor>,
-    used: usize,
+    read_from: u64,
+    at_hand: [Descriptor; AT_HAND],
 }
 
 impl Queue {
@@ -86,18 +91,31 @@ impl Queue {
         let tail = shared.doorbell.load(Ordering::Acquire);
         if tail >= self.tail && tail - self.head.position <= self.head.entries {
             self.tail = tail;
+            self.plan();
         }
     }
 
+    fn plan(&mut self) {
+        self.read_from = match self.fetched == self.tail {
+            true => u64::MAX,
+            false => self.fetched.saturating_sub(BATCH as u64),
+        };
+    }
+
+    #[cold]
     fn fetch(&mut self, shared: &Shared) {
-        let from = (self.fetched & (self.head.entries - 1)) as usize;
+        let mask = self.head.entries - 1;
+        let (from, to) = (
+            (self.fetched & mask) as usize,
+            self.fetched as usize % AT_HAND,
+        );
         let count = BATCH.min((self.tail - self.fetched) as usize);
-        let count = count.min(self.head.entries as usize - from);
-        self.at_hand.clear();
-        self.at_hand
-            .extend_from_slice(&shared.descriptors[from..from + count]);
+        let count = count.min(shared.descriptors.len() - from).min(AT_HAND - to);
+        self.at_hand[to..to + count].copy_from_slice(&shared.descriptors[from..from + count]);
         self.fetched += count as u64;
-        self.used = 0;
+        self.plan();
+        let next = shared.descriptors[(self.fetched & mask) as usize..].chunks(LINE);
+        next.take(BATCH / LINE).for_each(expect_read);
     }
 
     /// Shows what was delivered: no line before its burst is complete.
@@ -112,28 +130,35 @@ impl Queue {
     }
 
     #[inline]
-    fn receive(&mut self, shared: &mut Shared, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        if self.used == self.at_hand.len() {
+    fn receive(
+        &mut self,
+        shared: &mut Shared,
+        memory: &mut [u8],
+        frame: &Arriving<'_>,
+    ) -> Result<(), DropCause> {
+        if self.head.position >= self.read_from {
             self.fetch(shared);
         }
-        let Some(&descriptor) = self.at_hand.get(self.used) else {
+        if self.head.position >= self.fetched {
             return Err(DropCause::NO_DESCRIPTOR);
-        };
+        }
+        let descriptor = self.at_hand[self.head.position as usize % AT_HAND];
         let mbuf = Addr(descriptor.mbuf);
         let good = self.pool.number_of(mbuf).is_some();
         let len = frame.bytes.len();
         if good && len > descriptor.room.min(self.pool.room()) as usize {
             return Err(DropCause::OVERSIZED);
         }
-        self.used += 1;
-        if let Some(later) = self.at_hand.get(self.used + AHEAD)
-            && let Some(place) = shared.memory.get(data_of(Addr(later.mbuf)).0 as usize)
+        let later = self.head.position + 1 + AHEAD;
+        if later < self.fetched
+            && let mbuf = Addr(self.at_hand[later as usize % AT_HAND].mbuf)
+            && let Some(place) = memory.get(data_of(mbuf).0 as usize)
         {
             expect_write(place);
         }
         let data = data_of(mbuf).0 as usize;
         if good {
-            shared.memory[data..data + len].copy_from_slice(frame.bytes);
+            memory[data..data + len].copy_from_slice(frame.bytes);
         }
         let said = if good { len as u64 } else { 0 };
         let entry = self.head.index(0);
@@ -208,7 +233,15 @@ impl Driver {
         expect_write(&shared.descriptors[self.tail.index(DESCRIPTORS_AHEAD)]);
     }
 
-    fn rx_burst(&mut self, shared: &mut Shared, packets: &mut Vec<Packet>, max: usize) {
+    /// Not inlined, as both ends are different processes': neither knows what the other has in registers.
+    #[inline(never)]
+    fn rx_burst(
+        &mut self,
+        shared: &mut Shared,
+        memory: &mut [u8],
+        packets: &mut Vec<Packet>,
+        max: usize,
+    ) {
         let (from, done) = (self.next.index(0), self.next.done());
         let until = shared.completions.len().min(from + max);
         // Transfers between caches overlap.
@@ -229,12 +262,17 @@ impl Driver {
                 break;
             };
             self.next.position += 1;
-            let received = self.notes[words[0] as u32 as usize];
+            let noted = self.notes[words[0] as u32 as usize];
+            let flags = RxFlags((words[1] >> 32) as u8);
+            let received = match flags.contains(RxFlags::HANDED_OVER) {
+                true => words[3],
+                false => noted,
+            };
             self.post(shared, fresh);
             if words[0] >> 32 == 0 {
                 self.give(shared, received);
             } else {
-                packets.push(packet(shared, received, words));
+                packets.push(packet(memory, received, words));
             }
         }
         let tail = self.tail.position;
@@ -244,11 +282,11 @@ impl Driver {
 
 /// The packet in buffer `mbuf`, whose metadata is written.
 #[inline]
-fn packet(shared: &mut Shared, mbuf: u64, words: [u64; 7]) -> Packet {
+fn packet(memory: &mut [u8], mbuf: u64, words: [u64; 7]) -> Packet {
     let (len, hash) = ((words[0] >> 32) as u32, words[1] as u32);
     let flags = RxFlags((words[1] >> 32) as u8);
     let at = data_of(Addr(mbuf));
-    let buffer = &mut shared.memory[mbuf as usize..=at.0 as usize];
+    let buffer = &mut memory[mbuf as usize..=at.0 as usize];
     expect_read(&buffer[buffer.len() - 1]);
     let (first, second) = buffer.split_at_mut(METADATA_BYTES as usize / 2);
     first[..8].copy_from_slice(&u64::from(len).to_ne_bytes());
@@ -262,7 +300,7 @@ fn packet(shared: &mut Shared, mbuf: u64, words: [u64; 7]) -> Packet {
         rest: Segment::default(),
         port: PortId((words[1] >> 40) as u8),
         rss_hash: hash,
-        flags,
+        flags: flags.without(RxFlags::HANDED_OVER),
         offload: TxOffload {
             l3_checksum: false,
             l4_checksum: flags.contains(RxFlags::L4_BEGUN),
@@ -274,6 +312,9 @@ fn packet(shared: &mut Shared, mbuf: u64, words: [u64; 7]) -> Packet {
 
 /// Both ends.
 pub struct ByHand {
+    /// Owns the buffers' memory, which is of the same pages as the contracts' so.
+    pages: LiveCpu,
+    memory_len: usize,
     shared: Shared,
     /// A device has several queues, though one is used here.
     queues: Vec<Queue>,
@@ -291,9 +332,11 @@ impl ByHand {
             position: 0,
             entries,
         };
+        let control = Control::new(&space, &lay_out("priv_ring").shape).unwrap();
         let mut by_hand = ByHand {
+            pages: LiveCpu::new(control, Bell::new().unwrap(), 0),
+            memory_len: space.end() as usize,
             shared: Shared {
-                memory: vec![0; space.end() as usize],
                 descriptors: vec![Descriptor::default(); ENTRIES],
                 completions: (0..ENTRIES).map(|_| Line::default()).collect(),
                 doorbell: AtomicU64::new(0),
@@ -306,8 +349,8 @@ impl ByHand {
                 held: Vec::with_capacity(BURST),
                 tail: 0,
                 fetched: 0,
-                at_hand: Vec::with_capacity(BATCH),
-                used: 0,
+                read_from: u64::MAX,
+                at_hand: [Descriptor::default(); AT_HAND],
             }],
             driver: Driver {
                 room: pool.room(),
@@ -332,22 +375,25 @@ impl ByHand {
     #[inline(never)]
     pub fn burst(&mut self, frames: &[Arriving<'_>]) {
         let ByHand {
+            pages,
+            memory_len,
             shared,
             queues,
             driver,
-            ..
+            packets,
         } = self;
+        let memory = pages.bytes_mut(Addr(0), *memory_len);
         for queue in queues.iter_mut() {
             queue.doorbell(shared);
         }
         for frame in frames {
-            let received = queues[usize::from(frame.queue)].receive(shared, frame);
+            let received = queues[usize::from(frame.queue)].receive(shared, memory, frame);
             assert!(received.is_ok(), "a ring with room drops nothing");
         }
         for queue in queues.iter_mut() {
             queue.show(shared);
         }
-        driver.rx_burst(shared, &mut self.packets, BURST);
-        free(&mut self.packets, |mbuf| driver.give(shared, mbuf.0));
+        driver.rx_burst(shared, memory, packets, BURST);
+        free(packets, |mbuf| driver.give(shared, mbuf.0));
     }
 }

@@ -11,16 +11,25 @@ use nicforge_units::Time;
 
 use super::by_hand::ByHand;
 use super::halves::{BURST, Layout, frames, lay_out};
+use super::median;
 
-/// Bursts of each measurement, and how many of each kind are taken in turn.
+/// Bursts of each measurement, how many of each kind are taken in turn, and in how many places.
 const BURSTS: usize = 2_000;
-const ROUNDS: usize = 300;
+const ROUNDS: usize = 20;
+const PLACES: usize = 21;
 
-/// Time of the one by that of the other, for frames of `len` bytes. Each is the lowest decile of many
-/// short measurements, taken in turn: what else happens on the machine makes some longer, none shorter.
+/// Time of the one by that of the other, for frames of `len` bytes. Where in memory both lie makes
+/// one faster or slower than the other, so that they are laid out anew several times; the median counts.
 pub fn ratio(len: usize) -> f64 {
     let bytes = frames(len);
     let frames: Vec<Arriving<'_>> = bytes.iter().map(|frame| arriving(frame)).collect();
+    let mut ratios = [(); PLACES].map(|()| ratio_here(&frames));
+    median(&mut ratios)
+}
+
+/// The same for one place in memory. Each time is the lowest decile of many short measurements, taken in
+/// turn: what else happens on the machine makes some longer, none shorter.
+fn ratio_here(frames: &[Arriving<'_>]) -> f64 {
     let (mut contracts, mut by_hand) = (Contracts::new(), ByHand::new());
     let time = |burst: &mut dyn FnMut()| {
         let began = Instant::now();
@@ -31,8 +40,8 @@ pub fn ratio(len: usize) -> f64 {
     };
     let (mut through, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        through.push(time(&mut || contracts.burst(&frames)));
-        beside.push(time(&mut || by_hand.burst(&frames)));
+        through.push(time(&mut || contracts.burst(frames)));
+        beside.push(time(&mut || by_hand.burst(frames)));
     }
     lowest_decile(&mut through) / lowest_decile(&mut beside)
 }

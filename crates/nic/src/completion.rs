@@ -263,10 +263,9 @@ impl CompletionWriter {
         }
     }
 
-    /// Writes `frame` into the buffer of `entry`, `mbuf`, and announces it.
+    /// Announces `frame`, which was written into the buffer of `entry`, `mbuf`.
     #[inline(always)]
-    pub fn deliver<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>, entry: u32, mbuf: Addr) {
-        frame.write(dma, data_of(mbuf));
+    pub fn announce<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>, entry: u32, mbuf: Addr) {
         let len = frame.bytes.len() as u32;
         self.publish(dma, &Completion::of(frame, entry, len, mbuf));
     }
@@ -289,11 +288,11 @@ impl CompletionReader {
     /// Up to `max` completions will be looked at now, if that many have come.
     #[inline]
     pub fn look_ahead<C: Cpu>(&self, cpu: &mut C, max: usize) {
+        let until = self.cursor.until(max as u64);
         let Cursor {
             at, done, stride, ..
         } = self.cursor;
-        let count = self.cursor.left().min(max as u64);
-        cpu.look_ahead(at + DONE_WORD, stride, count, done);
+        cpu.look_ahead(at + DONE_WORD..until, stride, done);
     }
 
     /// The next completion, if there is one, and the reader as it is when that was dealt with.
@@ -310,6 +309,22 @@ impl CompletionReader {
     pub fn after(&self) -> CompletionReader {
         let cursor = self.cursor.next();
         CompletionReader { cursor }
+    }
+
+    /// The next completion, if there is one, which is dealt with then.
+    #[inline]
+    pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
+        let words = cpu.entry(self.cursor.at, self.cursor.done)?;
+        self.cursor.advance();
+        cpu.prefetch(self.cursor.at, 8);
+        Some(Completion::decode(words))
+    }
+
+    /// The last one that was taken was not dealt with.
+    #[cold]
+    #[inline(never)]
+    pub fn put_back(&mut self) {
+        self.cursor.back();
     }
 
     /// The same as [`peek`](Self::peek) for whoever knows that no other has come behind it.

@@ -21,27 +21,32 @@ pub fn exchange<C: Cpu>(
     let before = packets.len();
     let mut found = false;
     completions.look_ahead(cpu, max);
-    // A copy of its own, which need not be written back for each packet.
-    let mut reader = *completions;
     for _ in 0..max {
-        let Some((completion, after)) = reader.peek(cpu) else {
+        let Some(completion) = completions.take(cpu) else {
             break;
         };
-        after.expect_buffers(cpu);
-        let Some(fresh) = pool.take(cpu) else { break };
-        reader = after;
+        completions.expect_buffers(cpu);
+        let Some(fresh) = pool.take(cpu) else {
+            completions.put_back();
+            break;
+        };
         found = true;
         cpu.work(costs.rx_packet);
         let received = put(cpu, &completion, fresh);
         if completion.len == 0 {
-            pool.give(cpu, received);
+            give_back(cpu, pool, received);
         } else {
             packets.push(completion.packet(cpu, received));
         }
     }
-    *completions = reader;
     if found {
         cpu.work(costs.burst);
     }
     (packets.len() - before) as u64
+}
+
+/// Seldom, so that it stands out of line.
+#[cold]
+fn give_back<C: Cpu>(cpu: &mut C, pool: &mut PoolCache, mbuf: Addr) {
+    pool.give(cpu, mbuf);
 }

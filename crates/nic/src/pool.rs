@@ -299,8 +299,12 @@ impl PoolCache {
         if self.is_empty() {
             self.fill(cpu);
         }
-        self.dry = self.is_empty();
-        let taken = (!self.dry).then(|| {
+        let found = !self.is_empty();
+        // Mostly it stands there already, and what a core writes costs it more than what it reads.
+        if self.dry == found {
+            self.dry = !found;
+        }
+        let taken = found.then(|| {
             self.top = Addr(self.top.0 - WORD_BYTES);
             Addr(cpu.load::<u64>(self.top))
         });

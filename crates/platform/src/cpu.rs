@@ -1,5 +1,7 @@
 //! What software on a core can do.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 
@@ -124,11 +126,11 @@ pub trait Cpu {
     /// Starts fetching `len` bytes that will be needed soon; overlaps with others.
     fn prefetch(&mut self, at: Addr, len: usize);
 
-    /// Says that the core will look at up to `count` words, `stride` bytes apart from `at` on, until
-    /// the lowest bit of one is not `bit`. Where transfers between caches take real time they may
+    /// Says that the core will look at words, `stride` bytes apart from where `words` begins to where it
+    /// ends, until the lowest bit of one is not `bit`. Where transfers between caches take real time they may
     /// run side by side; nothing else happens.
     #[inline]
-    fn look_ahead(&mut self, _at: Addr, _stride: u64, _count: u64, _bit: u64) {}
+    fn look_ahead(&mut self, _words: Range<Addr>, _stride: u64, _bit: u64) {}
 
     /// Says that the core will write the line at `at` soon, which a device may have read; nothing
     /// else happens.

@@ -87,7 +87,8 @@ impl DriverHalf for Driver {
         // Of the entries up to the ring's end, for real caches.
         let index = self.ring.index(self.consumed);
         let count = (self.ring.entries - index).min(max as u64);
-        cpu.look_ahead(self.ring.descriptor(index) + DONE, ENTRY_BYTES, count, 1);
+        let first = self.ring.descriptor(index);
+        cpu.look_ahead(first + DONE..first + count * ENTRY_BYTES, ENTRY_BYTES, 1);
         for _ in 0..max {
             let Some(completion) = self.peek(cpu) else {
                 break;

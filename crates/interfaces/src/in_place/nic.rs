@@ -62,7 +62,7 @@ impl ReceiveHalf for NicHalf {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
-        let index = u64::from(buffers.pop());
+        let index = u64::from(buffers.pop::<D>());
         let entry = ring.descriptor(index);
         // Buffers and entries of frames to come, for real caches.
         buffers.expect(dma, (1, len), |later| later.mbuf);

@@ -172,9 +172,9 @@ impl Queue {
     ) -> Completion {
         dma.wait_until(here);
         let ring = &mut self.rings[side];
-        let entry = frames_of(ring.pop().into(), EACH as u64) as u32;
+        let entry = frames_of(ring.pop::<D>().into(), EACH as u64) as u32;
         if EACH == 2 {
-            ring.pop();
+            ring.pop::<D>();
         }
         ring.expect(dma, (EACH, frame.bytes.len()), Buffer::frame_of);
         self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);

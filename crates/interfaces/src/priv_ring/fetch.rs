@@ -38,7 +38,7 @@ pub struct Fetcher<T = RxDescriptor> {
     /// Descriptors that were read, those of positions from `head` until `fetched`, each in the
     /// place of its position, and room for a batch that begins at the last one.
     read: Box<[T; ROOM + BATCH_MAX]>,
-    /// When each is here.
+    /// When each is here; not kept where reads take no time, as the next one below.
     here: Box<[Time; ROOM]>,
     /// When the next one is; `NEVER` while there is none at hand.
     next_here: Time,
@@ -107,10 +107,12 @@ impl<T: Pod> Fetcher<T> {
         let end = begin + count;
         let read = &mut self.read[begin..end];
         let here = dma.read_ahead(from, bytemuck::cast_slice_mut(read));
-        self.here[begin..end.min(ROOM)].fill(here);
         if end > ROOM {
             self.read.copy_within(ROOM..end, 0);
-            self.here[..end - ROOM].fill(here);
+        }
+        if !D::INSTANT {
+            self.here[begin..end.min(ROOM)].fill(here);
+            self.here[..end.saturating_sub(ROOM)].fill(here);
         }
         self.fetched += count as u64;
         self.plan_read();
@@ -163,9 +165,11 @@ impl<T: Pod> Fetcher<T> {
 
     /// Uses the next descriptor, which is [at hand](Self::at_hand), up; returns its entry.
     #[inline]
-    pub fn pop(&mut self) -> u32 {
+    pub fn pop<D: Dma>(&mut self) -> u32 {
         self.head += 1;
-        self.see_next();
+        if !D::INSTANT {
+            self.see_next();
+        }
         self.ring.index(self.head - 1) as u32
     }
 
@@ -183,8 +187,11 @@ impl<T: Pod> Fetcher<T> {
 
     /// Whether the next descriptor is here at `now`: nobody would wait for it.
     #[inline]
-    pub fn is_ready(&self, now: Time) -> bool {
-        self.next_here <= now
+    pub fn is_ready<D: Dma>(&self, now: Time) -> bool {
+        match D::INSTANT {
+            true => self.head < self.fetched,
+            false => self.next_here <= now,
+        }
     }
 
     /// Entries that software owes a descriptor.

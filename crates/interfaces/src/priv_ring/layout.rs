@@ -36,6 +36,8 @@ pub struct Ring<T = RxDescriptor> {
     base: Addr,
     /// Entries, a power of two.
     pub entries: u64,
+    /// What stays of a position that counts entries only.
+    mask: u64,
     /// The position that both sides count from.
     pub first: u64,
     /// Room that each buffer in it has for a frame, in bytes.
@@ -60,6 +62,7 @@ impl<T> Ring<T> {
         Ring {
             base,
             entries,
+            mask: entries - 1,
             first,
             room: mbuf_room(),
             descriptor: PhantomData,
@@ -68,7 +71,7 @@ impl<T> Ring<T> {
 
     /// The entry of position `position`, which may have wrapped any number of times.
     pub fn index(&self, position: u64) -> u64 {
-        position & (self.entries - 1)
+        position & self.mask
     }
 
     /// Where entry `index` lies.

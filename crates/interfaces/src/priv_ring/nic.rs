@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{
+    Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of,
+};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -42,15 +44,17 @@ impl Queue {
             Fit::TooLong => return Err(DropCause::OVERSIZED),
             Fit::NoBuffer => {
                 dma.wait_until(here);
-                let entry = self.buffers.pop();
+                let entry = self.buffers.pop::<D>();
                 return self.completions.refuse(dma, frame, entry);
             }
         }
         dma.wait_until(here);
-        let entry = self.buffers.pop();
+        frame.write(dma, data_of(descriptor.mbuf));
+        let entry = self.buffers.pop::<D>();
         let len = frame.bytes.len();
         self.buffers.expect(dma, (1, len), |later| later.mbuf);
-        self.completions.deliver(dma, frame, entry, descriptor.mbuf);
+        self.completions
+            .announce(dma, frame, entry, descriptor.mbuf);
         Ok(())
     }
 

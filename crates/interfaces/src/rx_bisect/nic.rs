@@ -150,8 +150,8 @@ impl NicHalf {
     /// The Ax ring whose buffer a packet for Bx ring `target` goes into: an own one first. A
     /// descriptor that is here is better than one that the packet would wait for.
     #[inline]
-    fn choose(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
-        let ready = |ring: &Fetcher| ring.is_ready(now);
+    fn choose<D: Dma>(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
+        let ready = |ring: &Fetcher| ring.is_ready::<D>(now);
         let chosen = self
             .own(target, ready)
             .or_else(|| self.borrow(target, ready))
@@ -204,7 +204,7 @@ impl ReceiveHalf for NicHalf {
     #[inline(always)]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let target = usize::from(frame.queue);
-        let chosen = self.choose(target, dma.now())?;
+        let chosen = self.choose::<D>(target, dma.now())?;
         let ax = &mut self.ax[usize::from(chosen)];
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
@@ -221,7 +221,7 @@ impl ReceiveHalf for NicHalf {
         let linked = usize::from(linked);
         let used = AxEntry {
             ring: chosen,
-            entry: ax.buffers.pop(),
+            entry: ax.buffers.pop::<D>(),
         };
         let len = frame.bytes.len();
         ax.buffers.expect(dma, (1, len), |later| later.mbuf);

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{
+    Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of,
+};
 use nicforge_platform::Dma;
 
 use super::feed::{Feed, Fetched};
@@ -115,7 +117,8 @@ impl ReceiveHalf for NicHalf {
         if fit == Fit::NoBuffer {
             return queue.completions.refuse(dma, frame, entry);
         }
-        queue.completions.deliver(dma, frame, entry, mbuf);
+        frame.write(dma, data_of(mbuf));
+        queue.completions.announce(dma, frame, entry, mbuf);
         Ok(())
     }
 

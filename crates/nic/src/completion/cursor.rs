@@ -34,13 +34,28 @@ impl Cursor {
     /// At the entry after this one.
     #[inline(always)]
     pub fn next(mut self) -> Cursor {
+        self.advance();
+        self
+    }
+
+    /// Goes to the entry after this one.
+    #[inline(always)]
+    pub fn advance(&mut self) {
         self.at = self.at + self.stride;
         if self.at == self.end {
             seldom();
             self.at = self.first;
             self.done ^= 1;
         }
-        self
+    }
+
+    /// Goes back to the entry before this one.
+    pub fn back(&mut self) {
+        if self.at == self.first {
+            self.at = self.end;
+            self.done ^= 1;
+        }
+        self.at = Addr(self.at.0 - self.stride);
     }
 
     /// In the beginning.
@@ -50,6 +65,12 @@ impl Cursor {
             done: 1,
             ..*self
         }
+    }
+
+    /// Where `count` entries from here end, or the ring.
+    #[inline]
+    pub fn until(&self, count: u64) -> Addr {
+        (self.at + count * self.stride).min(self.end)
     }
 
     /// Entries from here to the ring's end.

@@ -1,7 +1,8 @@
 //! Software on a core of the live ground: plain loads and stores.
 
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::ops::Range;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
@@ -206,14 +207,14 @@ impl Cpu for LiveCpu {
     /// Looks: as no load waits for another, all are on their way at once, and none of a line that
     /// is not written yet but the last. What stands in front of entries of several lines comes along.
     #[inline]
-    fn look_ahead(&mut self, at: Addr, stride: u64, count: u64, bit: u64) {
+    fn look_ahead(&mut self, words: Range<Addr>, stride: u64, bit: u64) {
         let region = self.region();
-        let there = |word: &&AtomicU64| word.load(Ordering::Relaxed) & 1 == bit;
-        let found = region.words(at, stride, count).take_while(there).count() as u64;
+        let mut at = words.start;
+        let end = region.look(words, stride, bit);
         if stride > CACHE_LINE_BYTES {
-            for number in 0..found {
-                let before = at.0.wrapping_add(number * stride);
-                hints::read(region.hint(Addr(before.wrapping_sub(CACHE_LINE_BYTES))));
+            while at < end {
+                hints::read(region.hint(Addr(at.0.wrapping_sub(CACHE_LINE_BYTES))));
+                at = at + stride;
             }
         }
     }

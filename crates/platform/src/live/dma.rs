@@ -44,7 +44,7 @@ pub struct LiveDma {
     /// the first `count` of them, each of `words` words. A line that two cores work on takes as long to go from one to the
     /// other as several packets may take. So it is called for when it is published, and written at the
     /// end of the burst.
-    held: Box<[Held; HELD_MAX]>,
+    held: [Held; HELD_MAX],
     count: usize,
     words: usize,
     write_all: fn(&Region, &[Held]),
@@ -78,7 +78,7 @@ impl LiveDma {
             any: false,
             workers_poll: false,
             notes: true,
-            held: Box::new([(Addr(0), [0; LINE_WORDS]); HELD_MAX]),
+            held: [(Addr(0), [0; LINE_WORDS]); HELD_MAX],
             count: 0,
             words: LINE_WORDS,
             write_all: write_all::<LINE_WORDS>,

@@ -137,7 +137,9 @@ fn to_look_ahead_and_to_expect_change_nothing_wherever_it_is() {
     let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0).device_polls();
     let mut dma = LiveDma::new(control, &space).workers_poll();
     cpu.store(at + 56, 1u64);
-    cpu.look_ahead(at + 56, 64, 4, 1);
+    cpu.look_ahead(at + 56..at + 256, 64, 1);
+    cpu.look_ahead(Addr(1 << 63)..Addr(u64::MAX), 64, 1);
+    cpu.look_ahead(at + 56..Addr(u64::MAX), u64::MAX - 7, 1);
     cpu.expect_store(at + 64);
     for far in [at, Addr(1 << 63), Addr(u64::MAX)] {
         dma.expect_write(far);

@@ -176,7 +176,7 @@ impl Nic {
             return;
         };
         dma.wait_until(here);
-        let entry = u64::from(self.rx.pop());
+        let entry = u64::from(self.rx.pop::<D>());
         let len = (frame.len() as u32).min(descriptor.status.bytes());
         dma.write(Addr(descriptor.at), &frame.bytes()[..len as usize]);
         let back = Descriptor {
@@ -198,7 +198,7 @@ impl Nic {
                 return;
             };
             dma.wait_until(here);
-            let entry = u64::from(self.tx.pop());
+            let entry = u64::from(self.tx.pop::<D>());
             self.pieces.push(descriptor);
             let more = descriptor.status.has_more();
             if !more || self.pieces.len() == PIECES_MAX {

@@ -7,6 +7,7 @@
 //! local value, and what is checked and used afterwards is that value and never the memory again. So a worker
 //! that writes while the device reads gets what it would have got by writing nonsense before.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytemuck::Pod;
@@ -71,27 +72,25 @@ impl Region {
         unsafe { &*self.aligned(at, size_of::<u64>()).cast::<AtomicU64>() }
     }
 
-    /// `count` words, the first at `at`, each with the `stride` bytes that begin with it; none if these
-    /// are not all inside, and aligned.
+    /// Looks at the words that begin in `range`, at its beginning and then `stride` bytes apart, until the
+    /// lowest bit of one is not `bit`; where that is. At none if the range is not all inside, or the words
+    /// are not aligned.
     #[inline]
-    pub(in crate::live) fn words(
-        &self,
-        at: Addr,
-        stride: u64,
-        count: u64,
-    ) -> impl Iterator<Item = &AtomicU64> {
-        let end = stride
-            .checked_mul(count)
-            .and_then(|len| at.0.checked_add(len));
-        let aligned = (at.0 | stride).is_multiple_of(WORD_BYTES);
-        let inside = aligned && end.is_some_and(|end| end <= self.len);
-        let first = self.hint(at);
-        let all = if inside { count } else { 0 };
-        (0..all).map(move |number| {
-            let word = first.wrapping_add((number * stride) as usize);
-            // SAFETY: in bounds and aligned, as was found above; the rest as for `word`.
-            unsafe { &*word.cast::<AtomicU64>() }
-        })
+    pub(in crate::live) fn look(&self, range: Range<Addr>, stride: u64, bit: u64) -> Addr {
+        let aligned = (range.start.0 | stride).is_multiple_of(WORD_BYTES);
+        let inside = aligned && stride <= SHORT && range.end.0 <= self.len;
+        let end = if inside { range.end } else { Addr(0) };
+        let mut at = range.start;
+        while at < end {
+            // SAFETY: it begins inside and is aligned, as was found above, and behind what there is lie
+            // enough bytes; the rest as for `word`.
+            let word = unsafe { &*self.hint(at).cast::<AtomicU64>() };
+            if word.load(Ordering::Relaxed) & 1 != bit {
+                break;
+            }
+            at = at + stride;
+        }
+        at
     }
 
     /// Reads the entry at `at`, a line, but for its last word, if the lowest bit of that is `bit`.
