@@ -1,7 +1,6 @@
 //! The protocol of private rings written by hand over slices, as one would who needs only this one and
 //! knows what contracts.rs does: the same words in the same memory, the same checks of what the other
-//! side wrote, the same order and the same hints, buffers in the same kind of memory. Sizes are settings
-//! there, so they are values here.
+//! side wrote, the same order, hints and kind of memory. Sizes are settings there, so they are values here.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -21,8 +20,8 @@ use super::halves::{BURST, ENTRIES, lay_out};
 /// Descriptors that the device reads at a time, when as many or fewer are at hand.
 const BATCH: usize = 32;
 const AT_HAND: usize = 2 * BATCH;
-/// How far ahead lines are called for: those that the device writes, and descriptors.
-const AHEAD: u64 = 8;
+/// How far ahead lines are called for: those of short and long frames, and descriptors.
+const AHEAD: [u64; 2] = [8, 2];
 const DESCRIPTORS_AHEAD: usize = 16;
 /// Descriptors in a line.
 const LINE: usize = 64 / size_of::<Descriptor>();
@@ -149,12 +148,14 @@ impl Queue {
         if good && len > descriptor.room.min(self.pool.room()) as usize {
             return Err(DropCause::OVERSIZED);
         }
-        let later = self.head.position + 1 + AHEAD;
+        let later = self.head.position + 1 + AHEAD[usize::from(len > 64)];
         if later < self.fetched
             && let mbuf = Addr(self.at_hand[later as usize % AT_HAND].mbuf)
-            && let Some(place) = memory.get(data_of(mbuf).0 as usize)
+            && let Some(place) = memory.get(data_of(mbuf).0 as usize..)
         {
             expect_write(place);
+            let rest = place.chunks(64).take(len.div_ceil(64)).skip(1);
+            rest.for_each(expect_write);
         }
         let data = data_of(mbuf).0 as usize;
         if good {

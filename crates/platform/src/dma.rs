@@ -62,8 +62,11 @@ pub trait Dma {
     #[inline]
     fn expect_write(&mut self, _to: Addr) {}
 
-    /// How many frames before its time a write is best [expected](Self::expect_frame).
-    const FRAMES_AHEAD: usize = 8;
+    /// How many frames of `len` bytes before its time a write is best [expected](Self::expect_frame).
+    #[inline]
+    fn frames_ahead(_len: usize) -> usize {
+        8
+    }
 
     /// Says that the device will write a frame of about `len` bytes at `to` soon, as
     /// [`expect_write`](Self::expect_write) does.

@@ -157,7 +157,7 @@ impl<T: Pod> Fetcher<T> {
         names: impl Fn(&T) -> Addr,
     ) {
         for part in 0..each {
-            if let Some((_, later)) = self.at_hand(D::FRAMES_AHEAD * each + part) {
+            if let Some((_, later)) = self.at_hand(D::frames_ahead(len) * each + part) {
                 expect_frame(dma, names(&later), len);
             }
         }

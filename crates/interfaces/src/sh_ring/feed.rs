@@ -196,7 +196,7 @@ impl Feed {
         if self.ring.order == Order::List {
             self.fetch(dma);
         }
-        let later = self.head + D::FRAMES_AHEAD as u64;
+        let later = self.head + D::frames_ahead(len) as u64;
         if later < self.fetched {
             let later = &self.at_hand[self.place(later)];
             for &mbuf in &later.mbufs[..self.ring.slots as usize] {

@@ -291,6 +291,27 @@ impl Dma for LiveDma {
         hints::write(self.control.region().hint(to));
     }
 
+    /// The first line of a short one comes from the worker's core, which takes long. A long one's are many
+    /// and mostly the device's own: called for at once, they come side by side, and soon, they do not drive
+    /// out what is wanted before.
+    #[inline]
+    fn frames_ahead(len: usize) -> usize {
+        match len > LINE_BYTES {
+            true => 2,
+            false => 8,
+        }
+    }
+
+    #[inline]
+    fn expect_frame(&mut self, to: Addr, len: usize) {
+        if len <= LINE_BYTES {
+            return self.expect_write(to);
+        }
+        for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
+            self.expect_write(Addr(to.0.wrapping_add(line * CACHE_LINE_BYTES)));
+        }
+    }
+
     #[inline]
     fn expect_read(&mut self, from: Addr, len: usize) {
         for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {

@@ -227,7 +227,10 @@ impl Dma for SimDma<'_> {
     }
 
     /// A frame ahead: so long what comes stays in the caches of the machine that simulates.
-    const FRAMES_AHEAD: usize = 1;
+    #[inline]
+    fn frames_ahead(_len: usize) -> usize {
+        1
+    }
 
     #[inline]
     fn expect_frame(&mut self, to: Addr, len: usize) {
