@@ -23,8 +23,6 @@ const AT_HAND: usize = 2 * BATCH;
 /// How far ahead lines are called for: those of short and long frames, and descriptors.
 const AHEAD: [u64; 2] = [8, 2];
 const DESCRIPTORS_AHEAD: usize = 16;
-/// Descriptors in a line.
-const LINE: usize = 64 / size_of::<Descriptor>();
 /// Buffers that a worker keeps.
 const KEPT: usize = 256;
 
@@ -113,8 +111,9 @@ impl Queue {
         self.at_hand[to..to + count].copy_from_slice(&shared.descriptors[from..from + count]);
         self.fetched += count as u64;
         self.plan();
-        let next = shared.descriptors[(self.fetched & mask) as usize..].chunks(LINE);
-        next.take(BATCH / LINE).for_each(expect_read);
+        // Four to a line.
+        let next = shared.descriptors[(self.fetched & mask) as usize..].chunks(4);
+        next.take(BATCH / 4).for_each(expect_read);
     }
 
     /// Shows what was delivered: no line before its burst is complete.
@@ -153,9 +152,10 @@ impl Queue {
             && let mbuf = Addr(self.at_hand[later as usize % AT_HAND].mbuf)
             && let Some(place) = memory.get(data_of(mbuf).0 as usize..)
         {
-            expect_write(place);
-            let rest = place.chunks(64).take(len.div_ceil(64)).skip(1);
-            rest.for_each(expect_write);
+            match place.chunks(64).take(len.div_ceil(64)) {
+                lines if len > 64 => lines.for_each(expect_write),
+                _ => expect_write(place),
+            }
         }
         let data = data_of(mbuf).0 as usize;
         if good {
