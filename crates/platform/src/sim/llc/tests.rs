@@ -1,3 +1,4 @@
+use super::write::WriteRun;
 use super::*;
 use nicforge_units::{Bytes, Time};
 
@@ -118,5 +119,56 @@ fn no_two_lines_have_the_same_way_of_a_set() {
             }
             assert!(taken.len() as u64 >= sets, "{}", taken.len());
         }
+    }
+}
+
+#[test]
+fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
+    for io_ways in [0, 1, 2, 3, 4] {
+        let [mut runs, mut lines] = [0; 2].map(|_| llc(64, 4, io_ways));
+        let mut state = 7u32;
+        let mut draw = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            u64::from((state >> 16) % below)
+        };
+        for step in 0..3000 {
+            // In between a core takes a line out, brings one in, or writes one that is here.
+            let line = draw(600);
+            match draw(3) {
+                0 => assert_eq!(runs.remove(line), lines.remove(line)),
+                1 if !holds(&runs, line) => {
+                    let dirty = draw(2) == 0;
+                    assert_eq!(runs.fill(line, dirty, 0), lines.fill(line, dirty, 0));
+                }
+                _ => [&mut runs, &mut lines]
+                    .into_iter()
+                    .for_each(|llc| llc.update(line)),
+            }
+            // Within a block no two lines meet in a set; those that do count as used at the same time.
+            let (first, most) = (draw(600), 1 + draw(40));
+            let count = most.min(64 - first % 64);
+            let together = runs.write_run(first, count);
+            let mut each = WriteRun::default();
+            for one in (first..first + count).map(|line| lines.write_run(line, 1)) {
+                each.allocated += one.allocated;
+                each.written_back += one.written_back;
+                each.fresh_lost += one.fresh_lost;
+            }
+            assert_eq!(together, each, "{io_ways} I/O ways, step {step}");
+            assert!(runs.lines == lines.lines, "{io_ways} I/O ways, step {step}");
+        }
+    }
+}
+
+#[test]
+fn what_a_device_writes_where_it_is_was_used_last() {
+    for io_ways in [0, 1, 2, 4] {
+        let mut llc = llc(1, 4, io_ways);
+        (0..4).for_each(|line| assert_eq!(llc.fill(line, false, 0), None));
+        assert_eq!(llc.write_run(2, 1).allocated, 0);
+        // These make the other three leave.
+        (4..7).for_each(|line| assert!(llc.fill(line, false, 0).is_some()));
+        let inside = [2, 4, 5, 6].map(|line| holds(&llc, line));
+        assert_eq!(inside, [true; 4], "{io_ways} I/O ways");
     }
 }
