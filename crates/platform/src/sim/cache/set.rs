@@ -37,6 +37,28 @@ pub(super) const EMPTY_SET: Set = Set {
     dirty: 0,
 };
 
+/// All ones for one way's low bits, by its number.
+const ONLY_LOW: [[i16; WAYS_MAX]; WAYS_MAX] = {
+    let mut only = [[0; WAYS_MAX]; WAYS_MAX];
+    let mut way = 0;
+    while way < WAYS_MAX {
+        only[way][way] = -1;
+        way += 1;
+    }
+    only
+};
+
+/// All ones for the ages of all ways but one, by its number.
+const ALL_BUT: [[u8; WAYS_MAX]; WAYS_MAX] = {
+    let mut all = [[u8::MAX; WAYS_MAX]; WAYS_MAX];
+    let mut way = 0;
+    while way < WAYS_MAX {
+        all[way][way] = 0;
+        way += 1;
+    }
+    all
+};
+
 const _: () = assert!(size_of::<Set>() == 64 && WAYS_MAX * HIGH_BITS <= 64);
 
 impl Set {
@@ -72,9 +94,13 @@ impl Set {
     }
 
     /// `way` holds `tag` from now on.
+    ///
+    /// Here as in [`touch`](Self::touch) whole vectors are stored, as they will be loaded: what is stored
+    /// in pieces and loaded as a whole soon after waits for all stores before it.
     #[inline(always)]
     pub fn set_tag(&mut self, way: usize, tag: u32) {
-        self.low[way] = tag as i16;
+        let (low, there) = (i16x16::new(self.low), i16x16::new(ONLY_LOW[way]));
+        self.low = (low ^ ((low ^ i16x16::splat(tag as i16)) & there)).to_array();
         // Few runs take so much memory that there are any.
         if u64::from(tag >> 16) | self.high != 0 {
             let shift = HIGH_BITS * way;
@@ -90,8 +116,8 @@ impl Set {
         let bound = u8x16::splat(self.age[way].min(OLDEST));
         // All ones, which is -1, where the age is not below the bound.
         let keeps = ages.max(bound).simd_eq(ages);
-        self.age = (ages + u8x16::splat(1) + keeps).to_array();
-        self.age[way] = 0;
+        let older = ages + u8x16::splat(1) + keeps;
+        self.age = (older & u8x16::new(ALL_BUT[way])).to_array();
     }
 
     /// Takes the way out of the order of ages: all that were older get younger by one, so that
