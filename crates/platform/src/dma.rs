@@ -75,6 +75,12 @@ pub trait Dma {
         self.expect_write(to);
     }
 
+    /// Says that the next frame of its ring, of about `len` bytes, will be written at `to`. That was
+    /// [expected](Self::expect_frame) some frames ago, and may lead to more that will be needed. Any address
+    /// may be said.
+    #[inline(always)]
+    fn expect_next_frame(&mut self, _to: Addr, _len: usize) {}
+
     /// Says that the device will read `len` bytes at `from` soon, which nobody changes any more; nothing
     /// else happens. Any address may be said.
     #[inline]

@@ -12,12 +12,11 @@ const BATCH_MAX: usize = 64;
 /// Descriptors at hand, at most: the next batch is read when one is left.
 const ROOM: usize = 2 * BATCH_MAX;
 
-/// Says that a frame of about `len` bytes will be written into buffer `mbuf`, which may be no buffer
-/// at all.
+/// Where a frame lies in buffer `mbuf`, which may be no buffer at all.
 #[inline]
-pub fn expect_frame<D: Dma>(dma: &mut D, mbuf: Addr, len: usize) {
+pub fn frame_in(mbuf: Addr) -> Addr {
     const OFFSET: u64 = METADATA_BYTES + HEADROOM_BYTES;
-    dma.expect_frame(Addr(mbuf.0.wrapping_add(OFFSET)), len);
+    Addr(mbuf.0.wrapping_add(OFFSET))
 }
 
 /// Where the NIC stands in a ring of descriptors, and those that it has read.
@@ -147,8 +146,8 @@ impl<T: Pod> Fetcher<T> {
         (position < self.fetched).then(|| (self.here[place], self.read[place]))
     }
 
-    /// Says where a frame, of about `len` bytes and of `each` descriptors, will be written that comes a
-    /// few frames from now: into the buffers that `names` says.
+    /// Says where frames, of about `len` bytes and of `each` descriptors, will be written that come next
+    /// and a few frames from now: into the buffers that `names` says.
     #[inline(always)]
     pub fn expect<D: Dma>(
         &self,
@@ -158,7 +157,10 @@ impl<T: Pod> Fetcher<T> {
     ) {
         for part in 0..each {
             if let Some((_, later)) = self.at_hand(D::frames_ahead(len) * each + part) {
-                expect_frame(dma, names(&later), len);
+                dma.expect_frame(frame_in(names(&later)), len);
+            }
+            if let Some((_, next)) = self.at_hand(part) {
+                dma.expect_next_frame(frame_in(names(&next)), len);
             }
         }
     }

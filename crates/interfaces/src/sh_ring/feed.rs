@@ -4,7 +4,7 @@ use nicforge_nic::DropCause;
 use nicforge_platform::{Addr, Dma, bytemuck};
 use nicforge_units::Time;
 
-use crate::priv_ring::fetch::expect_frame;
+use crate::priv_ring::fetch::frame_in;
 
 use super::layout::{BatchDescriptor, Descriptor, Order, ROOM_MAX, Ring, SLOTS_MAX, writer};
 
@@ -196,12 +196,21 @@ impl Feed {
         if self.ring.order == Order::List {
             self.fetch(dma);
         }
-        let later = self.head + D::frames_ahead(len) as u64;
-        if later < self.fetched {
-            let later = &self.at_hand[self.place(later)];
-            for &mbuf in &later.mbufs[..self.ring.slots as usize] {
-                expect_frame(dma, mbuf, len);
-            }
+        for &mbuf in self.named(D::frames_ahead(len)) {
+            dma.expect_frame(frame_in(mbuf), len);
+        }
+        for &mbuf in self.named(0) {
+            dma.expect_next_frame(frame_in(mbuf), len);
+        }
+    }
+
+    /// The buffers of the descriptor that is `ahead` of the next one, if that was read.
+    #[inline]
+    fn named(&self, ahead: usize) -> &[Addr] {
+        let position = self.head + ahead as u64;
+        match position < self.fetched {
+            true => &self.at_hand[self.place(position)].mbufs[..self.ring.slots as usize],
+            false => &[],
         }
     }
 

@@ -5,6 +5,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
@@ -153,6 +154,13 @@ impl<'a> SimDma<'a> {
         done
     }
 
+    /// The lines of about `len` bytes at `at`, which somebody may have made up.
+    #[inline]
+    fn lines_there(&self, at: Addr, len: usize) -> Option<Range<u64>> {
+        let lines = at.line()..Addr(at.0.wrapping_add(len as u64)).line() + 1;
+        (lines.start < lines.end && lines.end < self.host.hierarchy.lines()).then_some(lines)
+    }
+
     /// Times a posted write; returns when memory has it. The cursor moves on to when the link
     /// has taken it.
     fn time_write(&mut self, to: Addr, len: u64) -> Time {
@@ -226,7 +234,7 @@ impl Dma for SimDma<'_> {
         self.port.last_visible = self.port.last_visible.max(landed);
     }
 
-    /// A frame ahead: so long what comes stays in the caches of the machine that simulates.
+    /// One frame before it is the next: so long what comes stays in the caches of the machine that simulates.
     #[inline]
     fn frames_ahead(_len: usize) -> usize {
         1
@@ -234,10 +242,16 @@ impl Dma for SimDma<'_> {
 
     #[inline]
     fn expect_frame(&mut self, to: Addr, len: usize) {
-        let (first, end) = (to.line(), Addr(to.0.wrapping_add(len as u64)).line() + 1);
-        if first < end && end < self.host.hierarchy.lines() {
-            self.host.memory.expect_frame(first);
-            self.host.hierarchy.expect_device_write(first..end);
+        if let Some(lines) = self.lines_there(to, len) {
+            self.host.memory.expect_frame(lines.start);
+            self.host.hierarchy.expect_device_write(lines);
+        }
+    }
+
+    #[inline]
+    fn expect_next_frame(&mut self, to: Addr, len: usize) {
+        if let Some(lines) = self.lines_there(to, len) {
+            self.host.hierarchy.expect_displaced(lines);
         }
     }
 
@@ -279,118 +293,4 @@ impl Dma for SimDma<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sim::{MemoryCounters, test_hardware};
-    use crate::{AddressSpace, Owner};
-
-    struct Bench {
-        host: Host,
-        port: DmaPort,
-        nicmem: Addr,
-        data: Addr,
-        ring: Addr,
-    }
-
-    fn bench() -> Bench {
-        let mut space = AddressSpace::default();
-        let nicmem = space.nicmem(0, 1 << 20);
-        let data = space.data(1 << 20, 64);
-        let ring = space.control(4096, Owner(0)).unwrap();
-        let hardware = test_hardware();
-        Bench {
-            host: Host::new(&hardware, &space),
-            port: DmaPort::new(&hardware.pcie, 0),
-            nicmem,
-            data,
-            ring,
-        }
-    }
-
-    #[test]
-    fn the_devices_own_memory_needs_no_bus_and_no_memory_of_the_host() {
-        let mut b = bench();
-        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-        dma.write(b.nicmem, &[7; 1500]);
-        let mut back = [0u8; 1500];
-        let here = dma.read_ahead(b.nicmem, &mut back);
-        assert_eq!(dma.now(), Time::ZERO);
-        assert_eq!(here, test_hardware().nic.nicmem_access);
-        assert_eq!(back, [7; 1500]);
-        let counters = b.port.counters(&b.host);
-        assert_eq!((counters.out_bytes, counters.in_bytes), (0, 0));
-        assert_eq!((counters.reads, counters.nicmem_bytes), (0, 3000));
-        assert_eq!(*b.host.hierarchy.counters(), MemoryCounters::default());
-        assert_eq!(b.host.hierarchy.dram_lines(), 0);
-    }
-
-    #[test]
-    fn a_read_costs_request_round_trip_memory_and_data() {
-        let mut b = bench();
-        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-        let mut word = [0u8; 64];
-        dma.read(b.data, &mut word);
-        // Header 24 B and data 88 B at 64 ps each, 900 ns there and back, LLC 20 + DRAM 80 ns.
-        let expected = Time::from_ps((24 + 88) * 64) + Time::from_ns(900 + 20 + 80);
-        assert_eq!(dma.now(), expected);
-    }
-
-    #[test]
-    fn reads_ahead_overlap_and_dependent_reads_do_not() {
-        let mut b = bench();
-        let mut word = [0u8; 64];
-        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-        let ahead: Vec<Time> = (0..4)
-            .map(|i| dma.read_ahead(b.data + i * 64, &mut word))
-            .collect();
-        assert_eq!(dma.now(), Time::ZERO);
-        assert!(*ahead.last().unwrap() < Time::from_ns(1_100));
-        for i in 4..8 {
-            dma.read(b.data + i * 64, &mut word);
-        }
-        assert!(dma.now() > Time::from_ns(4_000));
-    }
-
-    #[test]
-    fn tags_limit_what_is_in_flight() {
-        let mut b = bench();
-        b.port.config.tags = 1;
-        let mut word = [0u8; 64];
-        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-        dma.read_ahead(b.data, &mut word);
-        assert!(dma.read_ahead(b.data + 64, &mut word) > Time::from_ns(2_000));
-    }
-
-    #[test]
-    fn a_publish_follows_the_data_it_announces() {
-        let mut b = bench();
-        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-        dma.write(b.data, &[7; 1500]);
-        let mut entry = [0u8; 64];
-        entry[56] = 1;
-        dma.publish(b.ring, &entry);
-        // 1500 B in six packets, then 64 B: (1644 + 88) x 64 ps, and the way to memory.
-        let visible = Time::from_ps((1644 + 88) * 64) + Time::from_ns(300);
-        let word = b.ring + 56;
-        assert_eq!(b.host.memory.word_at(word, visible - Time::from_ps(1)), 0);
-        assert_eq!(b.host.memory.word_at(word, visible), 1);
-        assert_eq!(b.host.memory.slice(b.data, 1500), [7; 1500]);
-    }
-
-    #[test]
-    fn adjacent_entries_go_by_one_write_and_are_announced_each() {
-        let mut b = bench();
-        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-        let mut entries = [0u8; 192];
-        for entry in entries.chunks_mut(64) {
-            entry[56] = 1;
-        }
-        dma.publish(b.ring, &entries);
-        // One header for 192 bytes.
-        let visible = Time::from_ps((24 + 192) * 64) + Time::from_ns(300);
-        for word in (0..3).map(|entry| b.ring + entry * 64 + 56) {
-            assert_eq!(b.host.memory.word_at(word, visible - Time::from_ps(1)), 0);
-            assert_eq!(b.host.memory.word_at(word, visible), 1);
-        }
-    }
-}
+mod tests;

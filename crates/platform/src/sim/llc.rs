@@ -112,35 +112,7 @@ impl Ways {
         }
     }
 
-    /// Gives `line` any way of its set; returns it, and what it held.
-    #[inline(always)]
-    fn take(&mut self, line: u64) -> (usize, u32) {
-        self.clock = self.clock.wrapping_add(1);
-        let set = self.set(line);
-        match self.empty.is_empty() {
-            true => self.take_any(set, line),
-            false => self.take_alike(set, line),
-        }
-    }
-
-    /// Gives `line` a way of `set`, an empty one if there is one. Returns it, and what it held.
-    #[inline(always)]
-    fn take_alike(&mut self, set: usize, line: u64) -> (usize, u32) {
-        let empty = &mut self.empty[set];
-        let number = empty.trailing_zeros() as usize;
-        if *empty == 0 {
-            let ways = &mut self.rest[set * self.rest_ways..][..self.rest_ways];
-            return take_oldest(ways, line, self.clock);
-        }
-        *empty &= *empty - 1;
-        self.rest[set * self.rest_ways + number] = Way {
-            line: line as u32,
-            used: self.clock,
-        };
-        (number, NOTHING)
-    }
-
-    /// The way of `set` that was not used for longest, where ways differ.
+    /// The way of `set` that was not used for longest.
     #[inline(always)]
     fn oldest_any(&self, set: usize) -> usize {
         let io = &self.io[set * self.io_ways..][..self.io_ways];
@@ -153,28 +125,47 @@ impl Ways {
         }
     }
 
-    /// What makes room for `line` where ways differ.
+    /// Which way of `set` makes room: an empty one if there is one.
     #[inline(always)]
-    fn next_out(&self, line: u64) -> u32 {
-        let set = self.set(line);
-        let number = self.oldest_any(set);
-        match number.checked_sub(self.io_ways) {
-            None => self.io[set * self.io_ways + number].line,
+    fn choose(&self, set: usize) -> usize {
+        match self.empty.get(set) {
+            None | Some(0) => self.oldest_any(set),
+            Some(empty) => empty.trailing_zeros() as usize,
+        }
+    }
+
+    /// What `way` of `set` holds.
+    #[inline(always)]
+    fn held(&self, set: usize, way: usize) -> u32 {
+        match way.checked_sub(self.io_ways) {
+            None => self.io[set * self.io_ways + way].line,
             Some(in_rest) => self.rest[set * self.rest_ways + in_rest].line,
         }
     }
 
-    /// As [`take_alike`](Self::take_alike), where ways differ.
-    #[inline(never)]
-    fn take_any(&mut self, set: usize, line: u64) -> (usize, u32) {
-        let (number, used) = (self.oldest_any(set), self.clock);
+    /// Gives `way` of `set` to `line`, which is used now. Returns what it held.
+    #[inline(always)]
+    fn take(&mut self, set: usize, way: usize, line: u64) -> u32 {
         let taken = Way {
             line: line as u32,
-            used,
+            used: self.clock,
         };
-        let before = std::mem::replace(self.way_mut(set, number), taken);
-        (number, before.line)
+        let before = std::mem::replace(self.way_mut(set, way), taken).line;
+        match self.empty.get_mut(set) {
+            Some(empty) if *empty >> way & 1 != 0 => {
+                *empty &= !(1 << way);
+                NOTHING
+            }
+            _ => before,
+        }
     }
+}
+
+/// The way that a line will go into, if nothing else happens in the LLC before.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    set: u32,
+    way: u32,
 }
 
 impl Llc {
@@ -241,11 +232,30 @@ impl Llc {
         ways.way_mut(set, way).used = used;
     }
 
-    /// Puts `line`, which must not be here, into any way; `holder` has it still. Returns the state of
-    /// what made room.
+    /// Where `line`, which must not be here, will go. What makes room for it is called for.
     #[inline(always)]
-    pub fn fill(&mut self, line: u64, dirty: bool, holder: u8) -> Option<LineState> {
-        let (way, before) = self.ways.take(line);
+    pub fn room(&self, line: u64) -> Room {
+        let set = self.ways.set(line);
+        let way = self.ways.choose(set);
+        expect(&self.lines, line as usize);
+        expect(&self.lines, self.ways.held(set, way) as usize);
+        Room {
+            set: set as u32,
+            way: way as u32,
+        }
+    }
+
+    /// Puts `line` into its [`room`](Self::room); `holder` has it still. Returns the state of what made
+    /// room.
+    #[inline(always)]
+    pub fn fill(&mut self, line: u64, room: Room, dirty: bool, holder: u8) -> Option<LineState> {
+        let (set, way) = (room.set as usize, room.way as usize);
+        debug_assert!(
+            set == self.ways.set(line) && way == self.ways.choose(set),
+            "nothing happened here since the room was chosen"
+        );
+        self.ways.clock = self.ways.clock.wrapping_add(1);
+        let before = self.ways.take(set, way, line);
         // What made room leaves before the line comes: a line that several L2s had may make room for
         // itself.
         let evicted = self.lines.get_mut(before as usize).map(|word| {
@@ -256,13 +266,6 @@ impl Llc {
         let word = &mut self.lines[line as usize];
         *word = word.filled(way, dirty, holder);
         evicted
-    }
-
-    /// `line`, which was [expected](Self::expect), needs room now: what makes room is called for.
-    #[inline(always)]
-    pub fn expect_room(&self, line: u64) {
-        expect(&self.lines, line as usize);
-        expect(&self.lines, self.ways.next_out(line) as usize);
     }
 
     /// `line` will need room soon, or leave.

@@ -7,6 +7,9 @@ use nicforge_units::Time;
 use super::{Hierarchy, MANY, NONE};
 use crate::sim::lines;
 
+/// Lines of a frame that a core may have read: headers, and the line that its L2 brings along.
+const HEADER_LINES: usize = 2;
+
 impl Hierarchy {
     /// A device writes `count` lines from `first` on; returns how long memory makes it wait.
     #[inline]
@@ -34,6 +37,16 @@ impl Hierarchy {
     #[inline]
     pub fn expect_device_write(&self, lines: Range<u64>) {
         self.shared.llc.expect_write(lines);
+    }
+
+    /// The same, which was [expected](Self::expect_device_write) before: what it will drive out of the LLC is
+    /// called for, and the L2s that have its headers.
+    #[inline]
+    pub fn expect_displaced(&self, lines: Range<u64>) {
+        for line in lines.clone().take(HEADER_LINES) {
+            self.expect_remote_write(line);
+        }
+        self.shared.llc.expect_displaced(lines);
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use nicforge_units::Time;
 use crate::sim::cache::Evicted;
 use crate::sim::counters::MemoryCounters;
 use crate::sim::dram::Dram;
-use crate::sim::llc::Llc;
+use crate::sim::llc::{Llc, Room};
 
 use super::{MANY, NONE};
 
@@ -26,6 +26,8 @@ pub(super) struct SharedLevels {
 pub struct Leaving {
     core: usize,
     evicted: Evicted,
+    /// Where it will go.
+    room: Room,
     at: Time,
 }
 
@@ -51,8 +53,13 @@ impl SharedLevels {
             self.on_its_way.is_none(),
             "one line is on its way at a time"
         );
-        self.llc.expect_room(evicted.line);
-        self.on_its_way = Some(Leaving { core, evicted, at });
+        let room = self.llc.room(evicted.line);
+        self.on_its_way = Some(Leaving {
+            core,
+            evicted,
+            room,
+            at,
+        });
     }
 
     /// What is on its way arrives; what has to leave the LLC for it is written to memory.
@@ -64,7 +71,12 @@ impl SharedLevels {
     }
 
     fn put(&mut self, leaving: Leaving) {
-        let Leaving { core, evicted, at } = leaving;
+        let Leaving {
+            core,
+            evicted,
+            room,
+            at,
+        } = leaving;
         let Evicted { line, dirty } = evicted;
         let word = self.llc.lines[line as usize];
         let holder = match word.holder() {
@@ -77,7 +89,7 @@ impl SharedLevels {
             }
             holder => holder,
         };
-        if let Some(evicted) = self.llc.fill(line, dirty, holder) {
+        if let Some(evicted) = self.llc.fill(line, room, dirty, holder) {
             self.counters.fresh_lost += u64::from(evicted.fresh);
             if evicted.dirty {
                 self.counters.llc_write_backs += 1;

@@ -16,6 +16,12 @@ fn llc(sets: u64, ways: usize, io_ways: usize) -> Llc {
     Llc::new(&config, io_ways, 1 << 16)
 }
 
+/// Puts `line` into any way.
+fn fill(llc: &mut Llc, line: u64, dirty: bool, holder: u8) -> Option<LineState> {
+    let room = llc.room(line);
+    llc.fill(line, room, dirty, holder)
+}
+
 fn holds(llc: &Llc, line: u64) -> bool {
     llc.lines[line as usize].way().is_some()
 }
@@ -24,10 +30,10 @@ fn holds(llc: &Llc, line: u64) -> bool {
 fn the_least_recently_used_line_makes_room() {
     let mut llc = llc(1, 4, 1);
     for line in 0..4 {
-        assert_eq!(llc.fill(line, false, 0), None);
+        assert_eq!(fill(&mut llc, line, false, 0), None);
     }
     llc.update(0);
-    llc.fill(4, false, 0);
+    fill(&mut llc, 4, false, 0);
     assert!(holds(&llc, 0) && !holds(&llc, 1));
 }
 
@@ -35,7 +41,7 @@ fn the_least_recently_used_line_makes_room() {
 fn device_writes_stay_within_the_io_ways() {
     let mut llc = llc(1, 11, 2);
     for line in 0..11 {
-        llc.fill(line, false, 0);
+        fill(&mut llc, line, false, 0);
     }
     for line in 100..110 {
         llc.write_run(line, 1);
@@ -67,7 +73,7 @@ fn an_eviction_says_the_state_of_the_line_that_left() {
     };
     let mut inside = std::collections::BTreeSet::new();
     for line in (0..4096).step_by(3) {
-        let evicted = llc.fill(line, state(line).dirty, 0);
+        let evicted = fill(&mut llc, line, state(line).dirty, 0);
         inside.insert(line);
         let left: Vec<u64> = inside
             .iter()
@@ -95,10 +101,10 @@ fn a_run_says_what_it_met() {
 #[test]
 fn removal_frees_the_way_first() {
     let mut llc = llc(1, 2, 0);
-    llc.fill(1, false, 0);
-    llc.fill(2, false, 0);
+    fill(&mut llc, 1, false, 0);
+    fill(&mut llc, 2, false, 0);
     assert_eq!(llc.remove(2), Some(CLEAN));
-    assert_eq!(llc.fill(3, false, 0), None);
+    assert_eq!(fill(&mut llc, 3, false, 0), None);
     assert!(holds(&llc, 1));
 }
 
@@ -138,7 +144,10 @@ fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
                 0 => assert_eq!(runs.remove(line), lines.remove(line)),
                 1 if !holds(&runs, line) => {
                     let dirty = draw(2) == 0;
-                    assert_eq!(runs.fill(line, dirty, 0), lines.fill(line, dirty, 0));
+                    assert_eq!(
+                        fill(&mut runs, line, dirty, 0),
+                        fill(&mut lines, line, dirty, 0)
+                    );
                 }
                 _ => [&mut runs, &mut lines]
                     .into_iter()
@@ -164,10 +173,10 @@ fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
 fn what_a_device_writes_where_it_is_was_used_last() {
     for io_ways in [0, 1, 2, 4] {
         let mut llc = llc(1, 4, io_ways);
-        (0..4).for_each(|line| assert_eq!(llc.fill(line, false, 0), None));
+        (0..4).for_each(|line| assert_eq!(fill(&mut llc, line, false, 0), None));
         assert_eq!(llc.write_run(2, 1).allocated, 0);
         // These make the other three leave.
-        (4..7).for_each(|line| assert!(llc.fill(line, false, 0).is_some()));
+        (4..7).for_each(|line| assert!(fill(&mut llc, line, false, 0).is_some()));
         let inside = [2, 4, 5, 6].map(|line| holds(&llc, line));
         assert_eq!(inside, [true; 4], "{io_ways} I/O ways");
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Line, Llc, NOTHING, Ways, expect, oldest_of, replace, take_oldest};
+use super::{Line, Llc, NOTHING, Ways, expect, oldest, oldest_of, replace, take_oldest};
 
 /// Lines of a device's write that are put into the LLC at once: a usual frame's.
 const TOGETHER: usize = 32;
@@ -116,7 +116,10 @@ impl Llc {
             let set = set(line);
             let number = word.way().unwrap_or_else(|| {
                 let (number, before) = match io_ways {
-                    0 => ways.take_alike(set, line),
+                    0 => {
+                        let way = ways.choose(set);
+                        (way, ways.take(set, way, line))
+                    }
                     _ => take_oldest(&mut ways.io[set * io_ways..][..io_ways], line, clock),
                 };
                 expect(lines, before as usize);
@@ -140,6 +143,24 @@ impl Llc {
         for line in (run.start / SETS..run.end.div_ceil(SETS)).map(|four| four * SETS) {
             let set = self.ways.set(line);
             expect(&self.ways.io, set * self.ways.io_ways);
+        }
+    }
+}
+
+impl Llc {
+    /// A device will write `run` next, which was [expected](Self::expect_write) before: what makes room is
+    /// called for. That were runs, too, so a few of their lines bring all of them.
+    #[inline]
+    pub fn expect_displaced(&self, run: Range<u64>) {
+        let Llc { lines, ways } = self;
+        let (first, last) = (run.start, run.end - 1);
+        for line in [first, first.midpoint(last), last] {
+            let set = ways.set(line);
+            let io = &ways.io[set * ways.io_ways..][..ways.io_ways];
+            let (number, _) = oldest(io, ways.clock);
+            if let Some(way) = io.get(number) {
+                expect(lines, way.line as usize);
+            }
         }
     }
 }
