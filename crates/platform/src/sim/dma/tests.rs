@@ -111,3 +111,30 @@ fn adjacent_entries_go_by_one_write_and_are_announced_each() {
         assert_eq!(b.host.memory.word_at(word, visible), 1);
     }
 }
+
+#[test]
+fn any_address_may_be_expected_and_nothing_changes() {
+    let mut b = bench();
+    let end = b.host.hierarchy.lines() * CACHE_LINE_BYTES;
+    let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+    dma.write(b.data, &[7; 1500]);
+    let (now, before) = (dma.now(), b.host.hierarchy.counters().clone());
+    let mut dma = SimDma::new(&mut b.host, &mut b.port, now);
+    for at in [
+        0,
+        b.data.0,
+        end - 1,
+        end,
+        end + 4096,
+        u64::MAX - 1499,
+        u64::MAX,
+    ] {
+        for len in [0, 1, 64, 1500, 65_535] {
+            dma.expect_frame(Addr(at), len);
+            dma.expect_next_frame(Addr(at), len);
+            dma.expect_gather(Addr(at), len);
+        }
+    }
+    assert_eq!(dma.now(), now);
+    assert_eq!(*b.host.hierarchy.counters(), before);
+}
