@@ -2,12 +2,14 @@
 //! knows what contracts.rs does: the same words in the same memory, the same checks of what the other
 //! side wrote, the same order, hints and kind of memory. Sizes are settings there, so they are values here.
 
+mod device;
+
 use std::hint::black_box;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nicforge_nic::{
-    Arriving, DropCause, METADATA_BYTES, Packet, Pool, PortId, RxFlags, Segment, TxOffload, data_of,
+    Arriving, METADATA_BYTES, Packet, Pool, PortId, RxFlags, Segment, TxOffload, data_of,
 };
 use nicforge_platform::live::hints::{expect_read, expect_write};
 use nicforge_platform::live::{Bell, Control, LiveCpu};
@@ -16,12 +18,9 @@ use nicforge_units::Time;
 
 use super::contracts::free;
 use super::halves::{BURST, ENTRIES, lay_out};
+use device::Queue;
 
-/// Descriptors that the device reads at a time, when as many or fewer are at hand.
-const BATCH: usize = 32;
-const AT_HAND: usize = 2 * BATCH;
-/// How far ahead lines are called for: those of short and long frames, and descriptors.
-const AHEAD: [u64; 2] = [8, 2];
+/// How far ahead lines of descriptors are called for.
 const DESCRIPTORS_AHEAD: usize = 16;
 /// Buffers that a worker keeps.
 const KEPT: usize = 256;
@@ -66,119 +65,7 @@ impl Cursor {
 
     #[inline]
     fn done(&self) -> u64 {
-        !(self.position >> self.entries.trailing_zeros()) & 1
-    }
-}
-
-struct Queue {
-    pool: Pool,
-    head: Cursor,
-    shown: Cursor,
-    held: Vec<[u64; 8]>,
-    tail: u64,
-    /// Descriptors are read until here, and again when the head is there.
-    fetched: u64,
-    read_from: u64,
-    at_hand: [Descriptor; AT_HAND],
-}
-
-impl Queue {
-    /// Software says how far descriptors are valid, if that is possible.
-    fn doorbell(&mut self, shared: &Shared) {
-        let tail = shared.doorbell.load(Ordering::Acquire);
-        if tail >= self.tail && tail - self.head.position <= self.head.entries {
-            self.tail = tail;
-            self.plan();
-        }
-    }
-
-    fn plan(&mut self) {
-        self.read_from = match self.fetched == self.tail {
-            true => u64::MAX,
-            false => self.fetched.saturating_sub(BATCH as u64),
-        };
-    }
-
-    #[cold]
-    fn fetch(&mut self, shared: &Shared) {
-        let mask = self.head.entries - 1;
-        let (from, to) = (
-            (self.fetched & mask) as usize,
-            self.fetched as usize % AT_HAND,
-        );
-        let count = BATCH.min((self.tail - self.fetched) as usize);
-        let count = count.min(shared.descriptors.len() - from).min(AT_HAND - to);
-        self.at_hand[to..to + count].copy_from_slice(&shared.descriptors[from..from + count]);
-        self.fetched += count as u64;
-        self.plan();
-        // Four to a line.
-        let next = shared.descriptors[(self.fetched & mask) as usize..].chunks(4);
-        next.take(BATCH / 4).for_each(expect_read);
-    }
-
-    /// Shows what was delivered: no line before its burst is complete.
-    fn show(&mut self, shared: &mut Shared) {
-        for &[words @ .., done] in &self.held {
-            let line = &mut shared.completions[self.shown.index(0)];
-            line.words = words;
-            line.done.store(done, Ordering::Release);
-            self.shown.position += 1;
-        }
-        self.held.clear();
-    }
-
-    #[inline]
-    fn receive(
-        &mut self,
-        shared: &mut Shared,
-        memory: &mut [u8],
-        frame: &Arriving<'_>,
-    ) -> Result<(), DropCause> {
-        if self.head.position >= self.read_from {
-            self.fetch(shared);
-        }
-        if self.head.position >= self.fetched {
-            return Err(DropCause::NO_DESCRIPTOR);
-        }
-        let descriptor = self.at_hand[self.head.position as usize % AT_HAND];
-        let mbuf = Addr(descriptor.mbuf);
-        let good = self.pool.number_of(mbuf).is_some();
-        let len = frame.bytes.len();
-        if good && len > descriptor.room.min(self.pool.room()) as usize {
-            return Err(DropCause::OVERSIZED);
-        }
-        let later = self.head.position + 1 + AHEAD[usize::from(len > 64)];
-        if later < self.fetched
-            && let mbuf = Addr(self.at_hand[later as usize % AT_HAND].mbuf)
-            && let Some(place) = memory.get(data_of(mbuf).0 as usize..)
-        {
-            match place.chunks(64).take(len.div_ceil(64)) {
-                lines if len > 64 => lines.for_each(expect_write),
-                _ => expect_write(place),
-            }
-        }
-        let data = data_of(mbuf).0 as usize;
-        if good {
-            memory[data..data + len].copy_from_slice(frame.bytes);
-        }
-        let said = if good { len as u64 } else { 0 };
-        let entry = self.head.index(0);
-        expect_write(&shared.completions[entry]);
-        self.held.push([
-            entry as u64 | said << 32,
-            u64::from(frame.rss_hash)
-                | u64::from(frame.flags.0) << 32
-                | u64::from(frame.port.0) << 40
-                | u64::from(frame.queue) << 48,
-            frame.stamp.as_ps(),
-            mbuf.0,
-            u64::from(frame.segment) << 32,
-            0,
-            0,
-            self.head.done(),
-        ]);
-        self.head.position += 1;
-        good.then_some(()).ok_or(DropCause::BAD_DESCRIPTOR)
+        u64::from(self.position & self.entries == 0)
     }
 }
 
@@ -343,16 +230,7 @@ impl ByHand {
                 doorbell: AtomicU64::new(0),
                 buffers: Mutex::new((0..4 * entries).map(|n| pool.buffer(n).0).collect()),
             },
-            queues: vec![Queue {
-                pool,
-                head: start,
-                shown: start,
-                held: Vec::with_capacity(BURST),
-                tail: 0,
-                fetched: 0,
-                read_from: u64::MAX,
-                at_hand: [Descriptor::default(); AT_HAND],
-            }],
+            queues: vec![Queue::new(pool, start)],
             driver: Driver {
                 room: pool.room(),
                 notes: vec![0; ENTRIES],

@@ -1,6 +1,7 @@
 //! What the `Cpu` and `Dma` contracts cost: the protocol of private rings through them, and the same
 //! protocol written by hand over slices (by_hand.rs), both ends in turn on one core.
 
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use nicforge_interfaces::{AnyDriver, AnyNic};
@@ -13,21 +14,40 @@ use super::by_hand::ByHand;
 use super::halves::{BURST, Layout, frames, lay_out};
 use super::median;
 
-/// Bursts of each measurement, how many of each kind are taken in turn, and in how many places.
+/// Bursts of each measurement, how many of each kind are taken in turn, in how many places of a process,
+/// and in how many processes.
 const BURSTS: usize = 2_000;
 const ROUNDS: usize = 20;
-const PLACES: usize = 21;
+const PLACES: usize = 3;
+const PROCESSES: usize = 9;
 
-/// Time of the one by that of the other, for frames of `len` bytes. Where in memory both lie makes
-/// one faster or slower than the other, so that they are laid out anew several times; the median counts.
+/// Time of the one by that of the other, for frames of `len` bytes. Where in memory both lie, code and
+/// stack too, makes one faster or slower than the other by several per cent, as long as a process lives:
+/// so there are several processes, each of which lays them out anew several times. The median counts.
 pub fn ratio(len: usize) -> f64 {
-    let bytes = frames(len);
-    let frames: Vec<Arriving<'_>> = bytes.iter().map(|frame| arriving(frame)).collect();
-    let mut ratios = [(); PLACES].map(|()| ratio_here(&frames));
+    let mut ratios: Vec<f64> = (0..PROCESSES).flat_map(|_| of_process(len)).collect();
     median(&mut ratios)
 }
 
-/// The same for one place in memory. Each time is the lowest decile of many short measurements, taken in
+/// What [`in_places`] says in a process of its own.
+fn of_process(len: usize) -> Vec<f64> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["contracts", "ratios", &len.to_string()]);
+    let output = command.stderr(Stdio::inherit()).output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// Says the ratio in several places of this process.
+pub fn in_places(len: usize) {
+    let bytes = frames(len);
+    let frames: Vec<Arriving<'_>> = bytes.iter().map(|frame| arriving(frame)).collect();
+    for _ in 0..PLACES {
+        println!("{}", ratio_here(&frames));
+    }
+}
+
+/// The ratio in one place in memory. Each time is the lowest decile of many short measurements, taken in
 /// turn: what else happens on the machine makes some longer, none shorter.
 fn ratio_here(frames: &[Arriving<'_>]) -> f64 {
     let (mut contracts, mut by_hand) = (Contracts::new(), ByHand::new());
@@ -39,9 +59,12 @@ fn ratio_here(frames: &[Arriving<'_>]) -> f64 {
         began.elapsed().as_secs_f64()
     };
     let (mut through, mut beside) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        through.push(time(&mut || contracts.burst(frames)));
-        beside.push(time(&mut || by_hand.burst(frames)));
+    for round in 0..2 * ROUNDS {
+        // The one, the other, the other, the one, and so on: each comes first as often.
+        match round % 4 {
+            0 | 3 => through.push(time(&mut || contracts.burst(frames))),
+            _ => beside.push(time(&mut || by_hand.burst(frames))),
+        }
     }
     lowest_decile(&mut through) / lowest_decile(&mut beside)
 }

@@ -46,6 +46,7 @@ fn main() {
             println!("{interface} {len} {:.2}", median(&mut rates));
         }
         ["contracts"] => cost_of_contracts(),
+        ["contracts", "ratios", len] => contracts::in_places(number(len)),
         ["contracts", side, len, bursts] => contracts::only(side, number(len), number(bursts)),
         ref wanted => table(wanted),
     }

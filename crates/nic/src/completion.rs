@@ -226,7 +226,7 @@ impl CompletionWriter {
     #[inline(always)]
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
         dma.publish_entry(self.cursor.at, completion.encode(self.cursor.done));
-        self.cursor = self.cursor.next();
+        self.cursor.advance();
     }
 
     /// Publishes the next entry with `headers`, at most [`RX_INLINE_BYTES`], in front of it, by one
@@ -309,22 +309,6 @@ impl CompletionReader {
     pub fn after(&self) -> CompletionReader {
         let cursor = self.cursor.next();
         CompletionReader { cursor }
-    }
-
-    /// The next completion, if there is one, which is dealt with then.
-    #[inline]
-    pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Completion> {
-        let words = cpu.entry(self.cursor.at, self.cursor.done)?;
-        self.cursor.advance();
-        cpu.prefetch(self.cursor.at, 8);
-        Some(Completion::decode(words))
-    }
-
-    /// The last one that was taken was not dealt with.
-    #[cold]
-    #[inline(never)]
-    pub fn put_back(&mut self) {
-        self.cursor.back();
     }
 
     /// The same as [`peek`](Self::peek) for whoever knows that no other has come behind it.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use nicforge_platform::{Addr, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
 
-use crate::{Packet, PoolCache, PortId, RxFlags};
+use crate::{Packet, PoolCache, PortId, RxFlags, data_of};
 
 /// A frame that the NIC has parsed and steered, on its way to the host.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,13 @@ impl Arriving<'_> {
     #[inline]
     pub fn own(&self) -> Range<u16> {
         self.queue..self.queue + 1
+    }
+
+    /// Writes the frame into buffer `mbuf`, and says that a `later` one will be written at that address, which
+    /// may be any.
+    #[inline(always)]
+    pub fn write_to<D: Dma>(&self, dma: &mut D, mbuf: Addr, later: Option<Addr>) {
+        dma.write_frame(data_of(mbuf), self.bytes, self.head, later);
     }
 
     /// Writes the frame to host memory.

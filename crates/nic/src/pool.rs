@@ -332,8 +332,9 @@ impl PoolCache {
         }
         let part = cpu.enter(Part::Alloc);
         cpu.work(self.work);
-        cpu.store(self.top, mbuf.0);
-        self.top = self.top + WORD_BYTES;
+        let top = self.top;
+        cpu.store(top, mbuf.0);
+        self.top = top + WORD_BYTES;
         if self.top > self.limit {
             self.drain(cpu);
         }

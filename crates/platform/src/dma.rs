@@ -97,6 +97,16 @@ pub trait Dma {
         self.write(to, bytes);
     }
 
+    /// Writes a frame as [`write_padded`](Self::write_padded) does, and says where a `later` one of about the
+    /// same length will be written, as [`expect_frame`](Self::expect_frame) does.
+    #[inline(always)]
+    fn write_frame(&mut self, to: Addr, bytes: &[u8], head: usize, later: Option<Addr>) {
+        self.write_padded(to, bytes, head);
+        if let Some(later) = later {
+            self.expect_frame(later, bytes.len());
+        }
+    }
+
     /// Writes an entry whose last 8 bytes (`to + 56`, for a 64-byte entry) announce it: one
     /// posted write, seen whole or not at all. `bytes` must lie in one cache line of control
     /// memory and its length be a multiple of 8; or be several adjacent entries of a whole line

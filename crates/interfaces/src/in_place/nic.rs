@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of};
+use nicforge_nic::{Arriving, DropCause, Fit, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -65,13 +65,14 @@ impl ReceiveHalf for NicHalf {
         let index = u64::from(buffers.pop::<D>());
         let entry = ring.descriptor(index);
         // Buffers and entries of frames to come, for real caches.
-        buffers.expect(dma, (1, len), |later| later.mbuf);
+        let later = buffers.later::<D>(frame, |later| later.mbuf);
         dma.expect_write(ring.descriptor(ring.index(index + ENTRIES_AHEAD)));
         if fit == Fit::NoBuffer {
             dma.publish_entry(entry, completion(frame, 0));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
-        frame.write(dma, data_of(descriptor.mbuf));
+        frame.write_to(dma, descriptor.mbuf, later);
+        buffers.expect_next(dma, frame, |next| next.mbuf);
         dma.publish_entry(entry, completion(frame, len as u32));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The NIC's view of a ring of empty buffers: descriptors read in batches, ahead of need.
 
-use nicforge_nic::{HEADROOM_BYTES, METADATA_BYTES};
+use nicforge_nic::{Arriving, HEADROOM_BYTES, METADATA_BYTES};
 use nicforge_platform::bytemuck::{self, Pod};
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, Time};
@@ -144,6 +144,27 @@ impl<T: Pod> Fetcher<T> {
         let position = self.head + ahead as u64;
         let place = place(position);
         (position < self.fetched).then(|| (self.here[place], self.read[place]))
+    }
+
+    /// Where a frame to come is written that is best [expected](Dma::expect_frame) now, if they are about as
+    /// long as `frame`, whose own descriptor was used up: into the buffer that `names` says.
+    #[inline]
+    pub fn later<D: Dma>(&self, frame: &Arriving<'_>, names: impl Fn(&T) -> Addr) -> Option<Addr> {
+        let later = self.at_hand(D::frames_ahead(frame.bytes.len()));
+        later.map(|(_, descriptor)| frame_in(names(&descriptor)))
+    }
+
+    /// Says where the frame is written that comes after `frame`, whose own descriptor was used up.
+    #[inline]
+    pub fn expect_next<D: Dma>(
+        &self,
+        dma: &mut D,
+        frame: &Arriving<'_>,
+        names: impl Fn(&T) -> Addr,
+    ) {
+        if let Some((_, next)) = self.at_hand(0) {
+            dma.expect_next_frame(frame_in(names(&next)), frame.bytes.len());
+        }
     }
 
     /// Says where frames, of about `len` bytes and of `each` descriptors, will be written that come next

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{
-    Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of,
-};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -49,10 +47,10 @@ impl Queue {
             }
         }
         dma.wait_until(here);
-        frame.write(dma, data_of(descriptor.mbuf));
         let entry = self.buffers.pop::<D>();
-        let len = frame.bytes.len();
-        self.buffers.expect(dma, (1, len), |later| later.mbuf);
+        let later = self.buffers.later::<D>(frame, |later| later.mbuf);
+        frame.write_to(dma, descriptor.mbuf, later);
+        self.buffers.expect_next(dma, frame, |next| next.mbuf);
         self.completions
             .announce(dma, frame, entry, descriptor.mbuf);
         Ok(())

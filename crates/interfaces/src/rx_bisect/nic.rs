@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Arriving, Completion, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of,
+    Arriving, Completion, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting,
 };
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
@@ -223,14 +223,14 @@ impl ReceiveHalf for NicHalf {
             ring: chosen,
             entry: ax.buffers.pop::<D>(),
         };
-        let len = frame.bytes.len();
-        ax.buffers.expect(dma, (1, len), |later| later.mbuf);
+        let later = ax.buffers.later::<D>(frame, |later| later.mbuf);
         if fit == Fit::NoBuffer {
             self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
-        frame.write(dma, data_of(descriptor.mbuf));
+        frame.write_to(dma, descriptor.mbuf, later);
+        ax.buffers.expect_next(dma, frame, |next| next.mbuf);
         self.bx[target].write(dma, packet(frame, used, descriptor.mbuf));
         if linked != target {
             self.lent[linked][target] += 1;

@@ -49,15 +49,6 @@ impl Cursor {
         }
     }
 
-    /// Goes back to the entry before this one.
-    pub fn back(&mut self) {
-        if self.at == self.first {
-            self.at = self.end;
-            self.done ^= 1;
-        }
-        self.at = Addr(self.at.0 - self.stride);
-    }
-
     /// In the beginning.
     pub fn anew(&self) -> Cursor {
         Cursor {

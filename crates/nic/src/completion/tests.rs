@@ -40,20 +40,6 @@ fn the_done_bit_flips_with_every_pass() {
 }
 
 #[test]
-fn one_step_back_undoes_one_step_also_over_the_rings_end() {
-    let mut cursor = Cursor::new(Addr(64), 3, COMPLETION_BYTES);
-    for _ in 0..7 {
-        let before = (cursor.at, cursor.done);
-        cursor.advance();
-        let after = (cursor.at, cursor.done);
-        cursor.back();
-        assert_eq!((cursor.at, cursor.done), before);
-        cursor.advance();
-        assert_eq!((cursor.at, cursor.done), after);
-    }
-}
-
-#[test]
 fn what_will_be_looked_at_ends_with_the_ring() {
     let cursor = Cursor::new(Addr(64), 4, COMPLETION_BYTES).next();
     assert_eq!(cursor.until(2), cursor.next().next().at);

@@ -5,27 +5,14 @@ use std::sync::atomic::{Ordering, fence};
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
+use super::held::Held;
 use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
-use super::{Control, Region, hints};
+use super::{Control, hints};
 use crate::{Addr, AddressSpace, Dma, Owner, Run, Vector};
 
-/// Entries that are held back, at most.
-const HELD_MAX: usize = 64;
 /// Bytes of a line.
 const LINE_BYTES: usize = CACHE_LINE_BYTES as usize;
-
-/// An entry that is held back: where it goes, and its words, those that it has in front.
-type Held = (Addr, [u64; LINE_WORDS]);
-
-/// Writes entries of `WORDS` words.
-fn write_all<const WORDS: usize>(region: &Region, held: &[Held]) {
-    for (to, words) in held {
-        if let Some(words) = words.first_chunk::<WORDS>() {
-            region.announce(*to, words);
-        }
-    }
-}
 
 /// The device's way to the host. Time stands between calls of [`tick`](Self::tick).
 #[derive(Debug)]
@@ -40,14 +27,11 @@ pub struct LiveDma {
     workers_poll: bool,
     /// Something is to be noted at each publish: who has to be woken, or who gets which buffer.
     notes: bool,
-    /// Entries that were published since the last [`flush`](Self::flush), in order, and where they go:
-    /// the first `count` of them, each of `words` words. A line that two cores work on takes as long to go from one to the
-    /// other as several packets may take. So it is called for when it is published, and written at the
-    /// end of the burst.
-    held: [Held; HELD_MAX],
-    count: usize,
-    words: usize,
-    write_all: fn(&Region, &[Held]),
+    /// What is written from here on takes nothing else: behind control memory, or nowhere while
+    /// something is to be noted.
+    plain_from: u64,
+    /// What was published since the last [`flush`](Self::flush).
+    held: Held,
     /// Where control memory ends: nothing is published beyond.
     control_end: u64,
     /// Where it is written down who gets which buffer, if anybody asks.
@@ -78,10 +62,8 @@ impl LiveDma {
             any: false,
             workers_poll: false,
             notes: true,
-            held: [(Addr(0), [0; LINE_WORDS]); HELD_MAX],
-            count: 0,
-            words: LINE_WORDS,
-            write_all: write_all::<LINE_WORDS>,
+            held: Held::new(),
+            plain_from: u64::MAX,
             control_end: space.control_end(),
             pending: None,
             moved: None,
@@ -91,13 +73,13 @@ impl LiveDma {
     /// From now on it is written down who gets which buffer of `stock`.
     pub fn keep_book(&mut self, stock: Stock) {
         self.pending = Some(Pending::new(stock));
-        self.notes = true;
+        self.set_notes(true);
     }
 
     /// From now on bytes are counted that are read and written.
     pub fn count_moved(&mut self) {
         self.moved = Some(0);
-        self.notes = true;
+        self.set_notes(true);
     }
 
     /// Bytes of the region that were read or written since they are counted.
@@ -115,12 +97,17 @@ impl LiveDma {
 
     /// Workers never sleep: none needs to be woken, and the device need not wait until what it
     /// published is seen.
-    pub fn workers_poll(self) -> LiveDma {
-        LiveDma {
-            workers_poll: true,
-            notes: self.pending.is_some() || self.moved.is_some(),
-            ..self
-        }
+    pub fn workers_poll(mut self) -> LiveDma {
+        self.workers_poll = true;
+        self.set_notes(self.pending.is_some() || self.moved.is_some());
+        self
+    }
+
+    /// Whether something is to be noted from now on.
+    fn set_notes(&mut self, notes: bool) {
+        self.notes = notes;
+        self.plain_from = if notes { u64::MAX } else { self.control_end };
+        self.held.say_each(notes);
     }
 
     /// Takes the time.
@@ -136,8 +123,7 @@ impl LiveDma {
 
     /// Writes what was published, each entry's last word last.
     pub fn flush(&mut self) {
-        (self.write_all)(self.control.region(), &self.held[..self.count]);
-        self.count = 0;
+        self.held.write(self.control.region());
     }
 
     /// Writes what was published, and wakes the workers that it is for and that sleep.
@@ -159,19 +145,42 @@ impl LiveDma {
 
     #[inline(always)]
     fn hold<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
-        const { assert!(WORDS > 0 && WORDS <= LINE_WORDS) };
+        let more = self.held.hold(to, words);
         hints::write(self.control.region().hint(to));
-        if self.words != WORDS {
-            self.write_held();
-            (self.words, self.write_all) = (WORDS, write_all::<WORDS>);
+        if more {
+            self.settle::<WORDS>(to);
         }
-        if self.count >= HELD_MAX {
-            self.write_held();
+    }
+
+    /// The last entry that is held has to be noted, or is in others' way.
+    #[cold]
+    fn settle<const WORDS: usize>(&mut self, to: Addr) {
+        self.note(to, WORDS * size_of::<u64>());
+        self.held.settle::<WORDS>(self.control.region());
+    }
+
+    /// Writes a frame of several lines. Those of the later one are called for behind it: what is written has
+    /// the way to the cache first.
+    #[cold]
+    #[inline(never)]
+    fn write_long(&mut self, to: Addr, bytes: &[u8], later: Option<Addr>) {
+        let lines = bytes.len().div_ceil(LINE_BYTES);
+        self.write(to, bytes);
+        if let Some(later) = later {
+            let first = self.control.region().hint(later);
+            for line in 0..lines {
+                hints::write(first.wrapping_add(line * LINE_BYTES));
+            }
         }
-        let held = &mut self.held[self.count];
-        held.0 = to;
-        held.1[..WORDS].copy_from_slice(&words);
-        self.count += 1;
+    }
+
+    /// All lines of `len` bytes at `to` are going to be written.
+    #[cold]
+    #[inline(never)]
+    fn expect_lines(&mut self, to: Addr, len: usize) {
+        for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
+            self.expect_write(Addr(to.0.wrapping_add(line * CACHE_LINE_BYTES)));
+        }
     }
 
     /// Before anything else is done in control memory, what was published there is written.
@@ -189,6 +198,7 @@ impl LiveDma {
 
     /// Writes the beginning of an entry, whose last word announces it.
     fn announce_part(&mut self, to: Addr, part: &[u8]) {
+        self.note(to, part.len());
         if let Some((before, last)) = part.split_last_chunk() {
             self.flush();
             let region = self.control.region();
@@ -200,7 +210,6 @@ impl LiveDma {
 
     /// Something is published at `to`: before its worker can know, it is written down which buffers it
     /// has, and that it may have to be woken.
-    #[inline]
     fn note(&mut self, to: Addr, len: usize) {
         if self.notes {
             self.count(len);
@@ -208,16 +217,23 @@ impl LiveDma {
         }
     }
 
-    /// Something was written at `to`, `len` bytes.
+    /// `len` bytes are going to be written at `to`.
     #[cold]
-    fn note_write(&mut self, to: Addr, len: usize) {
+    fn prepare_write(&mut self, to: Addr, len: usize) {
+        self.keep_order(to);
         self.count(len);
         if let Some(pending) = &mut self.pending {
             pending.wrote(to);
         }
     }
 
+    /// Whether it is written down that software of `queues` has the buffer at `mbuf`.
     #[cold]
+    fn is_noted(&self, mbuf: Addr, queues: Range<u16>) -> bool {
+        let pending = self.pending.as_ref();
+        pending.is_none_or(|pending| pending.is_from(self.control.region(), mbuf, &queues))
+    }
+
     fn note_owner(&mut self, to: Addr) {
         let Some(&Owner(number)) = self.owners.get(to.line() as usize) else {
             return;
@@ -279,11 +295,21 @@ impl Dma for LiveDma {
 
     #[inline(always)]
     fn write(&mut self, to: Addr, bytes: &[u8]) {
-        self.keep_order(to);
-        self.control.region().write(to, bytes);
-        if self.notes {
-            self.note_write(to, bytes.len());
+        if to.0 < self.plain_from {
+            self.prepare_write(to, bytes.len());
         }
+        self.control.region().write(to, bytes);
+    }
+
+    #[inline(always)]
+    fn write_frame(&mut self, to: Addr, bytes: &[u8], _head: usize, later: Option<Addr>) {
+        if bytes.len() > LINE_BYTES {
+            return self.write_long(to, bytes, later);
+        }
+        if let Some(later) = later {
+            self.expect_write(later);
+        }
+        self.write(to, bytes);
     }
 
     #[inline]
@@ -304,11 +330,9 @@ impl Dma for LiveDma {
 
     #[inline]
     fn expect_frame(&mut self, to: Addr, len: usize) {
-        if len <= LINE_BYTES {
-            return self.expect_write(to);
-        }
-        for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
-            self.expect_write(Addr(to.0.wrapping_add(line * CACHE_LINE_BYTES)));
+        match len > LINE_BYTES {
+            true => self.expect_lines(to, len),
+            false => self.expect_write(to),
         }
     }
 
@@ -322,7 +346,6 @@ impl Dma for LiveDma {
 
     #[inline]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        self.note(to, bytes.len());
         for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
             let to = to + number * CACHE_LINE_BYTES;
             match <&[u8; LINE_BYTES]>::try_from(entry) {
@@ -334,14 +357,12 @@ impl Dma for LiveDma {
 
     #[inline(always)]
     fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
-        self.note(to, size_of_val(&words));
         self.hold(to, words);
     }
 
     #[inline]
     fn is_from(&mut self, mbuf: Addr, queues: &Range<u16>) -> bool {
-        let pending = self.pending.as_ref();
-        pending.is_none_or(|pending| pending.is_from(self.control.region(), mbuf, queues))
+        self.pending.is_none() || self.is_noted(mbuf, queues.clone())
     }
 
     /// Workers poll, and are woken after the device's round: there is nothing to raise.

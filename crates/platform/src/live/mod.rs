@@ -12,6 +12,7 @@
 //! | region.rs, region/ | the memory: memfd, huge pages, bounds; every raw access |
 //! | control.rs | behind it: register words, who sleeps, the origin of time |
 //! | cpu.rs, dma.rs | the two contracts over it |
+//! | held.rs | entries that the device publishes, until they are written |
 //! | device_cpu.rs | the device's thread where it plays a core |
 //! | ports/ | where frames come from and go to |
 //! | affinity.rs | which core a thread stands on |
@@ -36,6 +37,7 @@ mod cpu;
 mod device_cpu;
 mod dma;
 pub mod handover;
+mod held;
 pub mod hints;
 pub mod ports;
 mod region;

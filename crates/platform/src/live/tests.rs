@@ -86,11 +86,17 @@ fn what_is_sent_is_looked_at_where_it_lies_if_it_is_one_run() {
 
 #[test]
 fn a_burst_is_published_in_order_at_its_end_or_before_control_memory_is_used() {
+    // To workers that have to be woken, and to others.
+    published_in_order(|dma| dma);
+    published_in_order(LiveDma::workers_poll);
+}
+
+fn published_in_order(device: impl Fn(LiveDma) -> LiveDma) {
     let mut space = AddressSpace::default();
     let at = space.control(100 * 64, Owner(0)).unwrap();
     let control = control(&space);
     let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
-    let mut dma = LiveDma::new(control, &space);
+    let mut dma = device(LiveDma::new(control, &space));
     let line = |first: u64| -> [u64; 8] { std::array::from_fn(|word| first + word as u64) };
     let publish = |dma: &mut LiveDma, number: u64, words: &[u64]| {
         dma.publish(at + number * 64, bytemuck::cast_slice(words));
@@ -119,6 +125,14 @@ fn a_burst_is_published_in_order_at_its_end_or_before_control_memory_is_used() {
     dma.write(at, &[0; 64]);
     dma.flush();
     assert_eq!(cpu.load::<[u64; 8]>(at), [0; 8]);
+    // Entries of other lengths, each after those that were published before, and none longer than it is.
+    dma.publish_entry(at, line(80));
+    dma.publish_entry(at + 64, [90, 91]);
+    assert_eq!(cpu.load::<[u64; 8]>(at), line(80));
+    dma.publish_entry(at, [95]);
+    assert_eq!(cpu.load::<[u64; 3]>(at + 64), [90, 91, 0]);
+    dma.flush();
+    assert_eq!(cpu.load::<[u64; 2]>(at), [95, 81]);
     // More than are held back: the first ones come out.
     for number in 0..100 {
         publish(&mut dma, number, &line(100));
@@ -145,6 +159,23 @@ fn to_look_ahead_and_to_expect_change_nothing_wherever_it_is() {
         dma.expect_write(far);
     }
     assert_eq!(cpu.load::<[u64; 16]>(at).iter().sum::<u64>(), 1);
+}
+
+#[test]
+fn frames_of_all_short_lengths_are_written_whole_and_no_further() {
+    let mut space = AddressSpace::default();
+    let at = space.data(256, 64);
+    let control = control(&space);
+    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
+    let mut dma = LiveDma::new(control, &space);
+    let frame: [u8; 200] = std::array::from_fn(|byte| byte as u8 + 1);
+    for len in 0..=frame.len() {
+        dma.write(at, &[0; 256]);
+        dma.write(at + 1, &frame[..len]);
+        let mut expected = [0; 256];
+        expected[1..=len].copy_from_slice(&frame[..len]);
+        assert_eq!(cpu.bytes(at, 256), expected, "{len} bytes");
+    }
 }
 
 #[test]

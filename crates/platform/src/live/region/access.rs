@@ -11,9 +11,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytemuck::Pod;
+use nicforge_units::CACHE_LINE_BYTES;
 
 use super::{LINE_WORDS, Region, SHORT, WORD_BYTES};
 use crate::Addr;
+
+const HALF_LINE: usize = CACHE_LINE_BYTES as usize / 2;
 
 impl Region {
     /// The address of `len` bytes at `at`, all in the mapping.
@@ -160,6 +163,20 @@ impl Region {
     #[inline]
     pub fn write(&self, to: Addr, bytes: &[u8]) {
         let to = self.pointer(to, bytes.len());
+        // What fits a line goes in two halves, which may overlap, and without a call: registers are kept.
+        if let Some(&first) = bytes.first_chunk::<HALF_LINE>()
+            && let Some(&last) = bytes.last_chunk::<HALF_LINE>()
+            && bytes.len() <= 2 * HALF_LINE
+        {
+            // SAFETY: as for `read`, and both halves are parts of what is copied.
+            unsafe {
+                to.cast::<[u8; HALF_LINE]>().write_unaligned(first);
+                let second = to.add(bytes.len() - HALF_LINE);
+                second.cast::<[u8; HALF_LINE]>().write_unaligned(last);
+            }
+            return;
+        }
+        out_of_line();
         // SAFETY: as for `read`.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
@@ -185,3 +202,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.pointer(at, len), len) }
     }
 }
+
+/// Tells the compiler to keep registers for other ways than the one that this is on.
+#[cold]
+fn out_of_line() {}
