@@ -34,7 +34,7 @@ fn main() {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |word: &str| word.parse().expect("a number");
     match words[..] {
-        ["worker", socket, interface, core] => processes::worker(socket, interface, core),
+        ["worker", socket, interface] => processes::worker(socket, interface),
         ["alternate", interface, len, parses, packets] => {
             let parses = Parses::ALL[number(parses)];
             halves::alternate(interface, number(len), parses, number(packets) as u64);
@@ -107,9 +107,6 @@ fn conditions() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     println!("{cores} cores, load average {}", load.trim());
-    if processes::cores().is_none() {
-        println!("fewer than two cores: nobody stands on one");
-    }
 }
 
 /// One of DPDK's, with what it did in each slice.

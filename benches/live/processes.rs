@@ -2,11 +2,10 @@
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use nicforge_platform::live::handover::{receive_files, send_files};
-use nicforge_platform::live::{Bell, Control, allowed_cores, stand_on};
+use nicforge_platform::live::{Bell, Control};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -19,20 +18,8 @@ const WARM: u64 = 200_000;
 /// How long the worker may take to come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The cores that the worker and the device stand on, as testpmd's receiver and sender do; nobody stands
-/// on one where there are fewer than two.
-pub fn cores() -> Option<[usize; 2]> {
-    // Asked once, before the first of them stands.
-    static CORES: OnceLock<Option<[usize; 2]>> = OnceLock::new();
-    *CORES.get_or_init(|| allowed_cores().ok()?.first_chunk().copied())
-}
-
-/// The worker's process: takes what comes and frees it, until the device orders it to stop. Stands on
-/// core `core`, if that is a number.
-pub fn worker(socket: &str, interface: &str, core: &str) {
-    if let Ok(core) = core.parse() {
-        stand_on(core).unwrap();
-    }
+/// The worker's process: takes what comes and frees it, until the device orders it to stop.
+pub fn worker(socket: &str, interface: &str) {
     let stream = UnixStream::connect(socket).unwrap();
     let (_, files) = receive_files(&stream, &mut [0; 1]).unwrap();
     let [region, event] = <[_; 2]>::try_from(files).unwrap();
@@ -67,13 +54,9 @@ impl Running {
         let control = Control::new(&layout.space, &layout.shape).unwrap();
         let bell = Bell::new().unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let core = cores().map_or("any".to_owned(), |[core, _]| core.to_string());
-        command.arg("worker").arg(&socket).args([interface, &core]);
+        command.arg("worker").arg(&socket).arg(interface);
         let mut device = Device::new(layout, control.clone(), bell.clone(), len, parses);
         let worker = command.stdin(Stdio::null()).spawn().unwrap();
-        if let Some([_, core]) = cores() {
-            stand_on(core).unwrap();
-        }
         let (stream, _) = listener.accept().unwrap();
         send_files(&stream, b"x", &[control.region().file(), bell.event()]).unwrap();
         let began = Instant::now();
