@@ -58,7 +58,8 @@ pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError>
 }
 
 /// What a glance at the headers tells, where that can be had for nothing.
-#[inline]
+// Always inlined: who glances needs only some of it.
+#[inline(always)]
 pub fn glance<C: Cpu>(cpu: &C, packet: &Packet) -> Option<FrameSummary> {
     let some = (packet.head.len as usize).min(CACHE_LINE_BYTES as usize);
     let bytes = cpu.glance(packet.head.at, some)?;

@@ -10,6 +10,7 @@
 
 pub mod capture;
 pub mod checksum;
+mod frame_error;
 pub mod headers;
 pub mod icmp_error;
 pub mod join;
@@ -25,7 +26,8 @@ mod split;
 pub mod traffic;
 pub mod unfinished;
 
+pub use frame_error::FrameError;
 pub use packet_id::PacketId;
-pub use parse::{Fragment, FrameError, FrameSummary, IpAddresses, parse_frame, parse_headers};
+pub use parse::{Fragment, FrameSummary, IpAddresses, parse_frame, parse_headers, walk_headers};
 pub use plain::{Plain, parse_plain};
 pub use quoted::Quoted;

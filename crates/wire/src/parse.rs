@@ -6,100 +6,18 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use thiserror::Error;
-
+use crate::frame_error::FrameError;
 use crate::headers::{
     ETHERNET_HEADER_LEN, ExtensionHeaders, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN,
     Ipv4View, TCP_MIN_HEADER_LEN, UDP_HEADER_LEN, VLAN_TAG_LEN, array, be16, ethertype,
     ip_protocol,
 };
+use crate::plain::summary_of;
 
 /// Most VLAN tags that are walked; with more, a frame counts as not IP.
 const VLAN_TAGS_MAX: u8 = 2;
 /// Most IPv6 extension headers that are walked.
 const EXTENSION_HEADERS_MAX: usize = 8;
-
-/// Why a frame is malformed. Each is a drop counter, by [`FrameError::name`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
-pub enum FrameError {
-    /// Shorter than an Ethernet header.
-    #[error("frame ends within the Ethernet header")]
-    EthernetTruncated,
-    /// Ends within a VLAN tag.
-    #[error("frame ends within a VLAN tag")]
-    VlanTruncated,
-    /// Ends within the IP header.
-    #[error("frame ends within the IP header")]
-    IpTruncated,
-    /// EtherType and IP version disagree.
-    #[error("IP version does not match the EtherType")]
-    IpBadVersion,
-    /// IPv4 header length below 20 bytes.
-    #[error("IPv4 header length is below 20 bytes")]
-    IpBadHeaderLength,
-    /// IPv4 total length below the header's.
-    #[error("IPv4 total length is below the header length")]
-    IpBadTotalLength,
-    /// The IP length field says more than the frame holds.
-    #[error("IP length is beyond the end of the frame")]
-    IpLengthBeyondFrame,
-    /// IPv6 payload length 0 although a header follows: a jumbogram, which no Ethernet frame is.
-    #[error("IPv6 jumbograms are not supported")]
-    Ipv6Jumbogram,
-    /// An IPv6 extension header is cut off.
-    #[error("an IPv6 extension header is cut off")]
-    Ipv6ExtensionTruncated,
-    /// More IPv6 extension headers than a NIC walks.
-    #[error("more than 8 IPv6 extension headers")]
-    Ipv6TooManyExtensions,
-    /// The packet ends within its TCP, UDP or ICMP header.
-    #[error("packet ends within the TCP, UDP or ICMP header")]
-    L4Truncated,
-    /// UDP length below 8 or beyond the packet.
-    #[error("UDP length is below 8 or beyond the end of the packet")]
-    UdpBadLength,
-    /// TCP data offset below 20 bytes or beyond the packet.
-    #[error("TCP header length is below 20 bytes or beyond the end of the packet")]
-    TcpBadHeaderLength,
-}
-
-impl FrameError {
-    /// All causes, in the order of their numbers (`self as usize`).
-    pub const ALL: [FrameError; 13] = [
-        FrameError::EthernetTruncated,
-        FrameError::VlanTruncated,
-        FrameError::IpTruncated,
-        FrameError::IpBadVersion,
-        FrameError::IpBadHeaderLength,
-        FrameError::IpBadTotalLength,
-        FrameError::IpLengthBeyondFrame,
-        FrameError::Ipv6Jumbogram,
-        FrameError::Ipv6ExtensionTruncated,
-        FrameError::Ipv6TooManyExtensions,
-        FrameError::L4Truncated,
-        FrameError::UdpBadLength,
-        FrameError::TcpBadHeaderLength,
-    ];
-
-    /// The drop counter's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FrameError::EthernetTruncated => "ethernet_truncated",
-            FrameError::VlanTruncated => "vlan_truncated",
-            FrameError::IpTruncated => "ip_truncated",
-            FrameError::IpBadVersion => "ip_bad_version",
-            FrameError::IpBadHeaderLength => "ip_bad_header_length",
-            FrameError::IpBadTotalLength => "ip_bad_total_length",
-            FrameError::IpLengthBeyondFrame => "ip_length_beyond_frame",
-            FrameError::Ipv6Jumbogram => "ipv6_jumbogram",
-            FrameError::Ipv6ExtensionTruncated => "ipv6_extension_truncated",
-            FrameError::Ipv6TooManyExtensions => "ipv6_too_many_extensions",
-            FrameError::L4Truncated => "l4_truncated",
-            FrameError::UdpBadLength => "udp_bad_length",
-            FrameError::TcpBadHeaderLength => "tcp_bad_header_length",
-        }
-    }
-}
 
 /// Source and destination of a frame at layer 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -190,8 +108,22 @@ pub fn parse_frame(frame: &[u8]) -> Result<FrameSummary, FrameError> {
 
 /// Walks the headers of a frame of `frame_len` bytes of which `bytes` are the first. Headers must
 /// be within `bytes`; the payload need not.
-#[inline]
+// Always inlined, as `summary_of` is.
+#[inline(always)]
 pub fn parse_headers(bytes: &[u8], frame_len: usize) -> Result<FrameSummary, FrameError> {
+    match summary_of(bytes, frame_len) {
+        Some((summary, _)) => Ok(summary),
+        // Not returned as it comes, so that the summary above need not lie in memory.
+        None => {
+            let walked = walk_headers(bytes, frame_len)?;
+            Ok(walked)
+        }
+    }
+}
+
+/// What [`parse_headers`] says, without a short way for the frames that nearly all are.
+#[inline(never)]
+pub fn walk_headers(bytes: &[u8], frame_len: usize) -> Result<FrameSummary, FrameError> {
     let frame_len = frame_len.max(bytes.len());
     if bytes.len() < ETHERNET_HEADER_LEN {
         return Err(FrameError::EthernetTruncated);

@@ -1,13 +1,13 @@
 //! What the short walk over plain frames says is what the general functions say.
 
 use nicforge_wire::rss::Toeplitz;
-use nicforge_wire::{FrameError, Plain, checksum, parse_headers, parse_plain};
+use nicforge_wire::{FrameError, Plain, checksum, parse_plain, walk_headers};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// What the general functions say.
 fn in_general(bytes: &[u8], frame_len: usize, rss: &Toeplitz) -> Result<Plain, FrameError> {
-    let summary = parse_headers(bytes, frame_len)?;
+    let summary = walk_headers(bytes, frame_len)?;
     Ok(Plain {
         headers_end: summary.headers_end(bytes),
         verdict: checksum::verify(bytes, &summary),
@@ -29,7 +29,7 @@ fn frame(random: &[u8], tcp: bool, padding: usize, spoils: &[(usize, u8)]) -> Ve
         true => bytes[46] = 0x50,
         false => bytes[38..40].copy_from_slice(&(whole - 34).to_be_bytes()),
     }
-    let summary = parse_headers(&bytes, bytes.len()).expect("a good frame");
+    let summary = walk_headers(&bytes, bytes.len()).expect("a good frame");
     checksum::fill(&mut bytes, &summary, true, true);
     for &(at, value) in spoils {
         let at = at % bytes.len();

@@ -4,7 +4,7 @@ use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::checksum::ChecksumVerdict;
 use nicforge_wire::rss::Toeplitz;
-use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain};
+use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain, walk_headers};
 
 use super::{Held, Nic, RUN_AHEAD};
 use crate::{Arriving, PortId, ReceiveHalf, RxFlags, Steering, TxOffload};
@@ -38,7 +38,7 @@ pub(super) fn parse(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed,
 
 #[inline(never)]
 fn parse_any(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
-    let summary = parse_headers(&frame[..head], frame.len())?;
+    let summary = walk_headers(&frame[..head], frame.len())?;
     Ok(Parsed {
         headers: summary.headers_end(&frame[..head]),
         rss_hash: rss.hash(&summary),
@@ -111,8 +111,8 @@ impl<R: ReceiveHalf> Nic<R> {
         if !self.admit(dma, frame) {
             return;
         }
-        match self.parse(frame, head) {
-            Ok(parsed) => self.take(dma, (frame, head), &parsed, stamp),
+        match &self.parse(frame, head) {
+            Ok(parsed) => self.take(dma, (frame, head), parsed, stamp),
             Err(error) => self.drops.count(error.name()),
         }
     }
