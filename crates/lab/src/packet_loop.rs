@@ -19,7 +19,8 @@ pub struct PacketLoop {
     /// Under which hashes the application will look them up, and where.
     hashes: Vec<u64>,
     places: Vec<Addr>,
-    outgoing: Vec<(PortId, Packet)>,
+    /// Which of them are to be sent, and where.
+    outgoing: Vec<(PortId, usize)>,
     /// Packets that software dropped, by cause.
     pub drops: DropCounters,
     kept: u64,
@@ -64,9 +65,10 @@ impl PacketLoop {
     }
 
     /// Takes what receive queue `queue` has, up to a burst; returns how many packets are to be
-    /// handled now.
+    /// handled now, and to be flushed before the next poll.
     #[inline]
     pub fn poll<C: Cpu>(&mut self, cpu: &mut C, queue: usize) -> usize {
+        debug_assert!(self.outgoing.is_empty(), "what is to be sent is flushed");
         self.batch.clear();
         cpu.enter(Part::Driver);
         self.drivers[queue].rx_burst(cpu, &mut self.pool, &mut self.batch, self.burst);
@@ -101,16 +103,16 @@ impl PacketLoop {
     /// Handles packet `index` of those polled.
     #[inline]
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
-        let mut packet = self.batch[index];
+        let packet = &mut self.batch[index];
         cpu.enter(Part::App);
-        let verdict = self.app.packet(cpu, &mut packet);
+        let verdict = self.app.packet(cpu, packet);
         cpu.enter(Part::Driver);
         match verdict {
             Verdict::Transmit(port) if usize::from(port.0) < self.transmit.len() => {
-                self.outgoing.push((port, packet));
+                self.outgoing.push((port, index));
             }
-            Verdict::Transmit(_) => self.drop(cpu, &packet, "no_such_port"),
-            Verdict::Drop(cause) => self.drop(cpu, &packet, cause),
+            Verdict::Transmit(_) => self.drop(cpu, index, "no_such_port"),
+            Verdict::Drop(cause) => self.drop(cpu, index, cause),
             Verdict::Keep => {
                 self.kept += 1;
                 self.kept_buffers += packet.buffers();
@@ -118,9 +120,9 @@ impl PacketLoop {
         }
     }
 
-    fn drop<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, cause: &'static str) {
+    fn drop<C: Cpu>(&mut self, cpu: &mut C, index: usize, cause: &'static str) {
         self.drops.count(cause);
-        self.pool.free(cpu, packet);
+        self.pool.free(cpu, &self.batch[index]);
     }
 
     /// Gives what is to be sent to the NICs.
@@ -133,8 +135,9 @@ impl PacketLoop {
                 continue;
             };
             transmit.reclaim(cpu, &mut self.pool);
-            for (index, (to, packet)) in self.outgoing.iter().enumerate() {
-                if *to == port && transmit.push(cpu, packet, index == last).is_err() {
+            for (place, &(to, index)) in self.outgoing.iter().enumerate() {
+                let packet = &self.batch[index];
+                if to == port && transmit.push(cpu, packet, place == last).is_err() {
                     self.drops.count("tx_ring_full");
                     self.pool.free(cpu, packet);
                 }
@@ -197,7 +200,7 @@ impl PacketLoop {
     pub fn buffers(&self, waiting: usize) -> i64 {
         let (in_receive, in_transmit) = self.buffers_in_rings();
         let polled = self.batch.iter().rev().take(waiting);
-        let outgoing = self.outgoing.iter().map(|(_, packet)| packet);
+        let outgoing = self.outgoing.iter().map(|&(_, index)| &self.batch[index]);
         let in_hand: u64 = polled.chain(outgoing).map(Packet::buffers).sum();
         let outside = self.pool.len() as u64 + in_transmit + in_hand + self.kept_buffers;
         in_receive + outside as i64

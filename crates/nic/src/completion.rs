@@ -73,14 +73,15 @@ impl Completion {
     }
 
     /// The packet in buffer `mbuf`, whose metadata is written as a driver does.
-    #[inline]
+    // Always inlined, so that it is made where it will lie.
+    #[inline(always)]
     pub fn packet<C: Cpu>(&self, cpu: &mut C, mbuf: Addr) -> Packet {
         cpu.prefetch(data_of(mbuf), 1);
         self.packet_at(cpu, mbuf, data_of(mbuf))
     }
 
     /// The same with the frame, or the first of its two parts, at `at`.
-    #[inline]
+    #[inline(always)]
     pub fn packet_at<C: Cpu>(&self, cpu: &mut C, mbuf: Addr, at: Addr) -> Packet {
         cpu.store(mbuf, [u64::from(self.len), self.rss_hash.into()]);
         cpu.store(mbuf + METADATA_BYTES / 2, self.stamp.as_ps());
@@ -117,6 +118,7 @@ impl Completion {
     /// An encoded entry that says that a frame lies in `instead_of` says from now on that it lies
     /// in `mbuf`; any other entry stays as it is. For whoever exchanges buffers instead of
     /// copying frames.
+    #[inline(always)]
     pub fn hand_over(entry: &mut [u64; 8], instead_of: Addr, mbuf: Addr) {
         if entry[3] == instead_of.0 {
             entry[3] = mbuf.0;
@@ -159,7 +161,7 @@ impl Completion {
         ]
     }
 
-    #[inline]
+    #[inline(always)]
     fn decode(words: [u64; 7]) -> Completion {
         Completion {
             entry: words[0] as u32,
@@ -296,7 +298,8 @@ impl CompletionReader {
     }
 
     /// The next completion, if there is one, and the reader as it is when that was dealt with.
-    #[inline]
+    // Always inlined: it returns more than fits into registers, and few look at all of it.
+    #[inline(always)]
     pub fn peek<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         let (completion, after) = self.peek_last(cpu)?;
         // Completions come in bursts: the next one is fetched while this one is dealt with.
@@ -312,7 +315,7 @@ impl CompletionReader {
     }
 
     /// The same as [`peek`](Self::peek) for whoever knows that no other has come behind it.
-    #[inline]
+    #[inline(always)]
     pub fn peek_last<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         let words = cpu.entry(self.cursor.at, self.cursor.done)?;
         Some((Completion::decode(words), self.after()))

@@ -75,7 +75,8 @@ pub trait Cpu {
 
     /// Reads an entry of one line whose last word a device publishes, if that word's lowest bit is
     /// `bit`: the words before it.
-    #[inline]
+    // Always inlined: whoever asks needs some of the words, and takes them from where they lie.
+    #[inline(always)]
     fn entry(&mut self, at: Addr, bit: u64) -> Option<[u64; 7]> {
         (self.acquire(at + ENTRY_LAST_WORD) & 1 == bit).then(|| self.load(at))
     }

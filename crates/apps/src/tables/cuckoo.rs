@@ -17,6 +17,7 @@ use std::marker::PhantomData;
 use bytemuck::{Pod, Zeroable};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::CACHE_LINE_BYTES;
+use wide::{CmpEq, u16x8, u32x8};
 
 /// What a table holds: one cache line that knows its key.
 pub trait Entry: Pod {
@@ -52,14 +53,11 @@ const _: () = assert!(size_of::<Bucket>() as u64 == CACHE_LINE_BYTES);
 impl Bucket {
     /// The slots in use with this signature, as bits. Without branches: which slot it is
     /// cannot be predicted.
-    #[inline]
+    #[inline(always)]
     fn hits(&self, signature: u16) -> u32 {
-        let mut hits = 0;
-        for slot in 0..WAYS {
-            let hit = (self.signatures[slot] == signature) & (self.numbers[slot] != 0);
-            hits |= u32::from(hit) << slot;
-        }
-        hits
+        let equal = u16x8::new(self.signatures).simd_eq(u16x8::splat(signature));
+        let free = u32x8::new(self.numbers).simd_eq(u32x8::splat(0));
+        equal.to_bitmask() & !free.to_bitmask()
     }
 
     #[inline]

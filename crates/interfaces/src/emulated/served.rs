@@ -140,11 +140,13 @@ impl Served {
     ) {
         let before = self.tail;
         while came_to.moved() < BURST
-            && let Some((came, mbuf)) = self.oldest(cpu)
+            && let Some(mbuf) = self.oldest(cpu)
         {
-            let fate = match came {
-                None => Fate::Passed(mbuf),
-                Some(frame) => pass_on(cpu, (&mut *inner, book), &frame, mbuf, &mut came_to.blamed),
+            let fate = match self.came.front() {
+                Some(Some(frame)) => {
+                    pass_on(cpu, (&mut *inner, book), frame, mbuf, &mut came_to.blamed)
+                }
+                _ => Fate::Passed(mbuf),
             };
             let free = match fate {
                 Fate::Passed(free) => {
@@ -177,15 +179,16 @@ impl Served {
         }
     }
 
-    /// The oldest packet, and its buffer.
-    fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<(Came, Addr)> {
-        let came = *self.came.front()?;
+    /// The buffer of the oldest packet, if there is one.
+    #[inline]
+    fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
+        let delivered = self.came.front()?.is_some();
         let mbuf = match self.read {
             Some(mbuf) => mbuf,
-            None => self.buffer(cpu, came.is_some())?,
+            None => self.buffer(cpu, delivered)?,
         };
         self.read = Some(mbuf);
-        Some((came, mbuf))
+        Some(mbuf)
     }
 
     /// The buffer of the oldest packet, which the device `delivered` or not: the core knows what it put

@@ -46,7 +46,9 @@ impl<'a, C: Cpu> Way<'a, C> {
         }
     }
 
-    #[inline]
+    // Always inlined, down to where it is stored: a call would store the words once more, in other pieces than
+    // they are loaded.
+    #[inline(always)]
     fn write_entry(&mut self, at: Addr, mut words: [u64; 8]) {
         if let (Some(holds), Some(instead)) = (self.holds, self.instead) {
             Completion::hand_over(&mut words, instead, holds);
@@ -90,7 +92,7 @@ impl<C: Cpu> Dma for Way<'_, C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
         match <[u64; 8]>::try_from(&words[..]) {
             Ok(words) => self.write_entry(to, words),

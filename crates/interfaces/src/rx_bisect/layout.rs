@@ -31,6 +31,8 @@ pub struct AxEntry {
 }
 
 /// `frame` lies in `mbuf`, which `from` held.
+// Always inlined, as whoever writes it encodes it at once.
+#[inline(always)]
 pub fn packet(frame: &Arriving<'_>, from: AxEntry, mbuf: Addr) -> Completion {
     Completion {
         entry: from.entry,
@@ -47,6 +49,7 @@ pub fn packet(frame: &Arriving<'_>, from: AxEntry, mbuf: Addr) -> Completion {
 }
 
 /// `used` is used up.
+#[inline(always)]
 pub fn notice(used: AxEntry) -> Completion {
     Completion {
         entry: used.entry,

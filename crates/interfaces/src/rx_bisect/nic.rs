@@ -71,12 +71,18 @@ impl Bx {
     }
 
     /// Writes `entry`, and what was held back in front of it.
+    #[inline(always)]
     fn write<D: Dma>(&mut self, dma: &mut D, entry: Completion) {
         self.promised += 1;
         if self.held_back.is_empty() {
             self.completions.publish(dma, &entry);
             return;
         }
+        self.write_behind(dma, entry);
+    }
+
+    #[inline(never)]
+    fn write_behind<D: Dma>(&mut self, dma: &mut D, entry: Completion) {
         self.held_back.push(entry);
         self.write_held_back(dma);
     }
@@ -185,6 +191,7 @@ impl NicHalf {
     }
 
     /// Tells the Bx ring that `used` is linked to.
+    #[inline(never)]
     fn tell<D: Dma>(&mut self, dma: &mut D, linked: usize, used: AxEntry) {
         let bx = &mut self.bx[linked];
         match self.consumption {

@@ -10,7 +10,7 @@ pub struct Departure<'a> {
     /// Out of this port.
     pub port: PortId,
     /// The frame without FCS, in the pieces that it was gathered from.
-    pub pieces: [&'a [u8]; 3],
+    pub pieces: &'a [&'a [u8]; 3],
     /// What is left to do for it: nothing, but where the engine leaves that to others
     /// ([`TransmitEngine::leave_unfinished`](super::TransmitEngine::leave_unfinished)).
     pub left: TxOffload,

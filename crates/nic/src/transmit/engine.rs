@@ -315,7 +315,7 @@ impl TransmitEngine {
             return;
         }
         let mut frame = std::mem::take(&mut self.frame);
-        let (pieces, here) = gather(
+        let (ref pieces, here) = gather(
             &descriptor,
             inlined.as_ref(),
             self.unfinished,

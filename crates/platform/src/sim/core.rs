@@ -16,12 +16,15 @@ use super::{CoreConfig, Devices, Host, MmioWrite};
 use crate::{Addr, Cpu, Part, Pod, Register};
 
 /// The state of one core between its steps.
+// In this order, so that `cursor` does not stand beside one of the sums in `spent`: both would be loaded as
+// one by whoever adds to both, and that waits for all stores before the last one of either.
+#[repr(C)]
 pub struct SimCore {
+    cursor: Time,
     number: usize,
     config: CoreConfig,
     mmio_write: Time,
     mmio_read: Time,
-    cursor: Time,
     part: Part,
     spent: CoreCycles,
     /// Fractions of the latency that an overlapping access costs, in 2^-16.
@@ -211,14 +214,15 @@ impl<'a> SimCpu<'a> {
 }
 
 impl Cpu for SimCpu<'_> {
-    #[inline]
+    // Always inlined: a call would store the value in memory, in other pieces than it is looked at.
+    #[inline(always)]
     fn load<T: Pod>(&mut self, at: Addr) -> T {
         let shares_q16 = [1 << 16, self.core.streaming_q16];
         self.touch_few(at, size_of::<T>(), false, shares_q16);
         bytemuck::pod_read_unaligned(self.host.memory.slice(at, size_of::<T>()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn store<T: Pod>(&mut self, at: Addr, value: T) {
         let len = size_of::<T>();
         // The bytes first: what the access costs needs none of what stands here then.
@@ -232,7 +236,7 @@ impl Cpu for SimCpu<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn acquire(&mut self, at: Addr) -> u64 {
         self.touch(at.line(), false, 1 << 16);
         self.host.memory.word_at(at, self.core.cursor)
@@ -243,7 +247,7 @@ impl Cpu for SimCpu<'_> {
         self.host.memory.release(at, value, self.core.cursor);
     }
 
-    #[inline]
+    #[inline(always)]
     fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
         self.touch(at.line(), true, self.core.independent_q16);
         let (memory, now) = (&mut self.host.memory, self.core.cursor);

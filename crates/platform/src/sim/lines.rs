@@ -2,9 +2,12 @@
 //! state, and which L2 has it.
 //!
 //! ```text
-//!   bit   15 … 8        7         6       5       4        3 … 0
-//!        L2 holder   touched    fresh   dirty   in LLC   LLC way
+//!   bit     15      14 … 7       6       5       4        3 … 0
+//!        touched   L2 holder   fresh   dirty   in LLC   LLC way
 //! ```
+//!
+//! The holder is no byte of its own, so that the word is stored as a whole: what is stored in part and loaded
+//! as a whole soon after waits for all stores before it.
 //!
 //! A device moves runs of lines, so what it asks lies in one or two lines of the machine that
 //! simulates, however many sets the run covers.
@@ -18,8 +21,10 @@ const DIRTY: u16 = 1 << 5;
 /// A device wrote it and nobody has read it since.
 const FRESH: u16 = 1 << 6;
 /// A device touched it since the window began.
-const TOUCHED: u16 = 1 << 7;
-const HOLDER_SHIFT: u32 = 8;
+const TOUCHED: u16 = 1 << 15;
+const HOLDER_SHIFT: u32 = 7;
+/// Which L2 has it.
+const HOLDER: u16 = 0xff << HOLDER_SHIFT;
 
 /// What a cache says about a line that leaves it or is found in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +67,13 @@ impl Line {
     /// Which L2 has it, as whoever set it means it.
     #[inline(always)]
     pub fn holder(self) -> u8 {
-        (self.0 >> HOLDER_SHIFT) as u8
+        ((self.0 & HOLDER) >> HOLDER_SHIFT) as u8
     }
 
     /// Another L2 has it.
     #[inline(always)]
     pub fn set_holder(&mut self, holder: u8) {
-        self.0 = self.0 & !(0xff << HOLDER_SHIFT) | u16::from(holder) << HOLDER_SHIFT;
+        self.0 = self.0 & !HOLDER | u16::from(holder) << HOLDER_SHIFT;
     }
 
     /// It goes into `way` of the LLC.
@@ -126,7 +131,7 @@ impl Line {
 pub fn read_run(run: &mut [Line]) -> ReadRun {
     let (mut missing, mut fresh) = (0u16, 0u16);
     for line in run.iter_mut() {
-        missing += u16::from(line.0 & (IN_LLC | 0xff << HOLDER_SHIFT) == 0);
+        missing += u16::from(line.0 & (IN_LLC | HOLDER) == 0);
         fresh += u16::from(line.0 & FRESH != 0);
         line.0 = line.0 & !FRESH | TOUCHED;
     }
@@ -139,16 +144,14 @@ pub fn read_run(run: &mut [Line]) -> ReadRun {
 /// Whether an L2 has any line of a run.
 #[inline]
 pub fn any_held(run: &[Line]) -> bool {
-    run.iter().fold(0, |all, line| all | line.0) >> HOLDER_SHIFT != 0
+    run.iter().fold(0, |all, line| all | line.0) & HOLDER != 0
 }
 
 /// Which lines of a run, at most 64, an L2 has: bit i says so of line i.
 #[inline]
 pub fn held(run: &[Line]) -> u64 {
     let lines = run.iter().rev();
-    lines.fold(0, |held, line| {
-        held << 1 | u64::from(line.0 >> HOLDER_SHIFT != 0)
-    })
+    lines.fold(0, |held, line| held << 1 | u64::from(line.0 & HOLDER != 0))
 }
 
 /// Whether the LLC has any line of a run.

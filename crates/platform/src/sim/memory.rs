@@ -236,7 +236,7 @@ impl SimMemory {
     /// Writes `entry` so that its last word counts from `visible_at` on, and wakes the core
     /// that watches the line. An entry of one word is a counter, which may be published again
     /// before it is visible; a longer one belongs to a ring, whose reader was there before.
-    #[inline]
+    #[inline(always)]
     pub fn publish(&mut self, at: Addr, entry: &[u8], visible_at: Time) {
         let word = at + (entry.len() as u64 - 8);
         let before = self.word(word);

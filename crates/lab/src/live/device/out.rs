@@ -62,7 +62,7 @@ impl Egress for Out<'_> {
         let latency = self.now.saturating_sub(departure.stamp);
         self.latency.saturating_record(latency.as_ps() / 1_000);
         let left = departure.left;
-        let sent = match (departure.pieces, self.moved) {
+        let sent = match (*departure.pieces, self.moved) {
             ([bytes, [], []], None) => self.send(bytes, left),
             (pieces, moved) => {
                 let mut frame = pieces.concat();
