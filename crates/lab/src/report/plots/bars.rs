@@ -135,11 +135,10 @@ impl Bars {
             }
         }
         if self.stacked {
-            let places = if from >= 100.0 { 0 } else { 1 };
             let middle = top + self.bar() / 2;
             write(
                 area,
-                &fixed(from, places),
+                &total(from),
                 (x_of(from) + 5, middle),
                 HPos::Left,
                 VPos::Center,
@@ -184,4 +183,40 @@ fn shortened(label: &str) -> String {
         return label.into();
     }
     label.chars().take(LONGEST_LABEL - 1).chain(['…']).collect()
+}
+
+/// What stands behind a bar of parts end to end.
+fn total(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => fixed(value, 0),
+        // A little is not nothing.
+        value if value > 0.0 && value < 0.05 => "< 0.05".into(),
+        value => fixed(value, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_little_is_told_from_nothing() {
+        let totals = [0.0, 0.000_044, 0.049, 0.05, 17.94, 123.4].map(total);
+        assert_eq!(totals, ["0.0", "< 0.05", "< 0.05", "0.1", "17.9", "123"]);
+        let bars = Bars {
+            alternative: "drops".into(),
+            x_label: "%".into(),
+            at_least: 1.0,
+            stacked: true,
+            groups: vec![Group {
+                label: "a".into(),
+                parts: vec![(0, 0.000_044)],
+            }],
+        };
+        let svg = bars.draw().unwrap();
+        assert!(
+            svg.contains("&lt; 0.05") && !svg.contains("< 0.05"),
+            "{svg}"
+        );
+    }
 }
