@@ -7,6 +7,10 @@ use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
 use nicforge_platform::{Addr, Cpu, Part};
 
+/// Packets whose places are called for at once. Cores take turns packet by packet: between the first and the last of
+/// a whole burst so much else is done that what was called for would be driven out again.
+const AT_ONCE: usize = 8;
+
 /// An application over receive queues, with a transmit queue on each port.
 pub struct PacketLoop {
     drivers: Vec<AnyDriver>,
@@ -75,16 +79,23 @@ impl PacketLoop {
         self.batch.len()
     }
 
-    /// Says what the packets that were polled will access: their headers, a bucket of the application's
-    /// table for each, and the entry that this names. Nothing else happens. Each place is called for of
-    /// all of them at once: nearly every one lies in a page of its own, and the machine that simulates looks
-    /// for several pages at a time.
-    pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C) {
+    /// Packet `index` of those polled comes next. If it is the first of [`AT_ONCE`] it is said what they will
+    /// access: their headers, a bucket of the application's table for each, and the entry that this names.
+    /// Nothing else happens. Each place is called for of all of them at once: nearly every one lies in a page
+    /// of its own, and the machine that simulates looks for several pages at a time.
+    #[inline]
+    pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
+        if index.is_multiple_of(AT_ONCE) {
+            self.expect_some(cpu, index);
+        }
+    }
+
+    fn expect_some<C: Cpu>(&mut self, cpu: &mut C, first: usize) {
+        let some = &self.batch[first..self.batch.len().min(first + AT_ONCE)];
         self.places.clear();
-        self.places
-            .extend(self.batch.iter().map(|packet| packet.head.at));
+        self.places.extend(some.iter().map(|packet| packet.head.at));
         expect_all(cpu, &self.places);
-        let (app, batch) = (&self.app, self.batch.iter());
+        let (app, batch) = (&self.app, some.iter());
         self.hashes.clear();
         self.hashes
             .extend(batch.filter_map(|packet| app.flow_hash(cpu, packet)));

@@ -77,6 +77,7 @@ impl CoreActor {
             }
             Next::Packet(index) => {
                 let mut cpu = SimCpu::new(host, &mut self.core);
+                self.software.look_ahead(&mut cpu, index);
                 self.software.packet(&mut cpu, index);
                 self.next = match index + 1 < self.polled {
                     true => Next::Packet(index + 1),
@@ -113,7 +114,6 @@ impl CoreActor {
             }
             return false;
         }
-        self.software.look_ahead(&mut cpu);
         self.bursts += 1;
         true
     }
