@@ -81,6 +81,7 @@ impl Bx {
         self.write_behind(dma, entry);
     }
 
+    /// Writes `entry` behind what was held back.
     #[inline(never)]
     fn write_behind<D: Dma>(&mut self, dma: &mut D, entry: Completion) {
         self.held_back.push(entry);
@@ -191,6 +192,7 @@ impl NicHalf {
     }
 
     /// Tells the Bx ring that `used` is linked to.
+    // Never inlined: only borrowed buffers need it, and it has `write` in it once more.
     #[inline(never)]
     fn tell<D: Dma>(&mut self, dma: &mut D, linked: usize, used: AxEntry) {
         let bx = &mut self.bx[linked];

@@ -111,6 +111,7 @@ impl<R: ReceiveHalf> Nic<R> {
         if !self.admit(dma, frame) {
             return;
         }
+        // By reference, as it is long and read where it was stored.
         match &self.parse(frame, head) {
             Ok(parsed) => self.take(dma, (frame, head), parsed, stamp),
             Err(error) => self.drops.count(error.name()),

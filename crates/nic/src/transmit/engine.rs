@@ -315,6 +315,7 @@ impl TransmitEngine {
             return;
         }
         let mut frame = std::mem::take(&mut self.frame);
+        // By reference: moved out they would be copied as vectors right after they were stored word by word.
         let (ref pieces, here) = gather(
             &descriptor,
             inlined.as_ref(),
