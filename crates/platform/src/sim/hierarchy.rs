@@ -22,6 +22,7 @@ use super::dram::Dram;
 use super::lines;
 use super::llc::Llc;
 use shared::SharedLevels;
+use sharers::sharer;
 
 pub use run::CoreRun;
 
@@ -29,15 +30,6 @@ pub use run::CoreRun;
 const NONE: u8 = 0;
 /// More than one L2 may have it.
 const MANY: u8 = u8::MAX;
-
-/// L2s that `sharers` tells apart: those that are as many apart are one to it.
-const TOLD_APART: usize = u16::BITS as usize;
-
-/// The bit of an L2 in `sharers`.
-#[inline(always)]
-fn sharer(l2: usize) -> u16 {
-    1 << (l2 % TOLD_APART)
-}
 
 /// Where a core's access was served, and how long that took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +44,7 @@ pub struct Served {
 pub struct Hierarchy {
     shared: SharedLevels,
     l2: PrivateCaches,
-    /// Of lines that `MANY` hold: the L2s that may have each, number modulo [`TOLD_APART`], as bits. It saves
+    /// Of lines that `MANY` hold: the L2s that may have each, as bits (sharers.rs). It saves
     /// the simulation from looking into all of them; no result depends on it.
     sharers: Vec<u16>,
     l2_hit: Time,
@@ -233,6 +225,10 @@ impl Hierarchy {
         if holder.wrapping_sub(1) < self.l2.count() {
             self.l2.expect(holder - 1, line);
         }
+        if holder != usize::from(NONE) {
+            // Two may have it once it is fetched.
+            expect(&self.sharers, line as usize);
+        }
         if let Some(victim) = self.l2.next_out(core, line) {
             self.shared.llc.expect(victim);
         }
@@ -307,48 +303,6 @@ impl Hierarchy {
         latency
     }
 
-    /// Whether an L2 other than `core`'s has the line. A snoop filter knows which; this directory
-    /// knows one of them and looks for more.
-    fn is_in_another_l2(&self, core: usize, line: u64) -> bool {
-        match self.holder(line) {
-            NONE => false,
-            MANY => self
-                .others(core, line)
-                .any(|number| self.l2.holds(number, line)),
-            holder => self.l2.holds(usize::from(holder) - 1, line),
-        }
-    }
-
-    /// The L2s but `core`'s that may have a line which `MANY` hold.
-    fn others(&self, core: usize, line: u64) -> impl Iterator<Item = usize> + use<> {
-        let (mut sharers, count) = (self.sharers[line as usize], self.l2.count());
-        let alike = std::iter::from_fn(move || {
-            let first = sharers.trailing_zeros() as usize;
-            sharers &= sharers.wrapping_sub(1);
-            (first < TOLD_APART).then_some(first)
-        });
-        let numbers = alike.flat_map(move |first| (first..count).step_by(TOLD_APART));
-        numbers.filter(move |&number| number != core)
-    }
-
-    /// Removes the line from every L2 but `core`'s own; says whether it was dirty there.
-    fn take_from_other_l2s(&mut self, core: usize, line: u64) -> Option<bool> {
-        match self.holder(line) {
-            NONE => None,
-            MANY => {
-                let mut found = None;
-                for number in self.others(core, line) {
-                    if let Some(dirty) = self.l2.of(number).remove(line) {
-                        found = Some(dirty || found.unwrap_or(false));
-                    }
-                }
-                found
-            }
-            holder if usize::from(holder) == core + 1 => None,
-            holder => self.l2.of(usize::from(holder) - 1).remove(line),
-        }
-    }
-
     /// What happened so far.
     pub fn counters(&mut self) -> &MemoryCounters {
         self.shared.arrive();
@@ -386,5 +340,6 @@ impl Hierarchy {
 mod device;
 mod run;
 mod shared;
+mod sharers;
 #[cfg(test)]
 mod tests;
