@@ -152,7 +152,10 @@ impl SimMemory {
         debug_assert!(self.is_zero(first * CACHE_LINE_BYTES, last * CACHE_LINE_BYTES));
         let before = (first * CACHE_LINE_BYTES).min(end.0);
         let behind = (last * CACHE_LINE_BYTES).clamp(before, end.0);
-        self.zero_within_line(at.0, before);
+        // Before them stands a header, so that what is zero there is never a whole line.
+        if at.0 < before && !self.zeros.know(first - 1, first) {
+            self.bytes[at.0 as usize..before as usize].fill(0);
+        }
         self.zero_within_line(behind, end.0);
     }
 
