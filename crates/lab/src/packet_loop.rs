@@ -76,6 +76,9 @@ impl PacketLoop {
         self.batch.clear();
         cpu.enter(Part::Driver);
         self.drivers[queue].rx_burst(cpu, &mut self.pool, &mut self.batch, self.burst);
+        if self.is_short() {
+            self.expect_buckets(cpu, 0);
+        }
         self.batch.len()
     }
 
@@ -86,11 +89,22 @@ impl PacketLoop {
     #[inline]
     pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
         if index.is_multiple_of(AT_ONCE) {
-            self.expect_some(cpu, index);
+            if !self.is_short() {
+                self.expect_buckets(cpu, index);
+            }
+            self.expect_entries(cpu);
         }
     }
 
-    fn expect_some<C: Cpu>(&mut self, cpu: &mut C, first: usize) {
+    /// Whether so few packets were polled that each place would be waited for right after it was called for.
+    /// The first ones are called for with the poll then: before the first packet others have their turns.
+    #[inline]
+    fn is_short(&self) -> bool {
+        self.batch.len() < AT_ONCE
+    }
+
+    /// The first of the places: headers, and the buckets that they lead to.
+    fn expect_buckets<C: Cpu>(&mut self, cpu: &mut C, first: usize) {
         let some = &self.batch[first..self.batch.len().min(first + AT_ONCE)];
         self.places.clear();
         self.places.extend(some.iter().map(|packet| packet.head.at));
@@ -99,11 +113,16 @@ impl PacketLoop {
         self.hashes.clear();
         self.hashes
             .extend(batch.filter_map(|packet| app.flow_hash(cpu, packet)));
-        let hashes = self.hashes.iter();
         self.places.clear();
+        let hashes = self.hashes.iter();
         self.places
-            .extend(hashes.clone().filter_map(|&hash| app.first_bucket(hash)));
+            .extend(hashes.filter_map(|&hash| app.first_bucket(hash)));
         expect_all(cpu, &self.places);
+    }
+
+    /// Then the entries, which the buckets name.
+    fn expect_entries<C: Cpu>(&mut self, cpu: &mut C) {
+        let (app, hashes) = (&self.app, self.hashes.iter());
         let buckets = self.places.len();
         self.places
             .extend(hashes.filter_map(|&hash| app.likely_entry(cpu, hash)));
