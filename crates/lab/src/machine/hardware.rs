@@ -1,7 +1,7 @@
 //! Which key of a machine file is which field of [`Hardware`]: one line each.
 
 use nicforge_platform::sim::{
-    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
+    CacheConfig, CoreConfig, DramConfig, Hardware, Hierarchy, LinkConfig, NicConfig, OtherSocket,
 };
 use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
 
@@ -11,7 +11,14 @@ use super::reader::Reader;
 /// least value it may have.
 pub(super) fn read(from: &mut Reader<'_>) -> Hardware {
     let hardware = Hardware {
-        cores: from.count("machine", "cores", "cores", 1, 256, "cores"),
+        cores: from.count(
+            "machine",
+            "cores",
+            "cores",
+            1,
+            Hierarchy::CORES_MAX,
+            "cores",
+        ),
         core: core(from),
         l2: cache(from, "l2"),
         llc: cache(from, "llc"),

@@ -105,6 +105,12 @@ fn sections_are_known() {
 
 #[test]
 fn counts_are_whole_and_ways_fit() {
+    let cores = SHIPPED
+        .lines()
+        .find(|line| line.starts_with("cores ="))
+        .unwrap();
+    let error = error_with(cores, &cores.replace("16", "127"));
+    assert!(error.contains("a number from 1 to 126"), "{error}");
     assert!(error_with("channels = { value = 4,", "channels = { value = 4.5,").contains("whole"));
     let error = error_with("io_ways = { value = 2,", "io_ways = { value = 12,");
     assert!(error.contains("the LLC has 11 ways, not 12"), "{error}");

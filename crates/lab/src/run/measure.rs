@@ -56,7 +56,7 @@ struct Snapshot {
 impl Snapshot {
     /// At `now`, up to which the world has run.
     fn of(world: &mut World, now: Time) -> Snapshot {
-        let memory = world.host.hierarchy.counters().clone();
+        let memory = world.host.hierarchy.counters();
         let dram_lines = world.host.hierarchy.dram_lines();
         let mut drops = DropCounters::default();
         for actor in &world.nics {

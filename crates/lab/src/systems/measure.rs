@@ -160,7 +160,7 @@ impl Snapshot {
                 .iter()
                 .map(|core| CoreSnapshot::of(core, now))
                 .collect(),
-            memory: system.host.hierarchy.counters().clone(),
+            memory: system.host.hierarchy.counters(),
             dram_lines: system.host.hierarchy.dram_lines(),
             dma,
             arrived,

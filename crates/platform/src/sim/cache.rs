@@ -14,18 +14,20 @@ use super::CacheConfig;
 use super::ahead::expect;
 use set::{EMPTY_SET, Set, TAG_BITS};
 
-pub use private::{Kind, OwnCache, PrivateCaches};
+pub use private::{Kind, OwnCache, PrivateCaches, Sharing};
 
 /// Most ways that the model holds.
 pub const WAYS_MAX: usize = 16;
 
 /// A line that had to make room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evicted {
     /// Its number.
     pub line: u64,
     /// Memory does not have its content yet.
     pub dirty: bool,
+    /// Other caches may have it, too.
+    pub shared: bool,
 }
 
 /// A cache.
@@ -76,18 +78,26 @@ impl Cache {
 
 impl OwnCache for Cache {
     #[inline(always)]
-    fn hit(&mut self, line: u64, write: bool) -> bool {
+    fn hit(&mut self, line: u64, write: bool) -> Option<Sharing> {
         let (set, tag) = self.place(line);
         let set = &mut self.sets[set];
         let bit = set.find(tag);
         if bit == 0 {
-            return false;
+            return None;
         }
         set.touch(bit.trailing_zeros() as usize & (WAYS_MAX - 1));
         set.dirty |= if write { bit } else { 0 };
-        true
+        Some(Sharing(set.shared & bit != 0))
     }
 
+    fn share(&mut self, line: u64) -> bool {
+        let (set, tag) = self.place(line);
+        let bit = self.sets[set].find(tag);
+        self.sets[set].shared |= bit;
+        bit != 0
+    }
+
+    #[cfg(test)]
     fn holds(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
         self.sets[set].find(tag) != 0
@@ -103,7 +113,7 @@ impl OwnCache for Cache {
     }
 
     #[inline(always)]
-    fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted> {
+    fn fill(&mut self, line: u64, dirty: bool, shared: bool) -> Option<Evicted> {
         let (index, tag) = self.place(line);
         let set = &mut self.sets[index];
         let way = set.victim(self.ways);
@@ -111,11 +121,13 @@ impl OwnCache for Cache {
         let evicted = (set.valid & bit != 0).then(|| Evicted {
             line: u64::from(set.tag(way)) << self.set_bits | index as u64,
             dirty: set.dirty & bit != 0,
+            shared: set.shared & bit != 0,
         });
         set.set_tag(way, tag);
         set.valid |= bit;
         set.dirty = set.dirty & !bit | if dirty { bit } else { 0 };
-        set.touch(way);
+        set.shared = set.shared & !bit | if shared { bit } else { 0 };
+        set.renew(way);
         evicted
     }
 

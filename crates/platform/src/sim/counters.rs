@@ -1,6 +1,9 @@
 //! What the memory system counts, each defined where it is counted.
 
 /// Counts of a memory system since its run began.
+// In this order, so that look-ups do not stand beside those of them that hit: both would be loaded as one by
+// whoever adds to both, and that waits for all stores before the last one of either.
+#[repr(C)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryCounters {
     /// Lines that devices wrote.
@@ -17,11 +20,11 @@ pub struct MemoryCounters {
     pub fresh_lost: u64,
     /// Look-ups of applications that reached the LLC.
     pub app_look_ups: u64,
-    /// Of those, lines found in the LLC or another L2.
-    pub app_hits: u64,
     /// Look-ups of drivers that reached the LLC.
     pub driver_look_ups: u64,
-    /// Of those, lines found in the LLC or another L2.
+    /// Of an application's look-ups, lines found in the LLC or another L2.
+    pub app_hits: u64,
+    /// The same of a driver's.
     pub driver_hits: u64,
     /// Dirty lines that the LLC wrote to memory.
     pub llc_write_backs: u64,

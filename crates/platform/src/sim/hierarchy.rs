@@ -21,7 +21,7 @@ use super::counters::MemoryCounters;
 use super::dram::Dram;
 use super::lines;
 use super::llc::Llc;
-use shared::SharedLevels;
+use shared::{Fetched, Leaving, SharedLevels};
 use sharers::sharer;
 
 pub use run::CoreRun;
@@ -29,7 +29,7 @@ pub use run::CoreRun;
 /// No L2 has the line.
 const NONE: u8 = 0;
 /// More than one L2 may have it.
-const MANY: u8 = u8::MAX;
+const MANY: u8 = lines::HOLDER_MAX;
 
 /// Where a core's access was served, and how long that took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,10 @@ impl Hierarchy {
         let lines = bytes.div_ceil(nicforge_units::CACHE_LINE_BYTES);
         let most = Hierarchy::bytes_max(hardware);
         assert!(
-            hardware.cores < usize::from(MANY) && bytes <= most,
-            "the model tells {most} bytes apart; this run needs {bytes}"
+            hardware.cores <= Hierarchy::CORES_MAX && bytes <= most,
+            "the model tells {most} bytes and {} cores apart; this run needs {bytes} and {}",
+            Hierarchy::CORES_MAX,
+            hardware.cores
         );
         let sharers = vec![0; lines as usize];
         use_large_pages(&sharers);
@@ -72,7 +74,8 @@ impl Hierarchy {
                 dram: Dram::new(&hardware.dram),
                 llc_hit: hardware.llc.hit,
                 counters: MemoryCounters::default(),
-                on_its_way: None,
+                on_its_way: false,
+                leaving: Leaving::default(),
             },
             l2: PrivateCaches::new(hardware.cores, &hardware.l2),
             sharers,
@@ -83,10 +86,12 @@ impl Hierarchy {
         }
     }
 
+    /// How many cores' L2s it can tell apart.
+    pub const CORES_MAX: usize = MANY as usize - 1;
+
     /// How many bytes of address space the caches of `hardware` can tell apart.
     pub fn bytes_max(hardware: &Hardware) -> u64 {
-        // The LLC knows lines by numbers of 32 bits, the highest of which is none.
-        let lines = PrivateCaches::lines_max(&hardware.l2).min(u64::from(u32::MAX) - 1);
+        let lines = PrivateCaches::lines_max(&hardware.l2).min(Llc::LINES_MAX);
         lines * nicforge_units::CACHE_LINE_BYTES
     }
 
@@ -142,12 +147,14 @@ impl Hierarchy {
     /// [`l2_hit_latency`](Self::l2_hit_latency). Else it is to be fetched.
     #[inline(always)]
     pub fn hits_own_l2(&mut self, core: usize, line: u64, write: bool) -> bool {
-        let hit = self.l2.of(core).hit(line, write);
-        if hit && write && self.holder(line) == MANY {
+        let Some(shared) = self.l2.of(core).hit(line, write) else {
+            return false;
+        };
+        if write && shared.0 && self.holder(line) == MANY {
             self.take_from_other_l2s(core, line);
             self.set_holder(line, core as u8 + 1);
         }
-        hit
+        true
     }
 
     /// Load-to-use latency of an L2.
@@ -170,10 +177,9 @@ impl Hierarchy {
     /// back to memory some time.
     pub fn remote_access(&mut self, line: u64, write: bool, now: Time) -> Time {
         self.shared.arrive();
-        let word = &mut self.shared.llc.lines[line as usize];
-        let in_llc = word.way().is_some();
-        self.shared.counters.fresh_read += u64::from(word.read());
-        let held = word.holder() != NONE;
+        let word = self.shared.llc.lines[line as usize];
+        let (in_llc, held) = (word.way().is_some(), word.holder() != NONE);
+        self.shared.counters.fresh_read += u64::from(self.shared.llc.read(line));
         let latency = match in_llc || held {
             true => self.shared.llc_hit,
             false => self.shared.dram.read(now, 1),
@@ -245,6 +251,7 @@ impl Hierarchy {
     }
 
     /// Brings a line into an L2 that lacks it; returns the latency.
+    #[inline(always)]
     pub fn fetch_into_l2(
         &mut self,
         core: usize,
@@ -253,42 +260,38 @@ impl Hierarchy {
         app: bool,
         now: Time,
     ) -> Time {
-        if let Some(victim) = self.l2.next_out(core, line) {
-            self.shared.llc.expect(victim);
-        }
         self.shared.arrive();
-        let holder = self.holder(line);
-        let mut owner = core as u8 + 1;
-        let mut dirty = write;
-        let mut latency = self.shared.llc_hit;
-        let mut found = false;
-        if holder != NONE {
-            if write {
-                let was_dirty = self.take_from_other_l2s(core, line);
-                found = was_dirty.is_some();
-                dirty |= was_dirty.unwrap_or(false);
-            } else {
-                // What the LLC has needs no snoop.
-                let in_llc = self.shared.llc.lines[line as usize].way().is_some();
-                found = !(in_llc && holder == MANY) && self.is_in_another_l2(core, line);
-                if found || in_llc && holder == MANY {
-                    owner = MANY;
-                }
+        let fetched = match self.holder(line) {
+            NONE => self.shared.fetch(line, core as u8 + 1, now),
+            _ => self.fetch_held(core, line, write, now),
+        };
+        let counters = &mut self.shared.counters;
+        counters.core_look_ups(app, 1, u64::from(fetched.on_chip));
+        let evicted = self
+            .l2
+            .of(core)
+            .fill(line, fetched.dirty | write, fetched.shared);
+        if let Some(evicted) = evicted {
+            self.shared.victim(core, evicted, now);
+        }
+        fetched.latency
+    }
+
+    /// The same for a line that other L2s may have, up to where it goes into the own one.
+    #[inline(never)]
+    fn fetch_held(&mut self, core: usize, line: u64, write: bool, now: Time) -> Fetched {
+        let word = self.shared.llc.lines[line as usize];
+        let (holder, own) = (word.holder(), core as u8 + 1);
+        // What the LLC has beside several L2s needs no snoop.
+        let beside = word.way().is_some() && holder == MANY;
+        let (elsewhere, owner) = match write {
+            true => (self.take_from_other_l2s(core, line), own),
+            false => {
+                let found = !beside && self.share_with(core, line);
+                let owner = if found || beside { MANY } else { own };
+                (found.then_some(false), owner)
             }
-            // A line in another L2 costs a look-up and a snoop.
-            latency = if found {
-                latency + self.shared.llc_hit
-            } else {
-                latency
-            };
-        }
-        if !found {
-            let (memory, was_dirty) = self.shared.fetch(line, owner, now);
-            found = memory.is_none();
-            latency += memory.unwrap_or_default();
-            dirty |= was_dirty;
-        }
-        self.shared.counters.core_look_ups(app, 1, u64::from(found));
+        };
         if owner == MANY {
             let before = match holder {
                 MANY => self.sharers[line as usize],
@@ -296,17 +299,26 @@ impl Hierarchy {
             };
             self.sharers[line as usize] = before | sharer(core);
         }
+        let Some(dirty) = elsewhere else {
+            return self.shared.fetch(line, owner, now);
+        };
         self.set_holder(line, owner);
-        if let Some(evicted) = self.l2.of(core).fill(line, dirty) {
-            self.shared.victim(core, evicted, now);
+        Fetched {
+            // A line in another L2 costs a look-up and a snoop.
+            latency: self.shared.llc_hit + self.shared.llc_hit,
+            dirty,
+            on_chip: true,
+            // What one writes stays in the LLC beside it.
+            shared: owner == MANY || word.way().is_some(),
         }
-        latency
     }
 
     /// What happened so far.
-    pub fn counters(&mut self) -> &MemoryCounters {
+    pub fn counters(&mut self) -> MemoryCounters {
         self.shared.arrive();
-        &self.shared.counters
+        let mut counters = self.shared.counters.clone();
+        counters.fresh_lost += self.shared.llc.fresh_lost();
+        counters
     }
 
     /// Lines that devices wrote and read.

@@ -9,17 +9,22 @@ use nicforge_units::CACHE_LINE_BYTES;
 use super::CacheConfig;
 use super::ahead::{expect, table};
 use super::cache::WAYS_MAX;
-use super::lines::{self, Line, LineState};
+use super::lines::{self, Line, LineState, ReadRun};
 
-/// A way that holds nothing.
-const NOTHING: u32 = u32::MAX;
+/// Beside the number of a line: memory does not have its content yet. That stands in the line's word, too;
+/// here it is at hand when the line makes room, and its word is far.
+const DIRTY: u32 = 1 << 31;
+/// Beside the number of a line: only its word says more. It may have another way by now.
+const DOUBTFUL: u32 = 1 << 30;
+/// The bits of a number, which are the number of no line.
+const NOTHING: u32 = DOUBTFUL - 1;
 /// How long ago an empty way was used: longer than any line.
 const LONG_AGO: u32 = 1 << 31;
 
 /// One way of one set.
 #[derive(Clone, Copy)]
 struct Way {
-    /// The number of the line.
+    /// The number of the line, and whether it is [`DIRTY`] or [`DOUBTFUL`].
     line: u32,
     /// The clock when it was last used.
     used: u32,
@@ -30,6 +35,9 @@ pub struct Llc {
     /// All lines of memory, by number.
     pub lines: Vec<Line>,
     ways: Ways,
+    /// Lines that a device wrote and that nobody has read or written since, with those that made room:
+    /// of these nobody looks whether they are fresh.
+    fresh: u64,
 }
 
 /// Which line each way holds.
@@ -50,6 +58,17 @@ struct Ways {
     /// Counts operations: who was used at the lowest count makes room. It may wrap: only
     /// differences count.
     clock: u32,
+}
+
+impl Way {
+    #[inline(always)]
+    fn of(line: u64, dirty: bool, used: u32) -> Way {
+        let dirty = if dirty { DIRTY } else { 0 };
+        Way {
+            line: line as u32 | dirty,
+            used,
+        }
+    }
 }
 
 impl Ways {
@@ -86,6 +105,12 @@ impl Ways {
         let block = line >> self.set_bits;
         let scramble = block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         ((line ^ scramble) & self.set_mask) as usize
+    }
+
+    /// Whether the scramble of all these lines is the same.
+    #[inline(always)]
+    fn is_one_block(&self, first: u64, count: u64) -> bool {
+        first >> self.set_bits == (first + count - 1) >> self.set_bits
     }
 
     #[inline(always)]
@@ -125,6 +150,15 @@ impl Ways {
         }
     }
 
+    /// The ways of `set`: those that are open to devices, and the others.
+    #[inline(always)]
+    fn of(&mut self, set: usize) -> [&mut [Way]; 2] {
+        [
+            &mut self.io[set * self.io_ways..][..self.io_ways],
+            &mut self.rest[set * self.rest_ways..][..self.rest_ways],
+        ]
+    }
+
     /// Which way of `set` makes room: an empty one if there is one.
     #[inline(always)]
     fn choose(&self, set: usize) -> usize {
@@ -134,22 +168,10 @@ impl Ways {
         }
     }
 
-    /// What `way` of `set` holds.
-    #[inline(always)]
-    fn held(&self, set: usize, way: usize) -> u32 {
-        match way.checked_sub(self.io_ways) {
-            None => self.io[set * self.io_ways + way].line,
-            Some(in_rest) => self.rest[set * self.rest_ways + in_rest].line,
-        }
-    }
-
     /// Gives `way` of `set` to `line`, which is used now. Returns what it held.
     #[inline(always)]
-    fn take(&mut self, set: usize, way: usize, line: u64) -> u32 {
-        let taken = Way {
-            line: line as u32,
-            used: self.clock,
-        };
+    fn take(&mut self, set: usize, way: usize, line: u64, dirty: bool) -> u32 {
+        let taken = Way::of(line, dirty, self.clock);
         let before = std::mem::replace(self.way_mut(set, way), taken).line;
         match self.empty.get_mut(set) {
             Some(empty) if *empty >> way & 1 != 0 => {
@@ -161,36 +183,28 @@ impl Ways {
     }
 }
 
-/// The way that a line will go into, if nothing else happens in the LLC before.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    set: u32,
-    way: u32,
-}
-
 impl Llc {
+    /// As many lines of memory can be told apart: the number of one more says that a way is empty.
+    pub const LINES_MAX: u64 = NOTHING as u64;
+
     /// An empty LLC as `config` describes it, `io_ways` of its ways open to devices, over `lines`
     /// lines of memory.
     pub fn new(config: &CacheConfig, io_ways: usize, lines: u64) -> Llc {
         assert!(
-            lines < u64::from(NOTHING),
-            "an LLC tells lines of 32 bits apart"
+            lines <= Llc::LINES_MAX,
+            "an LLC tells lines of 30 bits apart"
         );
         Llc {
             lines: table(Line::default(), lines as usize),
             ways: Ways::new(config, io_ways),
+            fresh: 0,
         }
     }
 
     /// Takes `line` out.
-    #[inline(always)]
     pub fn remove(&mut self, line: u64) -> Option<LineState> {
-        let word = &mut self.lines[line as usize];
-        let way = word.way()?;
-        let state = word.state();
-        word.leave();
-        self.ways.vacate(line, way);
-        Some(state)
+        let holder = self.lines[line as usize].holder();
+        self.give(line, holder)
     }
 
     /// Takes `line` out, which the L2 `holder` has from now on.
@@ -200,72 +214,79 @@ impl Llc {
         let before = std::mem::replace(word, word.given(holder));
         let way = before.way()?;
         self.ways.vacate(line, way);
-        Some(before.state())
+        let state = before.state();
+        self.fresh -= u64::from(state.fresh);
+        Some(state)
     }
 
     /// A device writes `count` lines from `first` on somewhere else: takes out those that are here.
     pub fn remove_run(&mut self, first: u64, count: u64) {
         let run = first as usize..(first + count) as usize;
-        if lines::any_in_llc(&self.lines[run.clone()]) {
+        if lines::any(&self.lines[run.clone()]).way().is_some() {
             for line in first..first + count {
                 self.remove(line);
             }
         }
-        for word in &mut self.lines[run] {
-            word.touch();
-        }
+        self.lines[run].fill(Line::written_to_memory());
     }
 
     /// A core's content of `line`, which is here, is newer.
     pub fn update(&mut self, line: u64) {
-        let Some(way) = self.lines[line as usize].way() else {
+        let word = &mut self.lines[line as usize];
+        let Some(way) = word.way() else {
             return;
         };
-        let state = LineState {
-            dirty: true,
-            fresh: false,
-        };
-        self.lines[line as usize].enter(way, state);
+        self.fresh -= u64::from(word.state().fresh);
+        *word = word.updated(way);
         let ways = &mut self.ways;
         ways.clock = ways.clock.wrapping_add(1);
         let (used, set) = (ways.clock, ways.set(line));
-        ways.way_mut(set, way).used = used;
+        *ways.way_mut(set, way) = Way::of(line, true, used);
     }
 
-    /// Where `line`, which must not be here, will go. What makes room for it is called for.
-    #[inline(always)]
-    pub fn room(&self, line: u64) -> Room {
-        let set = self.ways.set(line);
-        let way = self.ways.choose(set);
-        expect(&self.lines, line as usize);
-        expect(&self.lines, self.ways.held(set, way) as usize);
-        Room {
-            set: set as u32,
-            way: way as u32,
-        }
+    /// Somebody reads `line` where it is; returns whether nobody had since a device wrote it.
+    pub fn read(&mut self, line: u64) -> bool {
+        let fresh = self.lines[line as usize].read();
+        self.fresh -= u64::from(fresh);
+        fresh
     }
 
-    /// Puts `line` into its [`room`](Self::room); `holder` has it still. Returns the state of what made
-    /// room.
+    /// A device reads `count` lines from `first` on, wherever they are.
     #[inline(always)]
-    pub fn fill(&mut self, line: u64, room: Room, dirty: bool, holder: u8) -> Option<LineState> {
-        let (set, way) = (room.set as usize, room.way as usize);
-        debug_assert!(
-            set == self.ways.set(line) && way == self.ways.choose(set),
-            "nothing happened here since the room was chosen"
-        );
-        self.ways.clock = self.ways.clock.wrapping_add(1);
-        let before = self.ways.take(set, way, line);
-        // What made room leaves before the line comes: a line that several L2s had may make room for
-        // itself.
-        let evicted = self.lines.get_mut(before as usize).map(|word| {
-            let state = word.state();
-            word.leave();
-            state
-        });
-        let word = &mut self.lines[line as usize];
+    pub fn read_run(&mut self, first: u64, count: u64) -> ReadRun {
+        let run = lines::read_run(&mut self.lines[first as usize..][..count as usize]);
+        self.fresh -= run.fresh;
+        run
+    }
+
+    /// Lines that made room, of those that a device had written and nobody had read.
+    pub fn fresh_lost(&self) -> u64 {
+        self.fresh - lines::fresh(&self.lines)
+    }
+
+    /// Puts `line`, which no way has but a [doubtful](Self::doubt) one, into the LLC; `holder` has it still.
+    /// Returns whether a dirty line made room.
+    #[inline(always)]
+    pub fn fill(&mut self, line: u64, dirty: bool, holder: u8) -> bool {
+        let Llc { lines, ways, .. } = self;
+        let set = ways.set(line);
+        let way = ways.choose(set);
+        ways.clock = ways.clock.wrapping_add(1);
+        let held = ways.take(set, way, line, dirty);
+        // What made room leaves before the line comes: it may make room for itself.
+        let was_dirty = make_room(lines, || ways.of(set), held);
+        let word = &mut lines[line as usize];
         *word = word.filled(way, dirty, holder);
-        evicted
+        was_dirty != 0
+    }
+
+    /// The way that has `line` keeps it although it will be put into another one: several L2s had it, and one of
+    /// them wrote it since.
+    pub fn doubt(&mut self, line: u64) {
+        if let Some(way) = self.lines[line as usize].way() {
+            let set = self.ways.set(line);
+            self.ways.way_mut(set, way).line |= DOUBTFUL;
+        }
     }
 
     /// `line` will need room soon, or leave.
@@ -279,29 +300,41 @@ impl Llc {
     }
 }
 
-/// Gives `line` the way that was not used for longest. Returns it, and what it held.
+/// What a way of a `set` `held`, as it says, leaves for another line. Returns 1 if it was dirty, and else 0.
 #[inline(always)]
-fn take_oldest(ways: &mut [Way], line: u64, clock: u32) -> (usize, u32) {
-    let (number, _) = oldest(ways, clock);
-    replace(ways, number, line, clock)
+fn make_room<'a>(lines: &mut [Line], set: impl FnOnce() -> [&'a mut [Way]; 2], held: u32) -> u32 {
+    if held & DOUBTFUL != 0 {
+        return make_doubtful_room(lines, set(), held & NOTHING);
+    }
+    if let Some(word) = lines.get_mut((held & NOTHING) as usize) {
+        word.leave();
+    }
+    held / DIRTY
 }
 
-/// Gives `line` way `number`. Returns it, and what it held.
-#[inline(always)]
-fn replace(ways: &mut [Way], number: usize, line: u64, clock: u32) -> (usize, u32) {
-    let taken = Way {
-        line: line as u32,
-        used: clock,
-    };
-    (number, std::mem::replace(&mut ways[number], taken).line)
+/// The same where only the word of `line` knows. After that it is not here, even if another way has it.
+#[cold]
+#[inline(never)]
+fn make_doubtful_room(lines: &mut [Line], set: [&mut [Way]; 2], line: u32) -> u32 {
+    let word = &mut lines[line as usize];
+    let dirty = word.state().dirty;
+    word.leave();
+    let others = set.into_iter().flatten();
+    for way in others.filter(|way| way.line & NOTHING == line) {
+        way.line |= DOUBTFUL;
+    }
+    u32::from(dirty)
 }
 
 /// The way that was not used for longest, and for how long; the first of equals.
 #[inline(always)]
 fn oldest(ways: &[Way], clock: u32) -> (usize, u32) {
-    // Eight ways are usual, and with a number that the compiler knows it needs no loop.
+    // With a number that the compiler knows it needs no loop: nine of eleven ways, or eight, are usual.
+    if let Ok(nine) = <&[Way; 9]>::try_from(ways) {
+        return oldest_of(nine, clock);
+    }
     match <&[Way; 8]>::try_from(ways) {
-        Ok(ways) => oldest_of(ways, clock),
+        Ok(eight) => oldest_of(eight, clock),
         Err(_) => oldest_of(ways, clock),
     }
 }

@@ -2,6 +2,7 @@
 
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::DriverCosts;
+use nicforge_platform::sim::Hierarchy;
 use nicforge_units::{Cycles, Frequency};
 
 use super::super::hardware::{bytes, cycles, gbps, kib, ns};
@@ -21,7 +22,14 @@ pub(in super::super) fn read(from: &mut Reader<'_>) -> Integrated {
     let core = |from: &mut Reader<'_>, key, doc| from.number("core", key, "", 1.0, 64.0, doc);
     let (least, most) = (0.1, 20.0);
     Integrated {
-        cores: from.count("machine", "cores", "cores", 1, 256, "cores of a system"),
+        cores: from.count(
+            "machine",
+            "cores",
+            "cores",
+            1,
+            Hierarchy::CORES_MAX,
+            "cores of a system",
+        ),
         nics: from.count(
             "machine",
             "nics",

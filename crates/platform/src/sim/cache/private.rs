@@ -4,19 +4,27 @@ use super::two_way::TwoWayCache;
 use super::{Cache, Evicted};
 use crate::sim::CacheConfig;
 
+/// Whether other caches may have a line of this one, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing(pub bool);
+
 /// What every core's own cache does.
 pub trait OwnCache {
     /// Finds `line` and makes it the most recently used, and dirty if it is written.
-    fn hit(&mut self, line: u64, write: bool) -> bool;
+    fn hit(&mut self, line: u64, write: bool) -> Option<Sharing>;
 
-    /// Whether `line` is here; changes nothing.
+    /// Whether `line` is here, which another cache gets, too.
+    fn share(&mut self, line: u64) -> bool;
+
+    /// Whether `line` is here.
+    #[cfg(test)]
     fn holds(&self, line: u64) -> bool;
 
     /// Which line would make room for `line`, which is not here.
     fn next_out(&self, line: u64) -> Option<u64>;
 
-    /// Puts `line`, which must not be here, into the cache.
-    fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted>;
+    /// Puts `line`, which must not be here, into the cache; others have it, too, if it is `shared`.
+    fn fill(&mut self, line: u64, dirty: bool, shared: bool) -> Option<Evicted>;
 
     /// Takes `line` out; says whether it was dirty.
     fn remove(&mut self, line: u64) -> Option<bool>;
@@ -97,7 +105,8 @@ impl PrivateCaches {
         }
     }
 
-    /// Whether `core`'s has `line`; changes nothing.
+    /// Whether `core`'s has `line`.
+    #[cfg(test)]
     pub fn holds(&self, core: usize, line: u64) -> bool {
         match self.ways.get(core) {
             Some(cache) => cache.holds(line),
@@ -109,19 +118,28 @@ impl PrivateCaches {
 impl Kind<'_> {
     /// As [`OwnCache::hit`].
     #[inline(always)]
-    pub fn hit(self, line: u64, write: bool) -> bool {
+    pub fn hit(self, line: u64, write: bool) -> Option<Sharing> {
         match self {
             Kind::Ways(cache) => cache.hit(line, write),
             Kind::TwoWays(cache) => cache.hit(line, write),
         }
     }
 
+    /// As [`OwnCache::share`].
+    #[inline(always)]
+    pub fn share(self, line: u64) -> bool {
+        match self {
+            Kind::Ways(cache) => cache.share(line),
+            Kind::TwoWays(cache) => cache.share(line),
+        }
+    }
+
     /// As [`OwnCache::fill`].
     #[inline(always)]
-    pub fn fill(self, line: u64, dirty: bool) -> Option<Evicted> {
+    pub fn fill(self, line: u64, dirty: bool, shared: bool) -> Option<Evicted> {
         match self {
-            Kind::Ways(cache) => cache.fill(line, dirty),
-            Kind::TwoWays(cache) => cache.fill(line, dirty),
+            Kind::Ways(cache) => cache.fill(line, dirty, shared),
+            Kind::TwoWays(cache) => cache.fill(line, dirty, shared),
         }
     }
 

@@ -8,8 +8,6 @@ use super::WAYS_MAX;
 
 /// Recency of a way that holds nothing: older than everything.
 const EMPTY: u8 = u8::MAX;
-/// Oldest recency of a way that holds a line.
-const OLDEST: u8 = EMPTY - 1;
 
 /// Bits of a tag: 16 that are compared at once, and 4 above them.
 pub(super) const TAG_BITS: u32 = 20;
@@ -27,6 +25,8 @@ pub(super) struct Set {
     high: u64,
     pub valid: u16,
     pub dirty: u16,
+    /// Other caches may have the line, too.
+    pub shared: u16,
 }
 
 pub(super) const EMPTY_SET: Set = Set {
@@ -35,6 +35,7 @@ pub(super) const EMPTY_SET: Set = Set {
     high: 0,
     valid: 0,
     dirty: 0,
+    shared: 0,
 };
 
 /// All ones for one way's low bits, by its number.
@@ -75,6 +76,7 @@ impl Set {
     }
 
     /// Of ways whose low bits agree, the one whose high bits are `high`.
+    #[cold]
     fn find_high(&self, mut found: u16, high: u32) -> u16 {
         while found != 0 && self.high_of(found.trailing_zeros() as usize) != high {
             found &= found - 1;
@@ -109,14 +111,18 @@ impl Set {
         }
     }
 
-    /// Makes `way` the youngest: all that were younger age by one, up to `OLDEST`.
+    /// Makes `way`, which holds a line, the youngest: all that were younger age by one.
     #[inline(always)]
     pub fn touch(&mut self, way: usize) {
-        let ages = u8x16::new(self.age);
-        let bound = u8x16::splat(self.age[way].min(OLDEST));
-        // All ones, which is -1, where the age is not below the bound.
-        let keeps = ages.max(bound).simd_eq(ages);
-        let older = ages + u8x16::splat(1) + keeps;
+        let (ages, bound) = (u8x16::new(self.age), u8x16::splat(self.age[way]));
+        let older = ages.saturating_add(u8x16::splat(1)).min(bound).max(ages);
+        self.age = (older & u8x16::new(ALL_BUT[way])).to_array();
+    }
+
+    /// Makes `way`, which was the oldest or empty, the youngest: all lines age by one.
+    #[inline(always)]
+    pub fn renew(&mut self, way: usize) {
+        let older = u8x16::new(self.age).saturating_add(u8x16::splat(1));
         self.age = (older & u8x16::new(ALL_BUT[way])).to_array();
     }
 

@@ -3,7 +3,7 @@
 
 use nicforge_units::CACHE_LINE_BYTES;
 
-use super::{Evicted, OwnCache};
+use super::{Evicted, OwnCache, Sharing};
 use crate::sim::CacheConfig;
 
 /// A line's number and, in the lowest bit, whether memory lacks its content.
@@ -11,6 +11,8 @@ type Entry = u32;
 /// No line: its number is above [`TwoWayCache::LINES_MAX`].
 const EMPTY: Entry = u32::MAX;
 const DIRTY: Entry = 1;
+/// There is no room to note whether others have a line.
+const MAYBE: Sharing = Sharing(true);
 
 /// A cache of two ways.
 pub struct TwoWayCache {
@@ -42,20 +44,26 @@ impl TwoWayCache {
 
 impl OwnCache for TwoWayCache {
     #[inline(always)]
-    fn hit(&mut self, line: u64, write: bool) -> bool {
+    fn hit(&mut self, line: u64, write: bool) -> Option<Sharing> {
         let clean = (line as Entry) << 1;
         let set = self.set(line);
         if set[0] & !DIRTY == clean {
             set[0] |= Entry::from(write);
-            return true;
+            return Some(MAYBE);
         }
-        let found = set[1] & !DIRTY == clean;
-        if found {
+        if set[1] & !DIRTY == clean {
             *set = [set[1] | Entry::from(write), set[0]];
+            return Some(MAYBE);
         }
-        found
+        None
     }
 
+    fn share(&mut self, line: u64) -> bool {
+        let set = self.set(line);
+        set.iter().any(|entry| entry >> 1 == line as Entry)
+    }
+
+    #[cfg(test)]
     fn holds(&self, line: u64) -> bool {
         let set = self.sets[line as usize & (self.sets.len() - 1)];
         set.iter().any(|entry| entry >> 1 == line as Entry)
@@ -68,13 +76,14 @@ impl OwnCache for TwoWayCache {
     }
 
     #[inline(always)]
-    fn fill(&mut self, line: u64, dirty: bool) -> Option<Evicted> {
+    fn fill(&mut self, line: u64, dirty: bool, _shared: bool) -> Option<Evicted> {
         let set = self.set(line);
         let [first, last] = *set;
         *set = [(line as Entry) << 1 | Entry::from(dirty), first];
         (last != EMPTY).then_some(Evicted {
             line: u64::from(last >> 1),
             dirty: last & DIRTY != 0,
+            shared: MAYBE.0,
         })
     }
 
@@ -114,13 +123,14 @@ mod tests {
             let (line, flag) = (u64::from(draw(64)), draw(2) == 0);
             if draw(4) == 0 {
                 assert_eq!(two.remove(line), any.remove(line));
-            } else if two.hit(line, flag) {
-                assert!(any.hit(line, flag) && two.holds(line));
+            } else if two.hit(line, flag).is_some() {
+                assert!(any.hit(line, flag).is_some() && two.holds(line));
                 hits += 1;
             } else {
-                assert!(!any.hit(line, flag) && !two.holds(line));
-                let evicted = two.fill(line, flag);
-                assert_eq!(evicted, any.fill(line, flag));
+                assert!(any.hit(line, flag).is_none() && !two.holds(line));
+                // Of what others have, too, only one of them keeps note.
+                let evicted = two.fill(line, flag, true);
+                assert_eq!(evicted, any.fill(line, flag, true));
                 evictions += usize::from(evicted.is_some());
             }
         }

@@ -38,7 +38,7 @@ fn the_devices_own_memory_needs_no_bus_and_no_memory_of_the_host() {
     let counters = b.port.counters(&b.host);
     assert_eq!((counters.out_bytes, counters.in_bytes), (0, 0));
     assert_eq!((counters.reads, counters.nicmem_bytes), (0, 3000));
-    assert_eq!(*b.host.hierarchy.counters(), MemoryCounters::default());
+    assert_eq!(b.host.hierarchy.counters(), MemoryCounters::default());
     assert_eq!(b.host.hierarchy.dram_lines(), 0);
 }
 
@@ -118,7 +118,7 @@ fn any_address_may_be_expected_and_nothing_changes() {
     let end = b.host.hierarchy.lines() * CACHE_LINE_BYTES;
     let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
     dma.write(b.data, &[7; 1500]);
-    let (now, before) = (dma.now(), b.host.hierarchy.counters().clone());
+    let (now, before) = (dma.now(), b.host.hierarchy.counters());
     let mut dma = SimDma::new(&mut b.host, &mut b.port, now);
     for at in [
         0,
@@ -136,5 +136,5 @@ fn any_address_may_be_expected_and_nothing_changes() {
         }
     }
     assert_eq!(dma.now(), now);
-    assert_eq!(*b.host.hierarchy.counters(), before);
+    assert_eq!(b.host.hierarchy.counters(), before);
 }

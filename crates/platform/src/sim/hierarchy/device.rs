@@ -5,7 +5,7 @@ use std::ops::Range;
 use nicforge_units::Time;
 
 use super::{Hierarchy, MANY, NONE};
-use crate::sim::lines;
+use crate::sim::lines::{self, Line};
 
 /// Lines of a frame that a core may have read: headers, and the line that its L2 brings along.
 const HEADER_LINES: usize = 2;
@@ -19,8 +19,9 @@ impl Hierarchy {
         }
         self.shared.arrive();
         self.shared.counters.device_write_lines += count;
-        if lines::any_held(&self.shared.llc.lines[first as usize..][..count as usize]) {
-            self.invalidate_l2_copies(first, count);
+        let any = lines::any(&self.shared.llc.lines[first as usize..][..count as usize]);
+        if any.holder() != NONE {
+            self.take_from_l2s(first, count);
         }
         if self.io_ways == 0 {
             return self.write_around(first, count, now);
@@ -28,9 +29,9 @@ impl Hierarchy {
         if count > self.lines_to_cache {
             let beyond = first + self.lines_to_cache;
             let around = self.write_around(beyond, count - self.lines_to_cache, now);
-            return around.max(self.write_to_llc(first, self.lines_to_cache, now));
+            return around.max(self.write_to_llc(first, self.lines_to_cache, any, now));
         }
-        self.write_to_llc(first, count, now)
+        self.write_to_llc(first, count, any, now)
     }
 
     /// A device will write `lines` soon.
@@ -49,32 +50,29 @@ impl Hierarchy {
         self.shared.llc.expect_displaced(lines);
     }
 
+    /// Writes lines, of which the words of `any` say more.
     #[inline]
-    fn write_to_llc(&mut self, first: u64, count: u64, now: Time) -> Time {
-        let run = self.shared.llc.write_run(first, count);
+    fn write_to_llc(&mut self, first: u64, count: u64, any: Line, now: Time) -> Time {
+        let run = self.shared.llc.write_run(first, count, any);
         self.shared.counters.device_write_hits += count - run.allocated;
-        self.shared.counters.fresh_lost += run.fresh_lost;
         self.shared.counters.llc_write_backs += run.written_back;
         self.shared.dram.write(now, run.written_back)
     }
 
-    fn invalidate_l2_copies(&mut self, first: u64, count: u64) {
-        let (mut first, end) = (first, first + count);
-        while first < end {
-            let until = end.min(first + u64::from(u64::BITS));
-            let words = &self.shared.llc.lines[first as usize..until as usize];
-            let mut held = lines::held(words);
-            while held != 0 {
-                self.invalidate_l2_copy(first + u64::from(held.trailing_zeros()));
-                held &= held - 1;
-            }
-            first = until;
+    /// Takes `count` lines from `first` on out of all L2s. What their words say of L2s is overwritten by the write
+    /// that follows.
+    fn take_from_l2s(&mut self, first: u64, count: u64) {
+        let mut left = first as usize..(first + count) as usize;
+        while let Some(held) = lines::first_held(&self.shared.llc.lines[left.clone()]) {
+            left.start += held;
+            self.take_from_l2(left.start as u64);
+            left.start += 1;
         }
     }
 
-    pub(super) fn invalidate_l2_copy(&mut self, line: u64) {
+    fn take_from_l2(&mut self, line: u64) {
         match self.holder(line) {
-            NONE => return,
+            NONE => {}
             MANY => {
                 self.take_from_other_l2s(usize::MAX - 1, line);
             }
@@ -82,6 +80,10 @@ impl Hierarchy {
                 self.l2.of(usize::from(holder) - 1).remove(line);
             }
         }
+    }
+
+    pub(super) fn invalidate_l2_copy(&mut self, line: u64) {
+        self.take_from_l2(line);
         self.set_holder(line, NONE);
     }
 
@@ -99,7 +101,7 @@ impl Hierarchy {
             return Time::ZERO;
         }
         self.shared.arrive();
-        let run = lines::read_run(&mut self.shared.llc.lines[first as usize..][..count as usize]);
+        let run = self.shared.llc.read_run(first, count);
         self.shared.counters.device_read_lines += count;
         self.shared.counters.fresh_read += run.fresh;
         self.shared.counters.device_read_hits += count - run.missing;

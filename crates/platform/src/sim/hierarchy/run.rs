@@ -82,18 +82,18 @@ fn alone<C: OwnCache>(
         let holder = shared.llc.lines[line as usize].holder();
         if holder != NONE {
             // What the own cache does not have is in another's.
-            let is_shared = !own.hit(line, run.write) || run.write && holder == MANY;
+            let is_shared = own.hit(line, run.write).is_none() || run.write && holder == MANY;
             *waited += if is_shared { 0 } else { hit };
             return is_shared;
         }
         let now = run.now + Time::from_ps(*waited);
-        let (memory, dirty) = shared.fetch(line, owner, now);
+        let fetched = shared.fetch(line, owner, now);
         look_ups += 1;
-        found += u64::from(memory.is_none());
-        if let Some(evicted) = own.fill(line, dirty | run.write) {
+        found += u64::from(fetched.on_chip);
+        if let Some(evicted) = own.fill(line, fetched.dirty | run.write, fetched.shared) {
             shared.victim(run.core, evicted, now);
         }
-        *waited += run.waits(shared.llc_hit + memory.unwrap_or_default());
+        *waited += run.waits(fetched.latency);
         false
     });
     shared.counters.core_look_ups(run.app, look_ups, found);

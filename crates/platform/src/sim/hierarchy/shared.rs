@@ -5,7 +5,7 @@ use nicforge_units::Time;
 use crate::sim::cache::Evicted;
 use crate::sim::counters::MemoryCounters;
 use crate::sim::dram::Dram;
-use crate::sim::llc::{Llc, Room};
+use crate::sim::llc::Llc;
 
 use super::{MANY, NONE};
 
@@ -17,31 +17,53 @@ pub(super) struct SharedLevels {
     pub dram: Dram,
     pub llc_hit: Time,
     pub counters: MemoryCounters,
-    /// What left an L2 last, and is not here yet.
-    pub on_its_way: Option<Leaving>,
+    /// Whether what left an L2 last is not here yet.
+    pub on_its_way: bool,
+    pub leaving: Leaving,
+}
+
+/// What an L2 got that lacked a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fetched {
+    /// Load-to-use latency.
+    pub latency: Time,
+    /// Memory does not have its content yet.
+    pub dirty: bool,
+    /// It came from the LLC or another L2.
+    pub on_chip: bool,
+    /// Other L2s may have it, too.
+    pub shared: bool,
 }
 
 /// A line that leaves an L2.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Leaving {
     core: usize,
     evicted: Evicted,
-    /// Where it will go.
-    room: Room,
     at: Time,
 }
 
 impl SharedLevels {
     /// Gives a line that no other L2 has to the L2 `holder`: out of the LLC, or from memory, where it
-    /// is clean. Returns the latency of memory, if it was there, and whether the line is dirty.
+    /// is clean.
     #[inline(always)]
-    pub fn fetch(&mut self, line: u64, holder: u8, now: Time) -> (Option<Time>, bool) {
+    pub fn fetch(&mut self, line: u64, holder: u8, now: Time) -> Fetched {
         match self.llc.give(line, holder) {
             Some(state) => {
                 self.counters.fresh_read += u64::from(state.fresh);
-                (None, state.dirty)
+                Fetched {
+                    latency: self.llc_hit,
+                    dirty: state.dirty,
+                    on_chip: true,
+                    shared: holder == MANY,
+                }
             }
-            None => (Some(self.dram.read(now, 1)), false),
+            None => Fetched {
+                latency: self.llc_hit + self.dram.read(now, 1),
+                dirty: false,
+                on_chip: false,
+                shared: holder == MANY,
+            },
         }
     }
 
@@ -49,52 +71,49 @@ impl SharedLevels {
     /// and until then the machine that simulates fetches what it needs for that.
     #[inline(always)]
     pub fn victim(&mut self, core: usize, evicted: Evicted, at: Time) {
-        debug_assert!(
-            self.on_its_way.is_none(),
-            "one line is on its way at a time"
-        );
-        let room = self.llc.room(evicted.line);
-        self.on_its_way = Some(Leaving {
-            core,
-            evicted,
-            room,
-            at,
-        });
+        debug_assert!(!self.on_its_way, "one line is on its way at a time");
+        self.llc.expect(evicted.line);
+        self.on_its_way = true;
+        self.leaving = Leaving { core, evicted, at };
     }
 
     /// What is on its way arrives; what has to leave the LLC for it is written to memory.
     #[inline(always)]
     pub fn arrive(&mut self) {
-        if let Some(leaving) = self.on_its_way.take() {
-            self.put(leaving);
+        if self.on_its_way {
+            self.on_its_way = false;
+            self.put();
         }
     }
 
-    fn put(&mut self, leaving: Leaving) {
-        let Leaving {
-            core,
-            evicted,
-            room,
-            at,
-        } = leaving;
-        let Evicted { line, dirty } = evicted;
-        let word = self.llc.lines[line as usize];
-        let holder = match word.holder() {
-            holder if holder == core as u8 + 1 => NONE,
-            MANY if word.way().is_some() => {
+    fn put(&mut self) {
+        // By reference: it was stored field by field a moment ago.
+        let Leaving { core, evicted, at } = &self.leaving;
+        let (&Evicted { line, dirty, .. }, &at) = (evicted, at);
+        let (word, own) = (self.llc.lines[line as usize], *core as u8 + 1);
+        let mut holder = NONE;
+        if evicted.shared {
+            if word.holder() == MANY && word.way().is_some() {
                 if dirty {
                     self.llc.update(line);
                 }
                 return;
             }
-            holder => holder,
-        };
-        if let Some(evicted) = self.llc.fill(line, room, dirty, holder) {
-            self.counters.fresh_lost += u64::from(evicted.fresh);
-            if evicted.dirty {
-                self.counters.llc_write_backs += 1;
-                self.dram.write(at, 1);
-            }
+            self.llc.doubt(line);
+            holder = if word.holder() == own {
+                NONE
+            } else {
+                word.holder()
+            };
+        } else {
+            debug_assert!(
+                word.holder() == own && word.way().is_none(),
+                "what no other L2 may have is nowhere else"
+            );
+        }
+        if self.llc.fill(line, dirty, holder) {
+            self.counters.llc_write_backs += 1;
+            self.dram.write(at, 1);
         }
     }
 }

@@ -19,29 +19,32 @@ fn each_other(mut sharers: u16, count: usize, core: usize, mut visit: impl FnMut
     while sharers != 0 {
         let first = sharers.trailing_zeros() as usize;
         sharers &= sharers - 1;
-        for number in (first..count).step_by(TOLD_APART) {
+        // Nearly always there is one. A range with steps takes longer to set up.
+        let mut number = first;
+        while number < count {
             if number != core {
                 visit(number);
             }
+            number += TOLD_APART;
         }
     }
 }
 
 impl Hierarchy {
-    /// Whether an L2 other than `core`'s has the line. A snoop filter knows which; this directory
-    /// knows one of them and looks for more.
-    pub(super) fn is_in_another_l2(&self, core: usize, line: u64) -> bool {
+    /// Whether an L2 other than `core`'s has the line, which it shares from now on. A snoop filter knows which;
+    /// this directory knows one of them and looks for more.
+    pub(super) fn share_with(&mut self, core: usize, line: u64) -> bool {
         match self.holder(line) {
             NONE => false,
             MANY => {
                 let (sharers, count) = (self.sharers[line as usize], self.l2.count());
                 let mut found = false;
                 each_other(sharers, count, core, |number| {
-                    found |= self.l2.holds(number, line);
+                    found |= self.l2.of(number).share(line);
                 });
                 found
             }
-            holder => self.l2.holds(usize::from(holder) - 1, line),
+            holder => self.l2.of(usize::from(holder) - 1).share(line),
         }
     }
 

@@ -188,7 +188,7 @@ fn another_sockets_core_allocates_in_no_cache_here() {
         assert_eq!(h.remote_access(7, write, Time::ZERO), idle);
     }
     assert_eq!(h.dram_lines(), 4, "each read, one written back");
-    assert_eq!(*h.counters(), MemoryCounters::default());
+    assert_eq!(h.counters(), MemoryCounters::default());
 }
 
 #[test]
