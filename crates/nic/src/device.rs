@@ -1,7 +1,7 @@
 //! A NIC: port, MAC FIFO, parser, checksum verification, steering, an interface's receive half
 //! and the transmit engine.
 
-use std::collections::VecDeque;
+use std::mem::take;
 
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
@@ -9,18 +9,18 @@ use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
 use crate::hairpin::{Hairpin, Hairpinned};
 use crate::transmit::{Egress, TransmitEngine, TxRing};
-use crate::{
-    Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, RxFlags, Steering,
-};
+use crate::{Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, Steering};
 
 mod arrival;
 mod burst;
+mod held;
 mod queues;
 #[cfg(test)]
 mod tests;
 
 pub use arrival::Parsed;
 pub use burst::Incoming;
+use held::HeldFrames;
 use queues::{QueueState, blame};
 
 /// The register map of a NIC.
@@ -83,47 +83,6 @@ pub struct NicCounters {
 /// before it does.
 const RUN_AHEAD: Time = Time::from_us(1);
 
-/// A frame that waits in the FIFO, as the parser has left it.
-struct Held {
-    bytes: HeldBytes,
-    /// What [`Arriving`] says beside the bytes.
-    headers: usize,
-    stamp: Time,
-    rss_hash: u32,
-    flags: RxFlags,
-    segment: u16,
-    queue: u16,
-    /// When the parser is done with it.
-    parsed: Time,
-}
-
-/// Bytes of a frame that waits. Zeros at its end are not copied: behind `head` there are only
-/// zeros.
-#[derive(Default)]
-struct HeldBytes {
-    bytes: Vec<u8>,
-    head: usize,
-    len: usize,
-}
-
-impl HeldBytes {
-    fn hold(&mut self, frame: &[u8], head: usize) {
-        if head < self.head {
-            self.bytes[head..self.head].fill(0);
-        }
-        if self.bytes.len() < frame.len() {
-            self.bytes.resize(frame.len(), 0);
-        }
-        self.bytes[..head].copy_from_slice(&frame[..head]);
-        self.head = head;
-        self.len = frame.len();
-    }
-
-    fn frame(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
 /// A NIC with the receive half `R` of an interface.
 pub struct Nic<R> {
     spec: NicSpec,
@@ -141,9 +100,7 @@ pub struct Nic<R> {
     /// When the receive path is done with the frame before.
     receive_free: Time,
     /// Frames whose turn is later, oldest first.
-    held: VecDeque<Held>,
-    /// Room for the bytes of further ones.
-    spare: Vec<HeldBytes>,
+    held: HeldFrames,
     /// Dropped frames by cause.
     pub drops: DropCounters,
     /// Everything else that is counted.
@@ -162,8 +119,7 @@ impl<R: ReceiveHalf> Nic<R> {
             receive,
             transmit: TransmitEngine::new(spec, tx_rings, memory_end),
             receive_free: Time::ZERO,
-            held: VecDeque::new(),
-            spare: Vec::new(),
+            held: HeldFrames::default(),
             drops: DropCounters::default(),
             counters: NicCounters::default(),
             spec: spec.clone(),
@@ -228,7 +184,7 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// When the next of the frames that wait in the FIFO has its turn.
     pub fn held_due(&self) -> Time {
-        match self.held.is_empty() {
+        match self.held.len() == 0 {
             true => Time::NEVER,
             false => self.receive_free,
         }
@@ -243,22 +199,14 @@ impl<R: ReceiveHalf> Nic<R> {
     pub fn receive_held<D: Dma>(&mut self, dma: &mut D) {
         let now = dma.now();
         while self.receive_free <= now
-            && let Some(held) = self.held.pop_front()
+            && let Some(held) = self.held.oldest()
         {
-            let arriving = Arriving {
-                bytes: held.bytes.frame(),
-                head: held.bytes.head,
-                headers: held.headers,
-                stamp: held.stamp,
-                rss_hash: held.rss_hash,
-                flags: held.flags,
-                segment: held.segment,
-                port: self.spec.port,
-                queue: held.queue,
-            };
-            self.deliver(dma, &arriving, held.parsed);
+            let bytes = take(&mut held.bytes);
+            let parsed = held.parsed;
+            let arriving = held.arriving(&bytes, self.spec.port);
+            self.deliver(dma, &arriving, parsed);
             self.fifo.drain_next(dma.now());
-            self.spare.push(held.bytes);
+            self.held.pop(bytes);
         }
     }
 

@@ -6,7 +6,7 @@ use nicforge_wire::checksum::ChecksumVerdict;
 use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain, walk_headers};
 
-use super::{Held, Nic, RUN_AHEAD};
+use super::{Nic, RUN_AHEAD};
 use crate::{Arriving, PortId, ReceiveHalf, RxFlags, Steering, TxOffload};
 
 /// What the parser finds out about a frame.
@@ -186,7 +186,7 @@ impl<R: ReceiveHalf> Nic<R> {
         let came = dma.now();
         let until = came + self.spec.rx_pipeline;
         let later = self.receive_free > until + RUN_AHEAD;
-        if self.held.is_empty() && !later {
+        if self.held.len() == 0 && !later {
             self.deliver(dma, &arriving, until);
             // Where delivery takes no time nothing waits, and the next frame need not find it gone.
             if dma.now() > came {
@@ -201,17 +201,6 @@ impl<R: ReceiveHalf> Nic<R> {
     fn wait(&mut self, arriving: &Arriving<'_>, parsed: Time) {
         self.fifo
             .hold(Bytes(arriving.bytes.len() as u64), Time::NEVER);
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.hold(arriving.bytes, arriving.head);
-        self.held.push_back(Held {
-            bytes,
-            headers: arriving.headers,
-            stamp: arriving.stamp,
-            rss_hash: arriving.rss_hash,
-            flags: arriving.flags,
-            segment: arriving.segment,
-            queue: arriving.queue,
-            parsed,
-        });
+        self.held.push(arriving, parsed);
     }
 }
