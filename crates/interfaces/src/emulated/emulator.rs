@@ -10,7 +10,7 @@ use nicforge_units::Time;
 use super::NicHalf;
 use super::book::Book;
 use super::layout::Physical;
-use super::served::{Came, Served, unseen};
+use super::served::{Served, unseen};
 use super::way::Way;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
@@ -21,9 +21,9 @@ pub(super) const BURST: usize = 32;
 #[derive(Debug)]
 pub struct Emulator {
     rings: Vec<Served>,
-    /// Each completion that the device has written and that is not there to be seen yet, oldest first,
-    /// with its ring.
-    announced: VecDeque<(usize, Came)>,
+    /// The ring of each completion that the device has written and that is not there to be seen yet, oldest
+    /// first.
+    announced: VecDeque<usize>,
     /// Which ring's turn it is.
     next: usize,
     costs: DriverCosts,
@@ -102,9 +102,7 @@ impl Emulator {
 
     /// Packets for `queues` are nobody's from now on.
     pub fn forget(&mut self, queues: &Range<u16>) {
-        let announced = self.announced.iter_mut().map(|(_, came)| came);
-        let came = self.rings.iter_mut().flat_map(|served| &mut served.came);
-        for came in announced.chain(came) {
+        for came in self.rings.iter_mut().flat_map(|served| &mut served.came) {
             came.take_if(|frame| queues.contains(&frame.queue));
         }
         self.try_again();
@@ -112,7 +110,8 @@ impl Emulator {
 
     /// The device wrote a completion of ring `number`, for `frame` or for nobody.
     pub fn announced(&mut self, number: usize, frame: Option<&Arriving<'_>>) {
-        self.announced.push_back((number, frame.map(unseen)));
+        self.announced.push_back(number);
+        self.rings[number].came.push_back(frame.map(unseen));
     }
 
     /// A doorbell of the emulated NIC rang, which may have brought descriptors; nothing else does.
@@ -124,8 +123,8 @@ impl Emulator {
 
     /// The oldest `count` completions of those that were announced can be seen now.
     fn see(&mut self, count: usize) {
-        for (ring, came) in self.announced.drain(..count.min(self.announced.len())) {
-            self.rings[ring].came.push_back(came);
+        for ring in self.announced.drain(..count.min(self.announced.len())) {
+            self.rings[ring].seen += 1;
         }
     }
 }
@@ -197,7 +196,7 @@ impl NicHalf {
     /// will stand behind one that waits for a doorbell.
     pub fn will_wait(&self, number: usize) -> bool {
         let ring = self.emulator.announced.get(number);
-        ring.is_some_and(|&(ring, _)| self.emulator.rings[ring].stuck)
+        ring.is_some_and(|&ring| self.emulator.rings[ring].stuck)
     }
 
     /// When the emulating core has something to do even if no packet comes.

@@ -25,8 +25,10 @@ pub type Came = Option<Arriving<'static>>;
 pub struct Served {
     physical: Physical,
     completions: CompletionReader,
-    /// Packets that are there to be seen, oldest first.
+    /// Packets that the device has told of, oldest first.
     pub came: VecDeque<Came>,
+    /// How many of them are there to be seen.
+    pub seen: usize,
     /// The buffer of the oldest of them, if the core has read of it and it found no descriptor of the
     /// emulated NIC.
     read: Option<Addr>,
@@ -73,6 +75,7 @@ impl Served {
             physical,
             completions,
             came: VecDeque::new(),
+            seen: 0,
             read: None,
             stuck: false,
             head: first,
@@ -126,7 +129,7 @@ impl Served {
 
     /// Whether it has a packet that need not wait.
     pub fn can_move(&self) -> bool {
-        !self.came.is_empty() && !self.stuck
+        self.seen > 0 && !self.stuck
     }
 
     /// Passes packets on to `inner` until the step has moved a burst, and gives the device the
@@ -166,6 +169,7 @@ impl Served {
             cpu.work(costs.rx_packet);
             self.completions = self.completions.after();
             self.came.pop_front();
+            self.seen -= 1;
             self.read = None;
             self.head += 1;
         }
@@ -182,6 +186,9 @@ impl Served {
     /// The buffer of the oldest packet, if there is one.
     #[inline]
     fn oldest<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
+        if self.seen == 0 {
+            return None;
+        }
         let delivered = self.came.front()?.is_some();
         let mbuf = match self.read {
             Some(mbuf) => mbuf,
@@ -199,7 +206,7 @@ impl Served {
         if let Some(&mbuf) = self.own.get(index as usize) {
             return Some(mbuf);
         }
-        let (completion, _) = match self.came.len() {
+        let (completion, _) = match self.seen {
             1 => self.completions.peek_last(cpu)?,
             _ => self.completions.peek(cpu)?,
         };
