@@ -168,6 +168,7 @@ impl World {
         }
     }
 
+    #[inline(always)]
     fn step(&mut self, actor: usize, now: Time) {
         let (first_nic, first_core) = (self.sources.len(), self.first_core());
         if actor < first_nic {
