@@ -48,7 +48,7 @@ fn more_memory_than_is_modelled() {
         "app = \"kvs\"\nkvs_log_mib = 65536",
         &[
             "error: s.toml:6:",
-            "over 64 GiB at most",
+            "over 63 GiB at most",
             "fewer `table_entries`",
         ],
     );
