@@ -1,7 +1,7 @@
 //! The last-level cache: which lines its ways hold, and which line makes room.
 //!
 //! Whether a line is here says the line's own word (lines.rs); the ways are looked at only to
-//! choose what makes room. The ways that devices may write into lie apart from the others, so
+//! choose what makes room, and say whether that is dirty. The ways that devices may write into lie apart from the others, so
 //! that a device's run of lines walks through few lines of the machine that simulates.
 
 use nicforge_units::CACHE_LINE_BYTES;
