@@ -243,14 +243,12 @@ fn against(base: &str, interface: &str, gbps_per_core: f64) {
         interface,
     }));
     let ratio = run.ratio(&base_run);
-    let [carried, base_carried] = [&run, &base_run].map(|run| 1.0 - run.dropped);
-    let of_carried = ratio * base_carried / carried;
+    let [dropped, base_dropped] = [&run, &base_run].map(|run| 100.0 * run.dropped);
+    let carried = ratio * (100.0 - base_dropped) / (100.0 - dropped);
     let ns = format!("{:.0}", run.ns_per_packet());
     let against = format!("{ratio:.2} x {base}, at most 1.3 x");
-    let drops = [run.dropped, base_run.dropped].map(|share| format!("{:.0} %", 100.0 * share));
-    let [dropped, base_dropped] = drops;
     let besides =
-        format!("({of_carried:.2} x a frame carried; {dropped} and {base_dropped} dropped)");
+        format!("({carried:.2} x a frame carried; {dropped:.0} % and {base_dropped:.0} % dropped)");
     row(interface, ns, &format!("{against} {besides}"));
 }
 

@@ -128,7 +128,7 @@ mod tests {
                 hits += 1;
             } else {
                 assert!(any.hit(line, flag).is_none() && !two.holds(line));
-                // Of what others have, too, only one of them keeps note.
+                // A cache of two ways takes every line for shared.
                 let evicted = two.fill(line, flag, true);
                 assert_eq!(evicted, any.fill(line, flag, true));
                 evictions += usize::from(evicted.is_some());
