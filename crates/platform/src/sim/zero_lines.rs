@@ -52,15 +52,23 @@ impl ZeroLines {
     /// `len` bytes at `at` may hold anything from now on.
     #[inline(always)]
     pub fn written(&mut self, at: Addr, len: usize) {
-        if len == 0 {
-            return;
+        let page = at.0 / PAGE_BYTES;
+        let crosses = at.0 % PAGE_BYTES + len as u64 > PAGE_BYTES;
+        // All payload is watched.
+        if len > 0 && (has(&self.watched, page as usize) || crosses) {
+            self.forget_written(at, len);
         }
+    }
+
+    /// The same for bytes, at least one, of which some may be watched. Out of line, for nearly all that is written is not.
+    #[inline(never)]
+    fn forget_written(&mut self, at: Addr, len: usize) {
         let last = at.0 + (len as u64 - 1);
         let page = at.0 / PAGE_BYTES;
         if page == last / PAGE_BYTES && has(&self.payload, page as usize) {
             let bits = bits_of(at.line() % BITS, last / CACHE_LINE_BYTES - at.line() + 1);
             self.lines[page as usize] &= !bits;
-        } else if has(&self.watched, page as usize) || page != last / PAGE_BYTES {
+        } else {
             self.forget(at.line(), last / CACHE_LINE_BYTES + 1);
         }
     }
