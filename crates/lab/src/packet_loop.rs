@@ -109,23 +109,23 @@ impl PacketLoop {
         self.places.clear();
         self.places.extend(some.iter().map(|packet| packet.head.at));
         expect_all(cpu, &self.places);
-        let (app, batch) = (&self.app, some.iter());
         self.hashes.clear();
-        self.hashes
-            .extend(batch.filter_map(|packet| app.flow_hash(cpu, packet)));
+        for packet in some {
+            self.hashes.extend(self.app.flow_hash(cpu, packet));
+        }
         self.places.clear();
-        let hashes = self.hashes.iter();
-        self.places
-            .extend(hashes.filter_map(|&hash| app.first_bucket(hash)));
+        for &hash in &self.hashes {
+            self.places.extend(self.app.first_bucket(hash));
+        }
         expect_all(cpu, &self.places);
     }
 
     /// Then the entries, which the buckets name.
     fn expect_entries<C: Cpu>(&mut self, cpu: &mut C) {
-        let (app, hashes) = (&self.app, self.hashes.iter());
         let buckets = self.places.len();
-        self.places
-            .extend(hashes.filter_map(|&hash| app.likely_entry(cpu, hash)));
+        for &hash in &self.hashes {
+            self.places.extend(self.app.likely_entry(cpu, hash));
+        }
         expect_all(cpu, &self.places[buckets..]);
         self.places.iter().for_each(|&at| cpu.expect_soon(at));
     }

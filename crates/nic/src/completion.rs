@@ -322,7 +322,7 @@ impl CompletionReader {
     }
 
     /// The completions from this one on will be looked at, and their buffers.
-    #[inline]
+    #[inline(always)]
     pub fn expect_buffers<C: Cpu>(&self, cpu: &mut C) {
         const FRAME: u64 = (METADATA_BYTES + HEADROOM_BYTES) / CACHE_LINE_BYTES;
         const LINES: [u64; 3] = [0, METADATA_BYTES / 2 / CACHE_LINE_BYTES, FRAME];

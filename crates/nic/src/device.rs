@@ -144,6 +144,7 @@ impl<R: ReceiveHalf> Nic<R> {
         self.hairpin.as_deref()
     }
 
+    #[inline(always)]
     fn deliver<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
         dma.wait_until(parsed.max(self.receive_free));
         if self.turn_round(dma, arriving) {
@@ -196,6 +197,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     /// Delivers the frames whose turn has come.
+    #[inline(always)]
     pub fn receive_held<D: Dma>(&mut self, dma: &mut D) {
         let now = dma.now();
         while self.receive_free <= now

@@ -292,7 +292,7 @@ impl PoolCache {
     }
 
     /// Takes a buffer; `None` when both levels are empty.
-    #[inline]
+    #[inline(always)]
     pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
         let part = cpu.enter(Part::Alloc);
         cpu.work(self.work);
@@ -325,7 +325,7 @@ impl PoolCache {
     }
 
     /// Gives a buffer back; it may come from another core's stack.
-    #[inline]
+    #[inline(always)]
     pub fn give<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
         if self.nicmem.is_some() && self.give_to_nicmem(cpu, mbuf) {
             return;

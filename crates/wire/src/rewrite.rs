@@ -105,7 +105,7 @@ pub fn checksum_offset(protocol: u8) -> Option<usize> {
 /// Replaces a port (or echo identifier) and makes the L4 checksum follow it and the change
 /// of address `(before, after)`. If the segment is cut off before its checksum, as in what an
 /// ICMP error quotes, only the port changes.
-#[inline]
+#[inline(always)]
 pub fn replace_l4(
     segment: &mut [u8],
     protocol: u8,

@@ -233,7 +233,7 @@ impl Flows {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_expired<C: Cpu>(&self, cpu: &mut C, entry: &NatEntry) -> bool {
         let now = cpu.now();
         let idle = |seen: u64| now.saturating_sub(Time::from_ps(seen));

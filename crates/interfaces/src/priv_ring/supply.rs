@@ -36,7 +36,7 @@ impl Supply {
     }
 
     /// Puts an empty buffer at the tail; returns the entry.
-    #[inline]
+    #[inline(always)]
     pub fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) -> u64 {
         let index = self.ring.post(cpu, self.tail, mbuf);
         self.tail += 1;

@@ -128,7 +128,7 @@ const CURVE: [f64; 19] = [
 ];
 
 impl Egress for Sink {
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, departure: Departure<'_>) {
         self.total += 1;
         let latency = departure.last_bit.saturating_sub(departure.stamp);

@@ -38,6 +38,7 @@ impl SourceActor {
     }
 
     /// The frame that arrives now, and when its last bit does.
+    #[inline(always)]
     pub fn frame(&mut self) -> Option<(Arrival<'_>, Time)> {
         let line = self.line;
         let arrival = self.source.next()?;

@@ -12,6 +12,7 @@ pub type Inlined = [u64; 8];
 
 /// The frame that a descriptor names, ready for the wire unless it is left `unfinished`, in up to three
 /// pieces, and when all of it is here. `inlined` is the descriptor's second line, where the first bytes stand if it says so.
+#[inline(always)]
 pub fn gather<'a, D: Dma>(
     descriptor: &TxDescriptor,
     inlined: Option<&'a Inlined>,

@@ -172,7 +172,7 @@ impl<'a> SimCpu<'a> {
     }
 
     /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
-    #[inline]
+    #[inline(always)]
     fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
         if len == 0 || self.host.hierarchy.is_perfect() {
             return;
@@ -191,9 +191,6 @@ impl<'a> SimCpu<'a> {
     /// of the others the core waits for these shares of the latency.
     #[inline(always)]
     fn touch_few(&mut self, at: Addr, len: usize, write: bool, shares_q16: [u64; 2]) {
-        if self.host.hierarchy.is_perfect() {
-            return;
-        }
         let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
         match first == last {
             true => self.touch(first, write, shares_q16[0]),
@@ -288,7 +285,7 @@ impl Cpu for SimCpu<'_> {
         self.host.memory.slice(at, len)
     }
 
-    #[inline]
+    #[inline(always)]
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
         self.touch_run(at, len, true);
         self.host.memory.slice_mut(at, len)
@@ -318,7 +315,7 @@ impl Cpu for SimCpu<'_> {
         self.host.hierarchy.expect_remote_write(at.line());
     }
 
-    #[inline]
+    #[inline(always)]
     fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 3]) {
         self.expect_named(entries, word, lines);
     }

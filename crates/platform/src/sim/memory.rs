@@ -139,6 +139,7 @@ impl SimMemory {
     }
 
     /// Makes `len` bytes at `at` zero.
+    #[inline(always)]
     pub fn zero(&mut self, at: Addr, len: usize) {
         let end = at + len as u64;
         // Whole lines are in the map; bytes before and behind them lie in lines that may be.

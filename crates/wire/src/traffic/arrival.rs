@@ -115,6 +115,7 @@ impl Clock {
     }
 
     /// A frame of `bytes` is sent at [`Clock::next_time`].
+    #[inline(always)]
     pub(super) fn send(&mut self, bytes: u32) {
         let now = self.next_time();
         self.line_free = now + self.line.time_for(bytes);

@@ -211,6 +211,7 @@ impl FlowPicker {
     }
 
     /// The flow of a frame at `now`.
+    #[inline(always)]
     pub(super) fn draw(&mut self, now: Time) -> Picked {
         let Some(target) = self.target.as_ref().filter(|target| target.begins <= now) else {
             let flow = self.draw_any();
@@ -250,6 +251,7 @@ impl FlowPicker {
             .is_some_and(|target| target.contains(flow))
     }
 
+    #[inline(always)]
     fn draw_any(&mut self) -> u64 {
         match self.choice {
             FlowChoice::Uniform => below(&mut self.random, self.count),

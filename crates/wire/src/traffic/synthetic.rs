@@ -105,6 +105,7 @@ impl Synthetic {
         self.clock.next_time()
     }
 
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Option<Arrival<'_>> {
         let time = self.clock.next_time();
         if time == Time::NEVER {

@@ -82,6 +82,7 @@ impl Template {
     }
 
     /// Makes it the frame of this flow with these words: each with its place in the payload.
+    #[inline(always)]
     pub(super) fn patch(&mut self, flow: &FlowTuple, words: &[(usize, u64)]) -> &[u8] {
         let source = u32::from(flow.source);
         let destination = u32::from(flow.destination);
