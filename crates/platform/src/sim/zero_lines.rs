@@ -60,7 +60,8 @@ impl ZeroLines {
         }
     }
 
-    /// The same for bytes, at least one, of which some may be watched. Out of line, for nearly all that is written is not.
+    /// The same for bytes, at least one, of which some may be watched. Out of line, for nearly all that is written is
+    /// not; what is, is headers, which lie in one page: that way is short.
     #[inline(never)]
     fn forget_written(&mut self, at: Addr, len: usize) {
         let last = at.0 + (len as u64 - 1);
