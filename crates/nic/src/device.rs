@@ -206,6 +206,7 @@ impl<R: ReceiveHalf> Nic<R> {
             let bytes = take(&mut held.bytes);
             let parsed = held.parsed;
             let arriving = held.arriving(&bytes, self.spec.port);
+            self.held.expect_next(dma);
             self.deliver(dma, &arriving, parsed);
             self.fifo.drain_next(dma.now());
             self.held.pop(bytes);

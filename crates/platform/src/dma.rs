@@ -91,6 +91,11 @@ pub trait Dma {
     #[inline]
     fn expect_gather(&mut self, _from: Addr, _len: usize) {}
 
+    /// Says that the device will look at `table[index]`, which is its own, soon; nothing else happens. Any index
+    /// may be said.
+    #[inline]
+    fn expect_own<T>(&self, _table: &[T], _index: usize) {}
+
     /// Writes host memory as [`write`](Self::write) does; from `head` on all of `bytes` are zero.
     #[inline(always)]
     fn write_padded(&mut self, to: Addr, bytes: &[u8], _head: usize) {

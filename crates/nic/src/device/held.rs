@@ -3,6 +3,7 @@
 //! A frame stays where it was put until it is delivered, and its place is used again: what is stored field by
 //! field and copied soon after waits for all stores before it.
 
+use nicforge_platform::Dma;
 use nicforge_units::Time;
 
 use crate::{Arriving, PortId, RxFlags};
@@ -74,6 +75,19 @@ impl HeldFrames {
             true => place,
             false => place - self.places.len(),
         }
+    }
+
+    /// The oldest is delivered now. What the next ones need is called for: the bytes of one, and the place of the
+    /// one behind it, which says where its bytes are.
+    #[inline]
+    pub fn expect_next<D: Dma>(&self, dma: &D) {
+        if let Some(next) = self.places.get(self.place(1)) {
+            dma.expect_own(&next.bytes.bytes, 0);
+        }
+        let behind = self.place(2);
+        dma.expect_own(&self.places, behind);
+        // It may lie in two lines of the machine that simulates.
+        dma.expect_own(&self.places, behind + 1);
     }
 
     /// The one that waits for longest.

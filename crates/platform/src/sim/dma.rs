@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
+use super::ahead::expect;
 use super::{Host, LinkConfig};
 use crate::Run;
 use crate::{Addr, Dma, Vector};
@@ -184,6 +185,14 @@ impl<'a> SimDma<'a> {
         }
         at_memory + wait
     }
+
+    /// The same for what is announced by it; returns when it is seen, which is not before what was written
+    /// earlier.
+    fn time_publish(&mut self, to: Addr, len: u64) -> Time {
+        let landed = self.time_write(to, len);
+        self.port.last_visible = self.port.last_visible.max(landed);
+        self.port.last_visible
+    }
 }
 
 impl Dma for SimDma<'_> {
@@ -218,8 +227,7 @@ impl Dma for SimDma<'_> {
             .memory
             .slice_mut(to, bytes.len())
             .copy_from_slice(bytes);
-        let landed = self.time_write(to, bytes.len() as u64);
-        self.port.last_visible = self.port.last_visible.max(landed);
+        self.time_publish(to, bytes.len() as u64);
     }
 
     fn write_padded(&mut self, to: Addr, bytes: &[u8], head: usize) {
@@ -230,8 +238,7 @@ impl Dma for SimDma<'_> {
             .memory
             .slice_mut(to, head.len())
             .copy_from_slice(head);
-        let landed = self.time_write(to, bytes.len() as u64);
-        self.port.last_visible = self.port.last_visible.max(landed);
+        self.time_publish(to, bytes.len() as u64);
     }
 
     /// One frame before it is the next: so long what comes stays in the caches of the machine that simulates.
@@ -263,15 +270,26 @@ impl Dma for SimDma<'_> {
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        let landed = self.time_write(to, bytes.len() as u64);
-        let visible = self.port.last_visible.max(landed);
-        self.port.last_visible = visible;
+        let visible = self.time_publish(to, bytes.len() as u64);
         for (line, entry) in (0..).zip(bytes.chunks(CACHE_LINE_BYTES as usize)) {
             let at = to + line * CACHE_LINE_BYTES;
             self.host.memory.publish(at, entry, visible);
         }
         // Entries of a ring lie one behind the other.
         self.host.memory.expect_publish(to + bytes.len() as u64);
+    }
+
+    #[inline(always)]
+    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
+        let len = size_of_val(&words) as u64;
+        let visible = self.time_publish(to, len);
+        self.host.memory.publish_words(to, words, visible);
+        self.host.memory.expect_publish(to + len);
+    }
+
+    #[inline]
+    fn expect_own<T>(&self, table: &[T], index: usize) {
+        expect(table, index);
     }
 
     fn interrupt(&mut self, vector: Vector) {

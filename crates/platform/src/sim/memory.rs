@@ -222,9 +222,9 @@ impl SimMemory {
         visible.map_or(counter.before, |&(_, value)| value)
     }
 
-    /// Remembers what a counter was until its new value counts.
-    fn remember(&mut self, at: Addr, value: u64, visible_at: Time) {
-        let before = self.word(at);
+    /// Remembers what a counter was `before` its value of now counts.
+    fn remember(&mut self, at: Addr, before: u64, visible_at: Time) {
+        let value = self.word(at);
         let counter = self.counters.entry(at.0).or_insert_with(|| Counter {
             before,
             published: VecDeque::new(),
@@ -242,12 +242,41 @@ impl SimMemory {
     /// before it is visible; a longer one belongs to a ring, whose reader was there before.
     #[inline(always)]
     pub fn publish(&mut self, at: Addr, entry: &[u8], visible_at: Time) {
-        let word = at + (entry.len() as u64 - 8);
+        self.publish_with(at, entry.len(), visible_at, |there| {
+            there.copy_from_slice(entry);
+        });
+    }
+
+    /// The same for an entry of `words`, each of which is stored from where it is: put together first, they
+    /// would be stored twice.
+    #[inline(always)]
+    pub fn publish_words<const WORDS: usize>(
+        &mut self,
+        at: Addr,
+        words: [u64; WORDS],
+        visible_at: Time,
+    ) {
+        self.publish_with(at, WORDS * 8, visible_at, |there| {
+            for (there, word) in there.as_chunks_mut().0.iter_mut().zip(words) {
+                *there = word.to_ne_bytes();
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn publish_with(
+        &mut self,
+        at: Addr,
+        len: usize,
+        visible_at: Time,
+        write: impl FnOnce(&mut [u8]),
+    ) {
+        let word = at + (len as u64 - 8);
         let before = self.word(word);
-        if let Ok(value) = <[u8; 8]>::try_from(entry) {
-            self.remember(word, u64::from_ne_bytes(value), visible_at);
+        write(self.slice_mut(at, len));
+        if len == 8 {
+            self.remember(word, before, visible_at);
         }
-        self.slice_mut(at, entry.len()).copy_from_slice(entry);
         self.announce(word, before, visible_at);
     }
 
@@ -329,6 +358,30 @@ mod tests {
         let wakes: Vec<_> = memory.take_wakes().collect();
         assert_eq!(wakes, [(Owner(3), Time::from_ns(500))]);
         assert_eq!(memory.take_wakes().count(), 0);
+    }
+
+    #[test]
+    fn words_are_published_as_their_bytes_are() {
+        let mut space = AddressSpace::default();
+        let at = space.control(256, Owner(3)).unwrap();
+        let [mut words, mut bytes] = [0; 2].map(|_| SimMemory::new(&space));
+        // An entry twice, of which the first is not visible yet, and a counter.
+        for (pass, time) in [(1, 100), (2, 300)] {
+            let (entry, counter) = ([pass, 5, 6, 7 + pass], [40 + pass]);
+            let time = Time::from_ns(time);
+            words.publish_words(at + 64, entry, time);
+            words.publish_words(at + 128, counter, time);
+            bytes.publish(at + 64, bytemuck::cast_slice(&entry), time);
+            bytes.publish(at + 128, bytemuck::cast_slice(&counter), time);
+        }
+        assert!(words.slice(at, 256) == bytes.slice(at, 256));
+        for (place, expected) in [(88, [8, 8, 9]), (128, [0, 41, 42])] {
+            for (time, expected) in [50, 200, 300].into_iter().zip(expected) {
+                let seen = [&words, &bytes].map(|m| m.word_at(at + place, Time::from_ns(time)));
+                assert_eq!(seen, [expected; 2], "at {place}, {time} ns");
+            }
+        }
+        assert_eq!(words.take_wakes().as_slice(), bytes.take_wakes().as_slice());
     }
 
     #[test]
