@@ -94,6 +94,18 @@ impl PacketLoop {
             }
             self.expect_entries(cpu);
         }
+        self.expect_next(cpu, index % AT_ONCE + 1);
+    }
+
+    /// The place of a page is forgotten sooner than what was called for of it: by the time that packet `next` of
+    /// those called for at once has its turn, others have looked into hundreds of pages. So it is said again.
+    #[inline]
+    fn expect_next<C: Cpu>(&mut self, cpu: &mut C, next: usize) {
+        for place in [next, self.hashes.len() + next] {
+            if let Some(&at) = self.places.get(place) {
+                cpu.expect_page(at);
+            }
+        }
     }
 
     /// Whether so few packets were polled that each place would be waited for right after it was called for.

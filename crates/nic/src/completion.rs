@@ -325,7 +325,8 @@ impl CompletionReader {
     #[inline(always)]
     pub fn expect_buffers<C: Cpu>(&self, cpu: &mut C) {
         const FRAME: u64 = (METADATA_BYTES + HEADROOM_BYTES) / CACHE_LINE_BYTES;
-        const LINES: [u64; 3] = [0, METADATA_BYTES / 2 / CACHE_LINE_BYTES, FRAME];
+        // The last is the one that an L2 brings along.
+        const LINES: [u64; 4] = [0, METADATA_BYTES / 2 / CACHE_LINE_BYTES, FRAME, FRAME + 1];
         let (first, second) = (self.cursor, self.cursor.next());
         let cursors = [first, second, second.next()];
         cpu.expect_entries(cursors.map(|at| (at.at, at.done)), MBUF_WORD, LINES);

@@ -142,7 +142,7 @@ pub trait Cpu {
     /// last word's lowest bit is the one beside it may name a place in its word `word`, and the core will
     /// access the `lines`, a few, counted from there. Nothing else happens, whatever stands there.
     #[inline]
-    fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _lines: [u64; 3]) {}
+    fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _lines: [u64; 4]) {}
 
     /// Looks at `len` bytes for nothing, where that can be had: only what is expected may depend on them.
     #[inline]
@@ -157,6 +157,11 @@ pub trait Cpu {
     /// Says it again, nearer to the access: what is known of the line has come since.
     #[inline]
     fn expect_soon(&mut self, _at: Addr) {}
+
+    /// Says that the core will access something in the page of `at` next, which was
+    /// [expected](Self::expect_access) before; nothing else happens.
+    #[inline]
+    fn expect_page(&mut self, _at: Addr) {}
 
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;

@@ -248,7 +248,7 @@ impl Cpu for SimCpu<'_> {
     fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
         self.touch(at.line(), true, self.core.independent_q16);
         let (memory, now) = (&mut self.host.memory, self.core.cursor);
-        memory.publish(at, bytemuck::cast_slice(&words), now);
+        memory.publish_words(at, words, now);
     }
 
     fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
@@ -316,7 +316,7 @@ impl Cpu for SimCpu<'_> {
     }
 
     #[inline(always)]
-    fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 3]) {
+    fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 4]) {
         self.expect_named(entries, word, lines);
     }
 
@@ -336,6 +336,11 @@ impl Cpu for SimCpu<'_> {
     fn expect_soon(&mut self, at: Addr) {
         let number = self.core.number;
         self.host.hierarchy.expect_fetch(number, at.line());
+    }
+
+    #[inline]
+    fn expect_page(&mut self, at: Addr) {
+        self.host.memory.expect(at.line());
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {

@@ -212,7 +212,7 @@ impl Hierarchy {
     /// The same for a few lines, counted from `line`, that lie so near to each other that one look at what
     /// is known of them brings all of it.
     #[inline(always)]
-    pub fn expect_few_in_l2(&self, core: usize, line: u64, few: [u64; 3]) {
+    pub fn expect_few_in_l2(&self, core: usize, line: u64, few: [u64; 4]) {
         self.expect(line);
         self.l2.expect_few(core, line, few);
     }
@@ -230,6 +230,9 @@ impl Hierarchy {
         }
         if holder.wrapping_sub(1) < self.l2.count() {
             self.l2.expect(holder - 1, line);
+        }
+        if let Some(way) = word.way() {
+            self.shared.llc.expect_way(line, way);
         }
         if holder != usize::from(NONE) {
             // Two may have it once it is fetched.

@@ -289,6 +289,16 @@ impl Llc {
         }
     }
 
+    /// `line`, which is in `way`, will leave soon.
+    #[inline(always)]
+    pub fn expect_way(&self, line: u64, way: usize) {
+        let (ways, set) = (&self.ways, self.ways.set(line));
+        match way.checked_sub(ways.io_ways) {
+            Some(way) => expect(&ways.rest, set * ways.rest_ways + way),
+            None => expect(&ways.io, set * ways.io_ways + way),
+        }
+    }
+
     /// `line` will need room soon, or leave.
     #[inline(always)]
     pub fn expect(&self, line: u64) {

@@ -97,7 +97,7 @@ impl PrivateCaches {
 
     /// `core`'s will be asked for a `few` lines, counted from `line`, soon.
     #[inline(always)]
-    pub fn expect_few(&self, core: usize, line: u64, few: [u64; 3]) {
+    pub fn expect_few(&self, core: usize, line: u64, few: [u64; 4]) {
         if let Some(cache) = self.ways.get(core) {
             for behind in few {
                 cache.expect(line.wrapping_add(behind));

@@ -13,7 +13,7 @@ impl SimCpu<'_> {
     /// Three steps, each of which needs what the one before called for: an entry, what the caches know of the
     /// lines that it leads to, and what these drive out.
     #[inline(always)]
-    pub(super) fn expect_named(&self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 3]) {
+    pub(super) fn expect_named(&self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 4]) {
         let [next, second, third] = entries;
         let (memory, number) = (&self.host.memory, self.core.number);
         memory.expect_publish(third.0);

@@ -7,8 +7,8 @@ use nicforge_units::Time;
 use super::{Hierarchy, MANY, NONE};
 use crate::sim::lines::{self, Line};
 
-/// Lines of a frame that a core may have read: headers, and the line that its L2 brings along.
-const HEADER_LINES: usize = 2;
+/// Lines of a frame that an L2 often has: headers, and those that it brings along.
+const HEADER_LINES: usize = 3;
 
 impl Hierarchy {
     /// A device writes `count` lines from `first` on; returns how long memory makes it wait.
