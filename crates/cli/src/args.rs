@@ -80,7 +80,8 @@ pub struct RunOptions {
     /// Points to run at once; the results are the same for every N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,
-    /// Write the frames that the server sends to this capture; needs a scenario of one point
+    /// Write the frames that the server sends to this capture, pcapng if its name ends in .pcapng;
+    /// needs a scenario of one point
     #[arg(long, value_name = "FILE")]
     pub pcap_out: Option<PathBuf>,
 }
@@ -122,7 +123,7 @@ pub struct CheckOptions {
 
 #[derive(Args)]
 pub struct CaptureOptions {
-    /// The capture to write
+    /// The capture to write: pcapng if its name ends in .pcapng, else pcap
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// How many frames to write

@@ -1,15 +1,11 @@
 //! `nicforge capture`: a capture from a traffic source.
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
-
 use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::run::{RunError, traffic_source};
 use nicforge_lab::scenario::Assignment;
 use nicforge_lab::settings::Settings;
 use nicforge_units::BitRate;
-use nicforge_wire::capture::{CaptureFormat, CaptureWriteError, CaptureWriter};
+use nicforge_wire::capture::{CaptureWriteError, FileWriter, part_of, write_file};
 use nicforge_wire::traffic::{Line, TrafficSource};
 
 use crate::args::CaptureOptions;
@@ -47,10 +43,19 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     keep_apart(&of_settings(&settings), &outputs)?;
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
-    let source = traffic_source(&settings, line, seed, 0, 1, false)?;
+    let mut source = traffic_source(&settings, line, seed, 0, 1, false)?;
     let mut made = Made::default();
     made.file(&by, &options.out)?;
-    let written = write(source, options).inspect_err(|_| made.take_back())?;
+    let written = write_file(&options.out, |writer| {
+        frames(&mut source, writer, options.packets)
+    });
+    let written = written.map_err(|cause| {
+        made.take_back();
+        CliError::Run(RunError::Written {
+            path: options.out.clone(),
+            cause,
+        })
+    })?;
     print(&format!(
         "wrote {}: {written} frames\nnext: nicforge run scenarios/nat-capture.toml --pcap {}\n",
         options.out.display(),
@@ -90,38 +95,12 @@ fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
     Ok(settings)
 }
 
-/// What is written before it becomes `out`.
-fn part_of(out: &Path) -> PathBuf {
-    let mut part = out.as_os_str().to_owned();
-    part.push(".part");
-    PathBuf::from(part)
-}
-
-/// Writes beside the place and moves then, so that a failure leaves an older file whole.
-fn write(mut source: TrafficSource, options: &CaptureOptions) -> Result<u64, CliError> {
-    let failed = |path: &Path, cause: std::io::Error| CliError::Write {
-        what: path.display().to_string(),
-        cause,
-    };
-    let out = &options.out;
-    let part = part_of(out);
-    let file = File::create(&part).map_err(|cause| failed(&part, cause))?;
-    let written = frames(&mut source, BufWriter::new(file), options.packets).map_err(|cause| {
-        CliError::Run(RunError::Written {
-            path: part.clone(),
-            cause,
-        })
-    })?;
-    std::fs::rename(&part, out).map_err(|cause| failed(out, cause))?;
-    Ok(written)
-}
-
+/// Writes frames until there are as many as asked for, or no more; returns how many.
 fn frames(
     source: &mut TrafficSource,
-    to: BufWriter<File>,
+    writer: &mut FileWriter,
     most: u64,
 ) -> Result<u64, CaptureWriteError> {
-    let mut writer = CaptureWriter::new(to, CaptureFormat::Pcap)?;
     let mut written = 0;
     while written < most {
         let Some(arrival) = source.next() else {
@@ -133,6 +112,5 @@ fn frames(
         source.returned(time, time);
         written += 1;
     }
-    writer.finish()?;
     Ok(written)
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use nicforge_lab::report::{table, to_json, write_all};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
+use nicforge_wire::capture::part_of;
 
 use crate::args::RunOptions;
 use crate::error::CliError;
@@ -82,7 +83,7 @@ fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<M
                 "{place}: needs one point, not {count}; {right}"
             )));
         }
-        files.push(Named::new(&place, pcap));
+        files.extend([pcap, &part_of(pcap)].map(|path| Named::new(&place, path)));
         keep_apart(&input.files(), &files)?;
         made.file(&place, pcap)?;
     }

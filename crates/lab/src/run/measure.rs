@@ -1,7 +1,5 @@
 //! One run: warm-up, window, and what was counted between its two ends.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
 use nicforge_apps::AnyApp;
@@ -10,7 +8,7 @@ use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_units::{Lines, Time};
-use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
+use nicforge_wire::capture::write_file;
 
 use super::build::{Built, build};
 use super::co_runner::CoRunnerActor;
@@ -226,27 +224,16 @@ pub fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
 }
 
 fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError> {
-    let file = |cause| RunError::File {
-        path: path.to_path_buf(),
-        cause,
-    };
-    let failed = |cause| RunError::Written {
-        path: path.to_path_buf(),
-        cause,
-    };
     // Ports depart independently; a capture is in order of time.
     frames.sort_by_key(|frame| (frame.time, frame.port));
-    let to = BufWriter::new(File::create(path).map_err(file)?);
-    let format = match path.extension().is_some_and(|ending| ending == "pcapng") {
-        true => CaptureFormat::PcapNg,
-        false => CaptureFormat::Pcap,
-    };
-    let mut writer = CaptureWriter::new(to, format).map_err(failed)?;
-    for frame in &frames {
-        writer.write(frame.time, &frame.bytes).map_err(failed)?;
-    }
-    writer.finish().map_err(failed)?;
-    Ok(())
+    let mut frames = frames.iter();
+    let written = write_file(path, |writer| {
+        frames.try_for_each(|frame| writer.write(frame.time, &frame.bytes))
+    });
+    written.map_err(|cause| RunError::Written {
+        path: path.to_path_buf(),
+        cause,
+    })
 }
 
 fn contexts(world: &World) -> (u64, u64) {

@@ -8,11 +8,13 @@
 //! with made-up addresses ([`LinkType`]); all others are an error.
 
 mod error;
+mod file;
 mod link;
 mod reader;
 mod writer;
 
 pub use error::{CaptureError, CaptureProblem, SkipCounts};
+pub use file::{FileWriter, part_of, write_file};
 pub use link::LinkType;
 pub use reader::{CaptureReader, RECORD_BYTES_MAX, Record};
 pub use writer::{CaptureFormat, CaptureWriteError, CaptureWriter};

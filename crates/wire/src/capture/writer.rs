@@ -12,7 +12,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
-use pcap_file::{DataLink, Endianness, TsResolution};
+use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use thiserror::Error;
 
 use super::reader::RECORD_BYTES_MAX;
@@ -32,12 +32,22 @@ pub enum CaptureWriteError {
     /// The frame is longer than readers accept.
     #[error("a frame of {0} bytes is longer than a capture may hold ({RECORD_BYTES_MAX} bytes)")]
     FrameTooLong(usize),
-    /// The system, or the format's own rules.
+    /// The system's reason.
     #[error("cannot write the capture: {0}")]
-    Write(#[from] pcap_file::PcapError),
-    /// The last bytes could not be written.
-    #[error("cannot finish the capture: {0}")]
-    Flush(#[from] std::io::Error),
+    Write(#[from] std::io::Error),
+    /// The format's own rules.
+    #[error("cannot write the capture: {0}")]
+    Format(PcapError),
+}
+
+impl From<PcapError> for CaptureWriteError {
+    fn from(error: PcapError) -> CaptureWriteError {
+        match error {
+            // It says of every access that bytes could not be read; the system says why.
+            PcapError::IoError(cause) => CaptureWriteError::Write(cause),
+            other => CaptureWriteError::Format(other),
+        }
+    }
 }
 
 enum Format<W: Write> {

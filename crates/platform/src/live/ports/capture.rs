@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use nicforge_units::Time;
-use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter, FileWriter};
 
 use super::{Port, PortCounters};
 use crate::live::LiveError;
@@ -14,7 +14,7 @@ use crate::live::LiveError;
 /// Frames from a file, as fast as they are taken, and into a file.
 pub struct CapturePort {
     from: Option<CaptureReader<'static>>,
-    to: Option<CaptureWriter<BufWriter<File>>>,
+    to: Option<FileWriter>,
     counters: PortCounters,
 }
 
@@ -28,7 +28,7 @@ impl CapturePort {
         let writer = |path: &Path| {
             let failed = |cause| LiveError::of(format!("capture {}", path.display()))(cause);
             let file = BufWriter::new(File::create(path).map_err(failed)?);
-            CaptureWriter::new(file, CaptureFormat::Pcap)
+            CaptureWriter::new(file, CaptureFormat::of(path))
                 .map_err(|error| failed(io::Error::other(error)))
         };
         Ok(CapturePort {
