@@ -3,7 +3,7 @@
 use nicforge_platform::sim::{
     CacheConfig, CoreConfig, DramConfig, Hardware, Hierarchy, LinkConfig, NicConfig, OtherSocket,
 };
-use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
+use nicforge_units::{BitRate, ByteRate, Bytes, CACHE_LINE_BYTES, Cycles, Frequency, Time};
 
 use super::reader::Reader;
 
@@ -152,25 +152,33 @@ fn write_combining_buffers(from: &mut Reader<'_>) -> usize {
     from.count("core", "write_combining_buffers", "buffers", 1, 256, doc)
 }
 
+/// The largest cache of a machine file; the simulation keeps 8 bytes and more for each of its lines.
+const CACHE_KIB_MAX: usize = 1 << 20;
+
 fn cache(from: &mut Reader<'_>, s: &'static str) -> CacheConfig {
+    let kib = from.count(s, "size_kib", "KiB", 1, CACHE_KIB_MAX, "capacity") as u64;
     let config = CacheConfig {
-        size: kib(from, s, "size_kib", "capacity"),
+        size: Bytes(kib * 1024),
         ways: from.count(s, "ways", "ways", 1, 16, "ways"),
         hit: ns(from, s, "hit_ns", "load-to-use latency of a hit"),
     };
-    let way_bytes = config.ways as u64 * nicforge_units::CACHE_LINE_BYTES;
-    if !config.size.0.is_multiple_of(way_bytes) {
-        let wrong = format!(
-            "{} bytes do not divide into {} ways of 64-byte lines",
-            config.size.0, config.ways
-        );
-        from.refuse(
-            s,
-            "size_kib",
-            wrong,
-            format!("use a multiple of {way_bytes} bytes"),
-        );
+    let way_bytes = config.ways as u64 * CACHE_LINE_BYTES;
+    let sets = config.size.0 / way_bytes;
+    if config.size.0.is_multiple_of(way_bytes) && sets.is_power_of_two() {
+        return config;
     }
+    // From 16 sets on a cache is a whole number of KiB, whatever its ways.
+    let below = (sets.max(16) + 1).next_power_of_two() / 2;
+    let sizes = [below, 2 * below].map(|sets| sets * way_bytes / 1024);
+    let wrong = format!(
+        "{kib} KiB in {} ways of 64-byte lines are not a power of two of sets",
+        config.ways
+    );
+    let right = match sizes {
+        [one, other] if other <= CACHE_KIB_MAX as u64 => format!("use {one} or {other} KiB"),
+        [one, _] => format!("use {one} KiB"),
+    };
+    from.refuse(s, "size_kib", wrong, right);
     config
 }
 

@@ -103,6 +103,30 @@ fn sections_are_known() {
     );
 }
 
+/// Sizes that do not fit 11 ways (of 22 MiB) or 16 (of 1 MiB), and those that do.
+#[test]
+fn a_cache_has_a_power_of_two_of_sets() {
+    for (size, wrong, right) in [
+        (22528, 16896, [11264, 22528]),
+        (22528, 22529, [22528, 45056]),
+        (22528, 1, [11, 22]),
+        (1024, 768, [512, 1024]),
+    ] {
+        let of = |size: u32| format!("size_kib = {{ value = {size},");
+        let error = error_with(&of(size), &of(wrong));
+        let [one, other] = right;
+        assert!(
+            error.contains(&format!("use {one} or {other} KiB")),
+            "{error}"
+        );
+        for right in right {
+            parse(&SHIPPED.replace(&of(size), &of(right))).unwrap();
+        }
+    }
+    let error = error_with("ways = { value = 11,", "ways = { value = 8,");
+    assert!(error.contains("use 16384 or 32768 KiB"), "{error}");
+}
+
 #[test]
 fn counts_are_whole_and_ways_fit() {
     let cores = SHIPPED
@@ -115,7 +139,7 @@ fn counts_are_whole_and_ways_fit() {
     let error = error_with("io_ways = { value = 2,", "io_ways = { value = 12,");
     assert!(error.contains("the LLC has 11 ways, not 12"), "{error}");
     let error = error_with("size_kib = { value = 22528,", "size_kib = { value = 22529,");
-    assert!(error.contains("do not divide into 11 ways"), "{error}");
+    assert!(error.contains("not a power of two of sets"), "{error}");
 }
 
 #[test]
