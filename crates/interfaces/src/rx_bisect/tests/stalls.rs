@@ -45,6 +45,36 @@ fn a_core_that_stops_stops_nobody() {
     others_go_on::<Sim>(3, [8, 64]);
 }
 
+/// However long notices may be held back: a core whose last buffers were lent learns of it at once, and goes on.
+#[test]
+fn who_has_lent_its_last_buffer_is_told_at_once() {
+    let consumption = Consumption::Batched(Time::from_ms(100));
+    for entries in [2, 4, 8, 64] {
+        // More notices than such a ring has buffers may be held back.
+        let topology = Topology::per_core(2, entries, 256);
+        let options = options(AxChoice::Random, consumption);
+        let mut bench: Bench<Sim> = bench_with(&topology, options, 512, 0);
+        bench.pass(Time::from_us(10));
+        // Core 0 has stopped; its frames use up both Ax rings.
+        for _ in 0..2 * entries {
+            bench.send(0, 60).unwrap();
+        }
+        assert_eq!(bench.send(0, 60), NO_BUFFER);
+        for round in 0..200 {
+            bench.pass(Time::from_us(10));
+            bench.poll(1, 32);
+            bench.release_all();
+            bench.pass(Time::from_us(10));
+            assert_eq!(
+                bench.send(1, 60),
+                Ok(()),
+                "{entries} entries, round {round}"
+            );
+        }
+        bench.audit();
+    }
+}
+
 /// Four cores, of which those with an Ax ring allocate for all. The first of them stops; returns how
 /// many of the others' 300 frames are received.
 fn received_while_an_allocator_stands(rings: usize) -> (usize, Bench<Flat>) {
