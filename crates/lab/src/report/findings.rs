@@ -6,6 +6,8 @@ mod over_time;
 mod ranking;
 mod steps;
 
+pub use over_time::changes;
+
 use super::number::{number, percent};
 use super::shape::Shape;
 use super::{PointResult, Report};

@@ -1,9 +1,11 @@
-//! The table that a run prints: one row per point, units in the second line.
+//! The table that a run prints: one row per point, units in the second line; and when steering changed, where it
+//! did.
 
 use super::columns::{Metric, measured};
 use super::csv::plain;
+use super::findings::changes;
 use super::number::decimals;
-use super::{Report, shape};
+use super::{PointResult, Report, shape};
 
 /// The table, with the parameters that vary and the metrics that say most; ends with a newline.
 pub fn table(report: &Report) -> String {
@@ -33,7 +35,23 @@ pub fn table(report: &Report) -> String {
         table.push_str(cells.join("  ").trim_end());
         table.push('\n');
     }
-    table
+    table + &time_line(report)
+}
+
+/// A line for each point whose steering changed, below an empty one.
+fn time_line(report: &Report) -> String {
+    let keys = shape::varying_keys(report);
+    let line = |point: &PointResult| {
+        let changes = changes(&point.timeline)?;
+        let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
+        let values: String = keys.iter().filter_map(value).collect();
+        Some(format!("{}{values}: {changes}\n", point.variant))
+    };
+    let lines: String = report.points.iter().filter_map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
+    }
 }
 
 /// Head, unit, then one cell per point.

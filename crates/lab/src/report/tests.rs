@@ -83,6 +83,17 @@ fn table_is_as_it_was() {
 }
 
 #[test]
+fn the_terminal_says_when_steering_changed() {
+    let text = table(&fake::over_time());
+    let (_, below) = text.split_once("\n\n").unwrap();
+    assert_eq!(
+        below,
+        "rx_bisect ax_entries=128: to the shared rings after 4 ms, to the private rings after 14.5 ms\n"
+    );
+    assert!(!table(&fake::two_variants()).contains("\n\n"));
+}
+
+#[test]
 fn findings_are_as_they_were() {
     let text = |report: &Report| findings(report).join("\n") + "\n";
     golden("variants-findings.txt", &text(&fake::two_variants()));

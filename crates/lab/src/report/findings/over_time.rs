@@ -55,9 +55,8 @@ fn mean_throughput(timeline: &[TimelineEntry]) -> Option<f64> {
     (!timeline.is_empty()).then(|| sum / timeline.len() as f64)
 }
 
-/// The switches of one point.
-fn switched(point: &PointResult, place: &str) -> Option<String> {
-    let timeline = &point.timeline;
+/// When steering changed and to which rings, if it did.
+pub fn changes(timeline: &[TimelineEntry]) -> Option<String> {
     let found = switches(timeline);
     if found.is_empty() {
         return None;
@@ -68,13 +67,16 @@ fn switched(point: &PointResult, place: &str) -> Option<String> {
         0 => String::new(),
         more => format!(", and {more} times more"),
     };
-    let mut text = format!(
-        "{} changes rings{place}: {}{more}.",
-        point.variant,
-        each.collect::<Vec<_>>().join(", ")
-    );
-    for (ms, set) in found.iter().take(MOST_SWITCHES) {
-        text += &around(timeline, *ms, set);
+    Some(each.collect::<Vec<_>>().join(", ") + &more)
+}
+
+/// The switches of one point.
+fn switched(point: &PointResult, place: &str) -> Option<String> {
+    let timeline = &point.timeline;
+    let changes = changes(timeline)?;
+    let mut text = format!("{} changes rings{place}: {changes}.", point.variant);
+    for (ms, set) in switches(timeline).into_iter().take(MOST_SWITCHES) {
+        text += &around(timeline, ms, set);
     }
     Some(text)
 }
