@@ -293,7 +293,7 @@ settings! {
     target_begins_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0), unless KVS;
     /// Whether flows are in the application's tables before traffic begins.
     preload_flows: bool = true, "", Flag, when FLOW_TABLE;
-    /// Capture to replay (pcap or pcapng).
+    /// Capture to replay (pcap or pcapng), on each NIC.
     pcap: Option<String> = None, "", File, when REPLAY;
     /// Times of the capture: as recorded, or scaled so that the mean is `offered_gbps`.
     replay_timing: String = "scaled".into(), "", Choice(&["recorded", "scaled"]), when REPLAY;
