@@ -5,6 +5,7 @@
 
 mod place;
 mod tree;
+mod unit;
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 pub use place::Place;
 pub use tree::{Field, Located, Node, parse_tree, parse_value};
+pub(crate) use unit::{convert, number_and_unit};
 
 /// Largest scenario or machine file we read, in bytes; beyond it somebody named the wrong file.
 pub const LARGEST_FILE_BYTES: u64 = 1 << 20;

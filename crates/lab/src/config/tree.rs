@@ -51,7 +51,8 @@ impl Node {
     pub fn show(&self) -> String {
         match self {
             Node::Integer(value) => value.to_string(),
-            Node::Number(value) => value.to_string(),
+            // With its point or exponent: it is no whole number even where its fraction is 0.
+            Node::Number(value) => format!("{value:?}"),
             Node::Flag(value) => value.to_string(),
             Node::Text(text) => format!("\"{}\"", shorten(text)),
             Node::Date(text) => format!("the date {text}"),

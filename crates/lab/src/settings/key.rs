@@ -2,7 +2,7 @@
 
 use nicforge_interfaces::emulated::{EMULATED, why_not};
 
-use crate::config::{Node, nearest};
+use crate::config::{Node, convert, nearest, number_and_unit};
 
 use super::Settings;
 use super::table::WHOLE_SYSTEMS;
@@ -172,29 +172,12 @@ impl Key {
 
     /// `node` as a value of this key.
     pub fn check(&self, node: &Node, names: &Names<'_>) -> Result<Value, Refusal> {
+        if let Some(value) = self.number(node) {
+            return Ok(value);
+        }
         match (self.allowed, node) {
-            (Allowed::Whole(least, most), Node::Integer(value)) => self
-                .whole(*value, least, most)
-                .ok_or_else(|| self.refuse(node, names)),
             (Allowed::PowerOfTwo(least, most), Node::Integer(value)) => {
-                match self.whole(*value, least, most) {
-                    Some(Value::Integer(size)) if size.is_power_of_two() => {
-                        Ok(Value::Integer(size))
-                    }
-                    _ => Err(self.refuse_size(*value, least, most)),
-                }
-            }
-            (Allowed::Number(least, most), Node::Integer(_) | Node::Number(_)) => {
-                let value = match node {
-                    Node::Integer(value) => *value as f64,
-                    Node::Number(value) => *value,
-                    _ => f64::NAN,
-                };
-                // NaN is in no range.
-                let in_range = (least..=most).contains(&value);
-                in_range
-                    .then_some(Value::Number(value))
-                    .ok_or_else(|| self.refuse(node, names))
+                Err(self.refuse_size(*value, least, most))
             }
             (Allowed::Flag, Node::Flag(value)) => Ok(Value::Flag(*value)),
             (Allowed::Choice(known), Node::Text(text)) => self.choose(text, known),
@@ -228,11 +211,26 @@ impl Key {
         }
     }
 
-    fn whole(&self, value: i64, least: u64, most: u64) -> Option<Value> {
-        let value = u64::try_from(value).ok()?;
-        (least..=most)
-            .contains(&value)
-            .then_some(Value::Integer(value))
+    /// `node` as a number that the key takes.
+    fn number(&self, node: &Node) -> Option<Value> {
+        let value = match (self.allowed, node) {
+            (Allowed::Whole(..) | Allowed::PowerOfTwo(..), Node::Integer(value)) => {
+                Value::Integer(u64::try_from(*value).ok()?)
+            }
+            (Allowed::Number(..), Node::Integer(value)) => Value::Number(*value as f64),
+            (Allowed::Number(..), Node::Number(value)) => Value::Number(*value),
+            _ => return None,
+        };
+        let fits = match (self.allowed, &value) {
+            (Allowed::Whole(least, most), Value::Integer(value)) => (least..=most).contains(value),
+            (Allowed::PowerOfTwo(least, most), Value::Integer(value)) => {
+                (least..=most).contains(value) && value.is_power_of_two()
+            }
+            // NaN is in no range.
+            (Allowed::Number(least, most), Value::Number(value)) => (least..=most).contains(value),
+            _ => false,
+        };
+        fits.then_some(value)
     }
 
     fn choose(&self, text: &str, known: &[&str]) -> Result<Value, Refusal> {
@@ -289,20 +287,25 @@ impl Key {
         Refusal { wrong, right }
     }
 
-    /// For a number in quotes with a unit: the same without.
+    /// For a number that was written in another form than the key takes: the same as it takes it.
+    /// Empty where that would be refused, too.
     fn plain_number(&self, node: &Node) -> String {
-        let Node::Text(text) = node else {
-            return String::new();
-        };
-        let digits: String = text
-            .chars()
-            .take_while(|c| c.is_ascii_digit() || *c == '.')
-            .collect();
-        match (self.allowed, digits.is_empty()) {
-            (Allowed::Whole(..) | Allowed::PowerOfTwo(..) | Allowed::Number(..), false) => {
-                format!(", without quotes or unit: {} = {digits}", self.name)
+        let (number, without) = match node {
+            Node::Number(number) => (Some(*number), "without a point or exponent"),
+            Node::Text(text) => {
+                let parts = number_and_unit(text);
+                let converted = parts.and_then(|(number, unit)| convert(number, unit, self.unit));
+                (converted, "without quotes or unit")
             }
-            _ => String::new(),
+            _ => return String::new(),
+        };
+        let plain = number.map(|number| match number.fract() == 0.0 {
+            true => Node::Integer(number as i64),
+            false => Node::Number(number),
+        });
+        match plain.and_then(|plain| self.number(&plain)) {
+            Some(value) => format!(", {without}: {} = {value}", self.name),
+            None => String::new(),
         }
     }
 }

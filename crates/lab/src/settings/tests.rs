@@ -97,6 +97,58 @@ fn a_number_in_quotes_with_a_unit_is_answered_without() {
     );
 }
 
+/// What a refusal proposes to write instead.
+fn proposed(name: &str, node: Node) -> Option<String> {
+    let right = check(name, node).unwrap_err().right;
+    let (_, proposed) = right.split_once(" = ")?;
+    Some(proposed.to_string())
+}
+
+#[test]
+fn a_number_with_another_unit_is_converted_to_the_keys_own() {
+    for (name, text, right) in [
+        ("warmup_ms", "5us", "0.005"),
+        ("offered_gbps", "200 Mbit/s", "0.2"),
+        ("cpu_ghz", "2100MHz", "2.1"),
+        ("packet_bytes", "9KiB", "9216"),
+        ("kvs_log_mib", "4 GiB", "4096"),
+        ("rx_entries", "128 entries", "128"),
+        ("cores", "8", "8"),
+    ] {
+        let found = proposed(name, Node::Text(text.to_string()));
+        assert_eq!(found.as_deref(), Some(right), "{name}={text}");
+    }
+}
+
+#[test]
+fn no_number_is_proposed_that_would_be_refused() {
+    for (name, text) in [
+        ("cores", "99999999999999999999"),
+        ("cores", "4 ms"),
+        ("packet_bytes", "10 KiB"),
+        ("packet_bytes", "0.1 KiB"),
+        ("warmup_ms", "2 min"),
+        ("warmup_ms", "100 s"),
+        ("rx_entries", "100 entries"),
+        ("app", "4 ms"),
+    ] {
+        let found = proposed(name, Node::Text(text.to_string()));
+        assert_eq!(found, None, "{name}={text}");
+    }
+    assert_eq!(proposed("warmup_ms", Node::Number(1e9)), None);
+}
+
+#[test]
+fn a_whole_number_with_a_point_is_answered_without() {
+    let refusal = check("rx_entries", Node::Number(128.0)).unwrap_err();
+    assert_eq!(refusal.wrong, "`rx_entries` cannot be 128.0");
+    let right = "a power of two, 2 to 65536 entries, without a point or exponent: rx_entries = 128";
+    assert!(refusal.right.ends_with(right), "{}", refusal.right);
+    for wrong in [0.0, 4.5, 257.0, 1e300, f64::INFINITY, f64::NAN] {
+        assert_eq!(proposed("cores", Node::Number(wrong)), None, "{wrong}");
+    }
+}
+
 #[test]
 fn whole_numbers_may_stand_for_numbers_but_not_the_other_way() {
     assert_eq!(
