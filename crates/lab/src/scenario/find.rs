@@ -18,7 +18,12 @@ impl Scenario {
             if file.is_file() {
                 return Ok(file);
             }
-            known.extend(toml_stems(folder));
+            // One folder may be seen by two paths, and two folders may have a name in common.
+            for stem in toml_stems(folder) {
+                if !known.contains(&stem) {
+                    known.push(stem);
+                }
+            }
         }
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let right = match (nearest(&self.machine, &known), known.is_empty()) {

@@ -265,6 +265,23 @@ fn missing_machine() {
     assert!(error.ends_with("did you mean \"xeon-4216\"?"), "{error}");
 }
 
+/// The folder of machines is seen by its relative and by its absolute path.
+#[test]
+fn known_machines_are_listed_once() {
+    // Tests run in the crate's folder, two below the machines.
+    let file = Path::new("../../scenarios/s.toml");
+    let text = with_header("").replace("xeon-4216-cx5", "foo");
+    let scenario = parse_scenario(&text, file, &NAMES).unwrap();
+    let error = scenario.machine_file().unwrap_err();
+    let (_, listed) = error.right.split_once("known: ").unwrap();
+    let mut names: Vec<&str> = listed.split(", ").collect();
+    assert!(names.contains(&"xeon-4216-cx5"), "{names:?}");
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count, "{listed}");
+}
+
 #[test]
 fn missing_header_keys() {
     let error = parse("[settings]\n").unwrap_err().to_string();
