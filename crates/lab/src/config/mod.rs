@@ -3,6 +3,7 @@
 //!
 //! Every error prints as `file:line:column: what is wrong; what would be right`.
 
+mod near;
 mod place;
 mod tree;
 mod unit;
@@ -11,6 +12,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
+pub use near::nearest;
 pub use place::Place;
 pub use tree::{Field, Located, Node, parse_tree, parse_value};
 pub(crate) use unit::{convert, number_and_unit};
@@ -52,18 +54,6 @@ impl ConfigError {
         };
         ConfigError::new(place, format!("unknown {what} `{}`", shorten(name)), right)
     }
-}
-
-/// The known name that a person most likely meant by `name`, if one is close.
-pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    const CLOSE: f64 = 0.75;
-    known
-        .iter()
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate))
-        .filter(|(likeness, _)| *likeness >= CLOSE)
-        // The first of equally near names wins, so that the answer never changes by itself.
-        .reduce(|best, other| if other.0 > best.0 { other } else { best })
-        .map(|(_, candidate)| candidate)
 }
 
 /// `text` cut to a length that fits a line of an error.

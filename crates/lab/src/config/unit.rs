@@ -70,6 +70,13 @@ pub(crate) fn convert(number: f64, from: &str, to: &str) -> Option<f64> {
     (kind == wanted).then(|| round(number * (*size as f64) / (*step as f64)))
 }
 
+/// Whether `word` names a unit, as the last word of a key does: `kib`, `gbps`.
+pub(crate) fn is_unit(word: &str) -> bool {
+    UNITS
+        .iter()
+        .any(|(known, ..)| known.eq_ignore_ascii_case(word))
+}
+
 fn find(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|(known, ..)| *known == name)
 }

@@ -1,6 +1,6 @@
 //! One key with its value, from a scenario file or from `--set`.
 
-use crate::config::{ConfigError, Field, Located, Node, Place, parse_value};
+use crate::config::{ConfigError, Field, Located, Node, Place, nearest, parse_value};
 use crate::settings::{self, Allowed, Condition, Key, Names, Settings, Value};
 
 /// A key, its checked value, and where it was set.
@@ -98,8 +98,16 @@ pub(super) fn known_key(name: &str, place: &Place) -> Result<&'static Key, Confi
             right,
         ));
     }
-    settings::key(name)
-        .ok_or_else(|| ConfigError::unknown(place, "setting", name, &settings::key_names()))
+    settings::key(name).ok_or_else(|| unknown_key(name, place))
+}
+
+/// There are too many keys to list them where none is near.
+fn unknown_key(name: &str, place: &Place) -> ConfigError {
+    let mut error = ConfigError::unknown(place, "setting", name, &settings::key_names());
+    if nearest(name, &settings::key_names()).is_none() {
+        error.right = "`nicforge list settings` and docs/settings.md list all".to_string();
+    }
+    error
 }
 
 /// Parses `key=value` of `--set`. Names and paths need no quotes.

@@ -51,7 +51,12 @@ fn unknown_keys_get_the_nearest_name() {
     refused(
         "[settings]\npacket_kib = 2\n",
         "5:1",
-        &["did you mean `packet_"],
+        &["did you mean `packet_bytes`?"],
+    );
+    refused(
+        "[settings]\nring_size = 128\n",
+        "5:1",
+        &["unknown setting `ring_size`; `nicforge list settings` and docs/settings.md list all"],
     );
 }
 
