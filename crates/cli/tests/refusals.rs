@@ -115,6 +115,10 @@ fn files_that_say_something_else() {
         ("64 1\n64\n", "sizes: line 2: \"64\" is not `bytes weight`"),
         ("# none\n", "sizes: a size table needs at least one size"),
         ("12 1\n", "sizes: line 1: a frame of 12 bytes"),
+        (
+            "64 1e308\n128 1e308\n",
+            "sizes: line 1: a weight of 1e308; it is 0 or more, 1e100 at most",
+        ),
     ] {
         files_refused(&[("sizes", text)], sizes, &["error: s.toml:6:", wrong]);
     }

@@ -9,6 +9,8 @@ use super::alias::AliasTable;
 pub const FRAME_BYTES_MIN: u32 = 60;
 /// Longest frame without FCS: what "9k" jumbo ports take.
 pub const FRAME_BYTES_MAX: u32 = 9_216;
+/// Largest weight of a size in a file: the sum of as many as a file has lines stays a number.
+const WEIGHT_MAX: f64 = 1e100;
 
 /// A distribution of frame sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +57,9 @@ impl SizeModel {
             let (bytes, weight) =
                 row.ok_or_else(|| wrong(format!("{line:?} is not `bytes weight`")))?;
             check_size(bytes).map_err(|cause| wrong(cause.to_string()))?;
-            if !(weight >= 0.0 && f64::is_finite(weight)) {
-                return Err(wrong(format!("a weight of {weight}; it is 0 or more")));
+            if !(0.0..=WEIGHT_MAX).contains(&weight) {
+                let range = format!("it is 0 or more, {WEIGHT_MAX:e} at most");
+                return Err(wrong(format!("a weight of {weight:?}; {range}")));
             }
             table.push((bytes, weight));
         }
@@ -82,7 +85,10 @@ impl SizeModel {
                 let both = [(*small, *small_share), (*large, 1.0 - small_share)];
                 both.into_iter().filter(|&(_, share)| share > 0.0).collect()
             }
-            SizeModel::Empirical(table) => table.clone(),
+            SizeModel::Empirical(table) => {
+                let drawn = table.iter().filter(|&&(_, weight)| weight != 0.0);
+                drawn.copied().collect()
+            }
         };
         for &(bytes, _) in &table {
             check_size(bytes)?;
@@ -141,8 +147,18 @@ mod tests {
                 "64 1\n\n12 1",
                 "line 3: a frame of 12 bytes is outside 60 to 9216 (without FCS)",
             ),
-            ("64 -1", "line 1: a weight of -1; it is 0 or more"),
-            ("64 inf", "line 1: a weight of inf; it is 0 or more"),
+            (
+                "64 -1",
+                "line 1: a weight of -1.0; it is 0 or more, 1e100 at most",
+            ),
+            (
+                "64 inf",
+                "line 1: a weight of inf; it is 0 or more, 1e100 at most",
+            ),
+            (
+                "64 1\n128 1e308",
+                "line 2: a weight of 1e308; it is 0 or more, 1e100 at most",
+            ),
             (
                 "# none",
                 "a size table needs at least one size, with a weight above 0",
@@ -155,6 +171,12 @@ mod tests {
             let error = SizeModel::from_lines(text).unwrap_err();
             assert_eq!(error.to_string(), wrong);
         }
+    }
+
+    #[test]
+    fn sizes_of_weight_0_are_left_out() {
+        let model = SizeModel::from_lines("64 0\n128 1e100\n1500 1e100").unwrap();
+        assert_eq!(SizePicker::new(&model).unwrap().sizes(), [128, 1500]);
     }
 
     #[test]
