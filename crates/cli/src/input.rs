@@ -64,7 +64,8 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
         Some(file) => load_machine(file)?,
         None => load_machine(&scenario.machine_file()?)?,
     };
-    let points = scenario.expand(&machine, &assignments(overrides)?)?;
+    let overrides = assignments(overrides)?;
+    let points = scenario.expand(&machine, &overrides)?;
     let mut input = Input {
         scenario,
         machine,
@@ -73,6 +74,8 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
     };
     input.notes = try_files(&input)?;
     input.notes.extend(notes::about_equal_points(&input.points));
+    let moot = notes::about_moot_keys(&input.scenario, &overrides, &input.points);
+    input.notes.extend(moot);
     for point in &input.points {
         check_point(&input.machine, &point.settings, input.scenario.seed)
             .map_err(|cause| at_fault_in(point, cause))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
-use nicforge_lab::scenario::Point;
+use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
@@ -89,6 +89,31 @@ pub fn about_equal_points(points: &[Point]) -> Vec<String> {
         )
     };
     pairs.into_iter().map(said).collect()
+}
+
+/// Keys that somebody asked for on the command line, or sweeps, and that change nothing in any point.
+/// Those of `[settings]` may: variants share them.
+pub fn about_moot_keys(
+    scenario: &Scenario,
+    overrides: &[Assignment],
+    points: &[Point],
+) -> Vec<String> {
+    let is_overridden = |name| overrides.iter().any(|set| set.key.name == name);
+    let swept = scenario
+        .sweep
+        .iter()
+        .filter_map(|sweep| sweep.values.first());
+    let swept = swept.filter(|set| !is_overridden(set.key.name));
+    let said = |set: &Assignment| {
+        let counts = |point: &Point| set.key.counts(&point.settings);
+        let first = points.first().filter(|_| !points.iter().any(counts))?;
+        let why = set.key.why_moot(&first.settings)?;
+        let (place, name) = (&set.place, set.key.name);
+        Some(format!(
+            "{place}: `{name}` has no effect: {why}; leave it out"
+        ))
+    };
+    overrides.iter().chain(swept).filter_map(said).collect()
 }
 
 /// More flows than a table has room for.

@@ -186,6 +186,34 @@ fn variants_that_differ_in_nothing_that_counts() {
     assert!(!partly.contains("shared"), "{partly}");
 }
 
+/// Several interfaces share [settings], so there a key may be for another one.
+#[test]
+fn keys_that_are_asked_for_and_change_nothing() {
+    let replay = ["check", "scenarios/nat-capture.toml", "--set"];
+    for (set, key) in [
+        ("packet_bytes=64", "packet_bytes"),
+        ("packet_sizes=imix", "packet_sizes"),
+    ] {
+        let output = nicforge(&folder(), &[&replay[..], &[set]].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let note = format!("note: --set {set}: `{key}` has no effect: nothing uses it with ");
+        assert!(said.contains(&note), "{said}");
+        assert!(
+            said.contains("arrival = \"replay\"; leave it out"),
+            "{said}"
+        );
+    }
+    let sweep = "cores = 16\n[sweep]\nrx_entries = [128, 1024]\n";
+    warns(
+        &format!("{BISECT}{sweep}"),
+        &["`rx_entries` has no effect: nothing uses it with interface = \"rx_bisect\"; leave"],
+    );
+    let other = "[[variant]]\ninterface = \"rx_bisect\"\n[[variant]]\ninterface = \"priv_ring\"\n";
+    warns(&sweep.replace("[sweep]", &format!("{other}[sweep]")), &[]);
+    warns(&format!("{BISECT}cores = 16\nrx_entries = 128\n"), &[]);
+}
+
 #[test]
 fn a_target_that_never_begins() {
     let target = "target_share = 0.5\nwarmup_ms = 1\nwindow_ms = 2\n";

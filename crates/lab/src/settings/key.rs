@@ -147,6 +147,23 @@ impl Key {
         self.is_used(settings) && !self.moot_when.iter().any(|when| holds(when, settings))
     }
 
+    /// Why its value makes no difference in a point with these settings; `None` where it does.
+    pub fn why_moot(&self, settings: &Settings) -> Option<String> {
+        if self.counts(settings) {
+            return None;
+        }
+        let says = |(name, _): &Condition| {
+            let value = super::key(name).and_then(|key| (key.get)(settings));
+            let value = value.map_or("none".to_string(), |value| value.to_string());
+            format!("nothing uses it with {name} = {value}")
+        };
+        let fails = self.used_when.iter().find(|when| !holds(when, settings));
+        let mut against = self.unused_when.iter().chain(self.moot_when);
+        let against = against.find(|when| holds(when, settings));
+        // What is left is a key of one server where whole systems run.
+        Some(says(fails.or(against).unwrap_or(&WHOLE_SYSTEMS)))
+    }
+
     /// Whether something else takes the key's place in a point with these settings.
     pub fn is_replaced(&self, settings: &Settings) -> bool {
         self.is_of_one_server() && holds(&WHOLE_SYSTEMS, settings)
