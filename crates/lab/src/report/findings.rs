@@ -3,6 +3,7 @@
 mod differences;
 mod limits;
 mod over_time;
+mod passing;
 mod ranking;
 mod steps;
 

@@ -1,6 +1,6 @@
 //! What one point has used up, and what it has left.
 
-use super::differences::is_held;
+use super::differences::{is_held, main_drop};
 use super::{SAME, whole};
 use crate::metrics::Metrics;
 use crate::report::number::{bytes, number, percent};
@@ -77,24 +77,75 @@ pub fn held(point: &PointResult) -> Option<String> {
 
 /// Links and memory that are nearly used up.
 fn links(point: &PointResult, on_wire: bool) -> Vec<String> {
-    let (metrics, bounds) = (&point.metrics, &point.bounds);
+    let is = if on_wire {
+        "is close to one"
+    } else {
+        "is a limit"
+    };
+    used_up(point)
+        .map(|(name, used)| format!("{name} {is}: {} of its bandwidth is used.", percent(used)))
+        .collect()
+}
+
+fn used_up(point: &PointResult) -> impl Iterator<Item = (&'static str, f64)> {
+    let metrics = &point.metrics;
     let all = [
         ("PCIe towards the host", metrics.pcie_out_utilisation),
         ("PCIe towards the NIC", metrics.pcie_in_utilisation),
-        ("DRAM", bounds.dram_used(metrics)),
+        ("DRAM", point.bounds.dram_used(metrics)),
     ];
-    let full = all
-        .into_iter()
-        .filter_map(|(name, used)| Some((name, used.filter(|used| *used > USED_UP)?)));
-    full.map(|(name, used)| {
-        let is = if on_wire {
-            "is close to one"
-        } else {
-            "is a limit"
-        };
-        format!("{name} {is}: {} of its bandwidth is used.", percent(used))
-    })
-    .collect()
+    all.into_iter()
+        .filter_map(|(name, used)| Some((name, used.filter(|used| *used > USED_UP)?)))
+}
+
+/// What keeps a point from sending more, in clauses; none where nothing is used up and none dropped.
+pub fn holds(point: &PointResult) -> Vec<String> {
+    let metrics = &point.metrics;
+    if wire_is_full(point) {
+        return vec!["the wire is full".into()];
+    }
+    // TCP and clients that wait for answers offer no more than comes through.
+    let waits = metrics.bandwidth_gbps.is_some() || metrics.requests_timed_out.is_some();
+    if !waits && keeps_up(metrics) {
+        return vec!["nothing that is offered is dropped".into()];
+    }
+    let mut found = Vec::new();
+    if let Some(full) = metrics.tx_occupancy.filter(|full| *full > USED_UP) {
+        let dropped = metrics
+            .drops
+            .get("tx_ring_full")
+            .filter(|count| **count > 0);
+        let dropped = dropped.map_or(String::new(), |count| {
+            format!(
+                ", and {} frames are dropped as tx_ring_full",
+                number(*count as f64)
+            )
+        });
+        found.push(format!(
+            "transmit rings are {} full{dropped}",
+            percent(full)
+        ));
+    }
+    let idle = metrics.cpu_time.as_ref().map(|time| time.idle);
+    if let Some(idle) = metrics
+        .idle_fraction
+        .or(idle)
+        .filter(|idle| *idle < 1.0 - USED_UP)
+    {
+        found.push(format!(
+            "cores are busy {} of the time",
+            percent(1.0 - idle)
+        ));
+    }
+    found.extend(used_up(point).map(|(name, used)| format!("{name} is {} used", percent(used))));
+    if found.is_empty() && metrics.drop_fraction > SAME {
+        let dropped = percent(metrics.drop_fraction);
+        found.push(format!(
+            "{dropped} of the frames are dropped{}",
+            main_drop(metrics)
+        ));
+    }
+    found
 }
 
 /// How the bytes that DMA touches compare with where they can be cached; nothing where it touches none.
@@ -135,5 +186,14 @@ mod tests {
         assert!(said(&report).contains("DMA touches"));
         report.points[0].metrics.io_working_set_bytes = Some(0);
         assert!(!said(&report).contains("DMA touches"));
+    }
+
+    #[test]
+    fn whoever_waits_for_answers_is_held_by_more_than_what_is_offered() {
+        let mut point = fake::point("priv_ring", &[], 1.0);
+        (point.metrics.drop_fraction, point.metrics.idle_fraction) = (0.0, Some(0.02));
+        assert_eq!(holds(&point), ["nothing that is offered is dropped"]);
+        point.metrics.bandwidth_gbps = Some(9.4);
+        assert_eq!(holds(&point), ["cores are busy 98 % of the time"]);
     }
 }

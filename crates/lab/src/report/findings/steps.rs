@@ -1,20 +1,26 @@
-//! Where throughput falls or levels off along a sweep, and which capacity is passed there.
+//! Where throughput changes along a sweep or holds, which capacity is passed there, and what holds it.
 
 use super::SAME;
 use super::differences::{Differences, First, Most};
-use super::limits::held;
+use super::limits::{held, holds};
+use super::passing::{At, Passed, between, beyond, passed, shrinks};
+use crate::report::Report;
 use crate::report::columns::rate;
-use crate::report::number::{bytes, number, percent};
+use crate::report::number::{number, percent};
 use crate::report::shape::{Facet, Shape};
-use crate::report::{PointResult, Report};
 
-/// A footprint that changes by less than this share explains no step.
-const FOOTPRINT_DIFFERS: f64 = 0.1;
+/// Share of the largest change of a series below which another one is not told.
+const MATTERS: f64 = 0.05;
+/// From this factor on, a rise is told as one and not in percent.
+const MANY_TIMES: f64 = 2.0;
+/// What is said about a change.
+const REASONS: Most = Most {
+    causes: 2,
+    effects: 1,
+    despite: 0,
+};
 
-/// A value of the x axis with its point.
-type At<'a> = (f64, &'a PointResult);
-
-/// The steps of one variant along the x axis, in sentences.
+/// The changes of one variant along the x axis, in sentences, the largest first.
 pub fn along_sweep(report: &Report, shape: &Shape, facet: &Facet, variant: &str) -> Vec<String> {
     let Some(key) = shape.x else {
         return Vec::new();
@@ -23,195 +29,204 @@ pub fn along_sweep(report: &Report, shape: &Shape, facet: &Facet, variant: &str)
     if series.len() < 2 {
         return Vec::new();
     }
-    let falls = falls(report, &series);
-    let mut sentences: Vec<String> = falls
+    let changes = changes_that_matter(report, &series);
+    let mut sentences: Vec<String> = changes
         .iter()
-        .map(|fall| describe(report, key, variant, fall))
+        .map(|change| describe(report, key, variant, change, &series))
         .collect();
-    if falls.is_empty() {
+    if changes.is_empty() {
         sentences.push(level(key, variant, &series));
     }
     sentences.extend(missing_steps(report, key, variant, &series));
     sentences
 }
 
-/// Two points between which throughput falls all the way.
-struct Fall<'a> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Falls,
+    Rises,
+}
+
+/// Two points between which throughput goes one way.
+struct Change<'a> {
+    direction: Direction,
     from: At<'a>,
     to: At<'a>,
-    /// Where in it a capacity is passed.
+    /// Where in it a capacity is passed that explains it.
     passed: Option<Passed<'a>>,
 }
 
-/// A capacity that lies between the footprints of two neighbours in a sweep.
-struct Passed<'a> {
-    footprint: Footprint,
-    name: &'static str,
-    capacity: u64,
-    from: At<'a>,
-    to: At<'a>,
+impl Change<'_> {
+    /// Gbit/s.
+    fn size(&self) -> f64 {
+        (rate(&self.to.1.metrics) - rate(&self.from.1.metrics)).abs()
+    }
 }
 
-/// What is held against the capacities of caches.
-#[derive(Clone, Copy)]
-struct Footprint {
-    name: &'static str,
-    of: fn(&PointResult) -> Option<u64>,
+/// Which way throughput goes, where it changes by more than one percent.
+fn direction(from: At, to: At) -> Option<Direction> {
+    let (from, to) = (rate(&from.1.metrics), rate(&to.1.metrics));
+    if to < from * (1.0 - SAME) {
+        Some(Direction::Falls)
+    } else if from < to * (1.0 - SAME) {
+        Some(Direction::Rises)
+    } else {
+        None
+    }
 }
 
-/// What NICs may write into, by the settings; what DMA touched, by the measurement.
-const FOOTPRINTS: [Footprint; 2] = [
-    Footprint {
-        name: "the buffer space of all receive rings",
-        of: |point| point.bounds.ring_buffers.map(|bytes| bytes.0),
-    },
-    Footprint {
-        name: "the I/O working set",
-        of: |point| point.metrics.io_working_set_bytes,
-    },
-];
+/// The largest change, then those that are not small beside it or have a capacity to show for it.
+fn changes_that_matter<'a>(report: &Report, series: &[At<'a>]) -> Vec<Change<'a>> {
+    let mut changes = changes(report, series);
+    if let (true, [from, .., to]) = (changes.is_empty(), series) {
+        // Steps that are too small by themselves may add up.
+        changes.extend(direction(*from, *to).map(|direction| Change {
+            direction,
+            from: *from,
+            to: *to,
+            passed: None,
+        }));
+    }
+    changes.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    let largest = changes.first().map_or(0.0, Change::size);
+    changes.retain(|change| change.passed.is_some() || change.size() >= largest * MATTERS);
+    changes
+}
 
-/// Falls of more than one percent, those without a rest between them as one, but a new one where
-/// a capacity is passed.
-fn falls<'a>(report: &Report, series: &[At<'a>]) -> Vec<Fall<'a>> {
-    let mut falls: Vec<Fall> = Vec::new();
-    let mut falling = false;
+/// Falls without a rest between them as one and rises without a fall between them as one, but a new
+/// one where a capacity is passed.
+fn changes<'a>(report: &Report, series: &[At<'a>]) -> Vec<Change<'a>> {
+    let mut changes: Vec<Change> = Vec::new();
+    let mut running = None;
     for pair in series.windows(2) {
         let (from, to) = (pair[0], pair[1]);
-        let falls_here = is_fall(from, to);
-        let passed = passed(report, from, to);
-        match falls.last_mut() {
-            Some(fall) if falls_here && falling && passed.is_none() => fall.to = to,
-            _ if falls_here => falls.push(Fall { from, to, passed }),
-            _ => {}
+        let Some(direction) = direction(from, to) else {
+            running = running.filter(|running| *running == Direction::Rises);
+            continue;
+        };
+        let falls = direction == Direction::Falls;
+        let passed = passed(report, from, to).filter(|passed| passed.grows == falls);
+        match changes.last_mut() {
+            Some(change) if running == Some(direction) && passed.is_none() => change.to = to,
+            _ => changes.push(Change {
+                direction,
+                from,
+                to,
+                passed,
+            }),
         }
-        falling = falls_here;
+        running = Some(direction);
     }
-    falls
+    changes
 }
 
-fn is_fall(from: At, to: At) -> bool {
-    rate(&to.1.metrics) < rate(&from.1.metrics) * (1.0 - SAME)
-}
-
-/// Caches that DMA can use, largest first.
-fn capacities(report: &Report) -> impl Iterator<Item = (&'static str, u64)> {
-    let known = [
-        ("the whole LLC", report.llc_bytes),
-        ("the I/O ways", report.io_way_bytes),
-    ];
-    known
-        .into_iter()
-        .filter_map(|(name, capacity)| Some((name, capacity?)))
-}
-
-/// The footprint that changes between two points, by both ends.
-fn changing(from: At, to: At) -> Option<(Footprint, u64, u64)> {
-    FOOTPRINTS.into_iter().find_map(|footprint| {
-        let (low, high) = ((footprint.of)(from.1)?, (footprint.of)(to.1)?);
-        let changes = low.abs_diff(high) as f64 > low.min(high) as f64 * FOOTPRINT_DIFFERS;
-        changes.then_some((footprint, low, high))
-    })
-}
-
-/// The largest capacity between the footprints of two points.
-fn passed<'a>(report: &Report, from: At<'a>, to: At<'a>) -> Option<Passed<'a>> {
-    let (footprint, low, high) = changing(from, to)?;
-    let (name, capacity) =
-        capacities(report).find(|(_, capacity)| low <= *capacity && *capacity < high)?;
-    Some(Passed {
-        footprint,
-        name,
-        capacity,
-        from,
-        to,
-    })
-}
-
-fn describe(report: &Report, key: &str, variant: &str, fall: &Fall) -> String {
-    let (from, to) = (&fall.from.1.metrics, &fall.to.1.metrics);
+fn describe(report: &Report, key: &str, variant: &str, change: &Change, series: &[At]) -> String {
+    let (from, to) = (&change.from.1.metrics, &change.to.1.metrics);
+    let rises = change.direction == Direction::Rises;
     let mut text = format!(
-        "{variant} falls from {} to {} Gbit/s ({} less) between {key} {} and {}",
+        "{variant} {} from {} to {} Gbit/s{} {}",
+        if rises { "rises" } else { "falls" },
         number(rate(from)),
         number(rate(to)),
-        percent(1.0 - rate(to) / rate(from)),
-        number(fall.from.0),
-        number(fall.to.0)
+        by_how_much(rate(from), rate(to)),
+        between(key, change.from, change.to)
     );
-    text += &match &fall.passed {
-        Some(passed) => format!(": {}", passed.words(key, fall)),
-        None => beyond(report, fall),
+    text += &match &change.passed {
+        Some(passed) => format!(": {}", place_and_words(passed, key, change)),
+        None if rises && !shrinks(change.from, change.to) => String::new(),
+        None => beyond(report, change.from, change.to),
     };
     text.push('.');
-    let most = Most {
-        causes: 2,
-        effects: 1,
-        despite: 0,
+    if rises && stays(change, series) {
+        text += " It stays there.";
+    }
+    let (differences, head, low) = match change.direction {
+        Direction::Falls => (
+            Differences::of(from, to, First::Worse, &REASONS),
+            "After the step, against before",
+            change.to,
+        ),
+        Direction::Rises => (
+            Differences::of(to, from, First::Better, &REASONS),
+            "After the rise, against before",
+            change.from,
+        ),
     };
-    let differences = Differences::of(from, to, First::Worse, &most);
-    text += &differences.text("After the step, against before");
-    if let Some(held) = held(fall.to.1) {
+    text += &differences.text(head);
+    if rises || differences.why.is_empty() {
+        text += &ends(key, change.from, change.to);
+    }
+    if let Some(held) = held(low.1) {
         text += &format!(" {held}");
     }
     text
 }
 
-impl Passed<'_> {
-    fn words(&self, key: &str, fall: &Fall) -> String {
-        let place = match self.to.0 == fall.to.0 && self.from.0 == fall.from.0 {
-            true => "there".to_string(),
-            false => between(key, self.from, self.to),
-        };
-        format!("{place} {}", self.growth())
+/// A change in proportion to where it begins, in brackets and with a blank before it.
+fn by_how_much(from: f64, to: f64) -> String {
+    let ratio = to / from;
+    if from <= 0.0 {
+        String::new()
+    } else if ratio >= MANY_TIMES {
+        format!(" ({ratio:.2} times as much)")
+    } else if ratio > 1.0 {
+        format!(" ({} more)", percent(ratio - 1.0))
+    } else {
+        format!(" ({} less)", percent(1.0 - ratio))
     }
+}
 
-    fn growth(&self) -> String {
-        let show = |at: At| bytes((self.footprint.of)(at.1).unwrap_or(0) as f64);
-        format!(
-            "{} grows from {} to {} and passes {} ({})",
-            self.footprint.name,
-            show(self.from),
-            show(self.to),
-            self.name,
-            bytes(self.capacity as f64)
+/// Whether more points follow, and all of them deliver what the change ends with.
+fn stays(change: &Change, series: &[At]) -> bool {
+    let mut after = series.iter().filter(|at| at.0 > change.to.0).peekable();
+    after.peek().is_some() && after.all(|at| direction(change.to, *at).is_none())
+}
+
+fn place_and_words(passed: &Passed, key: &str, change: &Change) -> String {
+    let place = match passed.to.0 == change.to.0 && passed.from.0 == change.from.0 {
+        true => "there".to_string(),
+        false => between(key, passed.from, passed.to),
+    };
+    format!("{place} {}", passed.words())
+}
+
+/// What holds throughput at two points, in sentences with a blank before each.
+fn ends(key: &str, first: At, last: At) -> String {
+    let (low, high) = (holds(first.1), holds(last.1));
+    let sentence = |place: String, clauses: Vec<&str>| match clauses.is_empty() {
+        true => String::new(),
+        false => format!(" At {place} {}.", clauses.join("; ")),
+    };
+    let only_in = |here: &'_ [String], there: &[String], at: At| {
+        let here = here.iter().filter(|clause| !there.contains(clause));
+        sentence(
+            format!("{key} {},", number(at.0)),
+            here.map(String::as_str).collect(),
         )
-    }
-}
-
-fn between(key: &str, from: At, to: At) -> String {
-    format!("between {key} {} and {}", number(from.0), number(to.0))
-}
-
-/// A fall at which no capacity is passed: where the footprint is meanwhile, if it changes.
-fn beyond(report: &Report, fall: &Fall) -> String {
-    let Some((footprint, low, high)) = changing(fall.from, fall.to) else {
-        return String::new();
     };
-    let (least, most) = (low.min(high), low.max(high));
-    let side = match capacities(report).find(|(_, capacity)| least > *capacity) {
-        Some((name, capacity)) => {
-            let capacity = bytes(capacity as f64);
-            format!(", at both ends more than {name} ({capacity})")
-        }
-        None => capacities(report)
-            .last()
-            .filter(|(_, capacity)| most <= *capacity)
-            .map_or(String::new(), |(name, _)| format!(", within {name}")),
-    };
-    let (low, high) = (bytes(low as f64), bytes(high as f64));
-    format!(", where {} goes from {low} to {high}{side}", footprint.name)
+    let both = low.iter().filter(|clause| high.contains(clause));
+    sentence("both ends".into(), both.map(String::as_str).collect())
+        + &only_in(&low, &high, first)
+        + &only_in(&high, &low, last)
 }
 
 /// Capacities that are passed without a fall there.
 fn missing_steps(report: &Report, key: &str, variant: &str, series: &[At]) -> Vec<String> {
-    let pairs = series.windows(2).filter(|pair| !is_fall(pair[0], pair[1]));
+    let pairs = series.windows(2).filter_map(|pair| {
+        let does = match direction(pair[0], pair[1]) {
+            Some(Direction::Falls) => return None,
+            Some(Direction::Rises) => "does not fall",
+            None => "has no step",
+        };
+        let passed = passed(report, pair[0], pair[1]).filter(|passed| passed.grows)?;
+        Some((does, passed))
+    });
     pairs
-        .filter_map(|pair| passed(report, pair[0], pair[1]))
-        .map(|passed| {
+        .map(|(does, passed)| {
             format!(
-                "{variant} has no step {}, where {}: {} and {} Gbit/s.",
+                "{variant} {does} {}, where {}: {} and {} Gbit/s.",
                 between(key, passed.from, passed.to),
-                passed.growth(),
+                passed.words(),
                 number(rate(&passed.from.1.metrics)),
                 number(rate(&passed.to.1.metrics))
             )
@@ -219,33 +234,129 @@ fn missing_steps(report: &Report, key: &str, variant: &str, series: &[At]) -> Ve
         .collect()
 }
 
-/// A sweep without falls: it rises up to somewhere, or is flat.
+/// A sweep without changes, and what holds it.
 fn level(key: &str, variant: &str, series: &[At]) -> String {
-    let rate = |at: &At| rate(&at.1.metrics);
-    let most = series.iter().map(rate).fold(0.0, f64::max);
-    // There are at least two points, so one of them is the largest.
-    let reached = series
-        .iter()
-        .find(|at| rate(at) >= most * (1.0 - SAME))
-        .unwrap_or(&series[0]);
-    let (first, last) = (&series[0], &series[series.len() - 1]);
-    if reached.0 == first.0 {
-        let (low, high) = (number(first.0), number(last.0));
-        return format!(
-            "{variant} holds {} Gbit/s from {key} {low} to {high}.",
-            number(most)
+    let rates = series.iter().map(|at| rate(&at.1.metrics));
+    let most = rates.clone().fold(0.0, f64::max);
+    let least = rates.fold(most, f64::min);
+    let (first, last) = (series[0], series[series.len() - 1]);
+    let range = match least < most * (1.0 - SAME) {
+        true => format!("{} to {}", number(least), number(most)),
+        false => number(most),
+    };
+    format!(
+        "{variant} holds {range} Gbit/s from {key} {} to {}.{}",
+        number(first.0),
+        number(last.0),
+        ends(key, first, last)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::fake;
+
+    /// What is said of a sweep of `k` = 1, 2, ... with these rates; all points are alike but for them.
+    fn told(rates: &[f64], change: impl Fn(&mut Report)) -> Vec<String> {
+        let mut report = fake::single();
+        let points = (1..).zip(rates).map(|(k, rate)| {
+            let mut point = fake::point("priv_ring", &[("k", json!(k))], 24.0);
+            point.metrics.throughput_gbps = *rate;
+            point
+        });
+        report.points = points.collect();
+        change(&mut report);
+        let shape = Shape::of(&report);
+        along_sweep(&report, &shape, &shape.facets[0], "priv_ring")
+    }
+
+    /// That each sentence begins as it should, and that there are no more.
+    #[track_caller]
+    fn begin(told: &[String], with: &[&str]) {
+        let begins = |(text, start): (&String, &&str)| text.starts_with(start);
+        let all = told.iter().zip(with).all(begins);
+        assert!(all && told.len() == with.len(), "{told:#?}");
+    }
+
+    #[test]
+    fn the_largest_change_is_told_first_whichever_way_it_goes() {
+        begin(
+            &told(&[163.6, 161.8, 161.4, 179.5], |_| {}),
+            &[
+                "priv_ring rises from 161.4 to 179.5 Gbit/s (11.2 % more) between k 3 and 4",
+                "priv_ring falls from 163.6 to 161.8 Gbit/s (1.1 % less) between k 1 and 2",
+            ],
         );
     }
-    let mut text = format!(
-        "{variant} rises from {} Gbit/s at {key} {} to {} at {}",
-        number(rate(first)),
-        number(first.0),
-        number(rate(reached)),
-        number(reached.0)
-    );
-    if reached.0 != last.0 {
-        text += " and stays there";
+
+    #[test]
+    fn what_is_small_beside_the_largest_change_is_not_told() {
+        // 2 of 100 Gbit/s.
+        begin(
+            &told(&[100.0, 98.0, 198.0], |_| {}),
+            &["priv_ring rises from 98 to 198 Gbit/s (2.02 times as much) between k 2 and 3"],
+        );
     }
-    text.push('.');
-    text
+
+    #[test]
+    fn a_rise_goes_on_over_a_rest_and_says_where_it_ends() {
+        begin(
+            &told(&[50.0, 60.0, 60.1, 90.0, 90.1], |_| {}),
+            &[
+                "priv_ring rises from 50 to 90 Gbit/s (80 % more) between k 1 and 4. It stays there.",
+            ],
+        );
+    }
+
+    #[test]
+    fn small_steps_add_up() {
+        begin(
+            &told(&[100.0, 99.2, 98.4, 97.6], |_| {}),
+            &["priv_ring falls from 100 to 97.6 Gbit/s (2.4 % less) between k 1 and 4"],
+        );
+    }
+
+    #[test]
+    fn a_rise_says_what_held_the_low_end_and_what_holds_the_high_one() {
+        let text = told(&[89.0, 98.4], |report| {
+            let low = &mut report.points[0].metrics;
+            low.tx_occupancy = Some(0.98);
+            low.drops.insert("tx_ring_full".into(), 3116);
+            let high = &mut report.points[1].metrics;
+            (high.drop_fraction, high.idle_fraction) = (0.0, Some(0.3));
+        });
+        let ends = "At k 1, transmit rings are 98 % full, and 3116 frames are dropped as tx_ring_full; \
+                    cores are busy 100 % of the time. At k 2, nothing that is offered is dropped.";
+        assert!(text[0].ends_with(ends), "{text:#?}");
+    }
+
+    #[test]
+    fn a_level_says_what_holds_it() {
+        let level = "priv_ring holds 140 Gbit/s from k 1 to 3. At both ends cores are busy 100 % of the time.";
+        assert_eq!(told(&[140.0, 139.9, 140.0], |_| {}), [level]);
+    }
+
+    #[test]
+    fn buffers_that_come_to_fit_explain_a_rise_and_those_that_outgrow_a_cache_do_not() {
+        let with = |sets: [u64; 2]| {
+            told(&[150.0, 190.0], |report| {
+                for (point, mib) in report.points.iter_mut().zip(sets) {
+                    point.metrics.io_working_set_bytes = Some(mib << 20);
+                }
+            })
+        };
+        let rises = "priv_ring rises from 150 to 190 Gbit/s (26.7 % more) between k 1 and 2";
+        let fits = ": there the I/O working set shrinks from 24 MiB to 6 MiB and fits the whole LLC (22 MiB).";
+        begin(&with([24, 6]), &[&format!("{rises}{fits}")]);
+        begin(
+            &with([6, 24]),
+            &[
+                &format!("{rises}. "),
+                "priv_ring does not fall between k 1 and 2, where the I/O working set grows",
+            ],
+        );
+    }
 }
