@@ -74,15 +74,23 @@ pub(super) fn unused(key: &Key, place: &Place) -> ConfigError {
         .collect();
     let said = |(other, _): &&Condition| used.iter().any(|(key, _)| key == other);
     let unused = key.unused_when.iter().filter(|when| !said(when));
-    let unused = unused.map(|(other, values)| format!("not {other} = {}", values.join(" or ")));
+    let unused = unused.map(|(other, values)| format!("not {other} = {}", any_of(values)));
     let used = used
         .iter()
-        .map(|(other, values)| format!("{other} = {}", values.join(" or ")));
+        .map(|(other, values)| format!("{other} = {}", any_of(values)));
     let wanted: Vec<String> = used.chain(unused).collect();
     let wrong = format!("`{}` is set, but nothing uses it here", key.name);
     let wanted = wanted.join(" and ");
     let right = format!("it needs {wanted}; set that, or remove `{}`", key.name);
     ConfigError::new(place, wrong, right)
+}
+
+fn any_of(values: &[&str]) -> String {
+    let said = values.iter().map(|value| match value.split_once('/') {
+        Some((interface, plays)) => format!("{interface} with emulates = {plays}"),
+        None => value.to_string(),
+    });
+    said.collect::<Vec<_>>().join(" or ")
 }
 
 pub(super) fn known_key(name: &str, place: &Place) -> Result<&'static Key, ConfigError> {

@@ -96,7 +96,8 @@ pub struct Refusal {
     pub right: String,
 }
 
-/// A condition under which a key matters: another key has one of these values.
+/// A condition under which a key matters: another key has one of these values. `emulated/sh_ring` is interface
+/// `emulated` where it plays `sh_ring`.
 pub type Condition = (&'static str, &'static [&'static str]);
 
 /// The declaration of one key.
@@ -155,7 +156,11 @@ impl Key {
         let says = |(name, _): &Condition| {
             let value = super::key(name).and_then(|key| (key.get)(settings));
             let value = value.map_or("none".to_string(), |value| value.to_string());
-            format!("nothing uses it with {name} = {value}")
+            let plays = match *name == "interface" && settings.interface == "emulated" {
+                true => format!(" and emulates = \"{}\"", settings.emulates),
+                false => String::new(),
+            };
+            format!("nothing uses it with {name} = {value}{plays}")
         };
         let fails = self.used_when.iter().find(|when| !holds(when, settings));
         let mut against = self.unused_when.iter().chain(self.moot_when);
@@ -183,8 +188,12 @@ impl Key {
     /// The keys that decide whether this one matters.
     pub fn depends_on(&self) -> impl Iterator<Item = &'static str> {
         let conditions = self.used_when.iter().chain(self.unused_when);
+        let more = |(name, values): &'static Condition| {
+            let plays = values.iter().any(|value| value.contains('/'));
+            [Some(*name), plays.then_some("emulates")]
+        };
         let workload = std::iter::once(WHOLE_SYSTEMS.0);
-        conditions.map(|(name, _)| *name).chain(workload)
+        conditions.flat_map(more).flatten().chain(workload)
     }
 
     /// `node` as a value of this key.
@@ -329,5 +338,10 @@ impl Key {
 
 fn holds((name, values): &Condition, settings: &Settings) -> bool {
     let value = super::key(name).and_then(|key| (key.get)(settings));
-    matches!(value, Some(Value::Text(text)) if values.contains(&text.as_str()))
+    let Some(Value::Text(text)) = value else {
+        return false;
+    };
+    // What a core plays has settings of its own.
+    let plays = |value: &str| value.split_once('/') == Some((&text, &settings.emulates));
+    values.iter().any(|&value| value == text || plays(value))
 }

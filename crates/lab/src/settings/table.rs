@@ -51,14 +51,16 @@ const SHARED_RINGS: Condition = (
         "sh_ring_list",
         "sh_ring_batched_list",
         "sh_ring_dynamic",
-        "emulated",
+        "emulated/sh_ring",
+        "emulated/sh_ring_list",
+        "emulated/sh_ring_batched_list",
     ],
 );
 const EMULATED: Condition = ("interface", &["emulated"]);
 const SPLITTING: Condition = ("interface", &crate::nicmem::SPLITTING);
 const ON_NICMEM: Condition = ("interface", &crate::nicmem::ON_NICMEM);
 const DYNAMIC: Condition = ("interface", &["sh_ring_dynamic"]);
-const BISECT: Condition = ("interface", &["rx_bisect", "emulated"]);
+const BISECT: Condition = ("interface", &["rx_bisect", "emulated/rx_bisect"]);
 const BATCHED: Condition = ("consumption", &["batched"]);
 const BURSTS: Condition = ("arrival", &["bursts"]);
 const PING_PONG: Condition = ("arrival", &["ping_pong"]);
@@ -126,7 +128,7 @@ settings! {
     /// NICs in use.
     nics: usize = 2, "NICs", Whole(1, 16), default "the machine's";
     /// Entries of each receive ring: one per queue, or per `sharing` queues.
-    rx_entries: usize = 1024, "entries", PowerOfTwo(2, 65536), moot ("interface", &["rx_bisect"]),
+    rx_entries: usize = 1024, "entries", PowerOfTwo(2, 65536), moot BISECT,
         source "rxBisect paper, section 6: default ring size";
     /// Cores that share a receive ring.
     sharing: usize = 8, "cores", Whole(1, 256), when SHARED_RINGS,

@@ -65,6 +65,35 @@ fn conditions_name_choices_that_exist() {
 }
 
 #[test]
+fn what_a_core_plays_uses_its_own_settings() {
+    let counts = |name: &str, emulates: &str| {
+        let settings = Settings {
+            interface: "emulated".into(),
+            emulates: emulates.into(),
+            ..Settings::default()
+        };
+        super::key(name).unwrap().counts(&settings)
+    };
+    for (name, used) in [
+        ("sharing", ["sh_ring", "sh_ring_list"]),
+        ("ax_entries", ["rx_bisect", "rx_bisect"]),
+        ("rx_entries", ["priv_ring", "sh_ring"]),
+    ] {
+        assert!(used.iter().all(|emulates| counts(name, emulates)), "{name}");
+    }
+    let unused = [
+        ("sharing", "rx_bisect"),
+        ("ax_entries", "sh_ring"),
+        ("rx_entries", "rx_bisect"),
+    ];
+    assert!(
+        unused
+            .iter()
+            .all(|(name, emulates)| !counts(name, emulates))
+    );
+}
+
+#[test]
 fn names_are_unique_and_described() {
     let mut names = key_names();
     names.sort_unstable();
