@@ -22,5 +22,5 @@ pub mod sinic;
 mod suite;
 pub mod v_sinic;
 
-pub use plan::{InterfaceError, Plan};
+pub use plan::{DESCRIPTOR_READ_MAX, InterfaceError, Plan};
 pub use registry::{AnyDriver, AnyNic};

@@ -9,6 +9,9 @@ use crate::{nm_nfv, rx_bisect};
 /// More completions than this do not fit into control memory.
 const RING_ENTRIES_MAX: usize = (CONTROL_BYTES / COMPLETION_BYTES) as usize;
 
+/// Bytes of descriptors that NICs have room for from one read, at most.
+pub const DESCRIPTOR_READ_MAX: usize = 1024;
+
 /// The queues of one NIC, and what they have to work with.
 #[derive(Clone, Debug)]
 pub struct Plan {

@@ -6,9 +6,10 @@ use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, Time};
 
 use super::layout::{Ring, RxDescriptor};
+use crate::DESCRIPTOR_READ_MAX;
 
 /// Descriptors fetched by one read, at most.
-const BATCH_MAX: usize = 64;
+const BATCH_MAX: usize = DESCRIPTOR_READ_MAX / size_of::<RxDescriptor>();
 /// Descriptors at hand, at most: the next batch is read when one is left.
 const ROOM: usize = 2 * BATCH_MAX;
 

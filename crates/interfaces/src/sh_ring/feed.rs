@@ -4,12 +4,10 @@ use nicforge_nic::DropCause;
 use nicforge_platform::{Addr, Dma, bytemuck};
 use nicforge_units::Time;
 
+use crate::DESCRIPTOR_READ_MAX;
 use crate::priv_ring::fetch::frame_in;
 
 use super::layout::{BatchDescriptor, Descriptor, Order, ROOM_MAX, Ring, SLOTS_MAX, writer};
-
-/// Bytes of descriptors that one read brings, at most.
-pub const READ_MAX: usize = 1024;
 
 /// A descriptor at the NIC.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +63,7 @@ pub struct Feed {
     /// When the last read is back.
     back: Time,
     /// What the last read brought.
-    bytes: Box<[u8; READ_MAX]>,
+    bytes: Box<[u8; DESCRIPTOR_READ_MAX]>,
     /// Descriptors that were read, those of positions from `head` until `fetched`, each in the place of
     /// its position: a power of two, room for two runs.
     at_hand: Box<[Fetched]>,
@@ -74,7 +72,7 @@ pub struct Feed {
 impl Feed {
     /// An empty ring, whose descriptors are fetched `read` bytes at a time.
     pub fn new(ring: Ring, read: usize) -> Feed {
-        let run = (read.min(READ_MAX) / ring.stride()).max(1);
+        let run = (read.min(DESCRIPTOR_READ_MAX) / ring.stride()).max(1);
         Feed {
             run: run as u64,
             tail: ring.first,
@@ -83,7 +81,7 @@ impl Feed {
             next: 0,
             last_writer: 0,
             back: Time::ZERO,
-            bytes: Box::new([0; READ_MAX]),
+            bytes: Box::new([0; DESCRIPTOR_READ_MAX]),
             at_hand: vec![Fetched::default(); (2 * run).next_power_of_two()].into(),
             ring,
         }

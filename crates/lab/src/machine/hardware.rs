@@ -1,5 +1,6 @@
 //! Which key of a machine file is which field of [`Hardware`]: one line each.
 
+use nicforge_interfaces::DESCRIPTOR_READ_MAX;
 use nicforge_platform::sim::{
     CacheConfig, CoreConfig, DramConfig, Hardware, Hierarchy, LinkConfig, NicConfig, OtherSocket,
 };
@@ -308,12 +309,14 @@ fn nic(from: &mut Reader<'_>) -> NicConfig {
             "tx_pipeline_ns",
             "latency of the transmit pipeline",
         ),
-        descriptor_read: bytes(
-            from,
+        descriptor_read: Bytes(from.count(
             s,
             "descriptor_read_bytes",
+            "bytes",
+            1,
+            DESCRIPTOR_READ_MAX,
             "descriptors fetched by one read",
-        ),
+        ) as u64),
         burst_entries: entries(
             from,
             "burst_entries",

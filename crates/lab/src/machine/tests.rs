@@ -128,6 +128,15 @@ fn a_cache_has_a_power_of_two_of_sets() {
 }
 
 #[test]
+fn a_read_brings_no_more_descriptors_than_nics_have_room_for() {
+    let error = error_with(
+        "descriptor_read_bytes = { value = 512,",
+        "descriptor_read_bytes = { value = 2048,",
+    );
+    assert!(error.contains("1 to 1024"), "{error}");
+}
+
+#[test]
 fn counts_are_whole_and_ways_fit() {
     let cores = SHIPPED
         .lines()
