@@ -2,6 +2,8 @@
 
 use std::io;
 
+use nicforge_lab::machine::{CORES_MAX, nearest_cache_kib};
+
 use super::Effort;
 use super::bandwidth::{self, TRIAD_TRAFFIC};
 use super::chase::Ring;
@@ -111,7 +113,7 @@ pub fn all(system: &System, effort: Effort, say: &dyn Fn(&str)) -> io::Result<Fo
 }
 
 fn said_by_the_system(system: &System, found: &mut Found) {
-    let cores = system.cores.clamp(1, 256) as f64;
+    let cores = system.cores.clamp(1, CORES_MAX) as f64;
     let how = "the system: cores that this program may use";
     found.add("machine", "cores", cores, how.into());
     let last = system.last_cache();
@@ -127,10 +129,14 @@ fn said_by_the_system(system: &System, found: &mut Found) {
             Some(ways) => format!("the system says {ways} ways; the model's most are {MOST_WAYS}"),
         };
         found.add(section, "ways", modelled as f64, how);
-        // A whole number of KiB in each way.
-        let kib = bytes / (modelled << 10) * modelled;
-        let how = "the system: size of the cache that the first core sees";
-        found.add(section, "size_kib", kib.max(modelled) as f64, how.into());
+        let said = bytes / 1024;
+        let kib = nearest_cache_kib(said as u64, modelled as u64);
+        let how = "the system: size of the cache that the first core sees".to_string();
+        let how = match kib == said as u64 {
+            true => how,
+            false => format!("{how}, {said} KiB; the nearest that the model can hold"),
+        };
+        found.add(section, "size_kib", kib as f64, how);
     }
     if system.nodes == 1 {
         let how = "the system: one memory node, so no other socket";

@@ -2,24 +2,18 @@
 
 use nicforge_interfaces::DESCRIPTOR_READ_MAX;
 use nicforge_platform::sim::{
-    CacheConfig, CoreConfig, DramConfig, Hardware, Hierarchy, LinkConfig, NicConfig, OtherSocket,
+    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
 };
 use nicforge_units::{BitRate, ByteRate, Bytes, CACHE_LINE_BYTES, Cycles, Frequency, Time};
 
+use super::limits::{CACHE_KIB_MAX, CORES_MAX, cache_sizes_kib};
 use super::reader::Reader;
 
 /// Reads all hardware numbers. Problems stay in the reader; a field in trouble gets the
 /// least value it may have.
 pub(super) fn read(from: &mut Reader<'_>) -> Hardware {
     let hardware = Hardware {
-        cores: from.count(
-            "machine",
-            "cores",
-            "cores",
-            1,
-            Hierarchy::CORES_MAX,
-            "cores",
-        ),
+        cores: from.count("machine", "cores", "cores", 1, CORES_MAX, "cores"),
         core: core(from),
         l2: cache(from, "l2"),
         llc: cache(from, "llc"),
@@ -153,11 +147,8 @@ fn write_combining_buffers(from: &mut Reader<'_>) -> usize {
     from.count("core", "write_combining_buffers", "buffers", 1, 256, doc)
 }
 
-/// The largest cache of a machine file; the simulation keeps 8 bytes and more for each of its lines.
-const CACHE_KIB_MAX: usize = 1 << 20;
-
 fn cache(from: &mut Reader<'_>, s: &'static str) -> CacheConfig {
-    let kib = from.count(s, "size_kib", "KiB", 1, CACHE_KIB_MAX, "capacity") as u64;
+    let kib = from.count(s, "size_kib", "KiB", 1, CACHE_KIB_MAX as usize, "capacity") as u64;
     let config = CacheConfig {
         size: Bytes(kib * 1024),
         ways: from.count(s, "ways", "ways", 1, 16, "ways"),
@@ -168,15 +159,12 @@ fn cache(from: &mut Reader<'_>, s: &'static str) -> CacheConfig {
     if config.size.0.is_multiple_of(way_bytes) && sets.is_power_of_two() {
         return config;
     }
-    // From 16 sets on a cache is a whole number of KiB, whatever its ways.
-    let below = (sets.max(16) + 1).next_power_of_two() / 2;
-    let sizes = [below, 2 * below].map(|sets| sets * way_bytes / 1024);
     let wrong = format!(
         "{kib} KiB in {} ways of 64-byte lines are not a power of two of sets",
         config.ways
     );
-    let right = match sizes {
-        [one, other] if other <= CACHE_KIB_MAX as u64 => format!("use {one} or {other} KiB"),
+    let right = match cache_sizes_kib(kib, config.ways as u64) {
+        [one, other] if other <= CACHE_KIB_MAX => format!("use {one} or {other} KiB"),
         [one, _] => format!("use {one} KiB"),
     };
     from.refuse(s, "size_kib", wrong, right);

@@ -15,6 +15,7 @@
 
 mod hardware;
 mod integrated;
+mod limits;
 mod reader;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub use integrated::{
     ALL_LINES, Bridges, ClockedCache, Integrated, LinkNumbers, MemoryNumbers, NicNumbers,
     Placement, Wire,
 };
+pub use limits::{CORES_MAX, nearest_cache_kib};
 use reader::Reader;
 
 /// A machine, with the source of each of its numbers.
