@@ -84,7 +84,7 @@ fn rings_that_rx_bisect_advises_against() {
         warns(&format!("{interface}{few}{sizes}"), &[says]);
     }
     let private = EMULATED.replace("rx_bisect", "priv_ring");
-    warns(&format!("{private}{}", sized(4, 128, 64)), &[]);
+    warns(&format!("{private}cores = 4\nrx_entries = 64\n"), &[]);
 }
 
 /// Rings of their own number and association are a scenario's choice; what cannot be is refused.
