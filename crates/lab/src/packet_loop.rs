@@ -100,7 +100,7 @@ impl PacketLoop {
     /// The place of a page is forgotten sooner than what was called for of it: by the time that packet `next` of
     /// those called for at once has its turn, others have looked into hundreds of pages. So it is said again.
     #[inline]
-    fn expect_next<C: Cpu>(&mut self, cpu: &mut C, next: usize) {
+    fn expect_next<C: Cpu>(&self, cpu: &mut C, next: usize) {
         for place in [next, self.hashes.len() + next] {
             if let Some(&at) = self.places.get(place) {
                 cpu.expect_page(at);

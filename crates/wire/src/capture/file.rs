@@ -43,6 +43,10 @@ pub fn write_file<T>(
     if before.as_ref().is_some_and(|meta| !meta.is_file()) {
         return write(File::options().write(true).open(path)?);
     }
+    if before.is_none() && path.is_symlink() {
+        // It leads to where no file is yet: moving one there would take the link's place.
+        return write(File::create(path)?);
+    }
     let part = part_of(path);
     let file = match File::create(&part) {
         Ok(file) => file,
@@ -127,7 +131,11 @@ mod tests {
         let mut magic = [0; 4];
         File::open(&real).unwrap().read_exact(&mut magic).unwrap();
         assert_eq!(magic, 0xa1b2_3c4du32.to_le_bytes());
-        // A pair of sockets has no name to write to, but a descriptor's does.
+        // One that leads nowhere yet makes what it leads to.
+        std::fs::remove_file(&real).unwrap();
+        write_file(&link, one).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink() && real.is_file());
+        // A pipe of this process has no name to write to, but a descriptor's does.
         let (mut reader, writer) = std::io::pipe().unwrap();
         let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
         write_file(Path::new(&name), one).unwrap();
