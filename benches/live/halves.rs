@@ -40,6 +40,8 @@ pub fn lay_out(interface: &str) -> Layout {
         costs: DriverCosts::default(),
         bisect: Options {
             ax_rings: 0,
+            links: Vec::new(),
+            associations: Vec::new(),
             association_sets: 1,
             ax_entries: ENTRIES,
             bx_entries: ENTRIES,

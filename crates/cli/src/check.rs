@@ -1,5 +1,7 @@
 //! `nicforge check`: validate a scenario and show what would run.
 
+use std::path::PathBuf;
+
 use nicforge_lab::scenario::Point;
 
 use crate::args::{CheckOptions, Overrides};
@@ -81,20 +83,20 @@ fn describe(input: &Input, options: &CheckOptions) -> String {
 /// The command that runs what was checked.
 fn run_command(options: &CheckOptions) -> String {
     let Overrides { set, pcap, seed } = &options.overrides;
-    let machine = &options.machine;
-    let mut command = format!("nicforge run {}", options.scenario.display());
-    command.extend(set.iter().map(|text| format!(" --set {text}")));
-    command.extend(
-        pcap.iter()
-            .map(|file| format!(" --pcap {}", file.display())),
-    );
-    command.extend(
-        machine
-            .iter()
-            .map(|file| format!(" --machine {}", file.display())),
-    );
+    let path = |path: &PathBuf| word(&path.display().to_string());
+    let mut command = format!("nicforge run {}", path(&options.scenario));
+    command.extend(set.iter().map(|text| format!(" --set {}", word(text))));
+    command.extend(pcap.iter().map(|file| format!(" --pcap {}", path(file))));
+    let machine = options.machine.iter();
+    command.extend(machine.map(|file| format!(" --machine {}", path(file))));
     command.extend(seed.iter().map(|seed| format!(" --seed {seed}")));
     command
+}
+
+/// `text` as a shell takes it for one word.
+fn word(text: &str) -> String {
+    // Only a zero byte cannot be quoted, and no argument has one.
+    shlex::try_quote(text).map_or_else(|_| text.to_string(), |word| word.into_owned())
 }
 
 /// The parameters that are not the same in all points.

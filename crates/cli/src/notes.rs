@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
+use nicforge_lab::run::topology;
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
@@ -243,16 +244,14 @@ fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         }
         _ => return Vec::new(),
     }
-    let queues = settings.cores / settings.nics;
-    let rings = match settings.ax_rings {
-        0 => queues,
-        rings => rings,
-    };
+    let topology = topology(settings);
+    let written = settings.associations.is_some() || settings.ax_links.is_some();
     sizing_warnings(&Sizing {
         nics: settings.nics,
-        queues,
-        ax_rings: rings,
+        queues: topology.bx.len(),
+        ax_rings: topology.ax.len(),
         sets: settings.association_sets,
+        written: written.then_some(&topology),
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
         burst_entries: nic.burst_entries,

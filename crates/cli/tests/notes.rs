@@ -109,6 +109,76 @@ fn association_sets_need_rings() {
     assert_eq!(check("association_sets = 3\nax_rings = 8\n").0, Some(0));
 }
 
+/// Rings that are named one by one: what cannot be is refused where it is written.
+#[test]
+fn rings_that_are_named_belong_together() {
+    let folder = folder();
+    let check = |settings: &str| {
+        let text = format!("{SCENARIO}{BISECT}cores = 6\n{settings}");
+        std::fs::write(folder.path().join("s.toml"), text).unwrap();
+        let output = nicforge(&folder, &["check", "s.toml"]);
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = check("associations = \"0-1, 0-1, 2\"\nax_links = \"0 1 2\"\n");
+    assert_eq!(code, Some(0), "{said}");
+    for (settings, parts) in [
+        (
+            "associations = \"0,, 2\"",
+            "Bx ring 1 is associated with no Ax ring",
+        ),
+        (
+            "associations = \"0, 1, 2 2\"",
+            "Bx ring 2 is associated with Ax ring 2 twice",
+        ),
+        (
+            "associations = \"0, 1, 3\"",
+            "there is no Ax ring 3: there are 3",
+        ),
+        ("associations = \"0, 1\"", "2 Bx rings for 3 queues"),
+        (
+            "associations = \"0; 1; 2\"",
+            "takes groups of numbers of rings",
+        ),
+        ("ax_links = \"0 5\"", "there is no Bx ring 5: there are 3"),
+        (
+            "ax_links = \"0 1\"\nax_rings = 3",
+            "Ax ring 2 is linked to no Bx ring",
+        ),
+        ("ax_links = 0", "takes numbers of rings"),
+        (
+            "associations = \"0, 1, 2\"\nassociation_sets = 3",
+            "both say which rings belong together",
+        ),
+    ] {
+        let (code, said) = check(&format!("{settings}\n"));
+        assert_eq!(code, Some(2), "{settings}: {said}");
+        assert!(
+            said.contains(parts) && said.contains("s.toml:"),
+            "{settings}: {said}"
+        );
+    }
+}
+
+/// The command that comes next is one for a shell.
+#[test]
+fn the_next_command_can_be_copied() {
+    let folder = folder();
+    std::fs::write(folder.path().join("s.toml"), SCENARIO).unwrap();
+    let rings = "associations=0, 0";
+    let set = [
+        "--set",
+        "interface=rx_bisect",
+        "--set",
+        "cores=4",
+        "--set",
+        rings,
+    ];
+    let output = nicforge(&folder, &[&["check", "s.toml"], &set[..]].concat());
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let next = said.lines().last().unwrap();
+    assert!(next.ends_with(" --set 'associations=0, 0'"), "{said}");
+}
+
 #[test]
 fn settings_under_which_all_is_lost() {
     warns(

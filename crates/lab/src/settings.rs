@@ -4,10 +4,12 @@
 //! Each key is declared once, in `table.rs`.
 
 mod check;
+mod conditions;
 mod cores;
 mod docs;
 mod field;
 mod key;
+mod rings;
 mod table;
 
 use nicforge_units::Time;
@@ -18,6 +20,7 @@ use crate::machine::Machine;
 pub use check::Finding;
 pub use docs::markdown;
 pub use key::{Allowed, Condition, Key, Names, Refusal, Value};
+pub use rings::RingGroups;
 pub use table::{KEYS, Settings};
 
 /// The declaration of the key called `name`.

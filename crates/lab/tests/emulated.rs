@@ -9,7 +9,7 @@ use common::machine::{machine, small};
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
-use nicforge_lab::settings::Settings;
+use nicforge_lab::settings::{RingGroups, Settings};
 
 /// Gbit/s for the cores that keep up: four fifths of what is offered.
 const OTHERS: f64 = 8.0;
@@ -76,5 +76,30 @@ fn one_slow_core_and_cores_that_are_kept_apart() {
             near,
             "{interface}, {sets} sets: {received} Gbit/s, not {expected}"
         );
+    }
+}
+
+/// The same said ring by ring: two cores share a ring of the slow one, the other two one of their own.
+#[test]
+fn one_slow_core_and_cores_that_are_kept_apart_ring_by_ring() {
+    let by_number = |interface: &str| {
+        overloaded(|settings| {
+            settings.interface = interface.to_owned();
+            (settings.association_sets, settings.ax_rings) = (2, 2);
+        })
+    };
+    let by_ring = |interface: &str, links: &str, associations: &str| {
+        overloaded(|settings| {
+            settings.interface = interface.to_owned();
+            settings.ax_links = RingGroups::parse(links);
+            settings.associations = RingGroups::parse(associations);
+        })
+    };
+    for interface in ["rx_bisect", "emulated"] {
+        let same = by_ring(interface, "0 2", "0, 0, 1, 1");
+        assert_eq!(same, by_number(interface), "{interface}");
+        // Where the slow core's neighbour may use the others' ring, it goes on.
+        let helped = by_ring(interface, "0 2", "0, 0-1, 1, 1").throughput_gbps;
+        assert!(helped > 0.95 * OTHERS, "{interface}: {helped} Gbit/s");
     }
 }

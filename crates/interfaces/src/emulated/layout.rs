@@ -15,7 +15,7 @@ use crate::rx_bisect::{AssociationSet, Options, Topology};
 /// The doorbell of the first physical ring: the registers before are the wrapped interface's. rxBisect
 /// has one for each Ax and Bx ring, the others up to two for each queue.
 pub fn first_doorbell(queues: usize, bisect: &Options) -> u32 {
-    (queues + bisect.ax_rings.max(queues)) as u32
+    (queues + bisect.rings(queues).max(queues)) as u32
 }
 
 /// A physical ring, as the emulating core and whoever fills it at first see it.

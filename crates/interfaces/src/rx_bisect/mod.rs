@@ -53,10 +53,14 @@ pub enum Consumption {
 }
 
 /// What rxBisect has besides what all interfaces have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Allocation rings; 0: one for each queue.
+    /// Allocation rings; 0: as many as `links`, or where these are not said either, one for each queue.
     pub ax_rings: usize,
+    /// The Bx ring that each allocation ring is linked to; empty: those of queues at even distances.
+    pub links: Vec<usize>,
+    /// The allocation rings that each Bx ring is associated with; empty: those of its set.
+    pub associations: Vec<Vec<usize>>,
     /// Entries of each allocation ring.
     pub ax_entries: usize,
     /// Entries of each reception ring.
@@ -69,6 +73,17 @@ pub struct Options {
     pub consumption: Consumption,
     /// Decides what the random choice draws.
     pub seed: u64,
+}
+
+impl Options {
+    /// Allocation rings of a NIC with `queues` queues.
+    pub fn rings(&self, queues: usize) -> usize {
+        match (self.ax_rings, self.links.len()) {
+            (0, 0) => queues,
+            (0, linked) => linked,
+            (rings, _) => rings,
+        }
+    }
 }
 
 /// Builds both halves for all queues of one NIC: a Bx ring for each, and Ax rings as the plan says.

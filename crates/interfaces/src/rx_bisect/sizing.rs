@@ -8,7 +8,7 @@ use super::{AssociationSet, Topology};
 
 /// What the advice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizing {
+pub struct Sizing<'a> {
     /// NICs in use.
     pub nics: usize,
     /// Queues of each NIC.
@@ -17,6 +17,8 @@ pub struct Sizing {
     pub ax_rings: usize,
     /// Association sets that they are divided into.
     pub sets: usize,
+    /// The rings, where somebody said ring by ring which belong together; else the numbers above say it.
+    pub written: Option<&'a Topology>,
     /// Entries of each Ax ring.
     pub ax_entries: usize,
     /// Entries of each Bx ring.
@@ -34,8 +36,11 @@ pub struct Sizing {
     pub io_capacity: Bytes,
 }
 
-impl Sizing {
+impl Sizing<'_> {
     fn topology(&self) -> Topology {
+        if let Some(written) = self.written {
+            return written.clone();
+        }
         let ax = (self.ax_rings, self.ax_entries);
         Topology::in_sets(self.queues, ax, self.bx_entries, self.sets)
     }
@@ -77,12 +82,15 @@ impl Sizing {
     fn hangs_on_one_core(&self) -> Option<String> {
         let sets = self.sets_with_one_allocator();
         (sets > 0).then(|| {
+            let right = match self.written {
+                Some(_) => "associate it with Ax rings that are linked to two cores".to_string(),
+                None => format!("use at least {} Ax rings", self.rings_for_two_allocators()),
+            };
             format!(
                 "{sets} of {} association sets with several cores have one core alone that puts in buffers: \
-                 as soon as it is overloaded, nobody in its set receives anything; use at least {} Ax rings \
-                 (rxBisect, section 4.3)",
-                self.sets,
-                self.rings_for_two_allocators()
+                 as soon as it is overloaded, nobody in its set receives anything; {right} (rxBisect, \
+                 section 4.3)",
+                self.rings_of_sets().len(),
             )
         })
     }
@@ -132,7 +140,7 @@ impl Sizing {
 }
 
 /// What the paper advises against, each with what would be right.
-pub fn sizing_warnings(sizing: &Sizing) -> Vec<String> {
+pub fn sizing_warnings(sizing: &Sizing<'_>) -> Vec<String> {
     let Sizing {
         ax_entries,
         bx_entries,
@@ -189,210 +197,4 @@ pub fn burst_warning(rings: &str, entries: usize, needed: usize) -> Option<Strin
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two NICs with 8 cores each and 4 MiB of I/O ways: 16 x 128 x 1500 B = 3.07 MB fit.
-    fn sound() -> Sizing {
-        Sizing {
-            nics: 2,
-            queues: 8,
-            ax_rings: 8,
-            sets: 1,
-            ax_entries: 128,
-            bx_entries: 1024,
-            burst_entries: 1024,
-            entries_min: 64,
-            emulated: false,
-            frame: Bytes(1500),
-            io_capacity: Bytes(4 << 20),
-        }
-    }
-
-    #[track_caller]
-    fn warns(sizing: &Sizing, says: &[&str]) {
-        let warnings = sizing_warnings(sizing);
-        assert_eq!(warnings.len(), says.len(), "{warnings:?}");
-        for (warning, says) in warnings.iter().zip(says) {
-            assert!(warning.contains(says), "{warning}");
-        }
-    }
-
-    #[test]
-    fn what_the_paper_advises_is_not_warned_of() {
-        warns(&sound(), &[]);
-    }
-
-    #[test]
-    fn rings_of_all_nics_share_the_cache() {
-        let larger = Sizing {
-            ax_entries: 256,
-            ..sound()
-        };
-        warns(&larger, &["at most 128 entries fit"]);
-        let one_nic = Sizing { nics: 1, ..larger };
-        warns(&one_nic, &[]);
-        let no_ddio = Sizing {
-            io_capacity: Bytes(0),
-            ..larger
-        };
-        warns(&no_ddio, &[]);
-        let tiny = Sizing {
-            io_capacity: Bytes(1500),
-            ..sound()
-        };
-        warns(&tiny, &["use fewer Ax rings"]);
-    }
-
-    /// 6.1 MB with the physical rings: half of it fits.
-    #[test]
-    fn physical_rings_take_cache_as_well() {
-        let played = Sizing {
-            emulated: true,
-            ..sound()
-        };
-        let says = "with those in physical rings, are 6144000 B";
-        warns(&played, &[says]);
-        warns(&played, &["at most 64 entries fit"]);
-        let half = Sizing {
-            ax_rings: 4,
-            ax_entries: 128,
-            bx_entries: 512,
-            burst_entries: 512,
-            ..played
-        };
-        warns(&half, &[]);
-        // Three rings of 128 are rounded up to 512: 14 x 128 x 1500 B are 2.7 MB.
-        let rounded = Sizing {
-            ax_rings: 3,
-            bx_entries: 256,
-            burst_entries: 256,
-            io_capacity: Bytes(2_600_000),
-            ..played
-        };
-        warns(&rounded, &["are 2688000 B"]);
-        // In sets of one and of two rings they are not.
-        let in_sets = Sizing {
-            sets: 2,
-            bx_entries: 128,
-            burst_entries: 128,
-            ..rounded
-        };
-        warns(&in_sets, &["1 of 2 association sets"]);
-    }
-
-    #[test]
-    fn a_burst_finds_buffers_on_its_own_nic() {
-        let smaller = Sizing {
-            ax_entries: 64,
-            ..sound()
-        };
-        warns(&smaller, &["at least 128"]);
-        // Twice the rings, but on another NIC, do not help.
-        let more_nics = Sizing { nics: 4, ..smaller };
-        warns(&more_nics, &["at least 128"]);
-        let few_cores = Sizing {
-            ax_rings: 3,
-            ..sound()
-        };
-        warns(&few_cores, &["at least 512"]);
-        let in_halves = Sizing { sets: 2, ..sound() };
-        warns(&in_halves, &["4 Ax rings of 128 hold fewer"]);
-    }
-
-    #[test]
-    fn one_ring_is_one() {
-        let alone = Sizing {
-            nics: 1,
-            ax_rings: 1,
-            io_capacity: Bytes(150_000),
-            ..sound()
-        };
-        let says = [
-            "1 Ax ring of 128 buffers of 1500 B are 192000 B",
-            "1 Ax ring of 128 holds fewer buffers than one Bx ring",
-            "1 of 1 association sets with several cores have one core alone",
-        ];
-        warns(&alone, &says);
-    }
-
-    #[test]
-    fn a_reception_ring_holds_more_than_one_core_allocates() {
-        let swapped = Sizing {
-            bx_entries: 64,
-            burst_entries: 64,
-            ..sound()
-        };
-        warns(&swapped, &["at least 128"]);
-    }
-
-    #[test]
-    fn a_set_that_hangs_on_one_core_is_warned_of() {
-        let one = Sizing {
-            ax_rings: 1,
-            ax_entries: 1024,
-            ..sound()
-        };
-        warns(&one, &["1 of 1 association sets"]);
-        let two = Sizing { ax_rings: 2, ..one };
-        warns(&two, &["at most 512 entries fit"]);
-        let in_halves = Sizing { sets: 2, ..two };
-        let alone = "2 of 2 association sets with several cores have one core alone";
-        warns(&in_halves, &["at most 512", alone]);
-        // What is advised is more than there are, and enough.
-        let six_in_three = Sizing {
-            sets: 3,
-            ax_rings: 6,
-            ax_entries: 128,
-            ..one
-        };
-        let advised = six_in_three.rings_for_two_allocators();
-        assert!(advised > 6, "{advised}");
-        let mended = Sizing {
-            ax_rings: advised,
-            ..six_in_three
-        };
-        assert_eq!(mended.hangs_on_one_core(), None);
-        assert!(
-            six_in_three
-                .hangs_on_one_core()
-                .unwrap()
-                .contains(&format!("at least {advised}"))
-        );
-        // Whoever has no neighbours hurts none.
-        let each = Sizing {
-            ax_rings: 8,
-            ax_entries: 128,
-            bx_entries: 128,
-            burst_entries: 128,
-            sets: 8,
-            ..one
-        };
-        warns(&each, &[]);
-    }
-
-    #[test]
-    fn rings_that_no_burst_fits_are_warned_of() {
-        let tiny = Sizing {
-            ax_entries: 8,
-            bx_entries: 8,
-            ..sound()
-        };
-        warns(
-            &tiny,
-            &[
-                "Bx rings of 8 entries cannot absorb a burst at the port's rate",
-                "smaller than such NICs have: use at least 64",
-            ],
-        );
-    }
-
-    #[test]
-    fn no_rings_at_all_are_no_reason_to_panic() {
-        let nothing = Sizing {
-            ax_rings: 0,
-            ..sound()
-        };
-        assert_eq!(sizing_warnings(&nothing).len(), 1);
-    }
-}
+mod tests;

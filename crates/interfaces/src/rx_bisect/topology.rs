@@ -16,6 +16,14 @@ pub struct AxRing {
     pub domain: MemoryDomain,
 }
 
+impl AxRing {
+    /// One of `entries` in the one domain that there is unless more are declared.
+    fn of(entries: usize) -> AxRing {
+        let domain = MemoryDomain::default();
+        AxRing { entries, domain }
+    }
+}
+
 /// A reception ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BxRing {
@@ -25,6 +33,17 @@ pub struct BxRing {
     pub domain: MemoryDomain,
     /// The Ax rings whose buffers may hold its packets, by number.
     pub associated: Vec<usize>,
+}
+
+impl BxRing {
+    /// One of `entries` in the one domain that there is unless more are declared.
+    fn of(entries: usize, associated: Vec<usize>) -> BxRing {
+        BxRing {
+            entries,
+            domain: MemoryDomain::default(),
+            associated,
+        }
+    }
 }
 
 /// All rings of one NIC.
@@ -125,12 +144,18 @@ pub struct AssociationSet {
 impl Topology {
     /// The rings that `options` ask for, for `queues` queues.
     pub fn of(queues: usize, options: &Options) -> Topology {
-        let ax_rings = match options.ax_rings {
-            0 => queues,
-            rings => rings,
+        let ax = (options.rings(queues), options.ax_entries);
+        let (bx_entries, sets) = (options.bx_entries, options.association_sets);
+        let mut topology = match &options.links[..] {
+            [] => Topology::in_sets(queues, ax, bx_entries, sets),
+            links => Topology::linked(queues, (links, options.ax_entries), bx_entries, sets),
         };
-        let ax = (ax_rings, options.ax_entries);
-        Topology::in_sets(queues, ax, options.bx_entries, options.association_sets)
+        topology.ax.resize(ax.0, AxRing::of(options.ax_entries));
+        if !options.associations.is_empty() {
+            let with = |associated: &Vec<usize>| BxRing::of(bx_entries, associated.clone());
+            topology.bx = options.associations.iter().map(with).collect();
+        }
+        topology
     }
 
     /// The sets that its queues form, by their first queues.
@@ -164,34 +189,40 @@ impl Topology {
         bx_entries: usize,
         sets: usize,
     ) -> Topology {
-        let domain = MemoryDomain::default();
-        let ax = AxRing {
-            entries: ax_entries,
-            domain,
-        };
         // Where there are more rings than cores, cores get several.
         let link_of = |ring: usize| match ax_rings < queues {
             true => ring * queues / ax_rings.max(1),
             false => ring % queues.max(1),
         };
+        let links: Vec<usize> = (0..ax_rings).map(link_of).collect();
+        Topology::linked(queues, (&links, ax_entries), bx_entries, sets)
+    }
+
+    /// An Ax ring for each of `links`, which name the Bx rings that they are linked to.
+    fn linked(
+        queues: usize,
+        (links, ax_entries): (&[usize], usize),
+        bx_entries: usize,
+        sets: usize,
+    ) -> Topology {
         let set_of = |queue: usize| queue * sets / queues.max(1);
-        let bx = |queue: usize| BxRing {
-            entries: bx_entries,
-            domain,
-            associated: (0..ax_rings)
-                .filter(|&ring| set_of(link_of(ring)) == set_of(queue))
-                .collect(),
+        let of_set = |queue: usize| {
+            let own = (0..links.len()).filter(|&ring| set_of(links[ring]) == set_of(queue));
+            BxRing::of(bx_entries, own.collect())
         };
         Topology {
-            ax: vec![ax; ax_rings],
-            bx: (0..queues).map(bx).collect(),
-            links: (0..ax_rings).map(|ring| (ring, link_of(ring))).collect(),
+            ax: vec![AxRing::of(ax_entries); links.len()],
+            bx: (0..queues).map(of_set).collect(),
+            links: links.iter().copied().enumerate().collect(),
         }
     }
 
     /// Checks that all rings belong together, for `queues` queues; returns the Bx ring that each
     /// Ax ring is linked to.
-    pub(super) fn check(&self, queues: usize) -> Result<Vec<usize>, TopologyError> {
+    ///
+    /// # Errors
+    /// The first thing that does not go together.
+    pub fn check(&self, queues: usize) -> Result<Vec<usize>, TopologyError> {
         let rings = self.bx.len();
         if rings != queues {
             return Err(TopologyError::Queues { bx: rings, queues });

@@ -112,6 +112,8 @@ impl Setup {
     pub fn bisect(&self) -> rx_bisect::Options {
         rx_bisect::Options {
             ax_rings: 0,
+            links: Vec::new(),
+            associations: Vec::new(),
             association_sets: 1,
             ax_entries: self.rx_entries,
             bx_entries: self.rx_entries,

@@ -6,7 +6,7 @@ use nicforge_wire::traffic::Line;
 
 use crate::machine::Machine;
 use crate::metrics::Metrics;
-use crate::run::line_of;
+use crate::run::{bisect, line_of};
 use crate::settings::{Settings, key};
 
 /// Interfaces that put a packet into each buffer of a ring, a ring for each queue.
@@ -75,11 +75,7 @@ fn ring_buffers(settings: &Settings) -> Option<Bytes> {
         queues.div_ceil(settings.sharing) * settings.rx_entries
     } else if interface == "rx_bisect" {
         // Only allocation rings hold empty buffers (rxBisect paper, section 4.2).
-        let rings = match settings.ax_rings {
-            0 => queues,
-            rings => rings,
-        };
-        rings * settings.ax_entries
+        bisect(settings, 0).rings(queues) * settings.ax_entries
     } else {
         return None;
     };

@@ -1,7 +1,7 @@
 //! From settings to the halves of an interface, and what they are told.
 
 use nicforge_interfaces::emulated::physical_rings;
-use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
+use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options, Topology};
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::{DriverCosts, Pool};
@@ -11,7 +11,7 @@ use nicforge_units::{BitRate, Time};
 
 use super::RunError;
 use crate::nicmem::NearMemory;
-use crate::settings::Settings;
+use crate::settings::{RingGroups, Settings};
 
 /// Bits of a GiB.
 const GIBIBYTE_BITS: f64 = 8.0 * (1u64 << 30) as f64;
@@ -22,7 +22,8 @@ pub(crate) fn receive_buffers(settings: &Settings) -> usize {
     match settings.interface.as_str() {
         "rx_bisect" => {
             let queues = (settings.cores / settings.nics).max(1);
-            settings.ax_entries * settings.ax_rings.div_ceil(queues).max(1) + settings.bx_entries
+            let rings = bisect(settings, 0).rings(queues);
+            settings.ax_entries * rings.div_ceil(queues).max(1) + settings.bx_entries
         }
         // The emulated rings and the physical ones.
         "emulated" => {
@@ -98,8 +99,12 @@ pub fn heuristic(settings: &Settings) -> Option<Heuristic> {
 
 /// What rxBisect is told; other interfaces do not ask.
 pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
+    let links = settings.ax_links.as_ref().and_then(RingGroups::one_group);
+    let associations = settings.associations.as_ref().map(RingGroups::groups);
     Options {
         ax_rings: settings.ax_rings,
+        links: links.unwrap_or_default().to_vec(),
+        associations: associations.unwrap_or_default().to_vec(),
         association_sets: settings.association_sets,
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
@@ -112,6 +117,11 @@ pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
         },
         seed,
     }
+}
+
+/// The rings of each NIC with rxBisect.
+pub fn topology(settings: &Settings) -> Topology {
+    Topology::of(settings.cores / settings.nics, &bisect(settings, 0))
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ use crate::timeline::TimelineEntry;
 #[cfg(target_os = "linux")]
 pub(crate) use build::app_config;
 #[cfg(target_os = "linux")]
+pub use interface::topology;
 pub(crate) use interface::{bisect, heuristic, receive_buffers};
 pub use plan::{at_fault, check_point};
 pub use traffic::{line_of, traffic_source};

@@ -135,7 +135,9 @@ pub fn parse_override(text: &str, names: &Names<'_>) -> Result<Assignment, Confi
             | Allowed::Emulated
             | Allowed::App
             | Allowed::Placement
-            | Allowed::File,
+            | Allowed::File
+            | Allowed::RingNumbers
+            | Allowed::RingSets,
             _,
         )
         | (_, None) => Node::Text(value.trim().to_string()),

@@ -7,6 +7,7 @@ use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
 use crate::config::nearest;
 use crate::machine::Machine;
+use crate::run::{bisect, topology};
 
 use super::Settings;
 
@@ -133,11 +134,14 @@ impl Settings {
 
     /// Each association set has an allocation ring.
     fn check_rings(&self) -> Result<(), Finding> {
+        if super::key("associations").is_some_and(|key| key.is_used(self)) {
+            self.check_topology()?;
+        }
+        if self.associations.is_some() || self.ax_links.is_some() {
+            return Ok(());
+        }
         let queues = self.cores / self.nics;
-        let rings = match self.ax_rings {
-            0 => queues,
-            rings => rings,
-        };
+        let rings = bisect(self, 0).rings(queues);
         // Rings lie at even distances and sets are neighbours, so some numbers do not go together
         // though there are rings enough.
         let each_has_rings = |sets: usize| {
@@ -158,6 +162,38 @@ impl Settings {
                 ),
                 format!("set association_sets to {}", fewer.unwrap_or(1)),
             )
+        })
+    }
+
+    /// What is said ring by ring belongs together.
+    fn check_topology(&self) -> Result<(), Finding> {
+        let both = self.associations.is_some() && self.association_sets > 1;
+        ensure(!both, &["associations", "association_sets"], || {
+            (
+                "associations and association_sets both say which rings belong together"
+                    .to_string(),
+                "set one of them".to_string(),
+            )
+        })?;
+        if self.associations.is_none() && self.ax_links.is_none() {
+            return Ok(());
+        }
+        let (topology, queues) = (topology(self), self.cores / self.nics);
+        let keys = &[
+            "associations",
+            "ax_links",
+            "ax_rings",
+            "association_sets",
+            "cores",
+            "nics",
+        ];
+        topology.check(queues).map(|_| ()).map_err(|error| Finding {
+            keys,
+            wrong: error.to_string(),
+            right: format!(
+                "each NIC has {queues} Bx rings, one for each of its cores, and {} Ax rings, counted from 0",
+                topology.ax.len()
+            ),
         })
     }
 

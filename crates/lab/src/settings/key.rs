@@ -4,8 +4,9 @@ use nicforge_interfaces::emulated::{EMULATED, why_not};
 
 use crate::config::{Node, convert, nearest, number_and_unit};
 
-use super::Settings;
-use super::table::WHOLE_SYSTEMS;
+use super::conditions::WHOLE_SYSTEMS;
+use super::rings::RINGS_MAX;
+use super::{RingGroups, Settings};
 
 /// Keys that both worlds have: that of one server, and that of whole systems.
 const COMMON: [&str; 6] = [
@@ -54,7 +55,7 @@ impl std::fmt::Display for Value {
 }
 
 /// What values a key takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowed {
     /// A whole number in a range, both ends included.
     Whole(u64, u64),
@@ -76,6 +77,10 @@ pub enum Allowed {
     Placement,
     /// A file that exists: relative to the scenario file or the working directory.
     File,
+    /// Numbers of rings.
+    RingNumbers,
+    /// Groups of numbers of rings.
+    RingSets,
 }
 
 /// The names that the registries know; the lab is told them by whoever owns the registries.
@@ -213,6 +218,14 @@ impl Key {
             (Allowed::Placement | Allowed::File, Node::Text(text)) if !text.is_empty() => {
                 Ok(Value::Text(text.clone()))
             }
+            (Allowed::RingNumbers | Allowed::RingSets, Node::Text(text)) => {
+                let sets = self.allowed == Allowed::RingSets;
+                let rings = RingGroups::parse(text).filter(|groups| {
+                    sets || groups.one_group().is_some_and(|group| !group.is_empty())
+                });
+                let rings = rings.ok_or_else(|| self.refuse(node, names))?;
+                Ok(Value::Text(rings.to_string()))
+            }
             _ => Err(self.refuse(node, names)),
         }
     }
@@ -234,6 +247,12 @@ impl Key {
             Allowed::App => format!("one of {}", names.apps.join(", ")),
             Allowed::Placement => "a place of the machine, in quotes".to_string(),
             Allowed::File => "a path of a file, in quotes".to_string(),
+            Allowed::RingNumbers => {
+                format!("numbers of rings, below {RINGS_MAX}, in quotes: \"0 1 4-7\"")
+            }
+            Allowed::RingSets => format!(
+                "groups of numbers of rings, below {RINGS_MAX}, in quotes: \"0-1, 0-1, 2 3\""
+            ),
         }
     }
 

@@ -2,10 +2,12 @@
 //! checking, `nicforge list settings` and docs/settings.md all come from here.
 
 use super::Allowed::{
-    App, Choice, Emulated, File, Flag, Interface, Number, Placement, PowerOfTwo, Whole,
+    App, Choice, Emulated, File, Flag, Interface, Number, Placement, PowerOfTwo, RingNumbers,
+    RingSets, Whole,
 };
+use super::conditions::*;
 use super::field::SettingType;
-use super::{Condition, Key};
+use super::{Key, RingGroups};
 
 macro_rules! settings {
     ($(
@@ -43,63 +45,6 @@ macro_rules! settings {
         ];
     };
 }
-
-const SHARED_RINGS: Condition = (
-    "interface",
-    &[
-        "sh_ring",
-        "sh_ring_list",
-        "sh_ring_batched_list",
-        "sh_ring_dynamic",
-        "emulated/sh_ring",
-        "emulated/sh_ring_list",
-        "emulated/sh_ring_batched_list",
-    ],
-);
-const EMULATED: Condition = ("interface", &["emulated"]);
-const SPLITTING: Condition = ("interface", &crate::nicmem::SPLITTING);
-const ON_NICMEM: Condition = ("interface", &crate::nicmem::ON_NICMEM);
-const DYNAMIC: Condition = ("interface", &["sh_ring_dynamic"]);
-const BISECT: Condition = ("interface", &["rx_bisect", "emulated/rx_bisect"]);
-const BATCHED: Condition = ("consumption", &["batched"]);
-const BURSTS: Condition = ("arrival", &["bursts"]);
-const PING_PONG: Condition = ("arrival", &["ping_pong"]);
-const REPLAY: Condition = ("arrival", &["replay"]);
-const SYNTHETIC: Condition = ("app", &["synthetic"]);
-const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
-const KVS: Condition = ("app", &["kvs"]);
-const COUNTER: Condition = ("app", &["counter"]);
-const OFFLOAD: Condition = ("offload", &["accel_nfv"]);
-const COPIES: Condition = (
-    "copy",
-    &["host_to_host", "host_to_nicmem", "nicmem_to_host"],
-);
-const FLOW_TABLE: Condition = ("app", &["nat", "lb", "counter"]);
-
-/// Workloads of whole systems that talk TCP to each other; all other keys are of the one server
-/// that frames are sent to.
-pub(super) const WHOLE_SYSTEMS: Condition = (
-    "workload",
-    &[
-        "tcp_receive",
-        "tcp_transmit",
-        "web_server",
-        "iscsi_initiator",
-        "nat_gateway",
-    ],
-);
-
-/// Interfaces whose device tells its driver what to do.
-const BY_REGISTERS: Condition = (
-    "interface",
-    &[
-        "sinic",
-        "v_sinic",
-        "v_sinic_zero_copy",
-        "v_sinic_delayed_copy",
-    ],
-);
-const ISCSI: Condition = ("workload", &["iscsi_initiator"]);
 
 settings! {
     /// What runs: frames sent at one server, or whole systems with kernels and TCP on a link.
@@ -158,6 +103,14 @@ settings! {
     /// Allocation rings of each NIC, linked to cores at even distances; 0: one for each of its queues.
     ax_rings: usize = 0, "rings", Whole(0, 256), when BISECT,
         source "rxBisect paper, section 4.2: one per core, or a few large ones of a few cores";
+    /// The reception ring that each allocation ring of a NIC is linked to, whose core fills it: as many numbers as
+    /// there are allocation rings, such as `0 0 4 4`.
+    ax_links: Option<RingGroups> = None, "", RingNumbers, when BISECT,
+        default "at even distances";
+    /// The allocation rings that each reception ring of a NIC is associated with: a group for each, such as
+    /// `0-1, 0-1, 2, 2` for four queues.
+    associations: Option<RingGroups> = None, "", RingSets, when BISECT,
+        default "those of its set";
     /// Disjoint sets that the queues of each NIC form: packets lie in buffers of their own set only, so
     /// that applications are kept apart.
     association_sets: usize = 1, "sets", Whole(1, 256), when BISECT,

@@ -34,6 +34,8 @@ fn every_range_fits_its_field() {
         }
         Allowed::Number(least, most) => vec![Value::Number(least), Value::Number(most)],
         Allowed::Flag => vec![Value::Flag(true)],
+        Allowed::RingNumbers => vec![Value::Text("255".to_string())],
+        Allowed::RingSets => vec![Value::Text("0 255, , 7".to_string())],
         _ => vec![Value::Text("x".to_string())],
     };
     for key in KEYS {
@@ -194,4 +196,25 @@ fn names_come_from_the_registries() {
     assert!(check("interface", Node::Text("sh_ring".to_string())).is_ok());
     let refusal = check("interface", Node::Text("shring".to_string())).unwrap_err();
     assert_eq!(refusal.right, "did you mean \"sh_ring\"?");
+}
+
+#[test]
+fn rings_are_named_by_number() {
+    let text = |text: &str| Node::Text(text.to_string());
+    let value = check("associations", text("0-2,1 , "));
+    assert_eq!(value, Ok(Value::Text("0 1 2, 1, ".to_string())));
+    assert!(check("ax_links", text("3 0-1 3")).is_ok());
+    for (name, wrong) in [
+        ("associations", text("0;1")),
+        ("associations", Node::Integer(3)),
+        ("ax_links", text("0, 1")),
+        ("ax_links", text("")),
+        ("ax_links", text("0-256")),
+    ] {
+        let refusal = check(name, wrong.clone()).unwrap_err();
+        assert!(
+            refusal.right.contains("in quotes"),
+            "{wrong:?}: {refusal:?}"
+        );
+    }
 }

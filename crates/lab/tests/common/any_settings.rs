@@ -1,7 +1,7 @@
 //! Settings of one server as random as they can be, of runs that are short.
 
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_lab::settings::Settings;
+use nicforge_lab::settings::{RingGroups, Settings};
 use proptest::prelude::*;
 
 use super::machine::small;
@@ -41,12 +41,31 @@ fn server() -> impl Strategy<Value = Settings> {
         )
 }
 
+/// Which rings each queue is associated with, a bit for each, if that is said.
+fn written(queues: usize) -> impl Strategy<Value = Option<Vec<u32>>> {
+    prop::option::of(prop::collection::vec(any::<u32>(), queues))
+}
+
+/// The rings below `rings` that `masks` name, at least one for each.
+fn groups(masks: &[u32], rings: usize) -> String {
+    let group = |mask: &u32| {
+        let named = (0..rings).filter(|ring| mask >> ring & 1 == 1);
+        let named: Vec<String> = named.map(|ring| ring.to_string()).collect();
+        match named.is_empty() {
+            true => "0".to_owned(),
+            false => named.join(" "),
+        }
+    };
+    let groups: Vec<String> = masks.iter().map(group).collect();
+    groups.join(",")
+}
+
 /// Rings that are shared or divided, and how.
 fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
     let queues = settings.cores / settings.nics;
     (
         (1..=9u32, 1..=9u32),
-        (0..=6usize, 1..=queues),
+        (0..=6usize, 1..=queues, written(queues)),
         prop::sample::select(vec!["random", "round_robin", "fullest"]),
         prop::sample::select(vec!["parallel", "batched"]),
         0.1..20.0f64,
@@ -57,7 +76,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
         .prop_map(
             move |(
                 (ax, bx),
-                (ax_rings, sets),
+                (ax_rings, sets, written),
                 choice,
                 consumption,
                 timeout,
@@ -69,10 +88,14 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
                 bx_entries: 1 << bx,
                 ax_rings,
                 // Sets with as many rings as queues: one without a ring is refused.
-                association_sets: match ax_rings.is_multiple_of(queues) {
+                association_sets: match ax_rings.is_multiple_of(queues) && written.is_none() {
                     true => sets,
                     false => 1,
                 },
+                associations: written.and_then(|masks| {
+                    let rings = if ax_rings == 0 { queues } else { ax_rings };
+                    RingGroups::parse(&groups(&masks, rings))
+                }),
                 ax_choice: choice.to_owned(),
                 consumption: consumption.to_owned(),
                 consumption_timeout_us: timeout,

@@ -30,6 +30,8 @@ const CHOICES: [AxChoice; 3] = [AxChoice::Random, AxChoice::RoundRobin, AxChoice
 fn options(choice: AxChoice, consumption: Consumption) -> Options {
     Options {
         ax_rings: 0,
+        links: Vec::new(),
+        associations: Vec::new(),
         association_sets: 1,
         ax_entries: 0,
         bx_entries: 0,

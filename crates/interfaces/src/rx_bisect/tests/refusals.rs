@@ -3,7 +3,9 @@
 use nicforge_nic::Pool;
 use nicforge_platform::AddressSpace;
 
-use super::{AxChoice, BATCHED, MemoryDomain, Topology, TopologyError, build_with, options};
+use super::{
+    AxChoice, BATCHED, MemoryDomain, Options, Topology, TopologyError, build_with, options,
+};
 use crate::InterfaceError;
 use crate::suite::Setup;
 
@@ -128,4 +130,41 @@ fn sizes() {
             assert!(text.contains(what), "{text}");
         }
     }
+}
+
+/// What a scenario says ring by ring, and where it says nothing, what the numbers say.
+#[test]
+fn rings_as_they_are_written() {
+    let of = |change: fn(&mut Options)| {
+        let mut options = options(AxChoice::Random, BATCHED);
+        change(&mut options);
+        Topology::of(4, &options)
+    };
+    let associated = |rings: &Topology| -> Vec<Vec<usize>> {
+        rings.bx.iter().map(|bx| bx.associated.clone()).collect()
+    };
+    // Three rings of two cores, each of which is in another set.
+    let linked = of(|options| {
+        options.links = vec![3, 0, 3];
+        options.association_sets = 2;
+    });
+    assert_eq!(linked.check(4), Ok(vec![3, 0, 3]));
+    let (first, last) = (vec![1], vec![0, 2]);
+    let sets = [first.clone(), first, last.clone(), last];
+    assert_eq!(associated(&linked), sets);
+    // Sets that overlap, over a ring for each core.
+    let overlapping = of(|options| {
+        options.associations = vec![vec![0, 1], vec![1, 2], vec![2, 3], vec![3]];
+    });
+    assert_eq!(overlapping.check(4), Ok(vec![0, 1, 2, 3]));
+    assert_eq!(associated(&overlapping)[1], [1, 2]);
+    assert_eq!(overlapping.association_sets().len(), 4);
+    // More or fewer rings than links.
+    let more = of(|options| (options.ax_rings, options.links) = (3, vec![0, 1]));
+    assert_eq!(more.check(4), Err(TopologyError::NotLinked { ax: 2 }));
+    let fewer = of(|options| (options.ax_rings, options.links) = (1, vec![0, 1]));
+    assert!(matches!(fewer.check(4), Err(TopologyError::Unknown { .. })));
+    let short = of(|options| options.associations = vec![vec![0]]);
+    let missing = TopologyError::Queues { bx: 1, queues: 4 };
+    assert_eq!(short.check(4), Err(missing));
 }
