@@ -11,7 +11,7 @@ use nicforge_wire::traffic::{Line, TrafficSource};
 use crate::args::CaptureOptions;
 use crate::error::CliError;
 use crate::input::assignments;
-use crate::output::print;
+use crate::output::{path_word, print};
 use crate::outputs::{Made, Named, keep_apart, of_settings};
 
 /// The settings that describe traffic on one line.
@@ -59,7 +59,7 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     print(&format!(
         "wrote {}: {written} frames\nnext: nicforge run scenarios/nat-capture.toml --pcap {}\n",
         options.out.display(),
-        options.out.display()
+        path_word(&options.out)
     ))
 }
 

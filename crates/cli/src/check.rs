@@ -1,14 +1,12 @@
 //! `nicforge check`: validate a scenario and show what would run.
 
-use std::path::PathBuf;
-
 use nicforge_lab::scenario::Point;
 
 use crate::args::{CheckOptions, Overrides};
 use crate::error::CliError;
 use crate::estimate::{frames, human, simulated_ms};
 use crate::input::{Input, load};
-use crate::output::{columns, print};
+use crate::output::{columns, path_word, print, word};
 
 /// Most points that are shown one by one.
 const SHOWN: usize = 40;
@@ -83,20 +81,16 @@ fn describe(input: &Input, options: &CheckOptions) -> String {
 /// The command that runs what was checked.
 fn run_command(options: &CheckOptions) -> String {
     let Overrides { set, pcap, seed } = &options.overrides;
-    let path = |path: &PathBuf| word(&path.display().to_string());
-    let mut command = format!("nicforge run {}", path(&options.scenario));
+    let mut command = format!("nicforge run {}", path_word(&options.scenario));
     command.extend(set.iter().map(|text| format!(" --set {}", word(text))));
-    command.extend(pcap.iter().map(|file| format!(" --pcap {}", path(file))));
+    command.extend(
+        pcap.iter()
+            .map(|file| format!(" --pcap {}", path_word(file))),
+    );
     let machine = options.machine.iter();
-    command.extend(machine.map(|file| format!(" --machine {}", path(file))));
+    command.extend(machine.map(|file| format!(" --machine {}", path_word(file))));
     command.extend(seed.iter().map(|seed| format!(" --seed {seed}")));
     command
-}
-
-/// `text` as a shell takes it for one word.
-fn word(text: &str) -> String {
-    // Only a zero byte cannot be quoted, and no argument has one.
-    shlex::try_quote(text).map_or_else(|_| text.to_string(), |word| word.into_owned())
 }
 
 /// The parameters that are not the same in all points.

@@ -1,6 +1,7 @@
 //! Standard output, and text in aligned columns.
 
 use std::io::Write;
+use std::path::Path;
 
 use crate::error::CliError;
 
@@ -12,6 +13,17 @@ pub fn print(text: &str) -> Result<(), CliError> {
         what: "standard output".to_string(),
         cause,
     })
+}
+
+/// `text` as a shell takes it for one word.
+pub fn word(text: &str) -> String {
+    // Only a zero byte cannot be quoted, and no argument has one.
+    shlex::try_quote(text).map_or_else(|_| text.to_string(), |word| word.into_owned())
+}
+
+/// The same for a path.
+pub fn path_word(path: &Path) -> String {
+    word(&path.display().to_string())
 }
 
 /// Rows as lines with aligned columns, two spaces apart and indented by two.

@@ -22,7 +22,7 @@ use nicforge_lab::machine::{Machine, parse_machine};
 
 use crate::args::MeasureOptions;
 use crate::error::CliError;
-use crate::output::print;
+use crate::output::{columns, path_word, print};
 use crate::outputs::Made;
 
 /// Where the file goes that nobody gave a place: scenarios find machines there.
@@ -108,9 +108,10 @@ fn summary(machine: &Machine, found: &measure::Found, place: &Path) -> String {
     });
     let rows: Vec<Vec<String>> = rows.collect();
     let notes: String = found.notes.iter().map(|note| format!("{note}\n")).collect();
-    let place = place.display();
     format!(
-        "{}{notes}wrote {place}\nnext: nicforge check SCENARIO --machine {place}\n",
-        crate::output::columns(&rows)
+        "{}{notes}wrote {}\nnext: nicforge check SCENARIO --machine {}\n",
+        columns(&rows),
+        place.display(),
+        path_word(place)
     )
 }
