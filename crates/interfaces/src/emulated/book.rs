@@ -9,13 +9,13 @@ use nicforge_platform::{Addr, Cpu, Owner};
 #[derive(Clone, Debug)]
 pub struct Book {
     ledger: Ledger,
-    /// The core behind each queue, and the emulating one.
+    /// The core behind each queue of a set, and the emulating one.
     owners: Vec<Owner>,
     emulator: Owner,
 }
 
 impl Book {
-    /// What `ledger` says of buffers of the cores `owners`, one behind each queue, and of `emulator`.
+    /// What `ledger` says of buffers of the cores `owners`, one behind each queue of a set, and of `emulator`.
     pub fn new(ledger: Ledger, owners: Vec<Owner>, emulator: Owner) -> Book {
         Book {
             ledger,
@@ -45,7 +45,8 @@ impl Book {
 
     /// The buffer at `mbuf` goes to the core of `queue`, and the one at `instead` to the emulating core.
     pub fn exchange<C: Cpu>(&self, cpu: &mut C, (mbuf, queue): (Addr, u16), instead: Addr) {
-        let owner = self.owners[usize::from(queue)];
+        // A core has a queue in each set.
+        let owner = self.owners[usize::from(queue) % self.owners.len()];
         self.ledger.write(cpu, mbuf.0, Ledger::mark(owner.0.into()));
         self.claim(cpu, instead);
     }

@@ -1,4 +1,4 @@
-//! The driver's half: that of the wrapped interface. It also fills a physical ring at first.
+//! The driver's half: that of the wrapped interface. It also fills physical rings at first.
 
 use nicforge_nic::{DriverHalf, Packet, PoolCache};
 use nicforge_platform::Cpu;
@@ -10,15 +10,15 @@ use crate::AnyDriver;
 #[derive(Debug)]
 pub struct Driver {
     inner: Box<AnyDriver>,
-    /// The physical ring that this core fills.
-    fills: Option<Physical>,
+    /// The physical rings that this core fills: at most one for each set of queues.
+    fills: Vec<Physical>,
     /// Buffers that it put there; as many stay there.
     filled: i64,
 }
 
 impl Driver {
     /// The driver `inner`, which fills `fills` before it begins.
-    pub fn new(inner: AnyDriver, fills: Option<Physical>) -> Driver {
+    pub fn new(inner: AnyDriver, fills: Vec<Physical>) -> Driver {
         Driver {
             inner: Box::new(inner),
             fills,
@@ -30,19 +30,18 @@ impl Driver {
 impl DriverHalf for Driver {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.inner.start(cpu, pool);
-        let Some(physical) = self.fills.take() else {
-            return;
-        };
-        let first = physical.ring.first;
-        let mut tail = first;
-        while tail < first + physical.ring.entries
-            && let Some(mbuf) = pool.take(cpu)
-        {
-            physical.ring.post(cpu, tail, mbuf);
-            tail += 1;
+        for physical in std::mem::take(&mut self.fills) {
+            let first = physical.ring.first;
+            let mut tail = first;
+            while tail < first + physical.ring.entries
+                && let Some(mbuf) = pool.take(cpu)
+            {
+                physical.ring.post(cpu, tail, mbuf);
+                tail += 1;
+            }
+            self.filled += (tail - first) as i64;
+            cpu.mmio_write(physical.doorbell, tail);
         }
-        self.filled = (tail - first) as i64;
-        cpu.mmio_write(physical.doorbell, tail);
     }
 
     #[inline]

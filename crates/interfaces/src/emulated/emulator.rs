@@ -12,6 +12,7 @@ use super::book::Book;
 use super::layout::Physical;
 use super::served::{Served, unseen};
 use super::way::Way;
+use crate::AnyNic;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
 /// applications have it.
@@ -24,9 +25,28 @@ pub struct Emulator {
     /// The ring of each completion that the device has written and that is not there to be seen yet, oldest
     /// first.
     announced: VecDeque<usize>,
-    /// Which ring's turn it is.
-    next: usize,
+    sets: Vec<RingSet>,
     costs: DriverCosts,
+}
+
+/// The physical rings of one set of queues.
+#[derive(Debug)]
+struct RingSet {
+    rings: Range<usize>,
+    /// Which of them has its turn.
+    next: usize,
+}
+
+impl RingSet {
+    /// Whose turn it is; then it is the next one's.
+    fn turn(&mut self) -> usize {
+        let number = self.next;
+        self.next = match number + 1 == self.rings.end {
+            true => self.rings.start,
+            false => number + 1,
+        };
+        number
+    }
 }
 
 /// A frame that the device delivered and the emulated NIC could not.
@@ -67,13 +87,27 @@ impl Emulated {
 }
 
 impl Emulator {
-    /// A core that serves `rings`, which count from their first positions.
-    pub fn new(rings: Vec<(Physical, CompletionReader)>, costs: DriverCosts) -> Emulator {
+    /// A core that serves `rings`, which count from their first positions. So many of them, one behind the
+    /// other, are those of each set of queues.
+    pub fn new(
+        rings: Vec<(Physical, CompletionReader)>,
+        of_sets: &[usize],
+        costs: DriverCosts,
+    ) -> Emulator {
         let served = |(physical, completions)| Served::new(physical, completions);
+        let mut end = 0;
+        let sets = of_sets.iter().map(|count| {
+            let next = end;
+            end += count;
+            RingSet {
+                rings: next..end,
+                next,
+            }
+        });
         Emulator {
+            sets: sets.collect(),
             rings: rings.into_iter().map(served).collect(),
             announced: VecDeque::new(),
-            next: 0,
             costs,
         }
     }
@@ -127,6 +161,50 @@ impl Emulator {
             self.rings[ring].seen += 1;
         }
     }
+
+    /// The set that has its turn, and until when its packets came that have: before all of another set, as
+    /// drivers take them in this order.
+    fn turn(&mut self) -> (usize, Time) {
+        if self.sets.len() == 1 {
+            return (0, Time::NEVER);
+        }
+        let oldest = |(number, set): (usize, &RingSet)| {
+            let rings = self.rings[set.rings.clone()].iter();
+            let came = rings.filter_map(Served::oldest_came).min();
+            (came.unwrap_or(Time::NEVER), number)
+        };
+        let mut sets: Vec<_> = self.sets.iter().enumerate().map(oldest).collect();
+        sets.sort_unstable();
+        let ((_, number), (until, _)) = (sets[0], sets[1]);
+        if until < Time::NEVER {
+            // Steering has left this set since: nothing is waited for any more.
+            let rings = &mut self.rings[self.sets[number].rings.clone()];
+            rings.iter_mut().for_each(|ring| ring.stuck = false);
+        }
+        (number, until)
+    }
+
+    /// Passes a burst on to `inner`, of packets from the rings in turn.
+    fn pass_on<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        (inner, book): (&mut AnyNic, Option<&Book>),
+        came_to: &mut Emulated,
+    ) {
+        for _ in 0..self.sets.len() {
+            let (set, until) = self.turn();
+            for _ in 0..self.sets[set].rings.len() {
+                let served = &mut self.rings[self.sets[set].turn()];
+                if served.can_move() {
+                    let inner = (&mut *inner, book);
+                    served.serve(cpu, inner, &self.costs, until, came_to);
+                    if came_to.moved() == BURST {
+                        return;
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl NicHalf {
@@ -161,21 +239,9 @@ impl NicHalf {
             self.inner.advance(&mut Way::new(cpu));
         }
         self.emulator.see(seen);
-        let Emulator {
-            rings, next, costs, ..
-        } = &mut self.emulator;
-        for _ in 0..rings.len() {
-            let number = *next;
-            *next = (number + 1) % rings.len();
-            let served = &mut rings[number];
-            if served.can_move() {
-                let inner = (&mut *self.inner, self.book.as_ref());
-                served.serve(cpu, inner, costs, &mut came_to);
-                if came_to.moved() == BURST {
-                    break;
-                }
-            }
-        }
+        let inner = (&mut *self.inner, self.book.as_ref());
+        self.emulator.pass_on(cpu, inner, &mut came_to);
+        let rings = &self.emulator.rings;
         came_to.stuck = rings.iter().filter(|ring| ring.stuck).count();
         came_to.more = came_to.moved() > 0 && rings.iter().any(Served::can_move);
         cpu.enter(part);

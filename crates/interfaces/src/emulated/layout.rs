@@ -7,13 +7,15 @@
 //! Registers: those of the wrapped interface are words in the device's memory that the emulating
 //! core reads. `first_doorbell + r` is the doorbell of physical ring `r`.
 
+use std::ops::Range;
+
 use nicforge_platform::Register;
 
 use crate::priv_ring::layout::Ring;
 use crate::rx_bisect::{AssociationSet, Options, Topology};
 
 /// The doorbell of the first physical ring: the registers before are the wrapped interface's. rxBisect
-/// has one for each Ax and Bx ring, the others up to two for each queue.
+/// has one for each Ax and Bx ring, the others up to two for each core.
 pub fn first_doorbell(queues: usize, bisect: &Options) -> u32 {
     (queues + bisect.rings(queues).max(queues)) as u32
 }
@@ -42,20 +44,29 @@ pub struct PhysicalRing {
 /// Each is as large as the rings of empty buffers that it stands for. Queues whose buffers must not
 /// mix have a ring each (rxBisect paper, section 5): those of private rings, and likewise those of
 /// different shared rings and of different association sets. So none of them waits for buffers
-/// behind frames of the others.
+/// behind frames of the others. Rings of one set of queues stand before those of the next.
 pub fn physical_rings(
     emulates: &str,
     queues: usize,
     (rx_entries, sharing): (usize, usize),
     bisect: &Options,
 ) -> Vec<PhysicalRing> {
-    let all: Vec<usize> = (0..queues).collect();
-    let of_several = |queues: &[usize]| PhysicalRing {
-        queues: queues.to_vec(),
-        entries: rx_entries.next_power_of_two(),
+    let of_each = |queues: Range<usize>, number| {
+        let queues: Vec<usize> = queues.collect();
+        let ring = |queues: &[usize]| PhysicalRing {
+            queues: queues.to_vec(),
+            entries: rx_entries.next_power_of_two(),
+        };
+        queues.chunks(number).map(ring).collect::<Vec<_>>()
     };
+    let sharing = sharing.max(1);
     match emulates {
-        "priv_ring" => all.chunks(1).map(of_several).collect(),
+        "priv_ring" => of_each(0..queues, 1),
+        // Two sets of queues.
+        "sh_ring_dynamic" => {
+            let shared = of_each(queues..2 * queues, sharing);
+            [of_each(0..queues, 1), shared].concat()
+        }
         "rx_bisect" => {
             let sets = Topology::of(queues, bisect).association_sets();
             let ring = |set: AssociationSet| PhysicalRing {
@@ -64,6 +75,6 @@ pub fn physical_rings(
             };
             sets.into_iter().map(ring).collect()
         }
-        _ => all.chunks(sharing.max(1)).map(of_several).collect(),
+        _ => of_each(0..queues, sharing),
     }
 }

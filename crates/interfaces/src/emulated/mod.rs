@@ -29,7 +29,7 @@ mod served;
 mod tests;
 mod way;
 
-use nicforge_nic::completion_ring;
+use nicforge_nic::{ReceiveHalf, completion_ring};
 use nicforge_platform::{AddressSpace, Owner, Register};
 
 pub use driver::Driver;
@@ -43,12 +43,13 @@ use layout::{Physical, first_doorbell};
 pub use layout::{PhysicalRing, physical_rings};
 
 /// Interfaces whose completions can name a buffer that is not their descriptor's.
-pub const EMULATED: [&str; 5] = [
+pub const EMULATED: [&str; 6] = [
     "priv_ring",
     "rx_bisect",
     "sh_ring",
     "sh_ring_list",
     "sh_ring_batched_list",
+    "sh_ring_dynamic",
 ];
 
 /// Why a core cannot play the NIC of interface `name`, which is none of [`EMULATED`].
@@ -62,10 +63,6 @@ pub fn why_not(name: &str) -> &'static str {
         "split" | "nm_nfv" | "nm_nfv_minus" => {
             "its frames lie in two buffers each, while the core exchanges one buffer for one and never \
              looks at a frame"
-        }
-        "sh_ring_dynamic" => {
-            "a switch would reorder flows: its drivers leave a set of rings when they find it empty, while \
-             packets for it still wait in physical rings"
         }
         _ => "its completions are not known to name the buffer that a frame lies in",
     }
@@ -91,8 +88,9 @@ pub fn build(
     let first_doorbell = first_doorbell(plan.owners.len(), &plan.bisect);
     let mut rings = Vec::new();
     let mut served = Vec::new();
-    let mut ring_of = vec![0; plan.owners.len()];
-    let mut fills = vec![None; plan.owners.len()];
+    let mut ring_of = vec![0; usize::from(inner.queues())];
+    let mut fills = vec![Vec::new(); plan.owners.len()];
+    let mut rings_of_set = vec![0; inner.sets().len()];
     let wanted = physical_rings(
         &plan.emulates,
         plan.owners.len(),
@@ -116,15 +114,16 @@ pub fn build(
         served.push((physical, reader));
         if !plan.emulator_fills {
             // Its first buffers are those of a core that it serves.
-            fills[queues[0]] = Some(physical);
+            fills[queues[0] % plan.owners.len()].push(physical);
         }
+        rings_of_set[queues[0] / plan.owners.len()] += 1;
         for queue in queues {
             ring_of[queue] = number;
         }
     }
     let drivers = inner_drivers.into_iter().zip(fills);
     let drivers = drivers.map(|(inner, fills)| Driver::new(inner, fills));
-    let emulator = Emulator::new(served, plan.costs);
+    let emulator = Emulator::new(served, &rings_of_set, plan.costs);
     let half = NicHalf::new((rings, ring_of, first_doorbell), plan, inner, emulator);
     Ok((half, drivers.collect()))
 }

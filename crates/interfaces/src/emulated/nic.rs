@@ -75,6 +75,10 @@ impl ReceiveHalf for NicHalf {
         self.inner.queues()
     }
 
+    fn sets(&self) -> &'static [&'static str] {
+        self.inner.sets()
+    }
+
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let ring = self.ring_of[usize::from(frame.queue)];
         let from = match &self.book {

@@ -7,6 +7,7 @@ use nicforge_nic::{
     Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache, ReceiveHalf,
 };
 use nicforge_platform::{Addr, Cpu};
+use nicforge_units::Time;
 
 use super::book::Book;
 use super::emulator::{BURST, Emulated, Lost};
@@ -40,14 +41,6 @@ pub struct Served {
     rung: u64,
     /// The buffer of each descriptor, where nobody but the core puts any there; else none.
     own: Vec<Addr>,
-}
-
-/// What became of the oldest packet of a physical ring.
-enum Fate {
-    /// It is where software takes it, and this buffer is free.
-    Passed(Addr),
-    Lost(Lost),
-    Waits,
 }
 
 /// What the core knows of `frame`: it never looks at the bytes, nor has it any.
@@ -132,37 +125,52 @@ impl Served {
         self.seen > 0 && !self.stuck
     }
 
-    /// Passes packets on to `inner` until the step has moved a burst, and gives the device the
-    /// buffers that `inner` would have used.
+    /// When the oldest packet came that is there to be seen. What is nobody's has waited longest.
+    pub fn oldest_came(&self) -> Option<Time> {
+        let oldest = self.came.front().filter(|_| self.seen > 0)?;
+        Some(oldest.as_ref().map_or(Time::ZERO, |frame| frame.stamp))
+    }
+
+    /// Whether its oldest packet came no later than `until`.
+    #[inline]
+    fn has_turn(&self, until: Time) -> bool {
+        until == Time::NEVER || self.oldest_came().is_some_and(|came| came <= until)
+    }
+
+    /// Passes packets that came no later than `until` on to `inner`, until the step has moved a burst, and
+    /// gives the device the buffers that `inner` would have used. Where `until` is no limit a packet waits for
+    /// a descriptor; else steering has gone on, and what finds none is lost.
     pub fn serve<C: Cpu>(
         &mut self,
         cpu: &mut C,
         (inner, book): (&mut AnyNic, Option<&Book>),
         costs: &DriverCosts,
+        until: Time,
         came_to: &mut Emulated,
     ) {
         let before = self.tail;
         while came_to.moved() < BURST
+            && self.has_turn(until)
             && let Some(mbuf) = self.oldest(cpu)
         {
             let fate = match self.came.front() {
                 Some(Some(frame)) => {
                     pass_on(cpu, (&mut *inner, book), frame, mbuf, &mut came_to.blamed)
                 }
-                _ => Fate::Passed(mbuf),
+                _ => Ok(mbuf),
             };
             let free = match fate {
-                Fate::Passed(free) => {
+                Ok(free) => {
                     came_to.passed += 1;
                     free
                 }
-                Fate::Lost(lost) => {
-                    came_to.lost.push(lost);
-                    mbuf
-                }
-                Fate::Waits => {
+                Err(lost) if lost.cause == DropCause::NO_DESCRIPTOR && until == Time::NEVER => {
                     self.stuck = true;
                     break;
+                }
+                Err(lost) => {
+                    came_to.lost.push(lost);
+                    mbuf
                 }
             };
             self.put(cpu, free);
@@ -228,25 +236,25 @@ impl Served {
     }
 }
 
-/// Passes `frame`, which lies in `mbuf`, on to `inner`; `blamed` learns whose descriptor named no buffer.
+/// Passes `frame`, which lies in `mbuf`, on to `inner`, and says which buffer is free instead; `blamed` learns
+/// whose descriptor named no buffer.
 fn pass_on<C: Cpu>(
     cpu: &mut C,
     (inner, book): (&mut AnyNic, Option<&Book>),
     frame: &Arriving<'_>,
     mbuf: Addr,
     blamed: &mut Vec<Range<u16>>,
-) -> Fate {
+) -> Result<Addr, Lost> {
     let mut way = Way::handing_over(cpu, (mbuf, frame.queue), book);
     let cause = match inner.receive(&mut way, frame) {
         // Every interface writes a frame that it delivers into a buffer of its own.
-        Ok(()) => return Fate::Passed(way.instead().unwrap_or(mbuf)),
-        Err(DropCause::NO_DESCRIPTOR) => return Fate::Waits,
+        Ok(()) => return Ok(way.instead().unwrap_or(mbuf)),
         Err(cause) => cause,
     };
     if cause == DropCause::BAD_DESCRIPTOR {
         blamed.push(inner.blamed(frame.queue));
     }
-    Fate::Lost(Lost {
+    Err(Lost {
         cause,
         queue: frame.queue,
         rss_hash: frame.rss_hash,

@@ -1,8 +1,10 @@
 //! Tests of what is special to emulation; the shared suite covers the rest, with rxBisect inside.
-//! sets.rs has those of cores that are kept apart, anew.rs those of software that comes and goes.
+//! sets.rs has those of cores that are kept apart, anew.rs those of software that comes and goes,
+//! switching.rs those of two sets of queues.
 
 mod anew;
 mod sets;
+mod switching;
 
 use nicforge_nic::{Pool, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Cpu, Owner};
@@ -47,7 +49,7 @@ fn every_frame_comes_once_and_in_order_whatever_is_emulated() {
 
 #[test]
 fn the_rings_hold_twice_as_many_buffers() {
-    for emulates in ["priv_ring", "rx_bisect"] {
+    for emulates in ["priv_ring", "rx_bisect", "sh_ring", "sh_ring_dynamic"] {
         let alone: Bench<Flat> = Bench::new(emulates, &setup(emulates));
         let emulated: Bench<Flat> = Bench::new("emulated", &setup(emulates));
         assert_eq!(emulated.in_rings(), 2 * alone.in_rings(), "{emulates}");
@@ -163,7 +165,6 @@ fn what_no_core_can_play_is_refused_with_the_reason() {
         ("split", "two buffers"),
         ("nm_nfv", "two buffers"),
         ("nm_nfv_minus", "two buffers"),
-        ("sh_ring_dynamic", "reorder"),
         ("emulated", "already"),
     ] {
         let error = refusal(emulates);
@@ -173,7 +174,7 @@ fn what_no_core_can_play_is_refused_with_the_reason() {
             "{says}"
         );
         assert!(says.contains(emulates) && says.contains(why), "{says}");
-        assert!(says.ends_with("sh_ring_batched_list can"), "{says}");
+        assert!(says.ends_with("sh_ring_dynamic can"), "{says}");
     }
     assert!(matches!(refusal("nothing"), InterfaceError::Unknown(_)));
 }

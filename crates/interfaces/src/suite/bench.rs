@@ -47,6 +47,8 @@ pub struct Bench<G> {
     set: u16,
     /// Whether headers come in completions.
     pub(super) rx_inline: bool,
+    /// The core that plays the NIC makes no step but those that a test asks for.
+    pub emulator_rests: bool,
 }
 
 impl<G: Ground> Bench<G> {
@@ -59,9 +61,12 @@ impl<G: Ground> Bench<G> {
 
     /// A bench whose queues have no buffers yet.
     pub fn down(interface: &'static str, setup: &Setup) -> Bench<G> {
-        Bench::built(interface, setup, |plan, space| {
-            registry::build(interface, plan, space).unwrap()
-        })
+        let (name, setup) = setup.around(interface);
+        let mut bench = Bench::built(name, &setup, |plan, space| {
+            registry::build(name, plan, space).unwrap()
+        });
+        bench.interface = interface;
+        bench
     }
 
     /// As [`down`](Self::down), with halves that `build` makes.
@@ -115,6 +120,7 @@ impl<G: Ground> Bench<G> {
             guards: [below, above],
             set: 0,
             rx_inline: setup.rx_inline,
+            emulator_rests: false,
         }
     }
 

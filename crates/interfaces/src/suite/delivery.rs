@@ -1,7 +1,7 @@
 //! What arrives is delivered: once, in order, byte for byte, however often the rings wrap.
 
 use super::frames::{FRAME_LEN_MIN, frame_len_max};
-use super::{Bench, Ground, Setup, Sim, for_all, names};
+use super::{Bench, Ground, Setup, Sim, for_all, interfaces};
 use nicforge_units::Time;
 
 for_all! {
@@ -106,7 +106,7 @@ fn the_same_steps_leave_the_same_bytes_at_the_same_times() {
         let pool = bench.ground.peek(first, bench.pool.count() * 2_048);
         (pool, bench.ground.core_times(), bench.ground.now())
     }
-    for interface in names() {
+    for interface in interfaces() {
         assert!(run(interface) == run(interface), "{interface}");
     }
 }

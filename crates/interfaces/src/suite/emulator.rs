@@ -2,24 +2,32 @@
 
 use super::frames::{number_of, stamp};
 use super::{Bench, Ground};
-use crate::emulated::Lost;
+use crate::emulated::{Emulated, Lost};
 
 impl<G: Ground> Bench<G> {
     /// The emulating core, if there is one, does all that there is to do. Returns how many
     /// register writes it refused.
     pub fn emulate(&mut self) -> u64 {
-        let number = self.drivers.len();
         let mut refused = 0;
-        while let Some(half) = self.nic.emulated() {
-            let step = half.emulate(&mut *self.ground.core(number), usize::MAX);
+        while !self.emulator_rests
+            && let Some(step) = self.emulate_once()
+        {
             refused += step.refused.len() as u64;
-            self.lost.extend(&step.lost);
-            self.core_rang();
             if step.moved() == 0 {
                 break;
             }
         }
         refused
+    }
+
+    /// The emulating core, if there is one, makes one step.
+    pub fn emulate_once(&mut self) -> Option<Emulated> {
+        let number = self.drivers.len();
+        let half = self.nic.emulated()?;
+        let step = half.emulate(&mut *self.ground.core(number), usize::MAX);
+        self.lost.extend(&step.lost);
+        self.core_rang();
+        Some(step)
     }
 
     /// The emulating core fills the physical rings itself, from core 0's level of the pool.

@@ -55,6 +55,19 @@ impl Default for Setup {
 }
 
 impl Setup {
+    /// The name in the registry of interface `interface`, `emulated` for `emulated/x`, and this setup for it.
+    pub fn around(&self, interface: &'static str) -> (&'static str, Setup) {
+        let (name, emulates) = match interface.split_once('/') {
+            Some((name, emulates)) => (name, emulates),
+            None => (interface, self.emulates),
+        };
+        let setup = Setup {
+            emulates,
+            ..self.clone()
+        };
+        (name, setup)
+    }
+
     /// Buffers on nicmem that a bench for `interface` has.
     pub fn near_buffers(&self, interface: &str) -> u64 {
         let in_rings = (self.queues * self.rx_entries) as f64;
@@ -101,6 +114,8 @@ impl Setup {
             "sh_ring_dynamic" => in_rings,
             // Two for each frame, and enough to bring those on nicmem out.
             "split" | "nm_nfv" | "nm_nfv_minus" => 2 * in_rings + self.spare,
+            // Two sets of rings, and as many physical ones.
+            "emulated" if self.emulates == "sh_ring_dynamic" => 3 * in_rings,
             // One physical ring may stand for all.
             "emulated" => in_rings.next_power_of_two(),
             _ => 0,

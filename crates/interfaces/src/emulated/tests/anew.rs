@@ -114,16 +114,19 @@ fn frames_for_software_that_is_gone_go_and_their_buffers_stay() {
         for number in 0..80 {
             bench.send_unchecked(0, 60 + number);
         }
-        let group = bench.nic.together(0);
-        let others = (0..2).filter(|queue| !group.contains(queue));
-        let lent: i64 = others.map(|other| bench.nic.lent(0, other)).sum();
-        let registers = bench
-            .nic
-            .begin_anew(&mut *bench.ground.device(), group.clone());
-        let registers = registers.unwrap();
-        assert!(!registers.is_empty(), "{emulates}");
-        forget(&mut bench.ground, registers);
-        let gone: Vec<usize> = group.map(usize::from).collect();
+        // Its cores have a queue in each set, and share rings in one of them.
+        let firsts = (0..bench.nic.queues()).step_by(2);
+        let groups = firsts.clone().map(|first| bench.nic.together(first).len());
+        let cores = groups.max().unwrap() as u16;
+        let lent: i64 = (cores..2).map(|other| bench.nic.lent(0, other)).sum();
+        for first in firsts {
+            let group = first..first + cores;
+            let registers = bench.nic.begin_anew(&mut *bench.ground.device(), group);
+            let registers = registers.unwrap();
+            assert!(!registers.is_empty(), "{emulates}");
+            forget(&mut bench.ground, registers);
+        }
+        let gone: Vec<usize> = (0..usize::from(cores)).collect();
         // Its core may have written anything: here that some of its buffers are the emulating core's.
         for number in (0..bench.pool.count() as u64).step_by(2) {
             let (mbuf, core) = (bench.pool.buffer(number), &mut *bench.ground.core(0));

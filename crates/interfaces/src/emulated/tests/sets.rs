@@ -54,6 +54,10 @@ fn physical_rings_are_as_large_as_the_rings_that_they_stand_for() {
         rings("sh_ring", 3, (0, 1)),
         [(vec![0, 1], 64), (vec![2], 64)]
     );
+    // Queues 3 to 5 are the shared set.
+    let shared = [(vec![3, 4], 64), (vec![5], 64)];
+    let both = [&each(64)[..], &shared].concat();
+    assert_eq!(rings("sh_ring_dynamic", 3, (0, 1)), both);
     assert_eq!(rings("rx_bisect", 3, (0, 1)), [(vec![0, 1, 2], 64)]);
     assert_eq!(rings("rx_bisect", 3, (0, 3)), each(16));
     assert_eq!(
