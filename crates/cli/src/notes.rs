@@ -150,10 +150,7 @@ fn about_target(settings: &Settings) -> Option<String> {
 /// Groups of cores that do not come out even, where somebody asked for them.
 fn about_sharing(point: &Point) -> Option<String> {
     let settings = &point.settings;
-    let interface = match settings.interface.as_str() {
-        "emulated" => &settings.emulates,
-        interface => interface,
-    };
+    let interface = settings.seen_by_drivers();
     let (sharing, queues) = (settings.sharing, settings.cores / settings.nics);
     if !interface.starts_with("sh_ring") || !point.sets("sharing") || queues.is_multiple_of(sharing)
     {
@@ -172,7 +169,7 @@ fn about_sharing(point: &Point) -> Option<String> {
 
 /// Dynamic shRing that cannot share its rings, or not for longer than a look.
 fn about_switching(settings: &Settings) -> Option<String> {
-    if settings.interface != "sh_ring_dynamic" {
+    if settings.seen_by_drivers() != "sh_ring_dynamic" {
         return None;
     }
     let (looks, part) = (settings.dynamic_window, settings.dynamic_on_share);
@@ -230,13 +227,8 @@ fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
 
 /// What speaks against the sizes of a point's rings.
 fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
-    let emulated = settings.interface == "emulated";
-    let interface = match emulated {
-        true => &settings.emulates,
-        false => &settings.interface,
-    };
     let (llc, nic) = (&machine.hardware.llc, &machine.hardware.nic);
-    match interface.as_str() {
+    match settings.seen_by_drivers() {
         "rx_bisect" => {}
         name if name.starts_with("sh_ring") => {
             let of_all = burst_warning("Shared rings", settings.rx_entries, nic.burst_entries);
@@ -256,7 +248,7 @@ fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         bx_entries: settings.bx_entries,
         burst_entries: nic.burst_entries,
         entries_min: nic.ring_entries_min,
-        emulated,
+        emulated: settings.interface == "emulated",
         frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
     })

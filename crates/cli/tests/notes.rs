@@ -310,6 +310,9 @@ fn rings_that_are_never_shared() {
         &format!("{long}dynamic_off_share = 0.0\n"),
         &["private again at the next look"],
     );
+    let played = dynamic.replace("interface", "emulates");
+    let played = format!("interface = \"emulated\"\n{played}window_ms = 49\n");
+    warns(&played, &["after 9 looks at the earliest"]);
 }
 
 #[test]

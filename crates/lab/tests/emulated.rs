@@ -8,8 +8,9 @@ mod common {
 use common::machine::{machine, small};
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::metrics::Metrics;
-use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::{RingGroups, Settings};
+use nicforge_lab::timeline::switches;
 
 /// Gbit/s for the cores that keep up: four fifths of what is offered.
 const OTHERS: f64 = 8.0;
@@ -17,6 +18,10 @@ const OTHERS: f64 = 8.0;
 /// Four workers on one NIC, of which the first takes a millisecond for each of its packets, a fifth of
 /// all. Rings are full of those before the window begins.
 fn overloaded(change: impl FnOnce(&mut Settings)) -> Metrics {
+    run(change).metrics
+}
+
+fn run(change: impl FnOnce(&mut Settings)) -> PointRun {
     let mut settings = Settings {
         interface: "emulated".to_owned(),
         app: "synthetic".to_owned(),
@@ -36,8 +41,7 @@ fn overloaded(change: impl FnOnce(&mut Settings)) -> Metrics {
     change(&mut settings);
     settings.check(machine()).unwrap();
     let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {});
-    let metrics = point.unwrap_or_else(|error| panic!("{error}\n{settings:#?}"));
-    metrics.metrics
+    point.unwrap_or_else(|error| panic!("{error}\n{settings:#?}"))
 }
 
 /// What each interface says of a slow core holds when a core plays its NIC: private rings and rxBisect
@@ -48,10 +52,38 @@ fn one_slow_core_behind_every_interface() {
         let metrics = overloaded(|settings| settings.emulates = emulates.to_owned());
         assert!(!metrics.drops.is_empty(), "{emulates}");
         let received = metrics.throughput_gbps;
-        match emulates.starts_with("sh_ring") {
+        // Dynamic shRing shares nothing before its first look.
+        match emulates.starts_with("sh_ring") && emulates != "sh_ring_dynamic" {
             true => assert!(received < 0.3 * OTHERS, "{emulates}: {received} Gbit/s"),
             false => assert!(received > 0.95 * OTHERS, "{emulates}: {received} Gbit/s"),
         }
+    }
+}
+
+/// Rings are shared when the first core becomes slow, and its packets stop the others until the control core
+/// sees it: from then on those have private rings, and none of their packets waits behind what is left of the
+/// shared one.
+#[test]
+fn one_core_becomes_slow_while_rings_are_shared() {
+    for interface in ["sh_ring_dynamic", "emulated"] {
+        let point = run(|settings| {
+            settings.interface = interface.to_owned();
+            settings.emulates = "sh_ring_dynamic".to_owned();
+            settings.target_begins_ms = 0.2;
+            settings.dynamic_step_ms = 0.1;
+            settings.dynamic_window = 1;
+            settings.dynamic_gbps = 0.0;
+            settings.dynamic_memory_gib_per_s = 0.0;
+            settings.dynamic_gap_ratio = 8.0;
+            settings.timeline_ms = Some(0.1);
+        });
+        let sets: Vec<&str> = switches(&point.timeline)
+            .into_iter()
+            .map(|(_, set)| set)
+            .collect();
+        assert_eq!(sets, ["shared", "private"], "{interface}");
+        let received = point.metrics.throughput_gbps;
+        assert!(received > 0.95 * OTHERS, "{interface}: {received} Gbit/s");
     }
 }
 

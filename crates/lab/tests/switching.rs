@@ -17,10 +17,14 @@ use nicforge_wire::capture::CaptureReader;
 const FLOW: std::ops::Range<usize> = 26..38;
 const SEQUENCE: std::ops::Range<usize> = 42..50;
 
+/// The interface itself, and played by cores.
+const INTERFACES: [&str; 2] = ["sh_ring_dynamic", "emulated"];
+
 /// Looks every 10 us, each of which speaks for a switch while packets come.
 fn switching() -> Settings {
     Settings {
         interface: "sh_ring_dynamic".to_owned(),
+        emulates: "sh_ring_dynamic".to_owned(),
         app: "l2fwd".to_owned(),
         dynamic_step_ms: 0.01,
         dynamic_window: 1,
@@ -51,6 +55,10 @@ fn sequences(path: &std::path::Path) -> BTreeMap<Vec<u8>, Vec<u64>> {
 /// saturation the new ones hold meanwhile what comes: nothing is lost, and no flow overtakes itself.
 #[test]
 fn below_saturation_a_switch_neither_loses_nor_reorders() {
+    INTERFACES.into_iter().for_each(below_saturation);
+}
+
+fn below_saturation(interface: &str) {
     for (arrival, offered_gbps, packet_bytes) in [
         ("constant", 100.0, 1500),
         ("poisson", 60.0, 1500),
@@ -58,6 +66,7 @@ fn below_saturation_a_switch_neither_loses_nor_reorders() {
         ("constant", 4.0, 64),
     ] {
         let settings = Settings {
+            interface: interface.to_owned(),
             arrival: arrival.to_owned(),
             offered_gbps,
             packet_bytes,
@@ -72,19 +81,15 @@ fn below_saturation_a_switch_neither_loses_nor_reorders() {
         };
         let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
         let count = switches(&point.timeline).len();
-        assert!(count > 40, "{arrival}: {count} switches");
-        assert!(
-            point.metrics.drops.is_empty(),
-            "{arrival}: {:?}",
-            point.metrics.drops
-        );
+        let what = format!("{interface}, {arrival}");
+        assert!(count > 40, "{what}: {count} switches");
+        let drops = &point.metrics.drops;
+        assert!(drops.is_empty(), "{what}: {drops:?}");
         let flows = sequences(&path);
-        assert!(flows.len() > 10, "{arrival}: {} flows", flows.len());
+        assert!(flows.len() > 10, "{what}: {} flows", flows.len());
         for (flow, numbers) in flows {
-            assert!(
-                numbers.is_sorted_by(|a, b| a < b),
-                "{arrival}: flow {flow:?}"
-            );
+            let in_order = numbers.is_sorted_by(|a, b| a < b);
+            assert!(in_order, "{what}: flow {flow:?}");
         }
     }
 }
@@ -94,7 +99,13 @@ fn below_saturation_a_switch_neither_loses_nor_reorders() {
 /// order; whatever is dropped never was in one.
 #[test]
 fn an_overloaded_switch_drops_arrivals_only() {
+    INTERFACES.into_iter().for_each(overloaded_switch);
+}
+
+/// Where cores play NICs those drop, as what they play has no descriptor.
+fn overloaded_switch(interface: &str) {
     let settings = Settings {
+        interface: interface.to_owned(),
         flows: 16,
         offered_gbps: 200.0,
         packet_bytes: 60,
@@ -112,10 +123,21 @@ fn an_overloaded_switch_drops_arrivals_only() {
     let at_arrival = ["fifo_full", "no_descriptor"];
     assert!(
         !causes.is_empty() && causes.iter().all(|cause| at_arrival.contains(cause)),
-        "{causes:?}"
+        "{interface}: {causes:?}"
     );
+    let mut backlog = 0;
+    for at in &point.timeline {
+        let came = backlog + at.arrivals;
+        assert_eq!(
+            came,
+            at.backlog + at.taken + at.drops,
+            "{interface}: {at:?}"
+        );
+        backlog = at.backlog;
+    }
     for (flow, numbers) in sequences(&path) {
-        assert!(numbers.is_sorted_by(|a, b| a < b), "flow {flow:?}");
+        let in_order = numbers.is_sorted_by(|a, b| a < b);
+        assert!(in_order, "{interface}: flow {flow:?}");
     }
 }
 

@@ -183,11 +183,7 @@ pub fn put_together(
 /// How many frames of a port may wait for software at once: so few that none is dropped for want
 /// of room in any ring.
 fn window(settings: &Settings) -> usize {
-    let interface = match settings.interface.as_str() {
-        "emulated" => &settings.emulates,
-        other => other,
-    };
-    let receive = match interface {
+    let receive = match settings.seen_by_drivers() {
         "rx_bisect" => settings.ax_entries.min(settings.bx_entries),
         _ => settings.rx_entries,
     };

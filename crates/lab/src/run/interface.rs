@@ -86,7 +86,7 @@ pub fn interface(
 
 /// What dynamic shRing's control core is told, where it is that.
 pub fn heuristic(settings: &Settings) -> Option<Heuristic> {
-    (settings.interface == "sh_ring_dynamic").then(|| Heuristic {
+    (settings.seen_by_drivers() == "sh_ring_dynamic").then(|| Heuristic {
         step: Time::from_seconds(settings.dynamic_step_ms / 1e3),
         window: settings.dynamic_window,
         throughput: BitRate::from_gbps(settings.dynamic_gbps),
@@ -155,5 +155,7 @@ mod tests {
             })
         };
         assert_eq!([of("priv_ring"), of("sh_ring")], [1024 + 1024, 1024 + 512]);
+        // Private rings and a shared one for two cores, and the same once more.
+        assert_eq!(of("sh_ring_dynamic"), 2 * 1024 + 1024 + 512);
     }
 }

@@ -12,12 +12,16 @@ pub const SHARED_RINGS: Condition = (
         "emulated/sh_ring",
         "emulated/sh_ring_list",
         "emulated/sh_ring_batched_list",
+        "emulated/sh_ring_dynamic",
     ],
 );
 pub const EMULATED: Condition = ("interface", &["emulated"]);
 pub const SPLITTING: Condition = ("interface", &crate::nicmem::SPLITTING);
 pub const ON_NICMEM: Condition = ("interface", &crate::nicmem::ON_NICMEM);
-pub const DYNAMIC: Condition = ("interface", &["sh_ring_dynamic"]);
+pub const DYNAMIC: Condition = (
+    "interface",
+    &["sh_ring_dynamic", "emulated/sh_ring_dynamic"],
+);
 pub const BISECT: Condition = ("interface", &["rx_bisect", "emulated/rx_bisect"]);
 pub const BATCHED: Condition = ("consumption", &["batched"]);
 pub const BURSTS: Condition = ("arrival", &["bursts"]);

@@ -113,6 +113,14 @@ impl Settings {
         })
     }
 
+    /// The interface whose rings drivers see: the one that a core plays, where one does.
+    pub fn seen_by_drivers(&self) -> &str {
+        match self.interface.as_str() {
+            "emulated" => &self.emulates,
+            interface => interface,
+        }
+    }
+
     /// Cores that play NICs: one for each where they are emulated.
     pub fn emulator_cores(&self) -> usize {
         match self.interface.as_str() {

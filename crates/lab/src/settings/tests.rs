@@ -77,7 +77,8 @@ fn what_a_core_plays_uses_its_own_settings() {
         super::key(name).unwrap().counts(&settings)
     };
     for (name, used) in [
-        ("sharing", ["sh_ring", "sh_ring_list"]),
+        ("sharing", ["sh_ring", "sh_ring_dynamic"]),
+        ("dynamic_gbps", ["sh_ring_dynamic", "sh_ring_dynamic"]),
         ("ax_entries", ["rx_bisect", "rx_bisect"]),
         ("rx_entries", ["priv_ring", "sh_ring"]),
     ] {
@@ -85,6 +86,7 @@ fn what_a_core_plays_uses_its_own_settings() {
     }
     let unused = [
         ("sharing", "rx_bisect"),
+        ("dynamic_gbps", "sh_ring"),
         ("ax_entries", "sh_ring"),
         ("rx_entries", "rx_bisect"),
     ];

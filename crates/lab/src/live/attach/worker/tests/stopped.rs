@@ -50,11 +50,17 @@ fn until(run: &mut Running<'_>, what: &str) {
 /// Any traffic is enough to share; a core that calls seldom is one too many, and sharing ends.
 #[test]
 fn the_heuristic_shares_rings_until_a_worker_stops() {
+    shares_until_a_worker_stops("sh_ring_dynamic", "");
+    shares_until_a_worker_stops("emulated", "emulates = \"sh_ring_dynamic\"\n");
+}
+
+fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
     const SETTINGS: &str = "rx_entries = 64\ndynamic_gbps = 0.0\ndynamic_memory_gib_per_s = 0.0\n\
                             dynamic_window = 4\ntimeline_ms = 50\n";
     const SHARED: &str = "steering uses the shared queues now";
     const PRIVATE: &str = "steering uses the private queues now";
-    let ended = running("sh_ring_dynamic", SETTINGS, 3, |run| {
+    let settings = format!("{emulates}{SETTINGS}");
+    let ended = running(interface, &settings, 3, |run| {
         let workers: Vec<Process> = ["0", "1", "2"]
             .iter()
             .map(|place| run.start(place))
