@@ -1,4 +1,4 @@
-//! Tests of what is special to emulation; the shared suite covers the rest, with rxBisect inside.
+//! Tests of what is special to emulation; the shared suite covers the rest, around each interface.
 //! sets.rs has those of cores that are kept apart, anew.rs those of software that comes and goes,
 //! switching.rs those of two sets of queues.
 

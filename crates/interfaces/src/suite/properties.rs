@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use super::frames::{FRAME_LEN_MIN, frame_len_max};
-use super::{Bench, Flat, Ground, Setup, Sim, Stalls, for_all};
-use crate::emulated::EMULATED;
+use super::{Bench, Ground, Setup, Stalls, for_all};
 use nicforge_nic::DropCause;
 use nicforge_units::Time;
 
@@ -111,6 +110,7 @@ fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
         let setup = Setup {
             queues,
             rx_entries,
+            sharing: [1, 2, 8][usize::from(bits) % 3],
             spare: 64 + 64 * queues,
             first_position: (1 << 32) - 2 * rx_entries as u64,
             ..Setup::default()
@@ -121,7 +121,7 @@ fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
 
 fn twice_around<G: Ground>(interface: &'static str, setup: &Setup) {
     let (queues, rx_entries) = (setup.queues, setup.rx_entries);
-    let what = format!("{interface} ({}), {rx_entries} entries", setup.emulates);
+    let what = format!("{interface}, {rx_entries} entries");
     let seed = u64::from(rx_entries.trailing_zeros());
     let mut stalls = Stalls::new(seed, queues, 4 * rx_entries + 8);
     let mut bench: Bench<G> = Bench::new(interface, setup);
@@ -140,35 +140,4 @@ fn twice_around<G: Ground>(interface: &'static str, setup: &Setup) {
     }
     bench.release_all();
     bench.audit();
-}
-
-/// What holds for `emulated` holds around each interface that it can play.
-fn emulated_around_each<G: Ground>() {
-    for (emulates, bits) in EMULATED
-        .iter()
-        .flat_map(|name| (1u8..=9).map(move |bits| (name, bits)))
-    {
-        let rx_entries = 1usize << bits;
-        let queues = 1 + (usize::from(bits) * 3 + emulates.len()) % 4;
-        let setup = Setup {
-            queues,
-            rx_entries,
-            sharing: [1, 2, 8][usize::from(bits) % 3],
-            emulates,
-            spare: 64 + (64 + rx_entries) * queues + 2 * rx_entries,
-            first_position: (1 << 32) - 2 * rx_entries as u64,
-            ..Setup::default()
-        };
-        twice_around::<G>("emulated", &setup);
-    }
-}
-
-#[test]
-fn emulated_around_each_on_sim() {
-    emulated_around_each::<Sim>();
-}
-
-#[test]
-fn emulated_around_each_on_plain_memory() {
-    emulated_around_each::<Flat>();
 }
