@@ -21,6 +21,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_long_frames(settings));
     notes.extend(about_many_flows(settings));
     notes.extend(about_target(settings));
+    notes.extend(about_lone_queues(settings));
     notes.extend(about_sharing(point));
     notes.extend(about_switching(settings));
     notes.extend(about_preloaded_pairs(settings));
@@ -143,6 +144,19 @@ fn about_target(settings: &Settings) -> Option<String> {
             "the target begins at {} ms, when the run has ended ({ends} ms), and has no effect; set \
              target_begins_ms below warmup_ms + window_ms",
             settings.target_begins_ms
+        )
+    })
+}
+
+/// Shares of queues where each NIC has but one.
+fn about_lone_queues(settings: &Settings) -> Option<String> {
+    let lone = settings.cores == settings.nics;
+    let wanted = settings.busiest_to_idlest > 0.0 && settings.makes_up_frames();
+    (wanted && lone).then(|| {
+        format!(
+            "busiest_to_idlest has no effect with {} cores for {} NICs, as each NIC has one queue; use more \
+             cores, or leave it out",
+            settings.cores, settings.nics
         )
     })
 }

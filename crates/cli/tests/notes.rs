@@ -263,6 +263,8 @@ fn keys_that_are_asked_for_and_change_nothing() {
     for (set, key) in [
         ("packet_bytes=64", "packet_bytes"),
         ("packet_sizes=imix", "packet_sizes"),
+        ("target_share=0.5", "target_share"),
+        ("busiest_to_idlest=2", "busiest_to_idlest"),
     ] {
         let output = nicforge(&folder(), &[&replay[..], &[set]].concat());
         let said = stderr(&output);
@@ -292,6 +294,14 @@ fn a_target_that_never_begins() {
         &["the target begins at 3 ms, when the run has ended (3 ms)"],
     );
     warns(&format!("{target}target_begins_ms = 2.9\n"), &[]);
+}
+
+#[test]
+fn shares_of_a_lone_queue() {
+    let says = "busiest_to_idlest has no effect with 2 cores for 2 NICs, as each NIC has one queue";
+    warns("cores = 2\nbusiest_to_idlest = 3\n", &[says]);
+    warns("cores = 4\nbusiest_to_idlest = 3\n", &[]);
+    warns("cores = 2\n", &[]);
 }
 
 #[test]

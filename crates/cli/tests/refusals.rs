@@ -90,6 +90,35 @@ fn a_target_without_flows() {
     );
 }
 
+#[test]
+fn shares_of_queues_that_cannot_be() {
+    for (ratio, says) in [
+        ("0.5", "cannot get 0.5 times the packets of the idlest"),
+        ("-2.0", "`busiest_to_idlest` cannot be -2"),
+        ("inf", "`busiest_to_idlest` cannot be inf"),
+        ("nan", "`busiest_to_idlest` cannot be NaN"),
+        ("1001", "takes a number, 0 to 1000 times"),
+    ] {
+        let settings = format!("busiest_to_idlest = {ratio}");
+        both_refuse(&settings, &["error: s.toml:5:", says]);
+    }
+    for (other, says) in [
+        (
+            "target_share = 0.3",
+            "target_share and busiest_to_idlest both say",
+        ),
+        ("flow_choice = \"single\"", "a single flow is of one queue"),
+        ("flows = 9", "flows is steered to queue"),
+        (
+            "app = \"kvs\"",
+            "`busiest_to_idlest` is set, but nothing uses it here",
+        ),
+    ] {
+        let settings = format!("{other}\nbusiest_to_idlest = 3.25");
+        both_refuse(&settings, &["error: s.toml:6:", says]);
+    }
+}
+
 /// A folder with `files`, and `settings` that name them: both commands say `parts`.
 fn files_refused(files: &[(&str, &str)], settings: &str, parts: &[&str]) {
     let folder = folder();

@@ -39,6 +39,16 @@ impl Settings {
         Time::from_seconds(self.target_begins_ms / 1e3)
     }
 
+    /// Whether each queue of a NIC that has `queues` gets a share of its own.
+    pub fn has_queue_shares(&self, queues: usize) -> bool {
+        self.busiest_to_idlest > 0.0 && queues > 1 && self.makes_up_frames()
+    }
+
+    /// Whether frames are of made-up flows, and neither of a capture nor requests of clients.
+    pub fn makes_up_frames(&self) -> bool {
+        self.arrival != "replay" && self.app != "kvs"
+    }
+
     /// The defaults on `machine`: all of its cores and NICs, its I/O ways.
     pub fn for_machine(machine: &Machine) -> Settings {
         Settings {

@@ -36,7 +36,7 @@ fn source(bytes: u32, arrival: ArrivalModel, choice: FlowChoice) -> TrafficSourc
         sizes: SizeModel::Fixed(bytes),
         flows: FlowSpace::new(1, 1_000_000).expect("some flows"),
         choice,
-        target: None,
+        shares: None,
         source: MacAddress([2, 0, 0, 0, 0, 1]),
         destination: MacAddress([2, 0, 0, 0, 0, 2]),
         zero_payload: false,

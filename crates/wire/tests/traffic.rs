@@ -9,8 +9,8 @@ use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, Replay, ReplayTiming, SizeModel,
-    Synthetic, SyntheticConfig, Target, TrafficSource,
+    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, QueueShares, Replay, ReplayTiming,
+    Shares, SizeModel, Synthetic, SyntheticConfig, Target, TrafficSource,
 };
 use nicforge_wire::{checksum, parse_frame};
 
@@ -24,7 +24,7 @@ fn config(sizes: SizeModel, choice: FlowChoice) -> SyntheticConfig {
         sizes,
         flows: FlowSpace::new(1, 1000).unwrap(),
         choice,
-        target: None,
+        shares: None,
         source: MacAddress([2, 0, 0, 0, 0, 1]),
         destination: MacAddress([2, 0, 0, 0, 0, 2]),
         zero_payload: false,
@@ -111,30 +111,71 @@ fn the_rate_is_of_frame_bytes_and_the_next_time_is_known_before() {
     }
 }
 
+/// Where a NIC of eight queues steers a flow.
+fn queue_of_flow(flow: &FlowTuple) -> u16 {
+    let hash = Toeplitz::default().hash_ipv4_ports(
+        flow.source,
+        flow.destination,
+        flow.source_port,
+        flow.destination_port,
+    );
+    IndirectionTable::spread_over(8).queue(hash)
+}
+
+/// Where it steers a frame.
+fn queue_of_frame(frame: &[u8]) -> u16 {
+    let hash = Toeplitz::default().hash(&parse_frame(frame).unwrap());
+    IndirectionTable::spread_over(8).queue(hash)
+}
+
 #[test]
 fn a_target_queue_gets_its_share_with_its_own_size() {
     let mut config = config(SizeModel::Fixed(1500), FlowChoice::Uniform);
-    let (toeplitz, table) = (Toeplitz::default(), IndirectionTable::spread_over(8));
-    let to_queue_3 = |flow: &FlowTuple| {
-        let hash = toeplitz.hash_ipv4_ports(
-            flow.source,
-            flow.destination,
-            flow.source_port,
-            flow.destination_port,
-        );
-        table.queue(hash) == 3
-    };
-    config.target = Some(Target::new(&config.flows, 0.31, Some(64), to_queue_3).unwrap());
+    let to_queue_3 = |flow: &FlowTuple| queue_of_flow(flow) == 3;
+    let target = Target::new(&config.flows, 0.31, Some(64), to_queue_3).unwrap();
+    config.shares = Some(Shares::Target(target));
     let mut source = source(config);
     let mut hits = 0;
     for _ in 0..20_000 {
         let arrival = source.next().unwrap();
-        let hash = toeplitz.hash(&parse_frame(arrival.bytes).unwrap());
-        let is_target = table.queue(hash) == 3;
+        let is_target = queue_of_frame(arrival.bytes) == 3;
         assert_eq!(arrival.bytes.len(), if is_target { 64 } else { 1500 });
         hits += u32::from(is_target);
     }
     assert!((6_000..6_400).contains(&hits), "{hits}");
+}
+
+/// The queues that 20 000 frames are steered to, of which the first gets 4.33 times as many as the last.
+fn queues_of_falling_shares(seed: u64, choice: FlowChoice) -> Vec<u16> {
+    let mut config = config(SizeModel::Fixed(64), choice);
+    config.seed = seed;
+    let shares = QueueShares::falling(&config.flows, 8, 4.33, queue_of_flow).unwrap();
+    config.shares = Some(Shares::Queues(shares));
+    let mut source = source(config);
+    let queue = |_| queue_of_frame(source.next().unwrap().bytes);
+    (0..20_000).map(queue).collect()
+}
+
+#[test]
+fn queues_get_shares_that_fall_evenly() {
+    for choice in [
+        FlowChoice::Uniform,
+        FlowChoice::RoundRobin,
+        FlowChoice::Zipf { s: 0.99 },
+    ] {
+        let queues = queues_of_falling_shares(1, choice);
+        for queue in 0..8u16 {
+            // 4.33 down to 1 in seven steps, of 8 times their mean.
+            let share = (4.33 - 3.33 / 7.0 * f64::from(queue)) / (4.0 * 5.33);
+            let expected = 20_000.0 * share;
+            let count = queues.iter().filter(|&&of| of == queue).count() as f64;
+            // Four standard deviations.
+            let most = 4.0 * (expected * (1.0 - share)).sqrt();
+            assert!((count - expected).abs() < most, "{queue}: {count}");
+        }
+        assert_eq!(queues, queues_of_falling_shares(1, choice));
+        assert_ne!(queues, queues_of_falling_shares(2, choice));
+    }
 }
 
 /// Three frames, 1, 2 and 3 us after each other.

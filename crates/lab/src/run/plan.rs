@@ -1,5 +1,5 @@
 //! Whether a point can run, found out before any does: rings and tables against the memory that
-//! there is, flows for a target, and what files say. And which keys are at fault if not.
+//! there is, flows for all who get a share, and what files say. And which keys are at fault if not.
 
 use nicforge_interfaces::InterfaceError;
 use nicforge_platform::SpaceError;
@@ -8,7 +8,7 @@ use nicforge_units::CACHE_LINE_BYTES;
 
 use super::RunError;
 use super::build::{Parts, hardware_of, parts};
-use super::traffic::check_target;
+use super::traffic::check_shares;
 use crate::machine::Machine;
 use crate::settings::{Settings, key};
 
@@ -22,7 +22,7 @@ pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<
         return Ok(());
     }
     plan(machine, settings, &hardware_of(machine, settings), seed)?;
-    check_target(settings, seed)
+    check_shares(settings, seed)
 }
 
 /// All parts, with room in the address space.
@@ -57,7 +57,13 @@ pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
         RunError::Routes(_) => vec!["routes_file"],
         RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
         RunError::Capture { .. } => vec!["pcap"],
-        RunError::Traffic(_) => vec!["target_share", "flows", "flow_choice", "arrival"],
+        RunError::Traffic(_) => vec![
+            "target_share",
+            "busiest_to_idlest",
+            "flows",
+            "flow_choice",
+            "arrival",
+        ],
         RunError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
         _ => Vec::new(),
     }

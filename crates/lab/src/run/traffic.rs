@@ -1,5 +1,6 @@
 //! From settings to traffic sources.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use nicforge_platform::sim::Hardware;
@@ -8,8 +9,8 @@ use nicforge_wire::capture::CaptureReader;
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, Replay, ReplayTiming, SizeModel,
-    Synthetic, SyntheticConfig, Target, TrafficError, TrafficSource,
+    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, QueueShares, Replay, ReplayTiming,
+    Shares, SizeModel, Synthetic, SyntheticConfig, Target, TrafficError, TrafficSource,
 };
 
 use super::requests::requests_source;
@@ -66,7 +67,7 @@ pub fn traffic_source(
         sizes: sizes(settings)?,
         flows,
         choice: choice(settings),
-        target: target(settings, &flows, queues)?,
+        shares: shares(settings, &flows, queues)?,
         // Locally administered addresses: a generator, and the port (as the applications have it).
         source: MacAddress([2, 0, 0, 0, 1, port as u8]),
         destination: MacAddress([2, 0, 0, 0, 0, port as u8]),
@@ -119,44 +120,87 @@ pub(super) fn choice(settings: &Settings) -> FlowChoice {
     }
 }
 
-fn target(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Target>, RunError> {
+fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Shares>, RunError> {
+    let queue_of = queue_among(queues);
+    if settings.has_queue_shares(queues.into()) {
+        let ratio = settings.busiest_to_idlest;
+        let shares = QueueShares::falling(flows, queues, ratio, queue_of)?;
+        return Ok(Some(Shares::Queues(shares)));
+    }
     if settings.target_share == 0.0 {
         return Ok(None);
     }
-    let rss = Toeplitz::default();
-    let steering = IndirectionTable::spread_over(queues);
-    let is_target = |tuple: &FlowTuple| queue_of(tuple, &rss, &steering) == 0;
     let target = Target::new(
         flows,
         settings.target_share,
         settings.target_packet_bytes,
-        is_target,
+        |tuple| queue_of(tuple) == 0,
     )?;
-    Ok(Some(target.beginning_at(settings.target_begins())))
+    let target = target.beginning_at(settings.target_begins());
+    Ok(Some(Shares::Target(target)))
 }
 
-/// Whether there are flows for a target, and others, without looking at all of them.
+/// Which of `queues` queues RSS steers a flow to.
+fn queue_among(queues: u16) -> impl Fn(&FlowTuple) -> u16 {
+    let rss = Toeplitz::default();
+    let steering = IndirectionTable::spread_over(queues);
+    move |tuple| queue_of(tuple, &rss, &steering)
+}
+
+/// Whether there are flows for all who are to get a share, without looking at all of them.
 ///
 /// # Errors
 /// What [`traffic_source`] says, which looks at all.
-pub fn check_target(settings: &Settings, seed: u64) -> Result<(), RunError> {
-    let made_up = settings.arrival != "replay" && settings.app != "kvs";
-    if settings.target_share == 0.0 || !made_up {
+pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), RunError> {
+    let queues = settings.cores / settings.nics;
+    let of_queues = settings.has_queue_shares(queues);
+    let of_target = settings.target_share > 0.0 && settings.makes_up_frames();
+    if !of_queues && !of_target {
         return Ok(());
     }
-    let queues = (settings.cores / settings.nics) as u16;
-    let rss = Toeplitz::default();
-    let steering = IndirectionTable::spread_over(queues);
-    let single = settings.flow_choice == "single";
+    let queues = queues as u16;
+    let queue_of = queue_among(queues);
     for port in 0..settings.nics {
         let flows = flows_of(settings, seed, port)?;
-        let mut are_targets =
-            (0..flows.count()).map(|flow| queue_of(&flows.tuple(flow), &rss, &steering) == 0);
-        let has_target = are_targets.clone().any(|is_target| is_target);
-        let has_other = queues > 1 && are_targets.any(|is_target| !is_target);
-        if single || !has_target || settings.target_share < 1.0 && !has_other {
-            return Err(TrafficError::TargetFlows.into());
+        let queue_of_each = (0..flows.count()).map(|flow| queue_of(&flows.tuple(flow)));
+        match of_queues {
+            true => check_queues(queue_of_each, queues, flows.count())?,
+            false => check_target(settings, queue_of_each, queues)?,
         }
+    }
+    Ok(())
+}
+
+/// Whether each queue has a flow.
+fn check_queues(
+    queue_of_each: impl Iterator<Item = u16>,
+    queues: u16,
+    flows: u64,
+) -> Result<(), TrafficError> {
+    let mut without: BTreeSet<u16> = (0..queues).collect();
+    for queue in queue_of_each {
+        without.remove(&queue);
+        if without.is_empty() {
+            break;
+        }
+    }
+    match without.first() {
+        Some(&queue) => Err(TrafficError::QueueFlows { queue, flows }),
+        None => Ok(()),
+    }
+}
+
+/// Whether there are flows for a target, and others.
+fn check_target(
+    settings: &Settings,
+    queue_of_each: impl Iterator<Item = u16> + Clone,
+    queues: u16,
+) -> Result<(), TrafficError> {
+    let single = settings.flow_choice == "single";
+    let has_target = queue_of_each.clone().any(|queue| queue == 0);
+    let has_other = queues > 1 && queue_of_each.clone().any(|queue| queue != 0);
+    if single || !has_target || settings.target_share < 1.0 && !has_other {
+        return Err(TrafficError::TargetFlows);
     }
     Ok(())
 }

@@ -269,6 +269,7 @@ impl Settings {
                 "set size_file to a file of `bytes weight` lines".to_string(),
             )
         })?;
+        self.check_shares()?;
         self.check_requests()?;
         let has_rate = self.arrival != "ping_pong"
             && (self.arrival != "replay" || self.replay_timing != "recorded");
@@ -283,6 +284,35 @@ impl Settings {
                 )
             },
         )
+    }
+
+    /// Shares of queues: said in one way, and with flows to choose from.
+    fn check_shares(&self) -> Result<(), Finding> {
+        let ratio = self.busiest_to_idlest;
+        if ratio == 0.0 || !self.makes_up_frames() {
+            return Ok(());
+        }
+        ensure(ratio >= 1.0, &["busiest_to_idlest"], || {
+            (
+                format!("the busiest queue cannot get {ratio} times the packets of the idlest"),
+                "set busiest_to_idlest to 1 or more, or to 0 for what RSS makes of it".to_string(),
+            )
+        })?;
+        let keys = &["busiest_to_idlest", "target_share"];
+        ensure(self.target_share == 0.0, keys, || {
+            (
+                "target_share and busiest_to_idlest both say what the first queue gets".to_string(),
+                "set one of them to 0".to_string(),
+            )
+        })?;
+        let keys = &["busiest_to_idlest", "flow_choice"];
+        ensure(self.flow_choice != "single", keys, || {
+            (
+                "a single flow is of one queue, and busiest_to_idlest needs flows of each"
+                    .to_string(),
+                "use another flow_choice, or set busiest_to_idlest to 0".to_string(),
+            )
+        })
     }
 
     fn check_requests(&self) -> Result<(), Finding> {

@@ -238,7 +238,10 @@ settings! {
     /// Exponent s of the Zipf distribution.
     zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when ("flow_choice", &["zipf"]);
     /// Share of packets steered to the first queue of each NIC; 0: as RSS spreads them.
-    target_share: f64 = 0.0, "share", Number(0.0, 1.0), unless KVS;
+    target_share: f64 = 0.0, "share", Number(0.0, 1.0), unless KVS, moot REPLAY;
+    /// Packets of the first queue of each NIC, the busiest, to those of its last, the idlest, 1 or more;
+    /// shares of the queues between fall evenly. 0: as RSS spreads them.
+    busiest_to_idlest: f64 = 0.0, "times", Number(0.0, 1000.0), unless KVS, moot REPLAY;
     /// Frame size of these packets; as of all others when unset.
     target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), unless KVS, default "as all others";
     /// Random reads per packet that the core of the first queue of each NIC makes besides.

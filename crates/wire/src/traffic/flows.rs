@@ -7,6 +7,7 @@ use rand_pcg::Pcg64;
 
 use super::TrafficError;
 use super::random::{below, nth, unit};
+use super::shares::{QueuePicker, Shares};
 use super::zipf::Zipf;
 
 /// Largest Zipf exponent: with it, 999 of 1000 packets belong to flow 0 already.
@@ -168,8 +169,16 @@ pub(super) struct FlowPicker {
     choice: FlowChoice,
     zipf: Zipf,
     next: u64,
-    target: Option<Target>,
+    shaping: Shaping,
     random: Pcg64,
+}
+
+/// What decides beside the choice.
+#[derive(Clone, Debug)]
+enum Shaping {
+    None,
+    Target(Target),
+    Queues(QueuePicker),
 }
 
 /// A drawn flow.
@@ -182,7 +191,7 @@ impl FlowPicker {
     pub(super) fn new(
         space: &FlowSpace,
         choice: FlowChoice,
-        target: Option<Target>,
+        shares: Option<Shares>,
         random: Pcg64,
     ) -> Result<FlowPicker, TrafficError> {
         let exponent = match choice {
@@ -194,18 +203,27 @@ impl FlowPicker {
                 return Err(TrafficError::Share(share));
             }
             FlowChoice::Hot { flows: 0, .. } => return Err(TrafficError::NoFlows),
-            FlowChoice::Single if target.is_some() => return Err(TrafficError::TargetFlows),
             _ => 0.0,
         };
-        if target.as_ref().is_some_and(|target| target.space != *space) {
-            return Err(TrafficError::TargetFlows);
-        }
+        let zipf = Zipf::new(space.count, exponent);
+        let shaping = match shares {
+            None => Shaping::None,
+            Some(Shares::Target(target)) => {
+                if choice == FlowChoice::Single || target.space != *space {
+                    return Err(TrafficError::TargetFlows);
+                }
+                Shaping::Target(target)
+            }
+            Some(Shares::Queues(shares)) => {
+                Shaping::Queues(QueuePicker::new(shares, space, choice, &zipf)?)
+            }
+        };
         Ok(FlowPicker {
             count: space.count,
             choice,
-            zipf: Zipf::new(space.count, exponent),
+            zipf,
             next: 0,
-            target,
+            shaping,
             random,
         })
     }
@@ -213,12 +231,14 @@ impl FlowPicker {
     /// The flow of a frame at `now`.
     #[inline(always)]
     pub(super) fn draw(&mut self, now: Time) -> Picked {
-        let Some(target) = self.target.as_ref().filter(|target| target.begins <= now) else {
-            let flow = self.draw_any();
-            return Picked {
-                flow,
-                is_target: false,
-            };
+        let other = |flow| Picked {
+            flow,
+            is_target: false,
+        };
+        let target = match &mut self.shaping {
+            Shaping::Target(target) if target.begins <= now => target,
+            Shaping::Queues(queues) => return other(queues.draw(&mut self.random)),
+            _ => return other(self.draw_any()),
         };
         if unit(&mut self.random) < target.share {
             let index = below(&mut self.random, target.flows.len() as u64);
@@ -239,16 +259,11 @@ impl FlowPicker {
         while self.is_target(flow) {
             flow = (flow + 1) % self.count;
         }
-        Picked {
-            flow,
-            is_target: false,
-        }
+        other(flow)
     }
 
     fn is_target(&self, flow: u64) -> bool {
-        self.target
-            .as_ref()
-            .is_some_and(|target| target.contains(flow))
+        matches!(&self.shaping, Shaping::Target(target) if target.contains(flow))
     }
 
     #[inline(always)]
@@ -304,7 +319,8 @@ mod tests {
         for choice in [FlowChoice::Uniform, FlowChoice::RoundRobin] {
             let target = Target::new(&space, 0.25, None, is_target).unwrap();
             let random = generator(1, 1);
-            let mut picker = FlowPicker::new(&space, choice, Some(target), random).unwrap();
+            let mut picker =
+                FlowPicker::new(&space, choice, Some(Shares::Target(target)), random).unwrap();
             let hits = (0..40_000)
                 .filter(|_| is_target(&space.tuple(picker.draw(Time::ZERO).flow)))
                 .count();
@@ -339,9 +355,10 @@ mod tests {
         let space = FlowSpace::new(1, 1000).unwrap();
         let is_target = |tuple: &FlowTuple| tuple.source_port.is_multiple_of(16);
         let picker =
-            |target| FlowPicker::new(&space, FlowChoice::Uniform, target, generator(1, 1)).unwrap();
+            |shares| FlowPicker::new(&space, FlowChoice::Uniform, shares, generator(1, 1)).unwrap();
         let target = Target::new(&space, 1.0, Some(64), is_target).unwrap();
-        let mut with = picker(Some(target.beginning_at(Time::from_us(1))));
+        let target = target.beginning_at(Time::from_us(1));
+        let mut with = picker(Some(Shares::Target(target)));
         let mut without = picker(None);
         for ns in 0..1_000 {
             let now = Time::from_ns(ns);

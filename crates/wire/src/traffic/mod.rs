@@ -1,7 +1,7 @@
 //! Traffic sources: frames, and the times at which their first bits arrive at a port.
 //!
 //! A source is one of three: [`Synthetic`], which composes an arrival model ([`ArrivalModel`]), a
-//! size model ([`SizeModel`]) and a choice of flows ([`FlowChoice`], [`Target`]); [`Requests`] of
+//! size model ([`SizeModel`]) and a choice of flows ([`FlowChoice`], [`Shares`]); [`Requests`] of
 //! clients to a key-value store; or [`Replay`] of a capture. All keep to the line: a frame never begins before the one before, with preamble,
 //! FCS and gap, is over. Rates are Gbit/s of frame bytes without those. The same seed gives the
 //! same frames at the same picoseconds on every machine: logarithms and exponentials are libm's.
@@ -15,6 +15,7 @@ mod pairs;
 mod random;
 mod replay;
 mod requests;
+mod shares;
 mod sizes;
 mod steered;
 mod synthetic;
@@ -30,6 +31,7 @@ pub use line::Line;
 pub use pairs::{PairSpace, WORD_BYTES};
 pub use replay::{LongFrames, REPLAY_BYTES_MAX, Replay, ReplayCounts, ReplayTiming};
 pub use requests::{REQUEST_HEADERS_LEN, RequestConfig, Requests};
+pub use shares::{QueueShares, Shares};
 pub use sizes::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, SizeModel};
 pub use synthetic::{Synthetic, SyntheticConfig};
 
@@ -90,6 +92,33 @@ pub enum TrafficError {
          flow space as the source, and another choice than a single flow"
     )]
     TargetFlows,
+    /// Shares that cannot fall from the first queue to the last.
+    #[error(
+        "of {queues} queues the busiest cannot get {ratio} times the packets of the idlest: once or more \
+         often, and not without end"
+    )]
+    QueueRatio {
+        /// Queues that share the packets.
+        queues: u16,
+        /// How often the busiest is to get as many as the idlest.
+        ratio: f64,
+    },
+    /// A queue whose share no flow can bring.
+    #[error(
+        "none of {flows} flows is steered to queue {queue}, which is to get packets: use more flows"
+    )]
+    QueueFlows {
+        /// The first such queue.
+        queue: u16,
+        /// How many flows there are.
+        flows: u64,
+    },
+    /// Shares of queues with flows that cannot be chosen among those of one queue.
+    #[error(
+        "shares of queues need flows of the same flow space as the source, chosen uniformly, by Zipf \
+         or one after the other"
+    )]
+    QueueChoice,
     /// No pairs of key and value.
     #[error("there must be at least 1 key")]
     NoPairs,

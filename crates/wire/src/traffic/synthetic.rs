@@ -4,9 +4,10 @@ use nicforge_units::{BitRate, Time};
 use rand_pcg::Pcg64;
 
 use super::arrival::{ArrivalModel, Clock};
-use super::flows::{FlowChoice, FlowPicker, FlowSpace, Target};
+use super::flows::{FlowChoice, FlowPicker, FlowSpace};
 use super::line::Line;
 use super::random::generator;
+use super::shares::Shares;
 use super::sizes::{SizeModel, SizePicker, check_size};
 use super::template::{PAYLOAD, Template};
 use super::{Arrival, TrafficError};
@@ -27,8 +28,8 @@ pub struct SyntheticConfig {
     pub flows: FlowSpace,
     /// Which flow each frame belongs to.
     pub choice: FlowChoice,
-    /// A share of packets for some of the flows.
-    pub target: Option<Target>,
+    /// Shares of packets for some of the flows, or for each queue.
+    pub shares: Option<Shares>,
     /// Source address of all frames.
     pub source: MacAddress,
     /// Destination address of all frames.
@@ -58,7 +59,10 @@ impl Synthetic {
     pub fn new(config: SyntheticConfig) -> Result<Synthetic, TrafficError> {
         let sizes = SizePicker::new(&config.sizes)?;
         let mut all_sizes = sizes.sizes().to_vec();
-        let target_bytes = config.target.as_ref().and_then(|target| target.frame_bytes);
+        let target_bytes = match &config.shares {
+            Some(Shares::Target(target)) => target.frame_bytes,
+            _ => None,
+        };
         let mut target_template = None;
         if let Some(bytes) = target_bytes {
             check_size(bytes)?;
@@ -86,7 +90,7 @@ impl Synthetic {
             picker: FlowPicker::new(
                 &config.flows,
                 config.choice,
-                config.target,
+                config.shares,
                 generator(config.seed, 2),
             )?,
             templates,

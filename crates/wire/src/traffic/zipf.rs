@@ -49,7 +49,8 @@ impl Zipf {
         }
     }
 
-    fn hat(&self, x: f64) -> f64 {
+    /// What rank `x` weighs.
+    pub(super) fn hat(&self, x: f64) -> f64 {
         libm::exp(-self.exponent * libm::log(x))
     }
 
