@@ -80,7 +80,8 @@ fn rings_that_rx_bisect_advises_against() {
     for (interface, sets) in [(BISECT, 1), (EMULATED, 1), (BISECT, 2)] {
         let few = format!("ax_rings = {sets}\nassociation_sets = {sets}\n");
         let sizes = format!("packet_bytes = 500\n{}", sized(16, 1024, 1024));
-        let says = "have one core alone that puts in buffers: as soon as it is overloaded, nobody";
+        let says =
+            "no buffers but those that one other core puts in: as soon as that one is overloaded";
         warns(&format!("{interface}{few}{sizes}"), &[says]);
     }
     let private = EMULATED.replace("rx_bisect", "priv_ring");
@@ -123,6 +124,10 @@ fn rings_that_are_named_belong_together() {
     assert_eq!(code, Some(0), "{said}");
     for (settings, parts) in [
         (
+            "associations = \"0, 0-1, 1\"",
+            "no Bx ring is associated with Ax ring 2",
+        ),
+        (
             "associations = \"0,, 2\"",
             "Bx ring 1 is associated with no Ax ring",
         ),
@@ -164,7 +169,7 @@ fn rings_that_are_named_belong_together() {
 fn the_next_command_can_be_copied() {
     let folder = folder();
     std::fs::write(folder.path().join("s.toml"), SCENARIO).unwrap();
-    let rings = "associations=0, 0";
+    let rings = "associations=0 1, 0 1";
     let set = [
         "--set",
         "interface=rx_bisect",
@@ -176,7 +181,7 @@ fn the_next_command_can_be_copied() {
     let output = nicforge(&folder, &[&["check", "s.toml"], &set[..]].concat());
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let next = said.lines().last().unwrap();
-    assert!(next.ends_with(" --set 'associations=0, 0'"), "{said}");
+    assert!(next.ends_with(" --set 'associations=0 1, 0 1'"), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nicforge_units::Bytes;
 
-use super::{AssociationSet, Topology};
+use super::{BxRing, Topology};
 
 /// What the advice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,46 +51,39 @@ impl Sizing<'_> {
         sets.map(|set| set.ax.len()).collect()
     }
 
-    /// Sets of several cores, of which one alone has Ax rings.
-    fn sets_with_one_allocator(&self) -> usize {
+    /// Cores all of whose buffers one other core puts in.
+    fn dependent_on_one(&self) -> usize {
         let topology = self.topology();
         let linked: BTreeMap<usize, usize> = topology.links.iter().copied().collect();
-        let alone = |set: &AssociationSet| {
-            let allocators: BTreeSet<_> = set.ax.iter().map(|ax| linked.get(ax)).collect();
-            set.queues.len() > 1 && allocators.len() == 1
+        let others = |(queue, bx): &(usize, &BxRing)| {
+            let allocators: BTreeSet<_> = bx.associated.iter().map(|ax| linked.get(ax)).collect();
+            allocators.len() == 1 && !allocators.contains(&Some(queue))
         };
-        topology
-            .association_sets()
-            .iter()
-            .filter(|set| alone(set))
-            .count()
+        topology.bx.iter().enumerate().filter(others).count()
     }
 
-    /// The smallest larger number of Ax rings with which no set is of that kind or without any.
+    /// The smallest larger number of Ax rings with which no core is of that kind and no set without any.
     fn rings_for_two_allocators(&self) -> usize {
         let larger = self.ax_rings + 1..=self.queues;
         let enough = larger
             .map(|ax_rings| Sizing { ax_rings, ..*self })
-            .find(|sizing| {
-                sizing.sets_with_one_allocator() == 0 && !sizing.rings_of_sets().contains(&0)
-            });
+            .find(|sizing| sizing.dependent_on_one() == 0 && !sizing.rings_of_sets().contains(&0));
         // A ring for each queue leaves no core of a set without.
         enough.map_or(self.queues, |sizing| sizing.ax_rings)
     }
 
     /// Section 4.3: the others go on "as long as there is at least one underloaded core with an Ax ring".
     fn hangs_on_one_core(&self) -> Option<String> {
-        let sets = self.sets_with_one_allocator();
-        (sets > 0).then(|| {
+        let cores = self.dependent_on_one();
+        (cores > 0).then(|| {
             let right = match self.written {
-                Some(_) => "associate it with Ax rings that are linked to two cores".to_string(),
+                Some(_) => "associate each with Ax rings of two cores, or of its own".to_string(),
                 None => format!("use at least {} Ax rings", self.rings_for_two_allocators()),
             };
             format!(
-                "{sets} of {} association sets with several cores have one core alone that puts in buffers: \
-                 as soon as it is overloaded, nobody in its set receives anything; {right} (rxBisect, \
-                 section 4.3)",
-                self.rings_of_sets().len(),
+                "{cores} of each NIC's {} cores have no buffers but those that one other core puts in: as soon \
+                 as that one is overloaded, they receive nothing; {right} (rxBisect, section 4.3)",
+                self.queues,
             )
         })
     }

@@ -111,6 +111,15 @@ pub enum TopologyError {
         /// The Ax ring.
         ax: usize,
     },
+    /// Buffers that would never hold a packet.
+    #[error(
+        "no Bx ring is associated with Ax ring {ax}: nobody would use its buffers; associate one with it, or \
+         have fewer Ax rings"
+    )]
+    NotAssociated {
+        /// The Ax ring.
+        ax: usize,
+    },
     /// Packets would lie in memory that their reader does not know.
     #[error(
         "Ax ring {ax} is of memory domain {}, Bx ring {bx} of {}: rings that are {how} share one",
@@ -135,7 +144,7 @@ pub enum TopologyError {
 pub struct AssociationSet {
     /// By number, rising.
     pub queues: Vec<usize>,
-    /// By number.
+    /// By number, rising.
     pub ax: Vec<usize>,
     /// Entries of all these Ax rings.
     pub ax_entries: usize,
@@ -162,12 +171,14 @@ impl Topology {
     pub fn association_sets(&self) -> Vec<AssociationSet> {
         let mut sets: Vec<AssociationSet> = Vec::new();
         for (queue, bx) in self.bx.iter().enumerate() {
-            match sets.iter_mut().find(|set| set.ax == bx.associated) {
+            let mut ax = bx.associated.clone();
+            ax.sort_unstable();
+            match sets.iter_mut().find(|set| set.ax == ax) {
                 Some(set) => set.queues.push(queue),
                 None => sets.push(AssociationSet {
                     queues: vec![queue],
-                    ax: bx.associated.clone(),
-                    ax_entries: bx.associated.iter().map(|&ax| self.ax[ax].entries).sum(),
+                    ax_entries: ax.iter().map(|&ax| self.ax[ax].entries).sum(),
+                    ax,
                 }),
             }
         }
@@ -239,7 +250,13 @@ impl Topology {
             }
         }
         let link_of = |(ax, bx): (usize, Option<usize>)| bx.ok_or(TopologyError::NotLinked { ax });
-        linked.into_iter().enumerate().map(link_of).collect()
+        let linked: Result<Vec<usize>, _> = linked.into_iter().enumerate().map(link_of).collect();
+        let linked = linked?;
+        let used = |ax: &usize| self.bx.iter().any(|bx| bx.associated.contains(ax));
+        match (0..self.ax.len()).find(|ax| !used(ax)) {
+            Some(ax) => Err(TopologyError::NotAssociated { ax }),
+            None => Ok(linked),
+        }
     }
 
     fn check_association(&self, number: usize, bx: &BxRing) -> Result<(), TopologyError> {

@@ -56,7 +56,12 @@ fn groups(masks: &[u32], rings: usize) -> String {
             false => named.join(" "),
         }
     };
-    let groups: Vec<String> = masks.iter().map(group).collect();
+    // The first has all that no other has.
+    let others = masks[1..].iter().fold(0, |all, mask| all | mask);
+    let groups: Vec<String> = std::iter::once(&!others)
+        .chain(&masks[1..])
+        .map(group)
+        .collect();
     groups.join(",")
 }
 

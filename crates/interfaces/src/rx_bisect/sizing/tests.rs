@@ -89,7 +89,7 @@ fn physical_rings_take_cache_as_well() {
         burst_entries: 128,
         ..rounded
     };
-    warns(&in_sets, &["1 of 2 association sets"]);
+    warns(&in_sets, &["3 of each NIC's 8 cores"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn one_ring_is_one() {
     let says = [
         "1 Ax ring of 128 buffers of 1500 B are 192000 B",
         "1 Ax ring of 128 holds fewer buffers than one Bx ring",
-        "1 of 1 association sets with several cores have one core alone",
+        "7 of each NIC's 8 cores have no buffers but those that one other core puts in",
     ];
     warns(&alone, &says);
 }
@@ -144,11 +144,11 @@ fn a_set_that_hangs_on_one_core_is_warned_of() {
         ax_entries: 1024,
         ..sound()
     };
-    warns(&one, &["1 of 1 association sets"]);
+    warns(&one, &["7 of each NIC's 8 cores"]);
     let two = Sizing { ax_rings: 2, ..one };
     warns(&two, &["at most 512 entries fit"]);
     let in_halves = Sizing { sets: 2, ..two };
-    let alone = "2 of 2 association sets with several cores have one core alone";
+    let alone = "6 of each NIC's 8 cores have no buffers but those that one other core puts in";
     warns(&in_halves, &["at most 512", alone]);
     // What is advised is more than there are, and enough.
     let six_in_three = Sizing {
@@ -224,9 +224,27 @@ fn rings_that_were_written_are_advised_on_as_they_are() {
         written: Some(topology),
         ..counted
     };
-    let alone = "associate it with Ax rings that are linked to two cores";
+    let alone = "associate each with Ax rings of two cores, or of its own";
     warns(&written(&topology), &[alone]);
     let mut mended = topology.clone();
     mended.links[0].1 = 0;
     warns(&written(&mended), &[]);
+}
+
+/// In pairs, each core with the other's ring alone.
+#[test]
+fn cores_that_only_have_each_others_buffers_are_warned_of() {
+    let mut topology = Topology::per_core(4, 128, 128);
+    for (bx, ax) in topology.bx.iter_mut().zip([1, 0, 3, 2]) {
+        bx.associated = vec![ax];
+    }
+    let crossed = Sizing {
+        queues: 4,
+        ax_rings: 4,
+        bx_entries: 128,
+        burst_entries: 128,
+        written: Some(&topology),
+        ..sound()
+    };
+    warns(&crossed, &["4 of each NIC's 4 cores"]);
 }

@@ -159,6 +159,14 @@ fn rings_as_they_are_written() {
     assert_eq!(overlapping.check(4), Ok(vec![0, 1, 2, 3]));
     assert_eq!(associated(&overlapping)[1], [1, 2]);
     assert_eq!(overlapping.association_sets().len(), 4);
+    // A set is the same in whatever order it is written.
+    let reordered = of(|options| {
+        options.associations = vec![vec![0, 1], vec![1, 0], vec![3, 2], vec![2, 3]];
+    });
+    assert_eq!(reordered.association_sets().len(), 2);
+    let unused = of(|options| options.associations = vec![vec![0, 1, 3]; 4]);
+    let nobody = TopologyError::NotAssociated { ax: 2 };
+    assert_eq!(unused.check(4), Err(nobody));
     // More or fewer rings than links.
     let more = of(|options| (options.ax_rings, options.links) = (3, vec![0, 1]));
     assert_eq!(more.check(4), Err(TopologyError::NotLinked { ax: 2 }));
