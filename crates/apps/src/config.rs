@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use nicforge_nic::{PortId, Steering};
+use nicforge_nic::{PortId, Steering, mbuf_room};
 use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
@@ -162,6 +162,8 @@ pub struct AppConfig {
     pub name: String,
     /// Instructions per packet that memory accesses do not show, in core cycles.
     pub work: Cycles,
+    /// `kvs`: bytes of frame that packet buffers hold; a reply is built in its request's.
+    pub buffer_room: u32,
     /// The machine's ports.
     pub ports: PortMap,
     /// `l3fwd`, `synthetic`: who says where a packet leaves.
@@ -205,6 +207,7 @@ impl AppConfig {
         AppConfig {
             name: name.to_owned(),
             work: Cycles(0),
+            buffer_room: mbuf_room(),
             ports,
             egress: Egress::Route,
             table_entries: 1_000_000,

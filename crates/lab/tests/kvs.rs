@@ -100,6 +100,25 @@ fn every_reply_is_right_and_every_value_its_keys() {
     }
 }
 
+/// A GET is answered in the buffer of its request, which may hold more than the usual 2048 bytes.
+#[test]
+fn values_are_as_long_as_the_buffers_that_there_are() {
+    for interface in ["priv_ring", "sh_ring", "rx_bisect", "split"] {
+        let settings = Settings {
+            interface: interface.to_owned(),
+            buffer_bytes: 9216,
+            kvs_value_bytes: 4000,
+            kvs_keys: 100,
+            offered_gbps: 20.0,
+            ..store()
+        };
+        let metrics = run(&settings);
+        assert_eq!(metrics.get_hit_rate, Some(1.0), "{interface}");
+        let reply = metrics.throughput_gbps * 1e3 / 8.0 / metrics.throughput_mpps;
+        assert!(reply > 1500.0, "{interface}: {reply} bytes");
+    }
+}
+
 #[test]
 fn hits_are_as_many_as_were_preloaded() {
     let share = |keys: u64| {

@@ -68,6 +68,8 @@ pub struct Kvs {
     /// Its number, out of so many.
     number: u16,
     of: u16,
+    /// Bytes of frame that packet buffers hold.
+    buffer_room: u32,
     /// Key and value of the request in hand: what the processor has in registers, stack and L1.
     key: Vec<u8>,
     value: Vec<u8>,
@@ -118,6 +120,7 @@ impl Kvs {
             partition: Partition::allocate(space, slots, log).with_hot(hot),
             number: (core % queues) as u16,
             of,
+            buffer_room: config.buffer_room,
             key: Vec::new(),
             value: Vec::new(),
             lent: None,
@@ -127,7 +130,7 @@ impl Kvs {
 
     /// Serves one request.
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let request = match request::parse(cpu, packet) {
+        let request = match request::parse(cpu, packet, self.buffer_room) {
             Ok(request) => request,
             Err(cause) => return Verdict::Drop(cause),
         };
@@ -164,7 +167,9 @@ impl Kvs {
                 self.counts.get_hits += 1;
                 match found {
                     Value::Lent(lent) => self.lent = Some(lent),
-                    Value::InLog(value) if value.len > reply::value_room(request) => {
+                    Value::InLog(value)
+                        if value.len > reply::value_room(request, self.buffer_room) =>
+                    {
                         self.counts.too_large += 1;
                         return KvsStatus::TooLarge;
                     }

@@ -1,7 +1,7 @@
 //! A reply, built in the frame of its request: addresses and ports exchanged, new lengths, and the
 //! value where the key was. The NIC computes the checksums.
 
-use nicforge_nic::{Packet, mbuf_room};
+use nicforge_nic::Packet;
 use nicforge_platform::Cpu;
 use nicforge_wire::IpAddresses;
 use nicforge_wire::headers::{
@@ -14,9 +14,11 @@ use super::request::Request;
 /// Hops that a reply may take: what RFC 1700 recommends, like any host's own packets.
 const HOPS: u8 = 64;
 
-/// The longest value that a reply to `request` can carry in the request's buffer.
-pub fn value_room(request: &Request) -> u32 {
-    mbuf_room().saturating_sub(request.key_at())
+/// The longest value that a reply to `request` can carry in the request's buffer, which holds frames of
+/// `buffer_room` bytes, and in one IP packet.
+pub fn value_room(request: &Request, buffer_room: u32) -> u32 {
+    let of_ip = u32::from(request.summary.l3_offset) + u32::from(u16::MAX);
+    buffer_room.min(of_ip).saturating_sub(request.key_at())
 }
 
 /// Turns the packet of `request` into its reply. `value` is empty, or as long as there is room.

@@ -1,6 +1,6 @@
 //! From a received frame to a request, or the cause of its drop.
 
-use nicforge_nic::{Packet, RxFlags, mbuf_room};
+use nicforge_nic::{Packet, RxFlags};
 use nicforge_platform::Cpu;
 use nicforge_wire::headers::{
     KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsView, UDP_HEADER_LEN, ip_protocol,
@@ -44,9 +44,14 @@ impl Request {
     }
 }
 
-/// Reads the headers of a packet. An error is the name of a drop.
+/// Reads the headers of a packet in buffers that hold frames of `buffer_room` bytes. An error is the
+/// name of a drop.
 #[inline]
-pub fn parse<C: Cpu>(cpu: &mut C, packet: &mut Packet) -> Result<Request, &'static str> {
+pub fn parse<C: Cpu>(
+    cpu: &mut C,
+    packet: &mut Packet,
+    buffer_room: u32,
+) -> Result<Request, &'static str> {
     // A pair must not be stored damaged.
     if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
         return Err("bad_checksum");
@@ -68,7 +73,7 @@ pub fn parse<C: Cpu>(cpu: &mut C, packet: &mut Packet) -> Result<Request, &'stat
     let data = summary.l4_len - UDP_HEADER_LEN as u32;
     let header = KVS_HEADER_LEN as u32;
     if at + header > packet.head.len {
-        pull_up(cpu, packet, at + header);
+        pull_up(cpu, packet, at + header, buffer_room);
     }
     if data < header || at + header > packet.head.len {
         return Err("bad_request");
@@ -84,9 +89,9 @@ pub fn parse<C: Cpu>(cpu: &mut C, packet: &mut Packet) -> Result<Request, &'stat
 /// Moves what the first part of a split frame lacks of `until` bytes there, where there is room: a NIC
 /// that splits behind the headers that it knows has this protocol's in the second part.
 #[inline]
-fn pull_up<C: Cpu>(cpu: &mut C, packet: &mut Packet, until: u32) {
+fn pull_up<C: Cpu>(cpu: &mut C, packet: &mut Packet, until: u32, buffer_room: u32) {
     let missing = until - packet.head.len;
-    if missing > packet.rest.len || until > mbuf_room() {
+    if missing > packet.rest.len || until > buffer_room {
         return;
     }
     let bytes = cpu.bytes(packet.rest.at, missing as usize).to_vec();

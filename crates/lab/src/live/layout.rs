@@ -69,10 +69,11 @@ impl Blueprint {
         let all = ports * count;
         let mut app = app.clone();
         let near = near_memory(&mut space, settings, ports, &mut app)?;
-        let app = &app;
         let per_port = receive_buffers(settings) + settings.tx_entries;
         let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
         let pool = Pool::with_room(&mut space, count * per_worker, settings.buffer_bytes);
+        app.buffer_room = pool.room();
+        let app = &app;
         let pools = std::iter::once(pool).chain(near.pool());
         let ledgers = ledgers(&mut space, config, pools);
         let (mut tx_rings, mut halves, mut fills) = (Vec::new(), Vec::new(), Vec::new());

@@ -250,6 +250,7 @@ pub(super) fn parts(
         + 2 * settings.pool_cache
         + 2 * settings.burst;
     let pool = Pool::with_room(&mut space, settings.cores * per_core, settings.buffer_bytes);
+    config.buffer_room = pool.room();
     for near in &mut near {
         near.make_pool(&mut space, settings, queues)?;
     }
