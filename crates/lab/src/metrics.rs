@@ -46,9 +46,17 @@ pub struct Metrics {
     /// Share of the application's own LLC look-ups that hit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_hit_rate: Option<f64>,
-    /// Share of GETs that found their key; only of a key-value store.
+    /// Share of GETs that were answered with their value; only of a key-value store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub get_hit_rate: Option<f64>,
+    /// Requests that a key-value store refused, as no reply or not the log has room for the value; only
+    /// where it refused any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_too_large: Option<u64>,
+    /// Requests that came to another core than their key's, which did nothing for them; only where any
+    /// did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_misdirected: Option<u64>,
     /// What a co-runner copied, 10^9 bytes/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy_gb_per_s: Option<f64>,

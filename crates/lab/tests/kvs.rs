@@ -120,6 +120,22 @@ fn values_are_as_long_as_the_buffers_that_there_are() {
 }
 
 #[test]
+fn a_value_that_no_reply_has_room_for_is_no_hit_and_told() {
+    let settings = Settings {
+        kvs_put_share: 0.0,
+        kvs_value_bytes: 4000,
+        kvs_log_mib: 8,
+        ..store()
+    };
+    let metrics = run(&settings);
+    assert_eq!(metrics.get_hit_rate, Some(0.0));
+    assert!(metrics.requests_too_large.unwrap() > 100, "{metrics:?}");
+    let fitting = run(&store());
+    let refused = (fitting.requests_too_large, fitting.requests_misdirected);
+    assert_eq!(refused, (None, None));
+}
+
+#[test]
 fn hits_are_as_many_as_were_preloaded() {
     let share = |keys: u64| {
         let settings = Settings {

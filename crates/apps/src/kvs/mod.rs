@@ -164,7 +164,6 @@ impl Kvs {
                 let Some(found) = self.partition.get(cpu, hash, &self.key) else {
                     return KvsStatus::Missing;
                 };
-                self.counts.get_hits += 1;
                 match found {
                     Value::Lent(lent) => self.lent = Some(lent),
                     Value::InLog(value)
@@ -175,6 +174,7 @@ impl Kvs {
                     }
                     Value::InLog(value) => gather(cpu, &[value], &mut self.value),
                 }
+                self.counts.get_hits += 1;
                 KvsStatus::Done
             }
             KvsOperation::Put => {

@@ -162,17 +162,33 @@ pub const NO_DROP: Metric = metric(
     |m| m.no_drop_gbps,
 );
 
+/// Only of a store that refused requests. The CSV file, too, has these columns only then.
+#[rustfmt::skip]
+pub const REFUSED: [Metric; 2] = [
+    metric("requests_too_large", "requests too large", Unit::Plain(""), Less, Some("too large"), |m| m.requests_too_large.map(|count| count as f64)),
+    metric("requests_misdirected", "requests misdirected", Unit::Plain(""), Less, Some("misdirected"), |m| m.requests_misdirected.map(|count| count as f64)),
+];
+
 /// All metrics that at least one of `points` has.
 pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'static Metric> {
-    let known = |metric: &&Metric| {
-        points
-            .clone()
-            .any(|metrics| (metric.get)(metrics).is_some())
-    };
     std::iter::once(&NO_DROP)
         .chain(&METRICS)
-        .filter(known)
+        .chain(&REFUSED)
+        .filter(|metric| is_measured(metric, &mut points.clone()))
         .collect()
+}
+
+/// Those about refused requests that at least one of `points` has.
+pub fn refused<'a>(
+    points: impl Iterator<Item = &'a Metrics> + Clone,
+) -> impl Iterator<Item = &'static Metric> + Clone {
+    REFUSED
+        .iter()
+        .filter(move |metric| is_measured(metric, &mut points.clone()))
+}
+
+fn is_measured<'a>(metric: &Metric, points: &mut impl Iterator<Item = &'a Metrics>) -> bool {
+    points.any(|metrics| (metric.get)(metrics).is_some())
 }
 
 /// What points are ranked by: the no-drop rate where that was sought, payload where systems talk

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::columns::{METRICS, NO_DROP, drop_causes};
+use super::columns::{METRICS, NO_DROP, drop_causes, refused};
 use super::{Report, shape};
 
 /// The contents of `points.csv` (RFC 4180, with `\n`); what was not measured is empty.
@@ -12,7 +12,8 @@ use super::{Report, shape};
 pub fn to_csv(report: &Report) -> String {
     let keys = shape::param_keys(report);
     let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
-    let metrics = || METRICS.iter().chain([&NO_DROP]);
+    let refused = refused(report.points.iter().map(|point| &point.metrics));
+    let metrics = || METRICS.iter().chain([&NO_DROP]).chain(refused.clone());
     let mut csv = String::new();
     let head = std::iter::once("variant".to_string())
         .chain(keys.iter().map(|key| field(&param_head(key, &causes))))

@@ -212,6 +212,8 @@ fn every_metric_is_in_the_columns_the_csv_and_the_page() {
     metrics.no_drop_gbps = Some(91.5);
     metrics.get_hit_rate = Some(0.5);
     metrics.requests_timed_out = Some(3);
+    metrics.requests_too_large = Some(4);
+    metrics.requests_misdirected = Some(5);
     metrics.bandwidth_gbps = Some(9.5);
     metrics.misses_per_kb = Some(3.5);
     metrics.interrupts_khz = Some(7.5);

@@ -36,9 +36,12 @@ struct Snapshot {
     drops: DropCounters,
     /// Frames that went to a ring of second choice.
     spilled: u64,
-    /// GETs of key-value stores, and those that found their key.
+    /// GETs of key-value stores, and those that were answered with their value.
     gets: u64,
     get_hits: u64,
+    /// Requests that they refused.
+    too_large: u64,
+    misdirected: u64,
     /// GETs answered from memory of the NIC.
     lent: u64,
     /// How often a transmit ring filled the internal buffer.
@@ -109,6 +112,8 @@ impl Snapshot {
             spilled: world.nics.iter().map(|nic| nic.nic.receive.spilled()).sum(),
             gets: counted("gets"),
             get_hits: counted("get_hits"),
+            too_large: counted("too_large"),
+            misdirected: counted("misdirected"),
             lent: counted("hot_lent"),
             given_up: world.sources.iter().map(SourceActor::given_up).sum(),
             contexts: contexts(world),
@@ -248,6 +253,10 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+fn any(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}
+
 fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let world = &built.world;
     let sum = |pick: fn(&NicCounters) -> u64| {
@@ -294,6 +303,8 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         io_write_hit_rate: share(memory.device_write_hits, memory.device_write_lines),
         app_hit_rate: share(memory.app_hits, memory.app_look_ups),
         get_hit_rate: share(grew(|now| now.get_hits), grew(|now| now.gets)),
+        requests_too_large: any(grew(|now| now.too_large)),
+        requests_misdirected: any(grew(|now| now.misdirected)),
         copy_gb_per_s: (copied > 0).then(|| per_second(copied, 1e9)),
         tx_deschedules_per_packet: share(grew(|now| now.deschedules), frames_out),
         spill_fraction: match built.pools.len() {
