@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::machine::{Machine, load_machine};
-use nicforge_lab::run::{RunError, at_fault, check_point, line_of, traffic_source};
+use nicforge_lab::run::{RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_lab::settings::Settings;
 use nicforge_wire::traffic::TrafficSource;
@@ -110,7 +110,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
     let (mut tried, mut said) = (Vec::new(), Vec::new());
     for point in &input.points {
         let settings = &point.settings;
-        let files = (&settings.pcap, &settings.size_file);
+        let files = (&settings.arrival, &settings.pcap, &settings.size_file);
         if settings.is_of_whole_systems() || tried.contains(&files) {
             continue;
         }
@@ -126,8 +126,13 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
             let capture = Path::new(pcap);
             said.extend(notes::about(capture, &replay.counts()));
-            let same = input.points.iter().map(|point| &point.settings);
-            for settings in same.filter(|other| other.pcap == settings.pcap) {
+            let same = |other: &&Point| {
+                let (theirs, ours) = (&other.settings, settings);
+                (&theirs.arrival, &theirs.pcap) == (&ours.arrival, &ours.pcap)
+            };
+            for point in input.points.iter().filter(same) {
+                let settings = &point.settings;
+                check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause))?;
                 let note = notes::about_long_replay(capture, &replay, settings);
                 said.extend(note.filter(|note| !said.contains(note)));
             }

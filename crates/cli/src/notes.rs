@@ -274,7 +274,10 @@ pub fn about(capture: &Path, counts: &ReplayCounts) -> Option<String> {
     let mended = [
         (counts.padded, "captured short, filled up with zeros"),
         (reader.time_went_back, "from before the one before them"),
-        (reader.time_out_of_range, "later than a run can last"),
+        (
+            reader.time_out_of_range,
+            "more than 106 days after the first",
+        ),
         (reader.fraction_out_of_range, "with a broken time stamp"),
     ];
     let mended = mended.map(|(count, cause)| (count, cause.to_string()));

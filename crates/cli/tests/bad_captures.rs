@@ -112,6 +112,63 @@ fn an_over_long_record_says_how_far_it_was_read() {
     );
 }
 
+/// A capture of two frames, `seconds` apart.
+fn capture_of(seconds: u32) -> Vec<u8> {
+    let frame = record(60, 60, &[0; 60]);
+    let mut later = frame.clone();
+    later[..4].copy_from_slice(&seconds.to_le_bytes());
+    [&PCAP_HEADER[..], &frame, &later].concat()
+}
+
+#[test]
+fn a_capture_that_lasts_longer_than_a_run_can_is_refused() {
+    let folder = folder();
+    let said = |command: &str, seconds: u32, set: &[&str]| {
+        std::fs::write(folder.path().join("long.pcap"), capture_of(seconds)).unwrap();
+        let scenario = "scenarios/nat-capture.toml";
+        let mut arguments = vec![command, scenario, "--pcap", "long.pcap"];
+        for set in set
+            .iter()
+            .chain(&["cores=2", "nics=1", "table_entries=10000"])
+        {
+            arguments.extend(["--set", set]);
+        }
+        let output = nicforge(&folder, &arguments);
+        (output.status.code(), stderr(&output))
+    };
+    let recorded = "replay_timing=recorded";
+    let wrong = "long.pcap: to replay it as it is asked for takes";
+    for command in ["check", "run"] {
+        let (code, error) = said(command, 17_901, &[recorded]);
+        assert_eq!(code, Some(2), "{error}");
+        let right = "set replay_timing to \"scaled\", or cut it";
+        let expected = format!("{wrong} 17901 s, and a run lasts 17900 s at most: {right}");
+        assert!(error.contains(&expected), "{error}");
+    }
+    // The second loop begins 200 s after the first.
+    let (code, error) = said("check", 100, &[recorded, "replay_loops=91"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("set replay_loops to at most 90"), "{error}");
+    assert_eq!(
+        said("check", 100, &[recorded, "replay_loops=90"]).0,
+        Some(0)
+    );
+    // 120 bytes at 1 Mbit/s.
+    let (code, error) = said("check", 1, &["offered_gbps=0.001", "replay_loops=1000000"]);
+    assert_eq!(code, Some(0), "{error}");
+    let slow = [
+        "offered_gbps=0.001",
+        "replay_loops=1000000",
+        "measure=no_drop_rate",
+    ];
+    let (code, error) = said("check", 1, &slow);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("set replay_loops to at most"), "{error}");
+    // The longest that there may be, and what comes after it.
+    let (code, error) = said("run", 17_900, &[recorded, "timeline_ms=60000"]);
+    assert_eq!(code, Some(0), "{error}");
+}
+
 #[test]
 fn records_that_are_left_out_or_mended_are_counted() {
     let good = record(60, 60, &[0; 60]);

@@ -17,6 +17,9 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// Later than everything: the next step of an actor that waits for somebody else.
     pub const NEVER: Time = Time(u64::MAX);
+    /// The longest that a simulated run may last, nearly 5 hours: a schedule keeps an actor's number
+    /// beside a step's time, and what begins last needs up to a minute and more to end.
+    pub const RUN_MAX: Time = Time::from_ms(17_900_000);
 
     /// From picoseconds.
     pub const fn from_ps(ps: u64) -> Time {

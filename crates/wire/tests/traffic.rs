@@ -219,6 +219,24 @@ fn a_replay_keeps_scales_or_paces_its_times() {
 }
 
 #[test]
+fn a_replay_knows_how_long_it_lasts() {
+    let capture = small_capture();
+    let reader = CaptureReader::new(&capture[..]).unwrap();
+    let line = Line::ethernet(BitRate::from_gbps(10.0));
+    let replay = Replay::load(reader, line, ReplayTiming::Recorded, 1).unwrap();
+    let rate = |gbps| ReplayTiming::Scaled(BitRate::from_gbps(gbps));
+    let lasts = |timing, loops| replay.lasts(timing, loops).as_ns();
+    // As above: 3 us, and 4.5 us for each loop before the last.
+    assert_eq!(lasts(ReplayTiming::Recorded, 1), 3000.0);
+    assert_eq!(lasts(ReplayTiming::Recorded, 3), 12_000.0);
+    assert_eq!(lasts(rate(1.0), 2), 9600.0);
+    // What the line takes for 124, 224 and 324 bytes.
+    assert_eq!(lasts(rate(100.0), 2), 1075.2);
+    let slow = ReplayTiming::Scaled(BitRate::from_bits_per_second(1));
+    assert_eq!(replay.lasts(slow, u32::MAX), Time::NEVER);
+}
+
+#[test]
 fn real_captures_replay_or_are_refused() {
     let line = Line::ethernet(BitRate::from_gbps(100.0));
     for (path, frames, over_long, padded) in [

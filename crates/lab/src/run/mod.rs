@@ -48,7 +48,7 @@ pub(crate) use build::app_config;
 pub use interface::topology;
 pub(crate) use interface::{bisect, heuristic, receive_buffers};
 pub use plan::{at_fault, check_point};
-pub use traffic::{line_of, traffic_source};
+pub use traffic::{check_replay, line_of, traffic_source};
 
 /// What a run reads and writes beside its settings.
 #[derive(Clone, Debug, Default)]
@@ -135,6 +135,20 @@ pub enum RunError {
         path: PathBuf,
         /// What is wrong with it.
         cause: TrafficError,
+    },
+    /// The capture lasts longer than time is kept.
+    #[error(
+        "{}: to replay it as it is asked for takes {seconds} s, and a run lasts {} s at most: {right}",
+        path.display(),
+        Time::RUN_MAX.as_seconds()
+    )]
+    ReplayTooLong {
+        /// Which.
+        path: PathBuf,
+        /// How long it lasts, loops and trials included.
+        seconds: u64,
+        /// What would do.
+        right: String,
     },
     /// The capture cannot be written.
     #[error("{}: {cause}", path.display())]

@@ -56,7 +56,7 @@ pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
         RunError::Nicmem(_) => vec!["nicmem_kib", "copy_kib", "kvs_hot_kib"],
         RunError::Routes(_) => vec!["routes_file"],
         RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
-        RunError::Capture { .. } => vec!["pcap"],
+        RunError::Capture { .. } | RunError::ReplayTooLong { .. } => vec!["pcap"],
         RunError::Traffic(_) => vec![
             "target_share",
             "busiest_to_idlest",

@@ -18,6 +18,9 @@ use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
 const RESOLUTION: f64 = 0.01;
+/// All trials of a search where each fails, in lengths of one at the highest rate: the warm-up, and
+/// trials that last once, twice … 128 times as long.
+pub const LENGTHS: u64 = 256;
 
 /// Searches between 0 and `offered_gbps`; the metrics are those of the best trial's window, or of
 /// the slowest one where all failed.

@@ -18,14 +18,14 @@ impl SourceActor {
         SourceActor {
             source,
             line,
-            ends: Time::NEVER,
+            ends: Time::RUN_MAX,
         }
     }
 
     /// Frames come at `rate` from `from` on, and end before `ends`.
     pub fn offer(&mut self, rate: BitRate, from: Time, ends: Time) {
         self.source.begin_again(from, rate);
-        self.ends = ends;
+        self.ends = ends.min(Time::RUN_MAX);
     }
 
     /// When the next frame's first bit arrives.

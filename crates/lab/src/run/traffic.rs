@@ -14,6 +14,7 @@ use nicforge_wire::traffic::{
 };
 
 use super::requests::requests_source;
+use super::search;
 use super::{RunError, read_text};
 use crate::settings::Settings;
 
@@ -206,7 +207,7 @@ fn check_target(
 }
 
 fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {
-    let path = PathBuf::from(settings.pcap.as_deref().unwrap_or_default());
+    let path = capture_of(settings);
     let timing = match settings.replay_timing.as_str() {
         "recorded" => ReplayTiming::Recorded,
         _ => ReplayTiming::Scaled(rate),
@@ -217,5 +218,49 @@ fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSourc
     };
     let reader = CaptureReader::open(&path).map_err(|cause| failed(cause.into()))?;
     let replay = Replay::load(reader, line, timing, settings.replay_loops).map_err(failed)?;
+    check_replay(settings, &replay)?;
     Ok(TrafficSource::Replay(Box::new(replay)))
+}
+
+fn capture_of(settings: &Settings) -> PathBuf {
+    PathBuf::from(settings.pcap.as_deref().unwrap_or_default())
+}
+
+/// Whether a run can last as long as its capture, which is `replay` whatever timing that has.
+///
+/// # Errors
+/// It cannot.
+pub fn check_replay(settings: &Settings, replay: &Replay) -> Result<(), RunError> {
+    let rate = BitRate::from_gbps(settings.offered_gbps / settings.nics as f64);
+    let searches = settings.measure == "no_drop_rate";
+    let (timing, times) = match settings.replay_timing.as_str() {
+        _ if searches => (ReplayTiming::Scaled(rate), search::LENGTHS),
+        "recorded" => (ReplayTiming::Recorded, 1),
+        _ => (ReplayTiming::Scaled(rate), 1),
+    };
+    let lasts = |loops| replay.lasts(timing, loops).as_ps().saturating_mul(times);
+    let fits = |loops: u32| lasts(loops) <= Time::RUN_MAX.as_ps();
+    let loops = settings.replay_loops;
+    if fits(loops) {
+        return Ok(());
+    }
+    // Of so many loops the first ones fit.
+    let (mut fit, mut not) = (0, loops);
+    while not - fit > 1 {
+        let middle = fit + (not - fit) / 2;
+        match fits(middle) {
+            true => fit = middle,
+            false => not = middle,
+        }
+    }
+    let right = match (fit, timing) {
+        (1.., _) => format!("set replay_loops to at most {fit}"),
+        (0, ReplayTiming::Recorded) => "set replay_timing to \"scaled\", or cut it".to_string(),
+        (0, _) => "set offered_gbps to more, or cut it".to_string(),
+    };
+    Err(RunError::ReplayTooLong {
+        path: capture_of(settings),
+        seconds: lasts(loops).div_ceil(Time::from_ms(1000).as_ps()),
+        right,
+    })
 }

@@ -7,6 +7,11 @@ use nicforge_units::Time;
 
 /// Bits of a key for the actor's number; the others hold the time, 5 hours of it.
 const ACTOR_BITS: u32 = 10;
+/// The latest step that there is room for.
+const LAST: Time = Time::from_ps((1 << (u64::BITS - ACTOR_BITS)) - 1);
+/// The control core's looks and those of a time line are up to a minute apart, the next one after a
+/// run's end among them.
+const _: () = assert!(LAST.as_ps() - Time::RUN_MAX.as_ps() > Time::from_ms(100_000).as_ps());
 /// Nodes of a tree that has a leaf for each number.
 const NODES: usize = 2 << ACTOR_BITS;
 /// A key of an actor that waits.
@@ -38,6 +43,7 @@ impl Schedule {
     /// Sets the time of `actor`'s next step.
     #[inline]
     pub fn set(&mut self, actor: usize, time: Time) {
+        debug_assert!(time == Time::NEVER || time <= LAST, "{time} is too late");
         let mut key = match time {
             Time::NEVER => WAITS,
             time => time.as_ps() << ACTOR_BITS | actor as u64,
@@ -97,5 +103,20 @@ mod tests {
         schedule.set(4, Time::from_ns(9));
         assert_eq!(schedule.earliest(), (2, Time::from_ns(7)));
         assert_eq!(schedule.time_of(4), Time::from_ns(9));
+    }
+
+    #[test]
+    fn the_latest_step_is_kept_apart_from_waiting() {
+        let last = (1 << ACTOR_BITS) - 2;
+        let mut schedule = Schedule::new(last + 1);
+        schedule.set(last, LAST);
+        assert_eq!(schedule.earliest(), (last, LAST));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "is too late")]
+    fn no_step_is_later() {
+        Schedule::new(1).set(0, LAST + Time::from_ps(1));
     }
 }

@@ -106,6 +106,8 @@ pub struct Replay {
     frames: Vec<Frame>,
     counts: ReplayCounts,
     line: Line,
+    /// When the last frame was captured, and how long one loop lasts as recorded.
+    recorded: (Time, Time),
     loops: u32,
     loops_left: u32,
     /// Length of one loop.
@@ -156,12 +158,15 @@ impl Replay {
         if frames.is_empty() {
             return Err(TrafficError::EmptyCapture(Box::new(counts)));
         }
+        let period = set_times(&mut frames, ReplayTiming::Recorded);
+        let recorded = (frames[frames.len() - 1].time, period);
         let period = set_times(&mut frames, timing);
         Ok(Replay {
             bytes,
             frames,
             counts,
             line,
+            recorded,
             loops,
             loops_left: loops,
             period,
@@ -192,6 +197,26 @@ impl Replay {
     /// Frames of one loop.
     pub fn frames(&self) -> usize {
         self.frames.len()
+    }
+
+    /// From the first frame to the last where the capture is sent `loops` times; [`Time::NEVER`] where
+    /// that is more than `Time` holds.
+    pub fn lasts(&self, timing: ReplayTiming, loops: u32) -> Time {
+        let on_line = self
+            .frames
+            .iter()
+            .map(|frame| self.line.time_for(frame.len));
+        let on_line = on_line.fold(Time::ZERO, later);
+        let (last, period) = match timing {
+            ReplayTiming::Recorded => self.recorded,
+            ReplayTiming::Scaled(rate) | ReplayTiming::Paced(rate) => {
+                let period = time_at(rate, self.bytes.len() as u64);
+                (period, period)
+            }
+        };
+        let before = u64::from(loops.saturating_sub(1));
+        let before = period.max(on_line).as_ps().saturating_mul(before);
+        later(Time::from_ps(before), last.max(on_line))
     }
 
     /// Plays the capture from its beginning, as often as at first; gaps scaled.
