@@ -19,6 +19,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     }
     let mut notes = about_sizes(settings, machine);
     notes.extend(about_long_frames(settings));
+    notes.extend(about_long_values(settings));
     notes.extend(about_many_flows(settings));
     notes.extend(about_target(settings));
     notes.extend(about_lone_queues(settings));
@@ -30,9 +31,9 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
 
 /// Frames that no buffer has room for.
 fn about_long_frames(settings: &Settings) -> Option<String> {
-    let made_up = settings.arrival != "replay" && !settings.splits_frames();
-    let fixed = settings.app == "kvs" || ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
-    let target = match settings.target_share > 0.0 && settings.app != "kvs" {
+    let made_up = settings.makes_up_frames() && !settings.splits_frames();
+    let fixed = ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
+    let target = match settings.target_share > 0.0 {
         true => settings.target_packet_bytes,
         false => None,
     };
@@ -45,6 +46,50 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
             settings.buffer_bytes
         )
     })
+}
+
+/// Values of a store whose PUTs or replies no buffer has room for.
+fn about_long_values(settings: &Settings) -> Option<String> {
+    if settings.app != "kvs" || settings.arrival == "replay" {
+        return None;
+    }
+    let (put, reply, room) = (
+        settings.put_bytes(),
+        settings.get_reply_bytes(),
+        settings.buffer_bytes,
+    );
+    let splits = settings.splits_frames();
+    let puts = settings.kvs_put_share > 0.0;
+    let gets = settings.kvs_put_share + settings.kvs_delete_share < 1.0;
+    let stored = settings.kvs_preload_keys != Some(0) || puts && splits;
+    let cold = match settings.kvs_hot_values.as_str() {
+        "nicmem" => " where it is not hot",
+        _ => "",
+    };
+    let puts = (puts && !splits && put as usize > room).then(|| {
+        let fate = "all of them will be dropped (oversized_frame)";
+        (
+            put,
+            format!("PUTs of {put} bytes do not fit buffers of {room}: {fate}"),
+        )
+    });
+    let replies = (gets && stored && reply as usize > room).then(|| {
+        let fate = format!("GETs will be answered without the value{cold} (requests_too_large)");
+        (
+            reply,
+            format!("replies to GETs of {reply} bytes do not fit buffers of {room}: {fate}"),
+        )
+    });
+    let least = puts.iter().chain(&replies).map(|(bytes, _)| *bytes).max()?;
+    let said: Vec<String> = puts
+        .into_iter()
+        .chain(replies)
+        .map(|(_, text)| text)
+        .collect();
+    Some(format!(
+        "{}; set buffer_bytes to at least {least}",
+        said.join(", and ")
+    ))
 }
 
 /// Frames of a capture that no buffer has room for.
@@ -263,6 +308,7 @@ fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         burst_entries: nic.burst_entries,
         entries_min: nic.ring_entries_min,
         emulated: settings.interface == "emulated",
+        // Of a store the mean: what fills the cache is requests of all kinds.
         frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
     })

@@ -200,6 +200,39 @@ fn settings_under_which_all_is_lost() {
     warns("app = \"l2fwd\"\nflows = 10000000\n", &[]);
 }
 
+/// PUTs have 66 bytes of headers, the key and the value; replies to GETs have no key.
+#[test]
+fn values_that_no_buffer_has_room_for() {
+    let store = "app = \"kvs\"\nkvs_keys = 1000\nkvs_value_bytes = 4000\n";
+    let puts = "PUTs of 4194 bytes do not fit buffers of 2048: all of them will be dropped (oversized_frame)";
+    let replies = "replies to GETs of 4066 bytes do not fit buffers of 2048: GETs will be answered without the \
+                   value (requests_too_large)";
+    for share in ["0.5", "0.2"] {
+        let both = format!("{puts}, and {replies}; set buffer_bytes to at least 4194");
+        warns(&format!("{store}kvs_put_share = {share}\n"), &[&both]);
+    }
+    let gets = format!("{store}kvs_put_share = 0.0\n");
+    warns(
+        &gets,
+        &[&format!("{replies}; set buffer_bytes to at least 4066")],
+    );
+    warns(&format!("{gets}kvs_preload_keys = 0\n"), &[]);
+    let all = format!("{store}kvs_put_share = 1.0\n");
+    warns(
+        &all,
+        &[&format!("{puts}; set buffer_bytes to at least 4194")],
+    );
+    let put = format!("{store}kvs_put_share = 0.2\n");
+    warns(&format!("{put}buffer_bytes = 4194\n"), &[]);
+    let some = ["PUTs of 4194 bytes do not fit buffers of 4193"];
+    warns(&format!("{put}buffer_bytes = 4193\n"), &some);
+    // Two buffers have room for a PUT, one for its reply.
+    warns(
+        &format!("{put}interface = \"split\"\n"),
+        &["replies to GETs of 4066 bytes"],
+    );
+}
+
 /// The rest of the frames goes on; which do not is said before the run.
 #[test]
 fn frames_of_a_capture_that_no_buffer_has_room_for() {

@@ -69,6 +69,16 @@ impl Settings {
         let value = self.kvs_put_share * f64::from(self.kvs_value_bytes);
         REQUEST_HEADERS_LEN as u32 + self.kvs_key_bytes + value.round() as u32
     }
+
+    /// Size of a PUT, the longest request to a store.
+    pub fn put_bytes(&self) -> u32 {
+        self.get_reply_bytes() + self.kvs_key_bytes
+    }
+
+    /// Size of a reply that has a value.
+    pub fn get_reply_bytes(&self) -> u32 {
+        REQUEST_HEADERS_LEN as u32 + self.kvs_value_bytes
+    }
 }
 
 #[cfg(test)]
