@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use nicforge_apps::kvs::item_bytes;
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
 use nicforge_lab::run::topology;
@@ -272,13 +273,13 @@ fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
             settings.kvs_index_slots
         ));
     }
-    // Without what the log has beside keys and values.
-    let bytes = pairs * (settings.kvs_key_bytes + settings.kvs_value_bytes) as u64;
-    (bytes > settings.kvs_log_mib as u64 * MIB).then(|| {
+    let (key, value) = (settings.kvs_key_bytes, settings.kvs_value_bytes);
+    let bytes = pairs * item_bytes(key.into(), value.into());
+    let needed = bytes.div_ceil(MIB);
+    (needed > settings.kvs_log_mib as u64).then(|| {
         format!(
-            "the keys and values of {pairs} pairs that are put into the store before traffic begins are {} MiB: later \
-             ones overwrite the earlier in logs of {} MiB; set kvs_log_mib to more",
-            bytes.div_ceil(MIB),
+            "{pairs} pairs that are put into the store before traffic begins take {needed} MiB with their headers: \
+             later ones overwrite the earlier in logs of {} MiB; set kvs_log_mib to at least {needed}",
             settings.kvs_log_mib
         )
     })

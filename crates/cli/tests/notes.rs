@@ -365,17 +365,22 @@ fn rings_that_are_never_shared() {
 
 #[test]
 fn pairs_that_push_each_other_out_of_the_store() {
-    let store = "app = \"kvs\"\nkvs_keys = 8192\nkvs_value_bytes = 896\n";
+    let store = "app = \"kvs\"\nkvs_keys = 8192\nkvs_value_bytes = 880\n";
     warns(
         &format!("{store}kvs_index_slots = 8000\n"),
         &["of 8192 pairs that are put into the store before traffic begins at most 8000 stay"],
     );
-    // 8192 times 128 B of key and 896 B of value.
+    // 8192 times 16 B of header, 128 B of key and 880 B of value.
     warns(&format!("{store}kvs_log_mib = 8\n"), &[]);
     warns(
         &format!("{store}kvs_log_mib = 7\n"),
-        &["are 8 MiB: later ones overwrite the earlier in logs of 7 MiB"],
+        &["take 8 MiB with their headers: later ones overwrite the earlier in logs of 7 MiB"],
     );
+    // Small pairs are mostly header.
+    let small = "app = \"kvs\"\nkvs_keys = 800000\nkvs_key_bytes = 8\nkvs_value_bytes = 8\n";
+    let most = ["set kvs_log_mib to at least 25"];
+    warns(&format!("{small}kvs_log_mib = 16\n"), &most);
+    warns(&format!("{small}kvs_log_mib = 25\n"), &[]);
     warns(
         &format!("{store}kvs_log_mib = 7\nkvs_preload_keys = 7168\n"),
         &[],

@@ -53,6 +53,11 @@ impl ItemHeader {
 /// Bytes of an item's header.
 const HEADER: u64 = size_of::<ItemHeader>() as u64;
 
+/// Bytes of the log that a pair takes: header, key and value in whole words.
+pub const fn item_bytes(key: u64, value: u64) -> u64 {
+    (HEADER + key + value).next_multiple_of(WORD)
+}
+
 /// Why an item cannot be appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoom {
@@ -150,7 +155,8 @@ impl Log {
         value: &[u8],
     ) -> Result<Position, NoRoom> {
         let bytes = HEADER + (key.len() + value.len()) as u64;
-        let position = self.reserve(bytes.div_ceil(WORD))?;
+        let words = item_bytes(key.len() as u64, value.len() as u64) / WORD;
+        let position = self.reserve(words)?;
         let item = self.item(position);
         let header = ItemHeader {
             hash,

@@ -34,6 +34,7 @@ use request::Request;
 use store::{Partition, Value};
 
 pub use index::BUCKET_SLOTS;
+pub use log::item_bytes;
 
 /// Sizes of the store, over all cores.
 #[derive(Clone, Debug, PartialEq, Eq)]

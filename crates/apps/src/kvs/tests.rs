@@ -124,7 +124,9 @@ proptest! {
 
 #[test]
 fn the_log_wraps_and_forgets_the_oldest() {
-    // An item of 16 + 8 + 40 bytes: 16 of them fill the log.
+    // 16 of these items fill the log.
+    assert_eq!(super::item_bytes(8, 40), 16 + 8 + 40);
+    assert_eq!(super::item_bytes(1, 40), 16 + 8 + 40);
     let (mut partition, mut cpu) = partition(1_000, 16 * 64);
     let key = |number: u64| number.to_be_bytes();
     for number in 0..100 {
