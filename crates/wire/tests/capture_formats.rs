@@ -122,6 +122,51 @@ fn odd_records_are_counted() {
     assert_eq!((counts.skipped(), reader.records()), (2, 6));
 }
 
+/// The upper half of the link type: the length of the FCS in words of 16 bits, where a flag says so.
+#[test]
+fn the_fcs_is_taken_off_frames() {
+    // Whole, captured without the FCS, with a part of it, cut in the frame, and nothing but FCS.
+    let records: &[(u32, u32, u32, &[u8])] = &[
+        (0, 0, 24, &[1; 24]),
+        (0, 0, 24, &[1; 20]),
+        (0, 0, 24, &[1; 22]),
+        (0, 0, 24, &[1; 15]),
+        (0, 0, 4, &[1; 4]),
+    ];
+    let lengths = |link: u32, big: bool| {
+        let file = pcap(0xa1b2_c3d4, link, big, records);
+        let mut reader = CaptureReader::new(&file[..]).unwrap();
+        let mut lengths = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            lengths.push((record.bytes.len(), record.original_len));
+        }
+        (lengths, reader.counts())
+    };
+    for big in [false, true] {
+        let (seen, counts) = lengths(2 << 28 | 1 << 26 | 1, big);
+        assert_eq!(seen, [(20, 20), (20, 20), (20, 20), (15, 20)]);
+        assert_eq!((counts.zero_length, counts.captured_short), (1, 1));
+        // Raw IP has none of what stands before: 14 bytes of Ethernet come to it.
+        let ip = pcap(
+            0xa1b2_c3d4,
+            2 << 28 | 1 << 26 | 101,
+            big,
+            &[(0, 0, 24, &[0x45; 24])],
+        );
+        let mut reader = CaptureReader::new(&ip[..]).unwrap();
+        let record = reader.next_record().unwrap().unwrap();
+        assert_eq!((record.bytes.len(), record.original_len), (34, 34));
+    }
+    // Without the flag nothing is known; other bits are not for readers.
+    let (plain, _) = lengths(1, false);
+    assert_eq!(plain[0], (24, 24));
+    for link in [2 << 28 | 1, 1 << 27 | 0x3ff << 16 | 1] {
+        assert_eq!(lengths(link, false).0, plain);
+    }
+    let unknown = pcap(0xa1b2_c3d4, 2 << 28 | 1 << 26 | 147, false, &[]);
+    assert_eq!(problem(&unknown), CaptureProblem::UnsupportedLinkType(147));
+}
+
 #[test]
 fn what_cannot_be_read_is_named() {
     assert_eq!(problem(b""), CaptureProblem::NotACapture);

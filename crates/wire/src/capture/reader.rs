@@ -20,8 +20,8 @@ pub const RECORD_BYTES_MAX: usize = 262_144;
 const BUFFER_BYTES: usize = RECORD_BYTES_MAX + 65_536;
 /// Most interfaces of one pcapng section.
 pub(super) const INTERFACES_MAX: usize = 4_096;
-/// Bits of a pcap header's link type field that must be zero.
-const LINK_TYPE_RESERVED_OR_FCS: i32 = 0x07ff_0000;
+/// The bit of a pcap header's link type field that says that its highest four are the length of the FCS.
+const FCS_LENGTH_KNOWN: u32 = 1 << 26;
 const NS_PER_SECOND: i128 = 1_000_000_000;
 /// Latest time of a record after the first: half of what `Time` holds, so that sums fit.
 const TIME_MAX_PS: u64 = u64::MAX / 2;
@@ -42,6 +42,8 @@ pub struct Record<'a> {
 struct Interface {
     /// The link type, or the number of one that we do not read.
     link: Result<LinkType, i32>,
+    /// Bytes of FCS at the end of each packet.
+    fcs_bytes: u32,
     /// Time stamp units per second; `None` when the file says something absurd.
     units_per_second: Option<u64>,
     /// Seconds to add to time stamps.
@@ -237,16 +239,18 @@ fn interface_of_header(header: &PcapHeader) -> Result<Interface, CaptureProblem>
             minor: header.version_minor,
         });
     }
-    // Above the link type's 16 bits: 10 reserved ones, one that says that frames end with an FCS
-    // (we take none), and its length, which counts only then.
-    let number = header.network.0;
-    let plain = number & LINK_TYPE_RESERVED_OR_FCS == 0;
-    let link = plain
-        .then(|| LinkType::from_number(number & 0xffff))
-        .flatten()
-        .ok_or(CaptureProblem::UnsupportedLinkType(number))?;
+    // The link type is the lower half; of the other one, readers ignore what is not about the FCS
+    // (draft-ietf-opsawg-pcap, section 4). Its length is in words of 16 bits.
+    let field = header.network.0 as u32;
+    let number = (field & 0xffff) as i32;
+    let link = LinkType::from_number(number).ok_or(CaptureProblem::UnsupportedLinkType(number))?;
+    let fcs_bytes = match field & FCS_LENGTH_KNOWN {
+        0 => 0,
+        _ => (field >> 28) * 2,
+    };
     Ok(Interface {
         link: Ok(link),
+        fcs_bytes,
         units_per_second: Some(if header.is_nanosecond_precision() {
             1_000_000_000
         } else {
@@ -260,6 +264,7 @@ fn interface_of_description(description: &InterfaceDescriptionBlock<'_>) -> Inte
     let number = description.linktype.0;
     Interface {
         link: LinkType::from_number(number).ok_or(number),
+        fcs_bytes: 0,
         units_per_second: description.ts_resolution().filter(|&units| units > 0),
         offset_seconds: description.ts_offset(),
     }
@@ -311,12 +316,14 @@ impl RecordState {
             return Err(CaptureProblem::RecordTooLong);
         }
         self.records += 1;
-        if captured.is_empty() {
-            self.counts.zero_length += 1;
-            return Ok(Step::Nothing);
-        }
         if captured.len() > original_len as usize {
             self.counts.longer_than_original += 1;
+            return Ok(Step::Nothing);
+        }
+        let original_len = original_len.saturating_sub(interface.fcs_bytes);
+        let captured = &captured[..captured.len().min(original_len as usize)];
+        if captured.is_empty() {
+            self.counts.zero_length += 1;
             return Ok(Step::Nothing);
         }
         if !link.to_ethernet(captured, &mut self.frame) {
