@@ -65,7 +65,18 @@ pub(super) fn read(from: &mut Reader<'_>) -> Hardware {
             format!("use 0 to {}", hardware.llc.ways),
         );
     }
+    check_resume_room(from, &hardware.nic);
     hardware
+}
+
+/// The internal buffer never has more room than when it is empty.
+fn check_resume_room(from: &mut Reader<'_>, nic: &NicConfig) {
+    let [room, buffer] = [nic.tx_resume_room, nic.tx_buffer].map(|bytes| bytes.0 / 1024);
+    if room > buffer {
+        let wrong = format!("tx_buffer_kib is {buffer}: there is never room of {room} KiB in it");
+        let right = format!("use 1 to {buffer}");
+        from.refuse("nic", "tx_resume_room_kib", wrong, right);
+    }
 }
 
 fn core(from: &mut Reader<'_>) -> CoreConfig {

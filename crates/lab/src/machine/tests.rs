@@ -137,6 +137,18 @@ fn a_read_brings_no_more_descriptors_than_nics_have_room_for() {
 }
 
 #[test]
+fn nobody_waits_for_more_room_than_the_transmit_buffer_has() {
+    let of = |room: u32| format!("tx_resume_room_kib = {{ value = {room},");
+    let error = error_with(&of(8), &of(29));
+    assert!(
+        error.contains("tx_buffer_kib is 28: there is never room of 29 KiB in it"),
+        "{error}"
+    );
+    assert!(error.contains("use 1 to 28"), "{error}");
+    parse(&SHIPPED.replace(&of(8), &of(28))).unwrap();
+}
+
+#[test]
 fn counts_are_whole_and_ways_fit() {
     let cores = SHIPPED
         .lines()
