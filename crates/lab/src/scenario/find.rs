@@ -29,9 +29,14 @@ impl Scenario {
         let right = match (nearest(&self.machine, &known), known.is_empty()) {
             (Some(near), _) => format!("did you mean \"{near}\"?"),
             (None, false) => format!("known: {}", known.join(", ")),
-            (None, true) => format!("write machines/{file_name}"),
+            (None, true) => "name a machine file by --machine FILE".to_string(),
         };
-        let wrong = format!("there is no machine file machines/{file_name}");
+        let file = std::path::absolute(&self.file).unwrap_or_default();
+        let folder = file.parent().unwrap_or(&file).display();
+        let wrong = format!(
+            "there is no machine file machines/{file_name} in {folder}, in a folder above it or in the \
+             working directory"
+        );
         Err(ConfigError::new(&self.machine_place, wrong, right))
     }
 }

@@ -268,6 +268,13 @@ fn missing_machine() {
         "{error}"
     );
     assert!(error.ends_with("did you mean \"xeon-4216\"?"), "{error}");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("s.toml");
+    let scenario = parse_scenario(&with_header(""), &file, &NAMES).unwrap();
+    let error = scenario.machine_file().unwrap_err();
+    let looked = format!("in {}, in a folder above it", elsewhere.path().display());
+    assert!(error.wrong.contains(&looked), "{}", error.wrong);
+    assert_eq!(error.right, "name a machine file by --machine FILE");
 }
 
 /// The folder of machines is seen by its relative and by its absolute path.
