@@ -112,7 +112,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Counts and forwards one packet; malformed ones are dropped.
+    /// Counts and forwards one packet; malformed ones are dropped. It changes nothing in them, so that wrong
+    /// checksums are left to whoever gets them, as behind any bridge.
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         let Some(port) = self.ports.get(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
@@ -123,7 +124,7 @@ impl Counter {
                 Some(key) => self.count(cpu, key, u64::from(packet.len())),
                 None => self.not_ip += 1,
             },
-            Err(error) => return Verdict::Drop(error.name()),
+            Err(cause) => return Verdict::Drop(cause),
         }
         Verdict::Transmit(peer)
     }

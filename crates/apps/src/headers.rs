@@ -1,10 +1,10 @@
 //! Reading a packet's headers: one cache line, and the next ones only if headers reach there.
 
-use nicforge_nic::Packet;
+use nicforge_nic::{Packet, RxFlags};
 use nicforge_platform::Cpu;
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
-use nicforge_wire::{FrameError, FrameSummary, IpAddresses, PacketId, parse_headers};
+use nicforge_wire::{FrameSummary, IpAddresses, PacketId, parse_headers};
 
 /// What applications need to know of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +31,21 @@ pub struct Headers {
 /// Ethernet, IPv4 and UDP headers: with fewer bytes there is no use in trying.
 const LEAST_HEADERS: usize = 14 + 20 + 8;
 
-/// Reads the headers through `cpu`. Errors: the frame is malformed, or its headers do not lie
-/// in the packet's first part.
+/// As [`read`], for who sends packets on by their IP header: a router must discard those whose header
+/// checksum is wrong (RFC 1812, section 5.2.2), and the NIC has verified it.
+#[inline(always)]
+pub fn read_routed<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, &'static str> {
+    if packet.flags.contains(RxFlags::L3_BAD) {
+        return Err(crate::IP_CHECKSUM);
+    }
+    read(cpu, packet)
+}
+
+/// Reads the headers through `cpu`. An error is the name of a drop: the frame is malformed, or its
+/// headers do not lie in the packet's first part.
 // Always inlined: a call would copy the result once more.
 #[inline(always)]
-pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError> {
+pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, &'static str> {
     let held = packet.head.len as usize;
     let frame_len = packet.len() as usize;
     // To the end of the first line; of the second, if the frame begins late in the first.
@@ -50,7 +60,7 @@ pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, FrameError>
         let bytes = cpu.bytes(packet.head.at, window);
         match parse_headers(bytes, frame_len) {
             Ok(summary) => return Ok(details(bytes, summary)),
-            Err(error) if window == held => return Err(error),
+            Err(error) if window == held => return Err(error.name()),
             // Perhaps only because the headers go on in the next line.
             Err(_) => window = (window * 2).min(held),
         }

@@ -1,7 +1,7 @@
 //! `l3fwd`: an IPv4 and IPv6 router. Longest-prefix match, one hop less, new Ethernet
 //! addresses.
 //!
-//! Packets whose hops are used up are dropped; the ICMP time-exceeded message that a router answers
+//! Packets whose IPv4 header checksum is wrong, or whose hops are used up, are dropped; the ICMP time-exceeded message that a router answers
 //! with goes out where ports have addresses. The options that address routers are left out.
 
 use nicforge_nic::{Packet, PortId, Verdict};
@@ -30,9 +30,9 @@ impl L3Fwd {
 
     /// Routes one packet.
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let headers = match headers::read(cpu, packet) {
+        let headers = match headers::read_routed(cpu, packet) {
             Ok(headers) => headers,
-            Err(error) => return Verdict::Drop(error.name()),
+            Err(cause) => return Verdict::Drop(cause),
         };
         if headers.summary.is_ip() && headers.hops <= 1 {
             return self.last_hop.packet(cpu, packet, &self.router.ports);

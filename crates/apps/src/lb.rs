@@ -2,7 +2,7 @@
 //!
 //! Flows are found by 5-tuple in a cuckoo table per core. Packets get the server's address
 //! and MAC as destination, and lose a hop; ports and source stay. What has no hop left is dropped
-//! (`ttl_expired`) and opens no flow. Where a service address is balanced, answers may come back
+//! (`ttl_expired`) and opens no flow, as does a wrong IPv4 header checksum (`ip_checksum`). Where a service address is balanced, answers may come back
 //! through us: a packet from a server gets the service address as its source, whatever its flow; else
 //! the way back is the network's business. IPv4 packets that are neither TCP nor UDP stick to a server
 //! by their address pair. Where a service address is balanced, the first fragment of a packet goes by
@@ -150,9 +150,9 @@ impl Lb {
 
     /// Balances one packet.
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let headers = match headers::read(cpu, packet) {
+        let headers = match headers::read_routed(cpu, packet) {
             Ok(headers) => headers,
-            Err(error) => return Verdict::Drop(error.name()),
+            Err(cause) => return Verdict::Drop(cause),
         };
         let Some(key) = flow_key(&headers.summary) else {
             return Verdict::Drop(crate::NOT_IPV4);

@@ -45,3 +45,4 @@ const FRAGMENT: &str = "fragment";
 const FRAGMENT_UNKNOWN: &str = "fragment_unknown";
 const TABLE_FULL: &str = "table_full";
 const TTL_EXPIRED: &str = "ttl_expired";
+const IP_CHECKSUM: &str = "ip_checksum";

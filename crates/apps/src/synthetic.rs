@@ -52,9 +52,9 @@ impl Synthetic {
         let (more, from) = self.more_reads;
         let more = if cpu.now() >= from { more } else { 0 };
         self.read(cpu, &mut random, self.reads + more);
-        let headers = match headers::read(cpu, packet) {
+        let headers = match headers::read_routed(cpu, packet) {
             Ok(headers) => headers,
-            Err(error) => return Verdict::Drop(error.name()),
+            Err(cause) => return Verdict::Drop(cause),
         };
         let (out, macs) = match self.router.way(cpu, packet, &headers) {
             Ok(way) => way,

@@ -9,7 +9,7 @@ use nicforge_apps::{
     AnyApp, AppConfig, AppError, Egress, Payload, PortMap, Route, SharedTables, Verdict,
     generate_routes, names, parse_routes,
 };
-use nicforge_nic::PortId;
+use nicforge_nic::{PortId, RxFlags};
 use nicforge_platform::AddressSpace;
 use nicforge_units::{Bytes, Cycles};
 use support::{Bench, decode, ip_packet, tcp, udp};
@@ -101,6 +101,28 @@ fn l3fwd_drops_by_name_and_keeps_wrong_checksums_wrong() {
     config.egress = Egress::Peer;
     let (verdict, _) = Bench::new(&config).send(1, &udp(("1.1.1.1", 1), ("10.9.9.9", 2), b""));
     assert_eq!(verdict, Verdict::Transmit(PortId(0)));
+}
+
+#[test]
+fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
+    let mut frame = udp(("10.0.0.1", 1), ("10.9.9.9", 2), b"x");
+    frame[24] ^= 1;
+    for name in ["nat", "lb", "l3fwd", "synthetic"] {
+        let mut bench = Bench::new(&routed(name));
+        bench.flags = RxFlags::L3_BAD;
+        assert_eq!(bench.drop(0, &frame), "ip_checksum", "{name}");
+        if ["nat", "lb"].contains(&name) {
+            assert_eq!(bench.counter("flows"), 0, "{name}");
+        }
+        // What is wrong in the layer above is its own business.
+        bench.flags = RxFlags::L3_GOOD.with(RxFlags::L4_BAD);
+        bench.forward(0, &frame);
+    }
+    for name in ["l2fwd", "counter"] {
+        let mut bench = Bench::new(&routed(name));
+        bench.flags = RxFlags::L3_BAD;
+        bench.forward(0, &frame);
+    }
 }
 
 #[test]

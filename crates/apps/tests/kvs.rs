@@ -4,7 +4,7 @@ mod support;
 
 use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{AppConfig, PortMap, Verdict};
-use nicforge_nic::PortId;
+use nicforge_nic::{PortId, RxFlags};
 use nicforge_units::Bytes;
 use nicforge_wire::headers::{
     KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash, partition_of,
@@ -163,8 +163,10 @@ fn what_is_no_request_is_dropped_under_its_cause() {
     );
     assert_eq!(bench.drop(0, &[0; 60]), "not_a_request");
     assert_eq!(bench.drop(0, &whole[..60]), "ip_length_beyond_frame");
-    bench.checksum_bad = true;
-    assert_eq!(bench.drop(0, &whole), "bad_checksum");
+    for flags in [RxFlags::L3_BAD, RxFlags::L4_BAD] {
+        bench.flags = flags;
+        assert_eq!(bench.drop(0, &whole), "bad_checksum");
+    }
     assert_eq!(bench.counter("puts"), 0);
 }
 

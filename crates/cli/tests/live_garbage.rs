@@ -31,7 +31,7 @@ const TAKEN_BY_THE_SYSTEM: &str = "vlan_truncated";
 
 /// Causes other than the parser's: what NAT does not translate, and frames for which there was no
 /// time.
-const NAT: [&str; 13] = [
+const NAT: [&str; 14] = [
     "arp",
     "not_ipv4",
     "no_flow",
@@ -42,6 +42,7 @@ const NAT: [&str; 13] = [
     "fragment_unknown",
     "protocol",
     "ttl_expired",
+    "ip_checksum",
     "bad_checksum",
     "table_full",
     "oversized_frame",

@@ -27,11 +27,13 @@ impl RxFlags {
     pub const L3_GOOD: RxFlags = RxFlags(1);
     /// The TCP or UDP checksum was verified and is right.
     pub const L4_GOOD: RxFlags = RxFlags(2);
-    /// A checksum was verified and is wrong.
-    pub const CHECKSUM_BAD: RxFlags = RxFlags(4);
+    /// The IPv4 header checksum was verified and is wrong.
+    pub const L3_BAD: RxFlags = RxFlags(4);
     /// The TCP or UDP checksum is only begun, as its sender left the rest to the NIC; the frame was
     /// on no wire that could have spoilt it.
     pub const L4_BEGUN: RxFlags = RxFlags(8);
+    /// The TCP or UDP checksum was verified and is wrong.
+    pub const L4_BAD: RxFlags = RxFlags(16);
 
     /// Not about the frame: it lies in the buffer that the completion names, and not in that of
     /// the ring's entry ([`Completion::hand_over`](crate::Completion::hand_over)).
@@ -40,17 +42,23 @@ impl RxFlags {
     /// What a verification found.
     #[inline]
     pub fn of(verdict: ChecksumVerdict) -> RxFlags {
-        let of = |verdict, good| match verdict {
+        let of = |verdict, good, bad| match verdict {
             Some(true) => good,
-            Some(false) => RxFlags::CHECKSUM_BAD,
+            Some(false) => bad,
             None => RxFlags::default(),
         };
-        of(verdict.l3, RxFlags::L3_GOOD).with(of(verdict.l4, RxFlags::L4_GOOD))
+        let l3 = of(verdict.l3, RxFlags::L3_GOOD, RxFlags::L3_BAD);
+        l3.with(of(verdict.l4, RxFlags::L4_GOOD, RxFlags::L4_BAD))
     }
 
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: RxFlags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether a checksum was verified and is wrong, whichever.
+    pub const fn is_checksum_bad(self) -> bool {
+        self.0 & (RxFlags::L3_BAD.0 | RxFlags::L4_BAD.0) != 0
     }
 
     /// Both sets of bits.

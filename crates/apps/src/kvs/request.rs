@@ -1,11 +1,11 @@
 //! From a received frame to a request, or the cause of its drop.
 
-use nicforge_nic::{Packet, RxFlags};
+use nicforge_nic::Packet;
 use nicforge_platform::Cpu;
+use nicforge_wire::FrameSummary;
 use nicforge_wire::headers::{
     KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsView, UDP_HEADER_LEN, ip_protocol,
 };
-use nicforge_wire::{FrameError, FrameSummary};
 
 use crate::headers;
 use crate::{FRAGMENT, NOT_THE_SERVICE};
@@ -53,12 +53,10 @@ pub fn parse<C: Cpu>(
     buffer_room: u32,
 ) -> Result<Request, &'static str> {
     // A pair must not be stored damaged.
-    if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
+    if packet.flags.is_checksum_bad() {
         return Err("bad_checksum");
     }
-    let summary = headers::read(cpu, packet)
-        .map_err(FrameError::name)?
-        .summary;
+    let summary = headers::read(cpu, packet)?.summary;
     // A reply would have to go back the same way (RFC 1122, section 3.2.1.8).
     if !summary.has_ports() || summary.protocol != ip_protocol::UDP || summary.source_routed {
         return Err("not_a_request");

@@ -18,7 +18,7 @@
 //!   fragments to the core of the first one, if they come after it.
 //! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
 //!   the first by its ports, later ones after it. Other protocols are dropped
-//!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`.
+//!   as `protocol`; ARP, IPv6 and everything else as `not_ipv4`; a wrong IPv4 header checksum as `ip_checksum`.
 //! - Every packet loses a hop, as behind any router (RFC 3022, section 1), so that a loop ends and
 //!   `traceroute` sees us; whose last one it was is dropped (`ttl_expired`) and opens nothing. Ethernet addresses are those of the port that the packet leaves through.
 //! - State goes after a silence ([`crate::Timeouts`]); a FIN or RST makes it the transitory
@@ -111,7 +111,7 @@ impl Nat {
         cpu: &mut C,
         packet: &mut Packet,
     ) -> Result<Verdict, &'static str> {
-        let headers = headers::read(cpu, packet).map_err(|error| error.name())?;
+        let headers = headers::read_routed(cpu, packet)?;
         let ends = headers.summary.ipv4_words().ok_or(crate::NOT_IPV4)?;
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;

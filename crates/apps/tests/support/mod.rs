@@ -29,8 +29,8 @@ pub struct Bench {
     sim: On<Sim>,
     #[cfg(target_os = "linux")]
     live: On<LiveCpu>,
-    /// Whether the NIC finds frames' checksums wrong from now on.
-    pub checksum_bad: bool,
+    /// What the NIC finds out about frames from now on.
+    pub flags: RxFlags,
     /// Whether the NIC puts the first part of frames in two before the buffer's data from now on.
     pub inlines: bool,
     /// What the last packet asks the NIC to do on transmit.
@@ -66,7 +66,7 @@ impl Bench {
             sim: On::new(config, place),
             #[cfg(target_os = "linux")]
             live: On::new(config, place),
-            checksum_bad: false,
+            flags: RxFlags::default(),
             inlines: false,
             offload: TxOffload::default(),
         }
@@ -102,10 +102,7 @@ impl Bench {
             rest: segment(buffer + BUFFER / 2, rest),
             port: PortId(port),
             rss_hash: 0,
-            flags: match self.checksum_bad {
-                true => RxFlags::CHECKSUM_BAD,
-                false => RxFlags::default(),
-            },
+            flags: self.flags,
             offload: TxOffload::default(),
             stamp: Time::ZERO,
         };

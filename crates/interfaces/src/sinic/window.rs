@@ -70,9 +70,11 @@ impl Window {
 
 /// What RxDone says of a packet, as stacks have it.
 pub fn flags(done: u64) -> RxFlags {
-    let errors = rx_done::IP_ERROR.mask() | rx_done::TCP_ERROR.mask() | rx_done::UDP_ERROR.mask();
-    if done & errors != 0 {
-        return RxFlags::CHECKSUM_BAD;
+    if rx_done::IP_ERROR.is_set(done) {
+        return RxFlags::L3_BAD;
+    }
+    if done & (rx_done::TCP_ERROR.mask() | rx_done::UDP_ERROR.mask()) != 0 {
+        return RxFlags::L4_BAD;
     }
     let mut flags = RxFlags::default();
     if rx_done::IP_PACKET.is_set(done) {

@@ -15,7 +15,9 @@ use crate::emulated::Lost;
 use crate::{AnyDriver, AnyNic, Plan, registry};
 
 /// What the NIC says of every frame: its stack left to it to compute a checksum and to cut.
-const FLAGS: RxFlags = RxFlags::L3_GOOD.with(RxFlags::L4_BEGUN);
+const FLAGS: RxFlags = RxFlags::L3_BAD
+    .with(RxFlags::L4_BAD)
+    .with(RxFlags::L4_BEGUN);
 const SEGMENT: u16 = 0xa5c3;
 
 pub(super) const GUARD_BYTES: usize = 16 << 10;

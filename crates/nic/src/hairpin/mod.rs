@@ -113,7 +113,7 @@ impl Hairpin {
             if context.is_free() {
                 break;
             }
-            if context.is(flow) && context.action.leaves(frame.bytes, &summary) {
+            if context.is(flow) && context.action.leaves(frame, &summary) {
                 break;
             }
             if context.is(flow) && waiting >= self.spec.queue as u64 {

@@ -261,6 +261,21 @@ fn addresses_ports_and_hops_are_rewritten_and_checksums_follow() {
 }
 
 #[test]
+fn a_frame_with_a_wrong_ip_checksum_goes_to_software() {
+    let mut bench = bench(1, 8, 64);
+    let mut spoilt = udp_frame(20, 0);
+    spoilt[24] ^= 1;
+    let mut only_above = udp_frame(20, 0);
+    only_above[40] ^= 1;
+    for frame in [&spoilt, &only_above] {
+        bench.receive(frame);
+    }
+    bench.run();
+    assert_eq!(bench.nic.receive.0, [spoilt]);
+    assert_eq!(bench.wire.0.len(), 1);
+}
+
+#[test]
 fn a_frame_on_its_last_hop_goes_to_software() {
     let takes_hop = FlowAction {
         takes_hop: true,

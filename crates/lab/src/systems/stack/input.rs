@@ -76,7 +76,7 @@ impl Kernel {
         cpu: &mut C,
         packet: &mut Received,
     ) -> Result<(), &'static str> {
-        if packet.flags.contains(RxFlags::CHECKSUM_BAD) {
+        if packet.flags.is_checksum_bad() {
             return Err("bad_checksum");
         }
         let segment = match parse(cpu, packet) {
