@@ -4,7 +4,7 @@ use nicforge_nic::{Packet, RxFlags};
 use nicforge_platform::Cpu;
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
-use nicforge_wire::{FrameSummary, IpAddresses, PacketId, parse_headers};
+use nicforge_wire::{FrameError, FrameSummary, IpAddresses, PacketId, parse_headers};
 
 /// What applications need to know of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +60,28 @@ pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, &'static st
         let bytes = cpu.bytes(packet.head.at, window);
         match parse_headers(bytes, frame_len) {
             Ok(summary) => return Ok(details(bytes, summary)),
-            Err(error) if window == held => return Err(error.name()),
+            Err(error) if window == held => return Err(cause_of(error, packet)),
             // Perhaps only because the headers go on in the next line.
             Err(_) => window = (window * 2).min(held),
         }
+    }
+}
+
+/// The name of the drop of a packet whose first part cannot be parsed. What is short only because the rest
+/// lies in a second part, as the split is within the headers, is no malformed frame.
+#[cold]
+pub fn cause_of(error: FrameError, packet: &Packet) -> &'static str {
+    match error {
+        FrameError::EthernetTruncated
+        | FrameError::VlanTruncated
+        | FrameError::IpTruncated
+        | FrameError::Ipv6ExtensionTruncated
+        | FrameError::L4Truncated
+            if packet.rest.len > 0 =>
+        {
+            crate::HEADERS_SPLIT
+        }
+        _ => error.name(),
     }
 }
 

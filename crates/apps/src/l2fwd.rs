@@ -6,6 +6,7 @@ use nicforge_wire::FrameError;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView};
 
 use crate::PortMap;
+use crate::headers::cause_of;
 
 /// The layer-2 forwarder; it has no tables.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ impl L2Fwd {
                 ethernet.swap_addresses();
                 Verdict::Transmit(port.peer)
             }
-            Err(_) => Verdict::Drop(FrameError::EthernetTruncated.name()),
+            Err(_) => Verdict::Drop(cause_of(FrameError::EthernetTruncated, packet)),
         }
     }
 }

@@ -46,3 +46,4 @@ const FRAGMENT_UNKNOWN: &str = "fragment_unknown";
 const TABLE_FULL: &str = "table_full";
 const TTL_EXPIRED: &str = "ttl_expired";
 const IP_CHECKSUM: &str = "ip_checksum";
+const HEADERS_SPLIT: &str = "headers_split";

@@ -126,6 +126,25 @@ fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
 }
 
 #[test]
+fn headers_that_a_split_cuts_have_a_cause_of_their_own() {
+    let frame = udp(("10.0.0.1", 1), ("10.9.9.9", 2), &[1; 100]);
+    for name in names() {
+        let mut bench = Bench::new(&routed(name));
+        let needed = if *name == "l2fwd" { 14 } else { 42 };
+        for split in 1..needed {
+            let (verdict, out) = bench.send_split(0, &frame, split);
+            assert_eq!(verdict, Verdict::Drop("headers_split"), "{name} {split}");
+            assert_eq!(out, frame);
+        }
+        let (verdict, _) = bench.send_split(0, &frame, needed);
+        assert_ne!(verdict, Verdict::Drop("headers_split"), "{name}");
+        // What is short as a whole is malformed, wherever it is split.
+        let (verdict, _) = bench.send(0, &frame[..13]);
+        assert_eq!(verdict, Verdict::Drop("ethernet_truncated"), "{name}");
+    }
+}
+
+#[test]
 fn sixteen_thousand_routes_of_a_file_agree_with_a_linear_search() {
     let routes = generate_routes(3, 16_000, 500, 2);
     let line = |route: &Route| format!("{}/{} {}\n", route.address, route.length, route.port);

@@ -10,6 +10,7 @@ use nicforge_lab::run::topology;
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
 /// What speaks against a point's settings.
@@ -21,6 +22,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     let mut notes = about_sizes(settings, machine);
     notes.extend(about_long_frames(settings));
     notes.extend(about_long_values(settings));
+    notes.extend(about_split_headers(settings));
     notes.extend(about_many_flows(settings));
     notes.extend(about_target(settings));
     notes.extend(about_lone_queues(settings));
@@ -91,6 +93,24 @@ fn about_long_values(settings: &Settings) -> Option<String> {
         "{}; set buffer_bytes to at least {least}",
         said.join(", and ")
     ))
+}
+
+/// Headers of which only the first part lies where applications read them.
+fn about_split_headers(settings: &Settings) -> Option<String> {
+    let needed = match settings.app.as_str() {
+        "l2fwd" => ETHERNET_HEADER_LEN,
+        // What made-up traffic has.
+        _ => ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + UDP_HEADER_LEN,
+    };
+    let at = settings.split_at;
+    let made_up = settings.arrival != "replay" && settings.splits_frames();
+    (made_up && at > 0 && at < needed).then(|| {
+        format!(
+            "split_at = {at} cuts frames within the {needed} bytes of headers that {} reads: all of them will be \
+             dropped (headers_split); set split_at to at least {needed}, or to 0, which splits where headers end",
+            settings.app
+        )
+    })
 }
 
 /// Frames of a capture that no buffer has room for.

@@ -233,6 +233,21 @@ fn values_that_no_buffer_has_room_for() {
     );
 }
 
+#[test]
+fn headers_that_are_split() {
+    for interface in ["split", "nm_nfv", "nm_nfv_minus"] {
+        let split = |at: u32| format!("interface = \"{interface}\"\nsplit_at = {at}\n");
+        for at in [1, 41] {
+            let says = "cuts frames within the 42 bytes of headers that nat reads";
+            warns(&split(at), &[says]);
+        }
+        for at in [0, 42, 64] {
+            warns(&split(at), &[]);
+        }
+        warns(&format!("app = \"l2fwd\"\n{}", split(14)), &[]);
+    }
+}
+
 /// The rest of the frames goes on; which do not is said before the run.
 #[test]
 fn frames_of_a_capture_that_no_buffer_has_room_for() {

@@ -131,7 +131,7 @@ settings! {
     /// How long a notice waits for a packet.
     consumption_timeout_us: f64 = 10.0, "µs", Number(0.001, 100_000.0), when BISECT, when BATCHED;
     /// Where frames are cut into headers and payload, from their beginning; 0: where the headers end
-    /// that the NIC has parsed.
+    /// that the NIC has parsed. Applications drop what is cut within its headers (`headers_split`).
     split_at: usize = 0, "bytes", Whole(0, 2048), when SPLITTING;
     /// Whether headers come in receive completions instead of buffers.
     rx_inline: bool = false, "", Flag, when SPLITTING, source "nicmem paper, section 2.2.2";
