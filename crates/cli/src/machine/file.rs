@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use nicforge_lab::machine::{Row, parse_machine};
+use nicforge_lab::machine::{Machine, Row, parse_machine};
 
 use super::measure::Found;
 use super::system::System;
@@ -11,6 +11,12 @@ use super::system::System;
 /// The machine whose numbers stand in.
 const STAND_IN: &str = "xeon-4216-cx5";
 const STAND_IN_FILE: &str = include_str!("../../../../machines/xeon-4216-cx5.toml");
+
+/// The machine that stands in.
+pub fn stand_in() -> Machine {
+    // It is shipped with the program, and every build parses it in its tests.
+    parse_machine(STAND_IN_FILE, Path::new(STAND_IN)).expect("the shipped machine file")
+}
 
 /// The text of the file.
 pub fn text(system: &System, found: &Found) -> String {
@@ -30,9 +36,7 @@ pub fn text(system: &System, found: &Found) -> String {
         "\n[machine]\ntitle = {}\n",
         quoted(&format!("{processor}, measured; the NIC stands in"))
     ));
-    // It is shipped with the program, and every build parses it in its tests.
-    let rows = parse_machine(STAND_IN_FILE, Path::new(STAND_IN)).map(|machine| machine.rows);
-    let rows = rows.expect("the shipped machine file");
+    let rows = stand_in().rows;
     let mut sections: Vec<&str> = Vec::new();
     for row in &rows {
         if !sections.contains(&&*row.section) {
@@ -106,19 +110,66 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nicforge_platform::sim::{Host, SimCore, SimCpu};
+    use nicforge_platform::{AddressSpace, Cpu};
+
     use super::*;
+    use crate::machine::measure::{Measured, memory_latency};
 
     #[test]
     fn nothing_measured_is_the_machine_that_stands_in_with_reasons() {
         let text = text(&System::default(), &Found::default());
         let machine = parse_machine(&text, Path::new("this.toml")).unwrap();
-        let stand_in = parse_machine(STAND_IN_FILE, Path::new(STAND_IN)).unwrap();
+        let stand_in = stand_in();
         assert_eq!(machine.hardware, stand_in.hardware);
         assert_eq!(machine.work_cycles, stand_in.work_cycles);
         for row in &machine.rows {
             assert!(row.source.starts_with("not measured: "), "{}", row.source);
             assert!(row.source.contains("stands in from xeon-4216-cx5"));
         }
+    }
+
+    /// Nanoseconds per load of a walk through memory on a machine of which these were measured.
+    fn simulated_walk(found: &Found) -> f64 {
+        let text = text(&System::default(), found);
+        let hardware = parse_machine(&text, Path::new("this.toml"))
+            .unwrap()
+            .hardware;
+        let mut space = AddressSpace::default();
+        // So far apart that none brings another along.
+        let (loads, apart) = (64, 1 << 14);
+        let first = space.data(loads * apart, apart);
+        let (mut host, link) = (Host::new(&hardware, &space), &hardware.pcie);
+        let mut core = SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read);
+        core.begin_burst();
+        let mut cpu = SimCpu::new(&mut host, &mut core);
+        let began = cpu.now();
+        for load in 0..loads {
+            let _: u64 = cpu.load(first + load * apart);
+        }
+        (cpu.now() - began).as_ns() / loads as f64
+    }
+
+    #[test]
+    fn a_simulated_walk_takes_what_was_measured() {
+        let mut found = Found::default();
+        memory_latency(&mut found, 95e-9, "measured: a walk");
+        let walk = simulated_walk(&found);
+        assert!(
+            (walk - 95.0).abs() < 1.0,
+            "{walk} ns with the cache that stands in"
+        );
+        let mut found = Found::default();
+        let (at, how) = (("llc", "hit_ns"), "measured".into());
+        let value = 31.0;
+        found.rows.push(Measured { at, value, how });
+        memory_latency(&mut found, 131.4e-9, "measured: a walk");
+        assert_eq!(found.value("dram", "idle_latency_ns"), Some(100.4));
+        let walk = simulated_walk(&found);
+        assert!(
+            (walk - 131.4).abs() < 1.0,
+            "{walk} ns with a measured cache"
+        );
     }
 
     #[test]

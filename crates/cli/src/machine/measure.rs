@@ -8,6 +8,7 @@ use super::Effort;
 use super::bandwidth::{self, TRIAD_TRAFFIC};
 use super::chase::Ring;
 use super::clock;
+use super::file::stand_in;
 use super::system::{Cache, System};
 
 /// Most ways of a cache that the model knows.
@@ -48,6 +49,9 @@ impl Found {
         self.rows.iter().find(|row| row.at == (section, key))
     }
 }
+
+/// What a machine file takes for a latency, in nanoseconds.
+const NS: (f64, f64) = (0.001, 1e9);
 
 /// To so many digits as a measurement is worth, within what a machine file takes.
 fn rounded(value: f64, (least, most): (f64, f64)) -> f64 {
@@ -146,7 +150,7 @@ fn said_by_the_system(system: &System, found: &mut Found) {
 
 /// Of the caches and of memory; returns memory's, in seconds.
 fn latencies(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found) -> io::Result<f64> {
-    let ns = |seconds: f64| rounded(seconds * 1e9, (0.001, 1e9));
+    let ns = |seconds: f64| rounded(seconds * 1e9, NS);
     let how = |bytes| format!("measured: a walk of pointers through {}", size(bytes));
     let second = Ring::new(sizes.second)?.seconds_per_load::<1>(effort);
     found.add("l2", "hit_ns", ns(second), how(sizes.second));
@@ -156,11 +160,7 @@ fn latencies(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found) 
     }
     let mut ring = Ring::new(sizes.memory)?;
     let memory = ring.seconds_per_load::<1>(effort);
-    let large = format!(
-        "{}, in large pages where the system gives them",
-        how(sizes.memory)
-    );
-    found.add("dram", "idle_latency_ns", ns(memory), large);
+    memory_latency(found, memory, &how(sizes.memory));
     let at_once = [
         (2, ring.seconds_per_load::<2>(effort)),
         (4, ring.seconds_per_load::<4>(effort)),
@@ -177,6 +177,24 @@ fn latencies(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found) 
     let overlap = rounded(memory / least, (1.0, 64.0));
     found.add("core", "mlp_independent", overlap, how);
     Ok(memory)
+}
+
+/// What a walk through memory took, in seconds per load, as the file has it: a miss looks in the last
+/// cache first, and the model adds the two.
+pub(super) fn memory_latency(found: &mut Found, walked: f64, how: &str) {
+    let looking = found.value("llc", "hit_ns").unwrap_or_else(|| {
+        let rows = stand_in().rows;
+        let hit = rows
+            .iter()
+            .find(|row| (&*row.section, row.key) == ("llc", "hit_ns"));
+        hit.map_or(0.0, |row| row.value)
+    });
+    let walked_ns = rounded(walked * 1e9, NS);
+    let how = format!(
+        "{how}, in large pages where the system gives them: {walked_ns} ns, less llc.hit_ns, which a miss takes too"
+    );
+    let beyond = rounded(walked_ns - looking, NS);
+    found.add("dram", "idle_latency_ns", beyond, how);
 }
 
 fn bandwidths(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found) {

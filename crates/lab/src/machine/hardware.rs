@@ -198,7 +198,7 @@ fn dram(from: &mut Reader<'_>) -> DramConfig {
             from,
             s,
             "idle_latency_ns",
-            "load-to-use latency of a miss, memory idle",
+            "what a miss takes beyond the look-up in the LLC (`llc.hit_ns`), memory idle",
         ),
         queueing: from.number(
             s,

@@ -85,7 +85,8 @@ pub struct DramConfig {
     pub channels: usize,
     /// What all channels together deliver for mixed reads and writes.
     pub peak: ByteRate,
-    /// Load-to-use latency of a miss when memory is idle.
+    /// What a miss takes when memory is idle, beyond the look-up in the LLC: a load then takes
+    /// [`CacheConfig::hit`] of the LLC and this.
     pub idle_latency: Time,
     /// How strongly latency grows with load: mean queue, in service times, at half load.
     pub queueing: f64,

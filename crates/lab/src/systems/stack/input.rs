@@ -1,7 +1,7 @@
 //! A received packet: IP, TCP, the socket it belongs to.
 
 use nicforge_interfaces::kernel::{KernelDriver, Received};
-use nicforge_nic::{RxFlags, Segment};
+use nicforge_nic::Segment;
 use nicforge_platform::Cpu;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, ip_protocol};
 

@@ -58,6 +58,7 @@ impl SharedLevels {
                     shared: holder == MANY,
                 }
             }
+            // Memory is asked when the look-up has found nothing.
             None => Fetched {
                 latency: self.llc_hit + self.dram.read(now, 1),
                 dirty: false,
