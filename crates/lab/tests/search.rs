@@ -4,10 +4,19 @@ mod common {
     pub mod machine;
 }
 
+use std::path::Path;
+
 use common::machine::{machine, small};
 use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_units::Time;
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
+
+const SAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../scenarios/captures/sample.pcap"
+);
 
 fn run(settings: &Settings) -> Metrics {
     let point = run_point(machine(), settings, 1, &RunIo::default(), &mut |_, _| {});
@@ -127,4 +136,36 @@ fn a_rate_that_nobody_carries_is_zero() {
         metrics.drop_fraction > 0.0,
         "of the slowest trial: {metrics:?}"
     );
+}
+
+/// What an application discards for what it is, it discards at every rate.
+#[test]
+fn frames_that_no_rate_brings_through_do_not_fail_a_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let play = |name: &str, with_arp: bool| {
+        let path = folder.path().join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = CaptureWriter::new(file, CaptureFormat::Pcap).unwrap();
+        let mut reader = CaptureReader::open(Path::new(SAMPLE)).unwrap();
+        while let Some(record) = reader.next_record().unwrap() {
+            writer.write(record.time, record.bytes).unwrap();
+        }
+        if with_arp {
+            let mut arp = [0; 60];
+            arp[12..14].copy_from_slice(&[8, 6]);
+            writer.write(Time::from_ms(1), &arp).unwrap();
+        }
+        writer.finish().unwrap();
+        run(&Settings {
+            arrival: "replay".to_owned(),
+            pcap: Some(path.display().to_string()),
+            ..search()
+        })
+    };
+    let (clean, mixed) = (play("clean.pcap", false), play("mixed.pcap", true));
+    assert!(clean.no_drop_gbps.unwrap() > 0.0, "{clean:?}");
+    let rates = [&clean, &mixed].map(|metrics| metrics.no_drop_gbps.unwrap());
+    assert!((rates[0] - rates[1]).abs() <= 2.0, "{rates:?}");
+    assert_eq!((clean.drops.len(), mixed.drops.len()), (0, 1), "{mixed:?}");
+    assert_eq!(mixed.drops.values().sum::<u64>(), 1);
 }

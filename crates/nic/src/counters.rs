@@ -1,5 +1,7 @@
 //! Drops, each under its named cause.
 
+use crate::DropCause;
+
 /// How many frames were dropped under which cause, in the order of first use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DropCounters {
@@ -31,6 +33,13 @@ impl DropCounters {
         self.causes.iter().map(|(_, count)| count).sum()
     }
 
+    /// Those that load is to blame for ([`DropCause::is_of_load`]).
+    pub fn of_load(&self) -> u64 {
+        let causes = self.causes.iter();
+        let of_load = causes.filter(|(cause, _)| DropCause(cause).is_of_load());
+        of_load.map(|(_, count)| count).sum()
+    }
+
     /// What was counted since `earlier`, causes without a drop left out.
     pub fn since(&self, earlier: &DropCounters) -> DropCounters {
         let before = |cause| {
@@ -60,9 +69,14 @@ mod tests {
         drops.count("fifo_full");
         drops.count("no_descriptor");
         assert_eq!(drops.total(), 3);
+        assert_eq!(drops.of_load(), 3);
         assert_eq!(
             drops.since(&before).causes(),
             [("fifo_full", 1), ("no_descriptor", 1)]
         );
+        for of_the_frame in ["oversized_frame", "not_ip", "ttl_expired", "bad_descriptor"] {
+            drops.count(of_the_frame);
+        }
+        assert_eq!((drops.total(), drops.of_load()), (7, 3));
     }
 }

@@ -63,6 +63,23 @@ impl DropCause {
     pub const OVERSIZED: DropCause = DropCause("oversized_frame");
     /// The descriptor names memory that is no buffer.
     pub const BAD_DESCRIPTOR: DropCause = DropCause("bad_descriptor");
+
+    /// Every cause that depends on how fast frames come: something with a bound was full, or something that
+    /// is used again was not back yet. All others depend on what a frame is, on the settings (so does
+    /// `table_full`: a table has room for so many flows however fast they come), or on software's mistakes.
+    const OF_LOAD: [DropCause; 6] = [
+        DropCause::NO_DESCRIPTOR,
+        DropCause("bx_full"),
+        DropCause("fifo_full"),
+        DropCause("hairpin_queue_full"),
+        DropCause("tx_ring_full"),
+        DropCause("no_buffer_to_send"),
+    ];
+
+    /// Whether fewer frames a second would not have been dropped for it.
+    pub fn is_of_load(self) -> bool {
+        DropCause::OF_LOAD.contains(&self)
+    }
 }
 
 /// How full the receive side of a queue is.

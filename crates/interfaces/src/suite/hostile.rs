@@ -1,6 +1,5 @@
 //! A driver that does what no driver may: the NIC counts it, ignores it and carries on.
 
-use super::properties::is_shortage;
 use super::{Bench, Ground, Setup, for_all};
 use nicforge_nic::DropCause;
 use nicforge_units::Time;
@@ -64,7 +63,7 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
     assert!(bench.taken >= least, "{interface}: the other queue works");
     // Completions that tell of them take room that frames may then lack.
     for &(cause, _) in causes {
-        let known = cause == "bad_descriptor" || is_shortage(DropCause(cause));
+        let known = cause == "bad_descriptor" || DropCause(cause).is_of_load();
         assert!(known, "{interface}: {cause}");
     }
 }
@@ -110,7 +109,7 @@ fn doorbells_that_go_back_or_too_far<G: Ground>(interface: &'static str) {
                 for _ in 0..=round % 8 {
                     // Queues that share a ring, or lend buffers, may fill it.
                     let outcome = bench.send(flow, 60);
-                    let fine = outcome.err().is_none_or(is_shortage);
+                    let fine = outcome.err().is_none_or(DropCause::is_of_load);
                     assert!(fine, "{interface}: {outcome:?}");
                 }
             }

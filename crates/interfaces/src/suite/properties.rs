@@ -36,11 +36,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whether a frame was dropped for want of a buffer or an entry, under whatever name.
-pub(super) fn is_shortage(cause: DropCause) -> bool {
-    cause != DropCause::OVERSIZED && cause != DropCause::BAD_DESCRIPTOR
-}
-
 fn take<G: Ground>(bench: &mut Bench<G>, step: &Step) {
     let cores = bench.drivers.len();
     match *step {
@@ -48,7 +43,7 @@ fn take<G: Ground>(bench: &mut Bench<G>, step: &Step) {
             for _ in 0..times {
                 match bench.send(flow, len) {
                     Ok(()) => {}
-                    Err(cause) if is_shortage(cause) => {}
+                    Err(cause) if cause.is_of_load() => {}
                     Err(DropCause::OVERSIZED) if len > frame_len_max() => {}
                     Err(cause) => panic!("{}: {cause:?}", bench.interface),
                 }
@@ -129,7 +124,7 @@ fn twice_around<G: Ground>(interface: &'static str, setup: &Setup) {
         for _ in 0..stalls.below(rx_entries / 2 + 8) {
             let len = FRAME_LEN_MIN + stalls.below(200);
             let outcome = bench.send(stalls.below(3 * queues) as u32, len);
-            let fine = outcome.err().is_none_or(is_shortage);
+            let fine = outcome.err().is_none_or(DropCause::is_of_load);
             assert!(fine, "{what}: {outcome:?}");
         }
         if stalls.below(8) == 0 {

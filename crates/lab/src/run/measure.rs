@@ -60,24 +60,11 @@ impl Snapshot {
         let memory = world.host.hierarchy.counters();
         let dram_lines = world.host.hierarchy.dram_lines();
         let mut drops = DropCounters::default();
-        for actor in &world.nics {
-            for &(cause, count) in actor.nic.drops.causes() {
-                drops.add(cause, count);
-            }
-            for &(cause, count) in actor.nic.transmit.counters().refused.causes() {
-                drops.add(cause, count);
-            }
-        }
-        for emulator in &world.emulators {
-            for &(cause, count) in emulator.drops.causes() {
-                drops.add(cause, count);
-            }
+        for &(cause, count) in world.drops().flat_map(DropCounters::causes) {
+            drops.add(cause, count);
         }
         let mut transmit = (0, 0);
         for core in &world.cores {
-            for &(cause, count) in core.software.drops.causes() {
-                drops.add(cause, count);
-            }
             let (used, of) = core.software.transmit_occupancy();
             transmit = (transmit.0 + used, transmit.1 + of);
         }

@@ -6,7 +6,9 @@
 //! ```
 //!
 //! A trial offers frames at one rate for a window, begins with empty rings and warm tables, and
-//! fails if any of its frames is lost, whenever that is.
+//! fails if any of its frames is lost, whenever that is. Lost is what load is to blame for
+//! ([`DropCause::is_of_load`](nicforge_nic::DropCause::is_of_load)): what software discards for what a
+//! frame is, it discards at every rate.
 
 use super::build::{Built, build};
 use super::measure::{Window, finish, run_out, run_to};
@@ -14,6 +16,7 @@ use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+use nicforge_nic::DropCounters;
 use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
@@ -99,7 +102,7 @@ fn trial(
         true => Time::NEVER,
         false => from + Time::from_seconds(settings.window_ms / 1e3),
     };
-    let lost_before = built.world.dropped();
+    let lost_before = lost(built);
     built.world.sink.open_window(from, until);
     let window = Window::begin(&mut built.world, from);
     offer(built, settings, gbps, from, until);
@@ -113,8 +116,13 @@ fn trial(
     let ended = run_out(&mut built.world, &mut |_, frames| tell(1.0, frames))?;
     Ok(Trial {
         metrics: metrics.unwrap_or_else(|| window.end(built, ended)),
-        lost: built.world.dropped() - lost_before,
+        lost: lost(built) - lost_before,
     })
+}
+
+/// Frames that load is to blame for, so far.
+fn lost(built: &Built) -> u64 {
+    built.world.drops().map(DropCounters::of_load).sum()
 }
 
 fn offer(built: &mut Built, settings: &Settings, gbps: f64, from: Time, until: Time) {

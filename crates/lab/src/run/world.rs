@@ -3,6 +3,7 @@
 //! Actors in the order of their numbers: sources (one per port), NICs, cores, co-runners,
 //! the control core, the probe, cores that play NICs.
 
+use nicforge_nic::DropCounters;
 use nicforge_platform::sim::{Host, Schedule};
 use nicforge_units::{BitRate, Time};
 
@@ -315,14 +316,18 @@ impl World {
             .sum()
     }
 
+    /// What was dropped so far, wherever that was.
+    pub fn drops(&self) -> impl Iterator<Item = &DropCounters> {
+        let nics = self.nics.iter().map(|actor| &actor.nic);
+        let in_nics = nics.flat_map(|nic| [&nic.drops, &nic.transmit.counters().refused]);
+        let in_emulation = self.emulators.iter().map(|emulator| &emulator.drops);
+        let in_cores = self.cores.iter().map(|core| &core.software.drops);
+        in_nics.chain(in_emulation).chain(in_cores)
+    }
+
     /// Frames that were dropped so far, whatever the cause.
     pub fn dropped(&self) -> u64 {
-        let in_nics = self
-            .nics
-            .iter()
-            .map(|actor| actor.nic.drops.total() + actor.nic.transmit.counters().refused.total());
-        let in_cores = self.cores.iter().map(|core| core.software.drops.total());
-        in_nics.sum::<u64>() + in_cores.sum::<u64>() + self.lost_in_emulation()
+        self.drops().map(DropCounters::total).sum()
     }
 
     fn lost_in_emulation(&self) -> u64 {
