@@ -169,3 +169,16 @@ fn frames_that_no_rate_brings_through_do_not_fail_a_trial() {
     assert_eq!((clean.drops.len(), mixed.drops.len()), (0, 1), "{mixed:?}");
     assert_eq!(mixed.drops.values().sum::<u64>(), 1);
 }
+
+/// A window of less than a frame's time counts the frame that it begins with whole.
+#[test]
+fn no_more_is_found_than_is_offered() {
+    let settings = Settings {
+        window_ms: 0.000_2,
+        offered_gbps: 40.0,
+        ..search()
+    };
+    let metrics = run(&settings);
+    assert!(metrics.offered_gbps > 40.0, "{metrics:?}");
+    assert_eq!(metrics.no_drop_gbps, Some(40.0));
+}
