@@ -1,12 +1,13 @@
 //! What is to be said about a scenario that is no error: what a replay leaves out of a capture or
-//! mends in it, ring sizes that a paper advises against, and settings under which all or most is lost.
+//! mends in it, ring sizes that a paper advises against, settings under which all or most is lost, and windows
+//! that are too short for what they are to find.
 
 use std::path::Path;
 
 use nicforge_apps::kvs::item_bytes;
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
-use nicforge_lab::run::topology;
+use nicforge_lab::run::{ring_frames, topology};
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
@@ -29,7 +30,33 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_sharing(point));
     notes.extend(about_switching(settings));
     notes.extend(about_preloaded_pairs(settings));
+    notes.extend(about_short_trials(settings));
     notes
+}
+
+/// Share of the highest rate that a search without loss may say too much.
+const TOO_MUCH: f64 = 0.05;
+
+/// Trials of a search without loss in which rings take up much of what is offered: it need not be sent
+/// within the window to be sent in the end.
+fn about_short_trials(settings: &Settings) -> Option<String> {
+    let of_one_size = settings.packet_sizes == "fixed" || settings.app == "kvs";
+    let by_time = settings.measure == "no_drop_rate" && settings.arrival != "replay";
+    if !by_time || !of_one_size {
+        return None;
+    }
+    let (frames, bytes) = (ring_frames(settings), settings.frame_bytes());
+    // A million bits in a millisecond are a Gbit/s.
+    let megabits = frames as f64 * f64::from(bytes) * 8.0 / 1e6;
+    let (held, highest) = (megabits / settings.window_ms, settings.offered_gbps);
+    let enough = (megabits / (highest * TOO_MUCH)).ceil();
+    (held > highest * TOO_MUCH).then(|| {
+        format!(
+            "receive rings hold {frames} frames of {bytes} bytes, {held:.1} Gbit/s for a window of {} ms: the rate \
+             without loss may be too high by so much of {highest} Gbit/s; set window_ms to {enough} or more",
+            settings.window_ms
+        )
+    })
 }
 
 /// Frames that no buffer has room for.

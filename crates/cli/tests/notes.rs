@@ -248,6 +248,27 @@ fn headers_that_are_split() {
     }
 }
 
+/// What rings take up of a short trial is sent after its window, and nothing is lost.
+#[test]
+fn trials_that_rings_take_up() {
+    let search = "cores = 4\noffered_gbps = 100\nmeasure = \"no_drop_rate\"\n";
+    // 4 rings of 1024 frames of 12 kbit: 49.152 Mbit.
+    let says = "receive rings hold 4096 frames of 1500 bytes, 49.2 Gbit/s for a window of 1 ms: the rate without loss \
+                may be too high by so much of 100 Gbit/s; set window_ms to 10 or more";
+    warns(&format!("{search}window_ms = 1\n"), &[says]);
+    warns(&format!("{search}window_ms = 10\n"), &[]);
+    warns("cores = 4\noffered_gbps = 100\nwindow_ms = 1\n", &[]);
+    for (rings, frames) in [
+        ("interface = \"sh_ring\"\nsharing = 2\n", "hold 2048 frames"),
+        (
+            "interface = \"rx_bisect\"\nax_entries = 512\n",
+            "hold 2048 frames",
+        ),
+    ] {
+        warns(&format!("{search}{rings}window_ms = 1\n"), &[frames]);
+    }
+}
+
 /// The rest of the frames goes on; which do not is said before the run.
 #[test]
 fn frames_of_a_capture_that_no_buffer_has_room_for() {

@@ -6,13 +6,11 @@ use nicforge_wire::traffic::Line;
 
 use crate::machine::Machine;
 use crate::metrics::Metrics;
-use crate::run::{bisect, line_of};
+use crate::run::{line_of, ring_frames, topology};
 use crate::settings::{Settings, key};
 
-/// Interfaces that put a packet into each buffer of a ring, a ring for each queue.
-const RING_PER_QUEUE: [&str; 2] = ["priv_ring", "in_place"];
-/// The same with rings that `sharing` queues have together.
-const RING_PER_SEVERAL: [&str; 2] = ["sh_ring", "sh_ring_list"];
+/// Interfaces that put a packet into each buffer of their rings.
+const A_PACKET_EACH: [&str; 4] = ["priv_ring", "in_place", "sh_ring", "sh_ring_list"];
 
 /// The bounds of one point; what does not apply, or is not known, is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,19 +66,16 @@ fn ring_buffers(settings: &Settings) -> Option<Bytes> {
         return None;
     }
     let interface = settings.interface.as_str();
-    let queues = settings.cores / settings.nics;
-    let entries = if RING_PER_QUEUE.contains(&interface) {
-        queues * settings.rx_entries
-    } else if RING_PER_SEVERAL.contains(&interface) {
-        queues.div_ceil(settings.sharing) * settings.rx_entries
+    let entries = if A_PACKET_EACH.contains(&interface) {
+        ring_frames(settings)
     } else if interface == "rx_bisect" {
         // Only allocation rings hold empty buffers (rxBisect paper, section 4.2).
-        bisect(settings, 0).rings(queues) * settings.ax_entries
+        settings.nics * topology(settings).ax.len() * settings.ax_entries
     } else {
         return None;
     };
     let frame = u64::from(settings.frame_bytes()).next_multiple_of(CACHE_LINE_BYTES);
-    Some(Bytes((settings.nics * entries) as u64 * frame))
+    Some(Bytes(entries as u64 * frame))
 }
 
 #[cfg(test)]

@@ -119,6 +119,22 @@ pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
     }
 }
 
+/// Frames that the receive rings of all NICs hold together; more where a NIC has others beside them.
+pub fn ring_frames(settings: &Settings) -> usize {
+    let queues = settings.cores / settings.nics;
+    let of_each = match settings.seen_by_drivers() {
+        // A frame needs a buffer of an allocation ring and an entry of a reception ring.
+        "rx_bisect" => {
+            let rings = topology(settings);
+            let buffers = rings.ax.len() * settings.ax_entries;
+            buffers.min(rings.bx.len() * settings.bx_entries)
+        }
+        "sh_ring" | "sh_ring_list" => queues.div_ceil(settings.sharing) * settings.rx_entries,
+        _ => queues * settings.rx_entries,
+    };
+    settings.nics * of_each
+}
+
 /// The rings of each NIC with rxBisect.
 pub fn topology(settings: &Settings) -> Topology {
     Topology::of(settings.cores / settings.nics, &bisect(settings, 0))

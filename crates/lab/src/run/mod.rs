@@ -44,9 +44,9 @@ use crate::timeline::TimelineEntry;
 
 #[cfg(target_os = "linux")]
 pub(crate) use build::app_config;
-#[cfg(target_os = "linux")]
-pub use interface::topology;
 pub(crate) use interface::{bisect, heuristic, receive_buffers};
+#[cfg(target_os = "linux")]
+pub use interface::{ring_frames, topology};
 pub use plan::{at_fault, check_point};
 pub use traffic::{check_replay, line_of, traffic_source};
 
