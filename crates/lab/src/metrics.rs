@@ -17,7 +17,8 @@ pub struct Metrics {
     pub throughput_mpps: f64,
     /// Million frames/s arriving.
     pub offered_mpps: f64,
-    /// Share of arriving frames that were dropped in the window.
+    /// Frames that were dropped in the window, as a share of those that arrived in it
+    /// ([`drop_fraction`]).
     pub drop_fraction: f64,
     /// Frames dropped in the window, by named cause.
     pub drops: BTreeMap<String, u64>,
@@ -176,4 +177,26 @@ pub struct CyclesPerPacket {
     pub alloc: f64,
     /// Waiting for memory.
     pub stall: f64,
+}
+
+/// `drops` as a share of `arrivals`. Frames may be dropped that had arrived before: where they are more than
+/// all that arrived, the share is 1.
+pub fn drop_fraction(drops: u64, arrivals: u64) -> f64 {
+    match arrivals.max(drops) {
+        0 => 0.0,
+        whole => drops as f64 / whole as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drop_fraction;
+
+    #[test]
+    fn no_more_than_all_is_dropped_and_what_is_dropped_is_not_nothing() {
+        assert_eq!(drop_fraction(0, 0), 0.0);
+        assert_eq!(drop_fraction(1, 4), 0.25);
+        assert_eq!(drop_fraction(498, 100), 1.0);
+        assert_eq!(drop_fraction(1281, 0), 1.0);
+    }
 }

@@ -6,7 +6,7 @@ use nicforge_nic::DropCounters;
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
-use crate::metrics::{Latency, Metrics};
+use crate::metrics::{Latency, Metrics, drop_fraction};
 use crate::run::RunError;
 use crate::timeline::TimelineEntry;
 
@@ -134,7 +134,7 @@ impl Snapshot {
             offered_gbps: per_second(self.received_bytes()) * 8.0 / 1e9,
             throughput_mpps: per_second(self.left()) / 1e6,
             offered_mpps: per_second(self.arrived()) / 1e6,
-            drop_fraction: share(drops.total(), self.arrived()).unwrap_or(0.0),
+            drop_fraction: drop_fraction(drops.total(), self.arrived()),
             drops: drops
                 .causes()
                 .iter()

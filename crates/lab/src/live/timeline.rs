@@ -1,6 +1,7 @@
 //! How a live run goes on over time, as the report of a simulated one has it.
 
 use super::outcome::Snapshot;
+use crate::metrics::drop_fraction;
 use crate::settings::Settings;
 use crate::timeline::TimelineEntry;
 
@@ -41,7 +42,7 @@ impl Timeline {
             offered_gbps: gbps(since(&Snapshot::received_bytes)),
             arrivals,
             drops,
-            drop_fraction: drops as f64 / arrivals.max(1) as f64,
+            drop_fraction: drop_fraction(drops, arrivals),
             taken: since(&Snapshot::taken),
             backlog: now.waiting(),
             latency_us: None,

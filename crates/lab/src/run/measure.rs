@@ -18,7 +18,7 @@ use super::source::SourceActor;
 use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, drop_fraction};
 use crate::settings::Settings;
 
 /// How often progress is told.
@@ -275,7 +275,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         offered_gbps: per_second(bytes_in * 8, 1e9),
         throughput_mpps: per_second(frames_out, 1e6),
         offered_mpps: per_second(frames_in, 1e6),
-        drop_fraction: share(drops.total(), frames_in).unwrap_or(0.0),
+        drop_fraction: drop_fraction(drops.total(), frames_in),
         drops: drops
             .causes()
             .iter()

@@ -7,6 +7,7 @@ use nicforge_units::{Lines, Time};
 
 use super::nic_actor::NicActor;
 use super::world::World;
+use crate::metrics::drop_fraction;
 use crate::timeline::TimelineEntry;
 
 /// What counters said at one time.
@@ -72,7 +73,7 @@ impl Probe {
             offered_gbps: gbps(reading.arrived_bytes - before.arrived_bytes),
             arrivals: arrived,
             drops,
-            drop_fraction: drops as f64 / arrived.max(1) as f64,
+            drop_fraction: drop_fraction(drops, arrived),
             taken: reading.taken - before.taken,
             backlog: world.backlog(),
             latency_us: (sent > 0)

@@ -14,7 +14,7 @@ use super::standstill;
 use super::system::System;
 use super::world::World;
 use crate::machine::Machine;
-use crate::metrics::{CpuTime, Metrics};
+use crate::metrics::{CpuTime, Metrics, drop_fraction};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 
@@ -184,7 +184,7 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
         offered_gbps: since(|at| at.arrived.1) * 8e-9 / seconds,
         throughput_mpps: since(|at| at.sent.0) * 1e-6 / seconds,
         offered_mpps: arrived * 1e-6 / seconds,
-        drop_fraction: share(drops.total() as f64, arrived).unwrap_or(0.0),
+        drop_fraction: drop_fraction(drops.total(), arrived as u64),
         drops: drops
             .causes()
             .iter()
