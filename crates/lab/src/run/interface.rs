@@ -129,7 +129,9 @@ pub fn ring_frames(settings: &Settings) -> usize {
             let buffers = rings.ax.len() * settings.ax_entries;
             buffers.min(rings.bx.len() * settings.bx_entries)
         }
-        "sh_ring" | "sh_ring_list" => queues.div_ceil(settings.sharing) * settings.rx_entries,
+        "sh_ring" | "sh_ring_list" | "sh_ring_batched_list" => {
+            queues.div_ceil(settings.sharing) * settings.rx_entries
+        }
         _ => queues * settings.rx_entries,
     };
     settings.nics * of_each
