@@ -304,7 +304,9 @@ fn where_all_that_is_dropped_came_before_the_window_all_is_dropped() {
         window_ms: 0.05,
         ..small()
     };
-    let metrics = run(&settings, 1);
+    let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
+    assert!(point.notes[0].starts_with("no frame came in the window"));
+    let metrics = point.metrics;
     assert!(metrics.drops["table_full"] > 0, "{metrics:?}");
     assert_eq!((metrics.offered_gbps, metrics.drop_fraction), (0.0, 1.0));
 }

@@ -6,6 +6,7 @@ mod over_time;
 mod passing;
 mod ranking;
 mod steps;
+mod window;
 
 pub use over_time::changes;
 
@@ -22,14 +23,22 @@ pub fn findings(report: &Report) -> Vec<String> {
     if !report.comparisons.is_empty() {
         return report.agreement();
     }
+    let mut paragraphs = window::about_windows(report);
+    if report.points.iter().all(window::is_empty) {
+        return paragraphs;
+    }
     let shape = Shape::of(report);
-    let mut paragraphs = twins(report, &shape);
+    paragraphs.extend(twins(report, &shape));
     for facet in &shape.facets {
+        if facet.points.iter().all(|point| window::is_empty(point)) {
+            continue;
+        }
         let mut found = Vec::new();
         if shape.variants.len() > 1 {
             found.extend(ranking::ranking(report, &shape, facet));
         } else if shape.x.is_none() {
-            found.extend(facet.points.iter().map(|point| alone(report, point)));
+            let points = facet.points.iter().filter(|point| !window::is_empty(point));
+            found.extend(points.map(|point| alone(report, point)));
         }
         found.extend(over_time::over_time(&shape, facet));
         for variant in &shape.variants {

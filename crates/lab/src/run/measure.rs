@@ -164,10 +164,12 @@ pub fn one_window(
     let metrics = window.end(&mut built, ended);
     let timeline = built.world.take_timeline(ended);
     finish(built, io)?;
+    let none_came = metrics.offered_mpps <= 0.0;
+    let said = "no frame came in the window: use a larger window_ms, or more offered_gbps";
     Ok(PointRun {
+        notes: none_came.then(|| said.to_owned()).into_iter().collect(),
         metrics,
         simulated: ended,
-        notes: Vec::new(),
         timeline,
     })
 }
