@@ -138,7 +138,7 @@ fn headline(report: &Report) -> String {
         push(
             &mut section,
             format_args!(
-                "<details>\n<summary>{count} more</summary>\n{}</details>\n",
+                "<details class=\"paper\">\n<summary>{count} more</summary>\n{}</details>\n",
                 folded.concat()
             ),
         );
@@ -162,7 +162,7 @@ fn all_metrics(report: &Report) -> String {
     let metrics = measured(report.points.iter().map(|point| &point.metrics));
     let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
     format!(
-        "<section>\n<details>\n<summary>All metrics</summary>\n{}</details>\n</section>\n",
+        "<section class=\"screen\">\n<details>\n<summary>All metrics</summary>\n{}</details>\n</section>\n",
         tables::points(report, &metrics, &causes)
     )
 }
@@ -211,4 +211,25 @@ fn section(figure: &Figure) -> String {
         );
     }
     section + "</div>\n</section>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fake;
+
+    #[test]
+    fn paper_has_all_findings_and_no_heading_without_its_table() {
+        let report = fake::many();
+        assert!(findings(&report).len() > OPEN_PARAGRAPHS);
+        let page = to_html(&report).unwrap();
+        assert!(page.contains("<details class=\"paper\">\n<summary>"));
+        assert!(page.contains("<section class=\"screen\">\n<details>\n<summary>All metrics"));
+        // Each that is folded goes on paper whole or not at all.
+        let folded = page.matches("<details>").count();
+        assert_eq!(folded, page.matches("class=\"screen\"").count());
+        let (_, paper) = STYLE.split_once("@media print").unwrap();
+        assert!(paper.contains(".paper::details-content { content-visibility: visible;"));
+        assert!(paper.contains(".screen, .findings summary { display: none; }"));
+    }
 }
