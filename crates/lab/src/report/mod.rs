@@ -164,7 +164,7 @@ pub fn part_paths(folder: &Path) -> [(PathBuf, PathBuf); 3] {
 /// Writes `report.json`, `points.csv` and `report.html` into `folder`, creating it.
 ///
 /// All are written beside their place first and then moved, so that a reader never sees half
-/// a file and a failure leaves older results whole. Returns the paths.
+/// a file and a failure leaves older results whole, and nothing beside them. Returns the paths.
 ///
 /// # Errors
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
@@ -175,21 +175,48 @@ pub fn write_all(report: &Report, folder: &Path) -> Result<Vec<PathBuf>, ReportE
         cause,
     })?;
     let moves = part_paths(folder);
-    for ((part, _), text) in moves.iter().zip(texts) {
-        std::fs::write(part, text).map_err(|cause| ReportError::Write {
-            path: part.clone(),
-            cause,
-        })?;
-    }
-    for (part, path) in &moves {
-        std::fs::rename(part, path).map_err(|cause| ReportError::Write {
-            path: path.clone(),
-            cause,
-        })?;
-    }
-    Ok(moves.into_iter().map(|(_, path)| path).collect())
+    let written = move_into(&moves, texts).inspect_err(|_| {
+        for (part, _) in &moves {
+            // It says why it failed; that some of it is left as well would not help.
+            let _ = std::fs::remove_file(part);
+        }
+    });
+    written.map(|()| moves.into_iter().map(|(_, path)| path).collect())
 }
 
+/// Writes each of `texts` to its part, and when all are whole moves them to their places.
+fn move_into(moves: &[(PathBuf, PathBuf); 3], texts: [String; 3]) -> Result<(), ReportError> {
+    let failed = |path: &Path, cause| ReportError::Write {
+        path: path.into(),
+        cause,
+    };
+    for ((part, _), text) in moves.iter().zip(texts) {
+        std::fs::write(part, text).map_err(|cause| failed(part, cause))?;
+    }
+    for (part, path) in moves {
+        std::fs::rename(part, path).map_err(|cause| failed(path, cause))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod write_tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_leaves_no_parts_and_older_files_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        write_all(&fake::single(), folder.path()).unwrap();
+        let before = std::fs::read(at("report.json")).unwrap();
+        // Nothing can be written where a folder is.
+        std::fs::create_dir(at(".points.csv.part")).unwrap();
+        write_all(&fake::two_variants(), folder.path()).unwrap_err();
+        std::fs::remove_dir(at(".points.csv.part")).unwrap();
+        assert_eq!(std::fs::read(at("report.json")).unwrap(), before);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+}
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
