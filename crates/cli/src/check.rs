@@ -4,7 +4,7 @@ use nicforge_lab::scenario::Point;
 
 use crate::args::{CheckOptions, Overrides};
 use crate::error::CliError;
-use crate::estimate::{frames, human, simulated_ms};
+use crate::estimate::amount;
 use crate::input::{Input, load};
 use crate::output::{columns, path_word, print, word};
 
@@ -57,23 +57,12 @@ fn describe(input: &Input, options: &CheckOptions) -> String {
     if points.len() > SHOWN {
         text.push_str(&format!("  … and {} more\n", points.len() - SHOWN));
     }
-    let time: f64 = points
-        .iter()
-        .map(|point| simulated_ms(&point.settings))
-        .sum();
-    let known: Option<f64> = points
-        .iter()
-        .map(|point| frames(&point.settings, machine))
-        .sum();
-    let size = known.map_or(String::new(), |frames| {
-        format!(", about {} frames", human(frames))
-    });
     let count = if points.len() == 1 {
         "1 point"
     } else {
         &format!("{} points", points.len())
     };
-    text.push_str(&format!("{count}, {time} ms of simulated time{size}\n"));
+    text.push_str(&format!("{count}, {}\n", amount(points, machine)));
     text.push_str(&format!("next: {}\n", run_command(options)));
     text
 }

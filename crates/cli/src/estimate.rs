@@ -1,21 +1,60 @@
-//! How much a point is, before it runs.
+//! How much the points of a scenario are, before they run.
 
 use nicforge_lab::machine::Machine;
+use nicforge_lab::run::trials_max;
+use nicforge_lab::scenario::Point;
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
 
-/// Simulated time of a point, in milliseconds; a no-drop-rate search repeats it.
-pub fn simulated_ms(settings: &Settings) -> f64 {
-    settings.warmup_ms + settings.window_ms
+/// What all `points` simulate, in words: milliseconds, about how many frames, trials of searches, captures.
+pub fn amount(points: &[Point], machine: &Machine) -> String {
+    let kind = |searches: bool, replays: bool| -> Vec<&Settings> {
+        let all = points.iter().map(|point| &point.settings);
+        let is_it = |settings: &&Settings| {
+            let made = !settings.is_of_whole_systems();
+            searches == (made && settings.measure == "no_drop_rate")
+                && replays == (made && settings.arrival == "replay")
+        };
+        all.filter(is_it).collect()
+    };
+    let ms = |windows: usize, of: &[&Settings]| {
+        let each = of
+            .iter()
+            .map(|s| s.warmup_ms + s.window_ms * windows as f64);
+        (each.sum::<f64>() * 1e3).round() / 1e3
+    };
+    let trials = trials_max();
+    let mut parts = Vec::new();
+    let windows = kind(false, false);
+    if !windows.is_empty() {
+        let known: Option<f64> = windows.iter().map(|s| frames(s, machine)).sum();
+        let size = known.map_or(String::new(), |frames| {
+            format!(", about {} frames", human(frames))
+        });
+        parts.push(format!("{} ms of simulated time{size}", ms(1, &windows)));
+    }
+    let searches = kind(true, false);
+    if !searches.is_empty() {
+        let most = ms(trials, &searches);
+        parts.push(format!(
+            "about {most} ms of simulated time at most in searches of up to {trials} trials each"
+        ));
+    }
+    if !kind(false, true).is_empty() {
+        parts.push("as long as its capture for each replay".to_owned());
+    }
+    if !kind(true, true).is_empty() {
+        parts.push(format!(
+            "searches that replay their capture up to {trials} times"
+        ));
+    }
+    parts.join("; ")
 }
 
 /// About how many frames arrive in a point; `None` where the traffic alone decides.
-pub fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
+fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
     let sizes_vary = settings.packet_sizes != "fixed" && settings.app != "kvs";
     if sizes_vary || settings.arrival == "ping_pong" {
-        return None;
-    }
-    if settings.arrival == "replay" {
         return None;
     }
     let nic = &machine.hardware.nic;
@@ -23,11 +62,11 @@ pub fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
     let line_time = nic.port.time_for(frame + nic.wire_overhead).as_seconds();
     let line_rate = settings.nics as f64 / line_time;
     let offered = settings.offered_gbps * 1e9 / (frame.0 as f64 * 8.0);
-    Some(offered.min(line_rate) * simulated_ms(settings) / 1e3)
+    Some(offered.min(line_rate) * (settings.warmup_ms + settings.window_ms) / 1e3)
 }
 
 /// A count of frames as a person says it.
-pub fn human(frames: f64) -> String {
+fn human(frames: f64) -> String {
     match frames {
         f if f >= 1e6 => format!("{:.1} million", f / 1e6),
         f if f >= 1e4 => format!("{:.0} thousand", f / 1e3),

@@ -22,6 +22,30 @@ fn check_shows_the_points_and_writes_nothing() {
     assert_eq!(files(folder.path()), before);
 }
 
+/// A search is many trials, and a replay as long as its capture.
+#[test]
+fn check_counts_trials_and_no_windows_of_replays() {
+    let folder = folder();
+    let amount = |arguments: &[&str]| stdout(&nicforge(&folder, arguments));
+    // 10 ms of warm-up and 8 times 30 ms, twice.
+    let text = amount(&["check", "scenarios/calibration/c9.toml"]);
+    let most =
+        "2 points, about 500 ms of simulated time at most in searches of up to 8 trials each\n";
+    assert!(text.contains(most), "{text}");
+    let replay = ["check", "scenarios/nat-capture.toml"];
+    let text = amount(&replay);
+    assert!(
+        text.contains("1 point, as long as its capture for each replay\n"),
+        "{text}"
+    );
+    let search = ["--set", "measure=no_drop_rate"];
+    let text = amount(&[&replay[..], &search].concat());
+    assert!(
+        text.contains("1 point, searches that replay their capture up to 8 times\n"),
+        "{text}"
+    );
+}
+
 #[test]
 fn set_replaces_a_sweep() {
     let folder = folder();

@@ -48,6 +48,7 @@ pub(crate) use interface::{bisect, heuristic, receive_buffers};
 #[cfg(target_os = "linux")]
 pub use interface::{ring_frames, topology};
 pub use plan::{at_fault, check_point};
+pub use search::trials_max;
 pub use traffic::{check_replay, line_of, traffic_source};
 
 /// What a run reads and writes beside its settings.

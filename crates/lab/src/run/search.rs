@@ -25,6 +25,11 @@ const RESOLUTION: f64 = 0.01;
 /// trials that last once, twice … 128 times as long.
 pub const LENGTHS: u64 = 256;
 
+/// Most trials of a search: one at the highest rate, then one for each halving of the interval.
+pub fn trials_max() -> usize {
+    1 + (1.0 / RESOLUTION).log2().ceil() as usize
+}
+
 /// Searches between 0 and `offered_gbps`; the metrics are those of the best trial's window, or of
 /// the slowest one where all failed.
 pub fn no_drop_rate(
@@ -35,7 +40,7 @@ pub fn no_drop_rate(
 ) -> Result<PointRun, RunError> {
     let highest = settings.offered_gbps;
     let mut built = build(machine, settings, seed, &RunIo::default())?;
-    let parts = (1.0 / RESOLUTION).log2().ceil() + 2.0;
+    let parts = trials_max() as f64 + 1.0;
     let mut part = 0.0;
     let mut tell = |done: f64, frames: u64| progress(((part + done) / parts).min(1.0), frames);
     warm_up(&mut built, settings, &mut tell)?;
