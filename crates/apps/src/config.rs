@@ -107,7 +107,7 @@ pub enum Egress {
     /// The route's port.
     #[default]
     Route,
-    /// The peer of the port of arrival: where each core serves one NIC only.
+    /// The peer of the port of arrival, whatever the route says: where routes are made up.
     Peer,
 }
 

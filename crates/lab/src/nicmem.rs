@@ -42,6 +42,11 @@ impl Settings {
         }
     }
 
+    /// Whether any queue's packets are there.
+    pub(crate) fn has_packets_in_nicmem(&self) -> bool {
+        self.nicmem_users(self.cores / self.nics) > 0
+    }
+
     /// Memory of each of `nics` NICs for values of hot items.
     pub(crate) fn hot_area_bytes(&self, nics: usize) -> u64 {
         match self.app == "kvs" && self.kvs_hot_values == "nicmem" {

@@ -80,7 +80,8 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
     }
 }
 
-/// The application of a point: one port for each NIC, which sends back what it gets.
+/// The application of a point: one port for each NIC, which sends back what it gets, unless a file of
+/// routes says otherwise.
 pub(crate) fn app_config(
     machine: &Machine,
     settings: &Settings,
@@ -93,7 +94,6 @@ pub(crate) fn app_config(
         machine: machine.name.clone(),
         app: settings.app.clone(),
     })?);
-    config.egress = Egress::Peer;
     config.table_entries = settings.table_entries;
     config.servers = settings.servers;
     config.reads = settings.reads;
@@ -112,6 +112,10 @@ pub(crate) fn app_config(
     };
     config.seed = seed;
     if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
+        config.egress = match settings.routes_by_port() {
+            true => Egress::Route,
+            false => Egress::Peer,
+        };
         config.routes = match &settings.routes_file {
             Some(file) => read_routes(file.as_ref(), ports)?.into(),
             None => generate_routes(seed, settings.routes as usize, 0, ports).into(),

@@ -247,7 +247,22 @@ impl Settings {
                     machine.file.display()
                 ),
             )
+        })?;
+        let crosses = self.routes_by_port() && self.nics > 1;
+        let keys = &["routes_file", "interface", "nics", "nicmem_queues"];
+        ensure(!crosses || !self.has_packets_in_nicmem(), keys, || {
+            (
+                "routes lead from one NIC to another, which cannot read packets out of the first one's own memory"
+                    .to_string(),
+                "use one NIC, an interface without packets in nicmem, such as split, or no routes_file".to_string(),
+            )
         })
+    }
+
+    /// Whether routes say where packets leave. Generated ones do not: each packet leaves where it came in,
+    /// so that all ports stay as loaded as they are.
+    pub(crate) fn routes_by_port(&self) -> bool {
+        matches!(self.app.as_str(), "l3fwd" | "synthetic") && self.routes_file.is_some()
     }
 
     /// The part of [`Settings::check`] that concerns traffic alone, for which no machine is needed.

@@ -272,7 +272,8 @@ settings! {
     /// Back-end servers.
     servers: u32 = 32, "servers", Whole(1, 65536), when ("app", &["lb"]),
         source "rxBisect paper, section 6: Applications";
-    /// Routes, a file of `prefix/length port` lines; generated when unset.
+    /// Routes, a file of `prefix/length port` lines, by which packets leave; generated when unset, and then
+    /// each packet leaves by the port that it came in on.
     routes_file: Option<String> = None, "", File, when ROUTING, default "generated routes";
     /// How many routes are generated when there is no `routes_file`.
     routes: u32 = 16_000, "routes", Whole(1, 1_000_000), when ROUTING;
