@@ -284,5 +284,10 @@ mod tests {
         let long = routes.iter().filter(|route| route.length == 24).count();
         assert!((9_000..10_000).contains(&long), "{long}");
         assert_eq!(routes.iter().filter(|route| route.length == 0).count(), 2);
+        // Those of IPv4 do not depend on how many of IPv6 there are.
+        assert_eq!(routes[..v4], generate_routes(7, 16_000, 0, 2));
+        let defaults = generate_routes(7, 16_000, 1, 2);
+        assert_eq!((defaults.len(), defaults[v4].length), (16_001, 0));
+        assert!(defaults[v4].address.is_ipv6());
     }
 }

@@ -24,11 +24,14 @@ impl RouteTable {
     }
 }
 
-/// The routing tables of both IP versions; an empty one takes no memory.
+/// The routing tables of both IP versions; an empty one takes no memory, nor does one of IPv6 that has but a
+/// default route.
 #[derive(Clone, Debug, Default)]
 pub struct Routing {
     v4: Option<RouteTable>,
     v6: Option<RouteTable>,
+    /// Where there is no table of IPv6.
+    default6: Option<u8>,
 }
 
 impl Routing {
@@ -41,7 +44,10 @@ impl Routing {
     /// The port for an IPv6 address.
     #[inline]
     pub fn find6<C: Cpu>(&self, cpu: &mut C, address: u128) -> Option<u8> {
-        self.v6.as_ref()?.lpm.find(cpu, address)
+        match &self.v6 {
+            Some(table) => table.lpm.find(cpu, address),
+            None => self.default6,
+        }
     }
 
     /// Writes the tables.
@@ -64,13 +70,17 @@ impl SharedTables {
     pub fn allocate(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
         let mut shared = SharedTables::default();
         if matches!(config.name.as_str(), "l3fwd" | "synthetic") {
-            let of = |v4: bool| {
+            let of = |v4: bool| -> Vec<(Prefix, u8)> {
                 let routes = config.routes.iter();
                 let routes = routes.filter(move |route| route.address.is_ipv4() == v4);
                 routes.map(|route| (route.prefix(), route.port)).collect()
             };
             shared.routing.v4 = RouteTable::allocate(space, of(true));
-            shared.routing.v6 = RouteTable::allocate(space, of(false));
+            let v6 = of(false);
+            match v6.iter().all(|(prefix, _)| prefix.len == 0) {
+                true => shared.routing.default6 = v6.last().map(|(_, port)| *port),
+                false => shared.routing.v6 = RouteTable::allocate(space, v6),
+            }
         }
         if config.name == "synthetic" {
             shared.array = Some((space.data(config.array.0, 4096), config.array));

@@ -145,6 +145,28 @@ fn headers_that_a_split_cuts_have_a_cause_of_their_own() {
 }
 
 #[test]
+fn a_default_route_alone_of_ipv6_takes_no_memory() {
+    let memory = |routes: &str| {
+        let config = AppConfig {
+            routes: parse_routes("routes", routes, 2).unwrap().into(),
+            ..routed("l3fwd")
+        };
+        let mut space = AddressSpace::default();
+        SharedTables::allocate(&config, &mut space);
+        let (verdict, _) = Bench::new(&config).send(0, &v6("2001:db9::1", 9));
+        (space.end(), verdict)
+    };
+    let (without, dropped) = memory("0.0.0.0/0 0\n");
+    assert_eq!(dropped, Verdict::Drop("no_route"));
+    let (with, sent) = memory("0.0.0.0/0 0\n::/0 1\n");
+    assert_eq!(sent, Verdict::Transmit(PortId(1)));
+    assert_eq!(with, without);
+    let (more, sent) = memory("0.0.0.0/0 0\n::/0 1\n2001:db9::/32 0\n");
+    assert_eq!(sent, Verdict::Transmit(PortId(0)));
+    assert!(more > without);
+}
+
+#[test]
 fn sixteen_thousand_routes_of_a_file_agree_with_a_linear_search() {
     let routes = generate_routes(3, 16_000, 500, 2);
     let line = |route: &Route| format!("{}/{} {}\n", route.address, route.length, route.port);

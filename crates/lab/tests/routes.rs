@@ -9,7 +9,8 @@ use std::path::Path;
 use common::{machine, small};
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
-use nicforge_wire::capture::CaptureReader;
+use nicforge_units::Time;
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 
 /// Frames by the port out of which they left, told by the source address that they got there; and drops.
 fn sent(settings: &Settings, folder: &Path) -> (BTreeMap<u8, u64>, BTreeMap<String, u64>) {
@@ -75,4 +76,34 @@ fn a_nic_does_not_send_what_lies_in_another_ones_memory() {
         wanted(interface, 1).unwrap();
     }
     wanted("split", 2).unwrap();
+}
+
+#[test]
+fn generated_routes_have_a_default_of_ipv6() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("six.pcap");
+    let file = std::fs::File::create(&capture).unwrap();
+    let mut writer = CaptureWriter::new(file, CaptureFormat::Pcap).unwrap();
+    for number in 0..100u8 {
+        let mut frame = Vec::new();
+        etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+            .ipv6([1; 16], [0x20 | number % 16; 16], 9)
+            .udp(number.into(), 6)
+            .write(&mut frame, b"x")
+            .unwrap();
+        writer.write(Time::from_us(number.into()), &frame).unwrap();
+    }
+    writer.finish().unwrap();
+    for app in ["l3fwd", "synthetic"] {
+        let settings = Settings {
+            app: app.to_string(),
+            arrival: "replay".to_string(),
+            pcap: Some(capture.display().to_string()),
+            ..small()
+        };
+        let (by_port, drops) = sent(&settings, folder.path());
+        assert!(drops.is_empty(), "{app}: {drops:?}");
+        // Each leaves where it came in.
+        assert_eq!(by_port, BTreeMap::from([(0, 100), (1, 100)]), "{app}");
+    }
 }

@@ -118,7 +118,8 @@ pub(crate) fn app_config(
         };
         config.routes = match &settings.routes_file {
             Some(file) => read_routes(file.as_ref(), ports)?.into(),
-            None => generate_routes(seed, settings.routes as usize, 0, ports).into(),
+            // Of IPv6 a default only, which takes no memory.
+            None => generate_routes(seed, settings.routes as usize, 1, ports).into(),
         };
     }
     Ok(config)

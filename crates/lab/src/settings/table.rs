@@ -275,7 +275,7 @@ settings! {
     /// Routes, a file of `prefix/length port` lines, by which packets leave; generated when unset, and then
     /// each packet leaves by the port that it came in on.
     routes_file: Option<String> = None, "", File, when ROUTING, default "generated routes";
-    /// How many routes are generated when there is no `routes_file`.
+    /// How many IPv4 routes are generated when there is no `routes_file`, beside a default route of IPv6.
     routes: u32 = 16_000, "routes", Whole(1, 1_000_000), when ROUTING;
     /// Random reads per packet.
     reads: u32 = 2, "reads", Whole(0, 10_000), when SYNTHETIC;
