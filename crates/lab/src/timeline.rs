@@ -1,5 +1,5 @@
 //! How a run went on over time: the `timeline` array of a point in `report.json`, there only when
-//! a scenario asks for it (`timeline_ms`).
+//! a scenario asks for it (`timeline_ms`), and its `switches`, there where steering changed.
 
 use std::collections::BTreeMap;
 
@@ -41,13 +41,28 @@ pub struct TimelineEntry {
     pub in_use: BTreeMap<String, u64>,
 }
 
-/// After which time steering changed, and to which set.
-pub fn switches(timeline: &[TimelineEntry]) -> Vec<(f64, &str)> {
+/// Steering changed to another set of queues.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Switch {
+    /// When that was decided, ms since traffic began.
+    pub ms: f64,
+    /// The set of queues that steering uses from then on.
+    pub set: String,
+}
+
+/// What a time line alone shows of the switches: each after the last entry of the old set. Those that
+/// were taken back within an interval are not seen.
+pub fn seen_switches(timeline: &[TimelineEntry]) -> Vec<Switch> {
     let changed = |pair: &[TimelineEntry]| pair[0].active_set != pair[1].active_set;
     let pairs = timeline.windows(2).filter(|pair| changed(pair));
-    pairs
-        .filter_map(|pair| Some((pair[0].ms, pair[1].active_set.as_deref()?)))
-        .collect()
+    let switch = |pair: &[TimelineEntry]| {
+        let set = pair[1].active_set.clone()?;
+        Some(Switch {
+            ms: pair[0].ms,
+            set,
+        })
+    };
+    pairs.filter_map(switch).collect()
 }
 
 #[cfg(test)]
@@ -66,9 +81,14 @@ mod tests {
             .zip(sets)
             .map(|(ms, set)| entry((ms.into(), Some(set))))
             .collect();
-        assert_eq!(switches(&timeline), [(2.0, "shared"), (4.0, "private")]);
+        let switch = |ms: f64, set: &str| Switch {
+            ms,
+            set: set.to_owned(),
+        };
+        let expected = [switch(2.0, "shared"), switch(4.0, "private")];
+        assert_eq!(seen_switches(&timeline), expected);
         let one_set = [entry((1.0, None)), entry((2.0, None))];
-        assert_eq!(switches(&one_set), []);
-        assert_eq!(switches(&[]), []);
+        assert_eq!(seen_switches(&one_set), []);
+        assert_eq!(seen_switches(&[]), []);
     }
 }

@@ -10,7 +10,6 @@ use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::{RingGroups, Settings};
-use nicforge_lab::timeline::switches;
 
 /// Gbit/s for the cores that keep up: four fifths of what is offered.
 const OTHERS: f64 = 8.0;
@@ -75,12 +74,9 @@ fn one_core_becomes_slow_while_rings_are_shared() {
             settings.dynamic_gbps = 0.0;
             settings.dynamic_memory_gib_per_s = 0.0;
             settings.dynamic_gap_ratio = 8.0;
-            settings.timeline_ms = Some(0.1);
         });
-        let sets: Vec<&str> = switches(&point.timeline)
-            .into_iter()
-            .map(|(_, set)| set)
-            .collect();
+        let sets = point.switches.iter().map(|switch| switch.set.as_str());
+        let sets: Vec<&str> = sets.collect();
         assert_eq!(sets, ["shared", "private"], "{interface}");
         let received = point.metrics.throughput_gbps;
         assert!(received > 0.95 * OTHERS, "{interface}: {received} Gbit/s");

@@ -11,7 +11,6 @@ use common::machine::{machine, small};
 use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
-use nicforge_lab::timeline::switches;
 use proptest::prelude::*;
 
 fn run(settings: &Settings, seed: u64) -> Metrics {
@@ -123,7 +122,7 @@ fn switching_all_the_time_loses_nothing() {
         let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
         check(&settings, &point.metrics);
         assert!(point.metrics.throughput_gbps > 1.0, "{:?}", point.metrics);
-        let switches = switches(&point.timeline).len();
+        let switches = point.switches.len();
         assert!(switches > 40, "{switches} switches");
     }
 }

@@ -7,9 +7,9 @@ mod common {
 use std::collections::BTreeMap;
 
 use common::machine::{machine, small};
-use nicforge_lab::run::{RunIo, run_point};
+use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
-use nicforge_lab::timeline::{TimelineEntry, switches};
+use nicforge_lab::timeline::TimelineEntry;
 use nicforge_wire::capture::CaptureReader;
 
 /// Where addresses and ports of a UDP frame over IPv4 begin and end, and the sequence number that
@@ -80,7 +80,7 @@ fn below_saturation(interface: &str) {
             pcap_out: Some(path.clone()),
         };
         let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
-        let count = switches(&point.timeline).len();
+        let count = point.switches.len();
         let what = format!("{interface}, {arrival}");
         assert!(count > 40, "{what}: {count} switches");
         let drops = &point.metrics.drops;
@@ -118,7 +118,7 @@ fn overloaded_switch(interface: &str) {
         pcap_out: Some(path.clone()),
     };
     let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
-    assert!(switches(&point.timeline).len() > 40);
+    assert!(point.switches.len() > 40);
     let causes: Vec<&str> = point.metrics.drops.keys().map(String::as_str).collect();
     let at_arrival = ["fifo_full", "no_descriptor"];
     assert!(
@@ -159,6 +159,12 @@ fn saturated() -> Settings {
     }
 }
 
+/// Times in ms, and what steering changed to.
+fn switches(point: &PointRun) -> Vec<(f64, String)> {
+    let switches = point.switches.iter();
+    switches.map(|at| (at.ms, at.set.clone())).collect()
+}
+
 /// Mean of `of` over `entries`.
 fn mean(entries: &[TimelineEntry], of: impl Fn(&TimelineEntry) -> u64) -> f64 {
     entries.iter().map(of).sum::<u64>() as f64 / entries.len() as f64
@@ -177,7 +183,10 @@ fn a_saturated_switch_drops_what_the_smaller_rings_have_no_room_for() {
     };
     let point = run_point(machine(), &saturated(), 1, &io, &mut |_, _| {}).unwrap();
     let timeline = &point.timeline;
-    assert_eq!(switches(timeline), [(0.8, "shared"), (1.6, "private")]);
+    assert_eq!(
+        switches(&point),
+        [(0.8, "shared".to_owned()), (1.6, "private".to_owned())]
+    );
 
     // Each drop is accounted for, interval by interval, and none is of a packet that a ring had.
     let mut backlog = 0;
@@ -219,5 +228,32 @@ fn a_saturated_switch_drops_what_the_smaller_rings_have_no_room_for() {
     assert!(in_hand < 8 * 64, "{in_hand} between rings and wires");
     for (flow, numbers) in flows {
         assert!(numbers.is_sorted_by(|a, b| a < b), "flow {flow:?}");
+    }
+}
+
+/// The control core's own decisions, and not what a time line shows of them: they are the same
+/// without one, and with one that is coarser than the time between them.
+#[test]
+fn every_switch_is_told_at_its_time_whatever_the_time_line() {
+    let run = |timeline_ms| {
+        let settings = Settings {
+            dynamic_step_ms: 0.05,
+            timeline_ms,
+            ..switching()
+        };
+        let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {});
+        switches(&point.unwrap())
+    };
+    let all = run(None);
+    let times: Vec<u32> = all
+        .iter()
+        .map(|(ms, _)| (ms * 100.0).round() as u32)
+        .collect();
+    assert_eq!(times, (5..100).step_by(5).collect::<Vec<u32>>());
+    for (index, (_, set)) in all.iter().enumerate() {
+        assert_eq!(set, ["shared", "private"][index % 2]);
+    }
+    for coarse in [0.01, 0.4, 100.0] {
+        assert_eq!(run(Some(coarse)), all, "{coarse}");
     }
 }

@@ -39,6 +39,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
                 metrics: run.metrics,
                 bounds: Bounds::of(&point.settings, machine),
                 timeline: run.timeline,
+                switches: run.switches,
             })
             .collect(),
     }

@@ -154,6 +154,7 @@ impl Report {
             let mut on_live = PointResult {
                 metrics: live,
                 timeline: Vec::new(),
+                switches: Vec::new(),
                 ..sim.clone()
             };
             for (point, ground) in [(&mut sim, "sim"), (&mut on_live, "live")] {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Bounds, MachineRow, PointResult, Report, SettingsRow};
 use crate::metrics::{CyclesPerPacket, Latency, Metrics};
-use crate::timeline::TimelineEntry;
+use crate::timeline::{TimelineEntry, seen_switches};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -74,6 +74,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         metrics,
         bounds: Bounds::default(),
         timeline: Vec::new(),
+        switches: Vec::new(),
     }
 }
 
@@ -224,6 +225,7 @@ pub fn over_time() -> Report {
     let mut report = two_variants();
     for (index, point) in report.points.iter_mut().enumerate() {
         point.timeline = (1..=40).map(|step| entry(step, index == 1)).collect();
+        point.switches = seen_switches(&point.timeline);
     }
     report
 }

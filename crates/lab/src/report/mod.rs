@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::metrics::Metrics;
-use crate::timeline::TimelineEntry;
+use crate::timeline::{Switch, TimelineEntry};
 
 pub use bounds::Bounds;
 pub use columns::rate;
@@ -116,6 +116,9 @@ pub struct PointResult {
     /// How it went on over time; empty, and absent in the JSON, unless it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,
+    /// Every change of steering, in order; absent in the JSON where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<Switch>,
 }
 
 /// A report cannot be read or written.

@@ -42,7 +42,7 @@ pub fn table(report: &Report) -> String {
 fn time_line(report: &Report) -> String {
     let keys = shape::varying_keys(report);
     let line = |point: &PointResult| {
-        let changes = changes(&point.timeline)?;
+        let changes = changes(&point.switches)?;
         let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
         let values: String = keys.iter().filter_map(value).collect();
         Some(format!("{}{values}: {changes}\n", point.variant))

@@ -288,7 +288,9 @@ fn a_time_line_is_there_when_it_was_asked_for() {
         from_json(&to_json(&with)).unwrap().points[1].timeline,
         with.points[1].timeline
     );
-    assert!(!to_json(&without).contains("timeline"));
+    let again = from_json(&to_json(&with)).unwrap();
+    assert_eq!(again.points[1].switches, with.points[1].switches);
+    assert!(!to_json(&without).contains("timeline") && !to_json(&without).contains("switches"));
     let marks = |report: &Report| {
         let page = to_html(report).unwrap();
         let plots = page.split("<h2>Over time</h2>").nth(1)?;

@@ -2,13 +2,14 @@
 //! cores that run the application: what it reads are counters, and it takes nothing from the caches.
 
 use nicforge_interfaces::sh_ring_dynamic::{Control, Observation};
-use nicforge_nic::registers;
+use nicforge_nic::{ReceiveHalf, registers};
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Host, MmioWrite};
 use nicforge_units::{Bytes, Time};
 
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
+use crate::timeline::Switch;
 
 /// What counters said at one time.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,8 @@ pub struct ControlActor {
     /// How long a register write takes.
     mmio_write: Time,
     before: Reading,
+    /// What it decided, oldest first.
+    switches: Vec<Switch>,
 }
 
 impl ControlActor {
@@ -45,6 +48,7 @@ impl ControlActor {
             control,
             mmio_write,
             before: Reading::default(),
+            switches: Vec::new(),
         }
     }
 
@@ -78,6 +82,7 @@ impl ControlActor {
         let set = self.control.look(&seen);
         self.before = reading;
         if let Some(set) = set {
+            self.record(now, set, nics);
             for (device, nic) in nics.iter_mut().enumerate() {
                 nic.post(&MmioWrite {
                     arrives: now + self.mmio_write,
@@ -90,5 +95,19 @@ impl ControlActor {
             }
         }
         set.is_some()
+    }
+
+    fn record(&mut self, now: Time, set: u16, nics: &[NicActor]) {
+        let names = nics.first().map_or(&[][..], |nic| nic.nic.receive.sets());
+        let name = names.get(usize::from(set)).copied().unwrap_or_default();
+        self.switches.push(Switch {
+            ms: now.as_seconds() * 1e3,
+            set: name.to_owned(),
+        });
+    }
+
+    /// Every time that it changed steering.
+    pub fn into_switches(self) -> Vec<Switch> {
+        self.switches
     }
 }

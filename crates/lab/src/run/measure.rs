@@ -163,6 +163,7 @@ pub fn one_window(
     };
     let metrics = window.end(&mut built, ended);
     let timeline = built.world.take_timeline(ended);
+    let switches = built.world.take_switches();
     finish(built, io)?;
     let none_came = metrics.offered_mpps <= 0.0;
     let said = "no frame came in the window: use a larger window_ms, or more offered_gbps";
@@ -171,6 +172,7 @@ pub fn one_window(
         metrics,
         simulated: ended,
         timeline,
+        switches,
     })
 }
 

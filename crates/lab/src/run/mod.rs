@@ -40,7 +40,7 @@ use crate::config::ConfigError;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
-use crate::timeline::TimelineEntry;
+use crate::timeline::{Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use build::app_config;
@@ -281,6 +281,8 @@ pub struct PointRun {
     pub notes: Vec<String>,
     /// How it went on over time, if that was asked for.
     pub timeline: Vec<TimelineEntry>,
+    /// Every change of steering, in order.
+    pub switches: Vec<Switch>,
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, RunError> {

@@ -75,6 +75,8 @@ pub fn no_drop_rate(
         simulated,
         notes: Vec::new(),
         timeline: Vec::new(),
+        // Of all trials together they would say nothing about the one that counts.
+        switches: Vec::new(),
     })
 }
 

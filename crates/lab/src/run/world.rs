@@ -17,7 +17,7 @@ use super::probe::Probe;
 use super::sink::Sink;
 use super::source::{SourceActor, returned};
 use crate::packet_loop::PacketLoop;
-use crate::timeline::TimelineEntry;
+use crate::timeline::{Switch, TimelineEntry};
 
 /// Without a frame moving for this long while frames are inside, a run is stuck.
 const STUCK_AFTER: Time = Time::from_ms(50);
@@ -112,6 +112,12 @@ impl World {
         };
         probe.look(ended, self);
         probe.into_entries()
+    }
+
+    /// What the control core decided.
+    pub fn take_switches(&mut self) -> Vec<Switch> {
+        let control = self.control.take();
+        control.map_or(Vec::new(), ControlActor::into_switches)
     }
 
     /// Lets `emulators` play the NICs from the beginning on.

@@ -80,6 +80,7 @@ pub(super) fn measure(
             false => vec![standstill::explain(&world.systems, ends, &after.drops)],
         },
         timeline: Vec::new(),
+        switches: Vec::new(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::report::number::number;
 use crate::report::plots::{Axis, Lines, Mark, Series};
 use crate::report::shape::Shape;
 use crate::report::{PointResult, ReportError};
-use crate::timeline::{TimelineEntry, switches};
+use crate::timeline::TimelineEntry;
 
 /// A line of the plot: its name with unit, the direction of y, and its value.
 type Quantity = (&'static str, Axis, fn(&TimelineEntry) -> Option<f64>);
@@ -121,11 +121,10 @@ fn panel(
         marked: false,
     };
     let marks = together.points.iter().flat_map(|&(index, point)| {
-        let switches = switches(&point.timeline).into_iter();
-        switches.map(move |(x, label)| Mark {
-            x,
+        point.switches.iter().map(move |switch| Mark {
+            x: switch.ms,
             index,
-            label: label.to_owned(),
+            label: switch.set.clone(),
         })
     });
     let lines = Lines {

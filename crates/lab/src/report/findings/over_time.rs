@@ -4,7 +4,7 @@
 use crate::report::PointResult;
 use crate::report::number::{number, percent};
 use crate::report::shape::{Facet, Shape};
-use crate::timeline::{TimelineEntry, switches};
+use crate::timeline::{Switch, TimelineEntry};
 
 /// More than so many times what is dropped before a switch, and in general until the next one, counts
 /// as dropped by it.
@@ -56,14 +56,13 @@ fn mean_throughput(timeline: &[TimelineEntry]) -> Option<f64> {
 }
 
 /// When steering changed and to which rings, if it did.
-pub fn changes(timeline: &[TimelineEntry]) -> Option<String> {
-    let found = switches(timeline);
-    if found.is_empty() {
+pub fn changes(switches: &[Switch]) -> Option<String> {
+    if switches.is_empty() {
         return None;
     }
-    let first = found.iter().take(MOST_SWITCHES);
-    let each = first.map(|(ms, set)| format!("to the {set} rings after {} ms", number(*ms)));
-    let more = match found.len().saturating_sub(MOST_SWITCHES) {
+    let first = switches.iter().take(MOST_SWITCHES);
+    let each = first.map(|at| format!("to the {} rings after {} ms", at.set, number(at.ms)));
+    let more = match switches.len().saturating_sub(MOST_SWITCHES) {
         0 => String::new(),
         more => format!(", and {more} times more"),
     };
@@ -72,21 +71,31 @@ pub fn changes(timeline: &[TimelineEntry]) -> Option<String> {
 
 /// The switches of one point.
 fn switched(point: &PointResult, place: &str) -> Option<String> {
-    let timeline = &point.timeline;
-    let changes = changes(timeline)?;
+    let changes = changes(&point.switches)?;
     let mut text = format!("{} changes rings{place}: {changes}.", point.variant);
-    for (ms, set) in switches(timeline).into_iter().take(MOST_SWITCHES) {
-        text += &around(timeline, ms, set);
+    for switch in point.switches.iter().take(MOST_SWITCHES) {
+        text += &around(point, switch);
     }
     Some(text)
 }
 
-/// What one switch does: what it drops and why, and the throughput on both sides.
-fn around(timeline: &[TimelineEntry], ms: f64, set: &str) -> String {
-    let Some(index) = timeline.iter().position(|at| at.ms == ms) else {
+/// What one switch does: what it drops and why. Nothing where the time line is too coarse to tell it
+/// from another switch.
+fn around(point: &PointResult, switch: &Switch) -> String {
+    let (timeline, set) = (&point.timeline, switch.set.as_str());
+    let (past, after) = timeline.split_at(timeline.partition_point(|at| at.ms <= switch.ms));
+    let Some(before) = past.last() else {
         return String::new();
     };
-    let (before, after) = (&timeline[index], &timeline[index + 1..]);
+    let ends = after.first().map_or(f64::INFINITY, |next| next.ms);
+    let within = |other: &&Switch| (before.ms..ends).contains(&other.ms);
+    if point.switches.iter().filter(within).count() > 1 {
+        return String::new();
+    }
+    let interval = match before.ms == switch.ms {
+        true => "the interval after it",
+        false => "the interval that it falls into",
+    };
     let usual = before.drop_fraction.max(median_drop(after, set));
     let dropping =
         |at: &&TimelineEntry| at.drop_fraction > FEW && at.drop_fraction > usual * MORE_DROPPED;
@@ -94,8 +103,7 @@ fn around(timeline: &[TimelineEntry], ms: f64, set: &str) -> String {
     let (Some(last), Some(next)) = (burst.last(), after.first()) else {
         return match after.first() {
             Some(next) => format!(
-                " The change to the {set} rings drops {} of what arrives in the interval after it, against {} in the \
-                 one before.",
+                " The change to the {set} rings drops {} of what arrives in {interval}, against {} in the one before.",
                 percent(next.drop_fraction),
                 percent(before.drop_fraction)
             ),
@@ -135,4 +143,59 @@ fn around(timeline: &[TimelineEntry], ms: f64, set: &str) -> String {
         None => text += &format!(", with a backlog of {}.", number(next.backlog as f64)),
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{fake, findings, table};
+
+    #[test]
+    fn switches_are_told_without_a_time_line() {
+        let mut report = fake::over_time();
+        for point in &mut report.points {
+            point.timeline.clear();
+        }
+        let changes = "to the shared rings after 4 ms, to the private rings after 14.5 ms";
+        assert_eq!(table(&report), table(&fake::over_time()));
+        let said = findings(&report);
+        assert_eq!(
+            said.last(),
+            Some(&format!("rx_bisect changes rings: {changes}."))
+        );
+    }
+
+    #[test]
+    fn many_switches_are_counted() {
+        let switch = |number: u32| Switch {
+            ms: number.into(),
+            set: "shared".to_owned(),
+        };
+        let many: Vec<Switch> = (0..1000).map(switch).collect();
+        let text = changes(&many).unwrap();
+        assert!(text.ends_with("after 3 ms, and 996 times more"), "{text}");
+    }
+
+    #[test]
+    fn what_a_switch_drops_is_told_only_where_the_time_line_tells_it_from_another() {
+        let mut report = fake::over_time();
+        let point = &mut report.points[1];
+        let told = |point: &PointResult| switched(point, "").unwrap().matches("drops").count();
+        assert_eq!(told(point), 2);
+        point.switches[1].ms = 14.7;
+        let text = switched(point, "").unwrap();
+        assert!(
+            text.contains("in the interval that it falls into"),
+            "{text}"
+        );
+        let back = Switch {
+            ms: 14.8,
+            set: "shared".to_owned(),
+        };
+        point.switches.push(back);
+        assert_eq!(told(point), 1);
+        // Before the first entry nothing is known of what was dropped.
+        point.switches[0].ms = 0.1;
+        assert_eq!(told(point), 0);
+    }
 }

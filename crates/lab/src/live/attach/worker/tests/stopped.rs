@@ -6,7 +6,7 @@ use nicforge_units::Time;
 
 use super::{Cables, PATIENCE, Process, Running, running};
 use crate::live::locked;
-use crate::timeline::switches;
+use crate::timeline::seen_switches;
 
 impl Process {
     fn signal(&self, signal: &str) {
@@ -91,14 +91,9 @@ fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
         .iter()
         .all(|(cause, _)| *cause == "queue_closed");
     assert!(early, "{drops:?}");
-    let found: Vec<&str> = switches(&ended.timeline)
-        .into_iter()
-        .map(|(_, set)| set)
-        .collect();
-    assert!(
-        found.contains(&"shared") && found.contains(&"private"),
-        "{found:?}"
-    );
+    let found = seen_switches(&ended.timeline);
+    let to = |set: &str| found.iter().any(|switch| switch.set == set);
+    assert!(to("shared") && to("private"), "{found:?}");
 }
 
 /// How often eight frames for worker 1 go to and fro, one after the other, in half a second.
