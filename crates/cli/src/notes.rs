@@ -7,12 +7,12 @@ use std::path::Path;
 use nicforge_apps::kvs::item_bytes;
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_lab::machine::Machine;
-use nicforge_lab::run::{ring_frames, topology};
+use nicforge_lab::run::{line_of, ring_frames, topology};
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
-use nicforge_wire::traffic::{Replay, ReplayCounts};
+use nicforge_wire::traffic::{Line, Replay, ReplayCounts};
 
 /// What speaks against a point's settings.
 pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
@@ -28,7 +28,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_target(settings));
     notes.extend(about_lone_queues(settings));
     notes.extend(about_sharing(point));
-    notes.extend(about_switching(settings));
+    notes.extend(about_switching(settings, machine));
     notes.extend(about_preloaded_pairs(settings));
     notes.extend(about_short_trials(settings));
     notes
@@ -275,7 +275,7 @@ fn about_sharing(point: &Point) -> Option<String> {
 }
 
 /// Dynamic shRing that cannot share its rings, or not for longer than a look.
-fn about_switching(settings: &Settings) -> Option<String> {
+fn about_switching(settings: &Settings, machine: &Machine) -> Option<String> {
     if settings.seen_by_drivers() != "sh_ring_dynamic" {
         return None;
     }
@@ -295,6 +295,9 @@ fn about_switching(settings: &Settings) -> Option<String> {
              paper has 0.5 (shRing, section 5.1.5)"
         ));
     }
+    if let Some(little) = about_little_traffic(settings, machine) {
+        return Some(little);
+    }
     let first = needed * settings.dynamic_step_ms;
     let ends = settings.warmup_ms + settings.window_ms;
     (first > ends).then(|| {
@@ -302,6 +305,36 @@ fn about_switching(settings: &Settings) -> Option<String> {
             "rings stay private: the control core can share them after {needed} looks at the earliest, {first} ms, \
              when the run has ended ({ends} ms); let the run last longer, or set dynamic_step_ms below {:.2}",
             ends / needed
+        )
+    })
+}
+
+/// Dynamic shRing that never sees as much traffic as it takes to share.
+fn about_little_traffic(settings: &Settings, machine: &Machine) -> Option<String> {
+    let Line { rate, overhead } = line_of(&machine.hardware);
+    let nics = settings.nics as f64;
+    let frame = settings.frame_bytes() as f64;
+    let alike = settings.packet_sizes == "fixed" && settings.app != "kvs";
+    let made_alike =
+        alike && settings.arrival != "replay" && settings.target_packet_bytes.is_none();
+    // What Ethernet adds to each frame is known where all are alike; elsewhere it counts for nothing.
+    let frames = match made_alike {
+        true => frame / (frame + overhead.0 as f64),
+        false => 1.0,
+    };
+    let wires = nics * rate.as_bits_per_second() as f64 / 1e9 * frames;
+    // Other traffic is offered by its mean only, or as answers come.
+    let even = ["constant", "poisson"].contains(&settings.arrival.as_str());
+    let offered = settings.offered_gbps;
+    let (most, whose, remedy) = match even && offered <= wires {
+        true => (offered, "are offered", "offer more"),
+        false => (wires, "fit the wires of the NICs in use", "use more NICs"),
+    };
+    let needed = settings.dynamic_gbps;
+    (most <= needed).then(|| {
+        format!(
+            "rings stay private: at most {most:.1} Gbit/s {whose}, and sharing needs more than dynamic_gbps = {needed}; \
+             {remedy}, or set dynamic_gbps to less"
         )
     })
 }

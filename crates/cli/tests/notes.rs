@@ -394,6 +394,18 @@ fn rings_that_are_never_shared() {
         &format!("{long}dynamic_off_share = 0.0\n"),
         &["private again at the next look"],
     );
+    // No look can speak for sharing where never more than `dynamic_gbps` (170) come.
+    let offered =
+        "at most 170.0 Gbit/s are offered, and sharing needs more than dynamic_gbps = 170";
+    warns(&format!("{long}offered_gbps = 170\n"), &[offered]);
+    warns(&format!("{long}offered_gbps = 171\n"), &[]);
+    warns(
+        &format!("{long}offered_gbps = 171\ndynamic_gbps = 171.5\n"),
+        &["at most 171.0 Gbit/s are offered"],
+    );
+    let wires = "at most 196.9 Gbit/s fit the wires of the NICs in use";
+    warns(&format!("{long}dynamic_gbps = 197\n"), &[wires]);
+    warns(&format!("{long}dynamic_gbps = 196\n"), &[]);
     let played = dynamic.replace("interface", "emulates");
     let played = format!("interface = \"emulated\"\n{played}window_ms = 49\n");
     warns(&played, &["after 9 looks at the earliest"]);
