@@ -107,6 +107,10 @@ pub struct Metrics {
     /// Share of core time spent on empty polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_fraction: Option<f64>,
+    /// Share of their time that cores that play NICs do not spend on empty polls; only of interface
+    /// `emulated`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulator_busy_fraction: Option<f64>,
     /// Distinct bytes touched by DMA in the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_working_set_bytes: Option<u64>,

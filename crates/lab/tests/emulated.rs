@@ -43,6 +43,31 @@ fn run(change: impl FnOnce(&mut Settings)) -> PointRun {
     point.unwrap_or_else(|error| panic!("{error}\n{settings:#?}"))
 }
 
+/// The core that plays a NIC has an account of its own: it has no time left where many packets come, while
+/// the workers, who lose packets to it, idle.
+#[test]
+fn the_time_of_the_core_that_plays_a_nic_is_told() {
+    let busy = |interface: &str, offered_gbps| {
+        let metrics = overloaded(|settings| {
+            settings.interface = interface.to_owned();
+            settings.emulator_socket = "other".to_owned();
+            settings.app = "l2fwd".to_owned();
+            (settings.target_share, settings.target_accesses) = (0.0, 0);
+            settings.packet_bytes = 200;
+            settings.offered_gbps = offered_gbps;
+        });
+        (
+            metrics.emulator_busy_fraction,
+            metrics.idle_fraction.unwrap(),
+        )
+    };
+    let (much, idle) = busy("emulated", 60.0);
+    assert!(much.unwrap() > 0.95 && idle > 0.1, "{much:?} {idle}");
+    let (little, _) = busy("emulated", 0.5);
+    assert!((0.001..0.5).contains(&little.unwrap()), "{little:?}");
+    assert_eq!(busy("rx_bisect", 0.5).0, None);
+}
+
 /// What each interface says of a slow core holds when a core plays its NIC: private rings and rxBisect
 /// let the others go on, a shared ring does not.
 #[test]

@@ -162,9 +162,11 @@ pub const NO_DROP: Metric = metric(
     |m| m.no_drop_gbps,
 );
 
-/// Only of a store that refused requests. The CSV file, too, has these columns only then.
+/// Only where they apply: where cores play NICs, and of a store that refused requests. The CSV file, too, has
+/// these columns only then.
 #[rustfmt::skip]
-pub const REFUSED: [Metric; 2] = [
+pub const OCCASIONAL: [Metric; 3] = [
+    metric("emulator_busy_fraction", "emulating cores busy", Unit::Share, Neither, Some("NIC core"), |m| m.emulator_busy_fraction),
     metric("requests_too_large", "requests too large", Unit::Plain(""), Less, Some("too large"), |m| m.requests_too_large.map(|count| count as f64)),
     metric("requests_misdirected", "requests misdirected", Unit::Plain(""), Less, Some("misdirected"), |m| m.requests_misdirected.map(|count| count as f64)),
 ];
@@ -173,16 +175,16 @@ pub const REFUSED: [Metric; 2] = [
 pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'static Metric> {
     std::iter::once(&NO_DROP)
         .chain(&METRICS)
-        .chain(&REFUSED)
+        .chain(&OCCASIONAL)
         .filter(|metric| is_measured(metric, &mut points.clone()))
         .collect()
 }
 
-/// Those about refused requests that at least one of `points` has.
-pub fn refused<'a>(
+/// Those that do not always apply, as far as at least one of `points` has them.
+pub fn occasional<'a>(
     points: impl Iterator<Item = &'a Metrics> + Clone,
 ) -> impl Iterator<Item = &'static Metric> + Clone {
-    REFUSED
+    OCCASIONAL
         .iter()
         .filter(move |metric| is_measured(metric, &mut points.clone()))
 }
@@ -202,6 +204,7 @@ pub fn rate(metrics: &Metrics) -> f64 {
 pub fn by_key(key: &str) -> &'static Metric {
     std::iter::once(&NO_DROP)
         .chain(&METRICS)
+        .chain(&OCCASIONAL)
         .find(|metric| metric.key == key)
         .expect("callers name keys of the table above")
 }

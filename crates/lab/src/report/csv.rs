@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::columns::{METRICS, NO_DROP, drop_causes, refused};
+use super::columns::{METRICS, NO_DROP, drop_causes, occasional};
 use super::{Report, shape};
 
 /// The contents of `points.csv` (RFC 4180, with `\n`); what was not measured is empty.
@@ -12,8 +12,8 @@ use super::{Report, shape};
 pub fn to_csv(report: &Report) -> String {
     let keys = shape::param_keys(report);
     let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
-    let refused = refused(report.points.iter().map(|point| &point.metrics));
-    let metrics = || METRICS.iter().chain([&NO_DROP]).chain(refused.clone());
+    let occasional = occasional(report.points.iter().map(|point| &point.metrics));
+    let metrics = || METRICS.iter().chain([&NO_DROP]).chain(occasional.clone());
     let mut csv = String::new();
     let head = std::iter::once("variant".to_string())
         .chain(keys.iter().map(|key| field(&param_head(key, &causes))))
@@ -69,5 +69,23 @@ fn field(text: &str) -> String {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fake;
+
+    #[test]
+    fn only_points_whose_nics_are_played_have_a_column_for_that() {
+        let mut report = fake::two_variants();
+        let key = "emulator_busy_fraction";
+        assert!(!to_csv(&report).contains(key));
+        report.points[1].metrics.emulator_busy_fraction = Some(0.875);
+        let csv = to_csv(&report);
+        let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
+        let column = rows[0].iter().position(|head| *head == key).unwrap();
+        assert_eq!((rows[1][column], rows[2][column]), ("", "0.875"));
     }
 }

@@ -9,6 +9,7 @@ use nicforge_platform::Cpu;
 use nicforge_platform::sim::{CoreCycles, Host, SimCore, SimCpu};
 use nicforge_units::Time;
 
+use super::core_time::spent_until;
 use crate::packet_loop::PacketLoop;
 
 /// What the core does next.
@@ -128,12 +129,9 @@ impl CoreActor {
         self.bursts + self.spent_until(now).idle_ps / empty.max(1)
     }
 
-    /// Where its time went until `now`. A core that sleeps is charged its empty polls when it
-    /// wakes, which may be much later; until then they count here.
+    /// Where its time went until `now`.
     pub fn spent_until(&self, now: Time) -> CoreCycles {
-        let mut spent = self.core.spent().clone();
-        spent.idle_ps += now.saturating_sub(self.core.now()).as_ps();
-        spent
+        spent_until(&self.core, now)
     }
 
     /// Packets of the last poll that are not handled yet.

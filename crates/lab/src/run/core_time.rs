@@ -1,10 +1,18 @@
 //! Where the time of cores went, by part.
 
 use nicforge_platform::Part;
-use nicforge_platform::sim::CoreCycles;
+use nicforge_platform::sim::{CoreCycles, SimCore};
 use nicforge_units::{Frequency, Time};
 
 use crate::metrics::CyclesPerPacket;
+
+/// Where `core`'s time went until `now`. One that sleeps is charged its empty polls when it wakes, which
+/// may be much later; until then they count here.
+pub fn spent_until(core: &SimCore, now: Time) -> CoreCycles {
+    let mut spent = core.spent().clone();
+    spent.idle_ps += now.saturating_sub(core.now()).as_ps();
+    spent
+}
 
 /// The time of some cores in the window, in cycles.
 pub struct Cores {

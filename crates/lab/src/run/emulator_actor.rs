@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{Host, MmioWrite, SimCore, SimCpu};
+use nicforge_platform::sim::{CoreCycles, Host, MmioWrite, SimCore, SimCpu};
 use nicforge_units::Time;
 
+use super::core_time::spent_until;
 use super::nic_actor::NicActor;
 
 /// What an emulating core that finds nothing to do waits for.
@@ -60,6 +61,11 @@ impl EmulatorActor {
     /// The core's time.
     pub fn now(&self) -> Time {
         self.core.now()
+    }
+
+    /// Where its time went until `now`: as long as it sleeps it polls in vain.
+    pub fn spent_until(&self, now: Time) -> CoreCycles {
+        spent_until(&self.core, now)
     }
 
     /// Whether a doorbell of the NIC that it plays wakes it.

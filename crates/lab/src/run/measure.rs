@@ -7,7 +7,7 @@ use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
-use nicforge_units::{Lines, Time};
+use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
 use super::build::{Built, build};
@@ -32,6 +32,8 @@ struct Snapshot {
     memory: MemoryCounters,
     dram_lines: u64,
     cores: Vec<CoreCycles>,
+    /// Those that play NICs.
+    emulators: Vec<CoreCycles>,
     transmit: (u64, u64),
     drops: DropCounters,
     /// Frames that went to a ring of second choice.
@@ -93,6 +95,11 @@ impl Snapshot {
                 .cores
                 .iter()
                 .map(|core| core.spent_until(now))
+                .collect(),
+            emulators: world
+                .emulators
+                .iter()
+                .map(|emulator| emulator.spent_until(now))
                 .collect(),
             transmit,
             drops,
@@ -248,6 +255,17 @@ fn any(count: u64) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
+/// The share of `seconds` that cores that play NICs did not poll in vain; `None` without any.
+fn emulators_busy(
+    clock: Frequency,
+    before: &Snapshot,
+    after: &Snapshot,
+    seconds: f64,
+) -> Option<f64> {
+    let cores = Cores::between(clock, &before.emulators, &after.emulators, |_| true);
+    cores.idle_share(seconds).map(|idle| 1.0 - idle)
+}
+
 fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let world = &built.world;
     let sum = |pick: fn(&NicCounters) -> u64| {
@@ -315,6 +333,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         target_alloc_share: targets.alloc_share(),
         other_alloc_share: others.alloc_share(),
         idle_fraction: cycles.idle_share(seconds),
+        emulator_busy_fraction: emulators_busy(clock, before, after, seconds),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
         ..Metrics::default()
     }

@@ -8,6 +8,8 @@ use crate::report::{PointResult, Report};
 
 /// Share of time or bandwidth from which on a resource counts as used up.
 const USED_UP: f64 = 0.9;
+/// Share of its time from which on a core that plays a NIC is named.
+const SATURATED: f64 = 0.95;
 
 /// Sentences on one point: its wires, rings, cores, links and caches.
 pub fn limits(report: &Report, point: &PointResult) -> Vec<String> {
@@ -20,6 +22,7 @@ pub fn limits(report: &Report, point: &PointResult) -> Vec<String> {
             number(metrics.throughput_gbps)
         ));
     }
+    sentences.extend(emulator(point).map(|busy| format!("In {name} {busy}.")));
     sentences.extend(held(point));
     if let (Some(idle), Some(cycles)) = (metrics.idle_fraction, &metrics.cycles_per_packet) {
         let stalled = if cycles.total > 0.0 {
@@ -58,6 +61,16 @@ pub fn wire_is_full(point: &PointResult) -> bool {
 /// Whether all that is offered is sent, where the rate was not sought.
 fn keeps_up(metrics: &Metrics) -> bool {
     metrics.no_drop_gbps.is_none() && metrics.drop_fraction <= 0.0
+}
+
+/// That cores that play NICs have no time left.
+fn emulator(point: &PointResult) -> Option<String> {
+    let busy = point.metrics.emulator_busy_fraction;
+    let busy = busy.filter(|busy| *busy > SATURATED)?;
+    Some(format!(
+        "the core that plays the NIC is busy {} of the time",
+        percent(busy)
+    ))
 }
 
 /// That one core's packets keep the others' from a shared ring, where that shows.
@@ -109,7 +122,7 @@ pub fn holds(point: &PointResult) -> Vec<String> {
     if !waits && keeps_up(metrics) {
         return vec!["nothing that is offered is dropped".into()];
     }
-    let mut found = Vec::new();
+    let mut found: Vec<String> = emulator(point).into_iter().collect();
     if let Some(full) = metrics.tx_occupancy.filter(|full| *full > USED_UP) {
         let dropped = metrics
             .drops
@@ -195,5 +208,19 @@ mod tests {
         assert_eq!(holds(&point), ["nothing that is offered is dropped"]);
         point.metrics.bandwidth_gbps = Some(9.4);
         assert_eq!(holds(&point), ["cores are busy 98 % of the time"]);
+    }
+
+    #[test]
+    fn a_core_that_plays_the_nic_is_named_where_it_has_no_time_left() {
+        let mut report = fake::single();
+        let said = |report: &Report| limits(report, &report.points[0]).join(" ");
+        let busy = "the core that plays the NIC is busy 99 % of the time";
+        for (share, named) in [(None, false), (Some(0.95), false), (Some(0.99), true)] {
+            report.points[0].metrics.emulator_busy_fraction = share;
+            report.points[0].metrics.drop_fraction = 0.2;
+            assert_eq!(said(&report).contains(busy), named, "{share:?}");
+            let first = holds(&report.points[0]).first() == Some(&busy.to_owned());
+            assert_eq!(first, named, "{share:?}");
+        }
     }
 }
