@@ -283,15 +283,13 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         of(after) - of(before)
     };
     let busy = |bytes: u64| bytes as f64 * 8.0 / seconds / link;
-    let clock = built.hardware.core.frequency;
-    let (from, until) = (&before.cores, &after.cores);
+    let (clock, from, until) = (built.hardware.core.frequency, &before.cores, &after.cores);
     let cycles = Cores::between(clock, from, until, |_| true);
     let target = |core: usize| built.has_target && core.is_multiple_of(built.queues);
     let targets = Cores::between(clock, from, until, target);
     let others = Cores::between(clock, from, until, |core| built.has_target && !target(core));
     let grew = |pick: fn(&Snapshot) -> u64| pick(after) - pick(before);
     let copied = grew(|now| now.copied);
-    let dram = Lines(after.dram_lines - before.dram_lines).bytes();
     Metrics {
         throughput_gbps: per_second(bytes_out * 8, 1e9),
         offered_gbps: per_second(bytes_in * 8, 1e9),
@@ -323,7 +321,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         flow_state_miss_rate: share(grew(|now| now.contexts.1), grew(|now| now.contexts.0)),
         nicmem_get_share: share(grew(|now| now.lent), grew(|now| now.gets)),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
-        memory_gb_per_s: Some(per_second(dram.0, 1e9)),
+        memory_gb_per_s: Some(per_second(Lines(grew(|now| now.dram_lines)).bytes().0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),
         pcie_in_utilisation: Some(busy(dma(|dma| dma.in_bytes))),
         pcie_read_us: share(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads)).map(|ps| ps / 1e6),

@@ -1,0 +1,60 @@
+//! What is said about a key-value store.
+
+use super::warns;
+
+/// PUTs have 66 bytes of headers, the key and the value; replies to GETs have no key.
+#[test]
+fn values_that_no_buffer_has_room_for() {
+    let store = "app = \"kvs\"\nkvs_keys = 1000\nkvs_value_bytes = 4000\n";
+    let puts = "PUTs of 4194 bytes do not fit buffers of 2048: all of them will be dropped (oversized_frame)";
+    let replies = "replies to GETs of 4066 bytes do not fit buffers of 2048: GETs will be answered without the \
+                   value (requests_too_large)";
+    for share in ["0.5", "0.2"] {
+        let both = format!("{puts}, and {replies}; set buffer_bytes to at least 4194");
+        warns(&format!("{store}kvs_put_share = {share}\n"), &[&both]);
+    }
+    let gets = format!("{store}kvs_put_share = 0.0\n");
+    warns(
+        &gets,
+        &[&format!("{replies}; set buffer_bytes to at least 4066")],
+    );
+    warns(&format!("{gets}kvs_preload_keys = 0\n"), &[]);
+    let all = format!("{store}kvs_put_share = 1.0\n");
+    warns(
+        &all,
+        &[&format!("{puts}; set buffer_bytes to at least 4194")],
+    );
+    let put = format!("{store}kvs_put_share = 0.2\n");
+    warns(&format!("{put}buffer_bytes = 4194\n"), &[]);
+    let some = ["PUTs of 4194 bytes do not fit buffers of 4193"];
+    warns(&format!("{put}buffer_bytes = 4193\n"), &some);
+    // Two buffers have room for a PUT, one for its reply.
+    warns(
+        &format!("{put}interface = \"split\"\n"),
+        &["replies to GETs of 4066 bytes"],
+    );
+}
+
+#[test]
+fn pairs_that_push_each_other_out_of_the_store() {
+    let store = "app = \"kvs\"\nkvs_keys = 8192\nkvs_value_bytes = 880\n";
+    warns(
+        &format!("{store}kvs_index_slots = 8000\n"),
+        &["of 8192 pairs that are put into the store before traffic begins at most 8000 stay"],
+    );
+    // 8192 times 16 B of header, 128 B of key and 880 B of value.
+    warns(&format!("{store}kvs_log_mib = 8\n"), &[]);
+    warns(
+        &format!("{store}kvs_log_mib = 7\n"),
+        &["take 8 MiB with their headers: later ones overwrite the earlier in logs of 7 MiB"],
+    );
+    // Small pairs are mostly header.
+    let small = "app = \"kvs\"\nkvs_keys = 800000\nkvs_key_bytes = 8\nkvs_value_bytes = 8\n";
+    let most = ["set kvs_log_mib to at least 25"];
+    warns(&format!("{small}kvs_log_mib = 16\n"), &most);
+    warns(&format!("{small}kvs_log_mib = 25\n"), &[]);
+    warns(
+        &format!("{store}kvs_log_mib = 7\nkvs_preload_keys = 7168\n"),
+        &[],
+    );
+}
