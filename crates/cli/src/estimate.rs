@@ -37,7 +37,7 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
     if !searches.is_empty() {
         let most = ms(trials, &searches);
         parts.push(format!(
-            "about {most} ms of simulated time at most in searches of up to {trials} trials each"
+            "up to {most} ms of simulated time in searches of up to {trials} trials each, and until rings are empty after each"
         ));
     }
     if !kind(false, true).is_empty() {
