@@ -87,7 +87,7 @@ fn generated_routes_have_a_default_of_ipv6() {
     for number in 0..100u8 {
         let mut frame = Vec::new();
         etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
-            .ipv6([1; 16], [0x20 | number % 16; 16], 9)
+            .ipv6([1; 16], [0x20 | (number % 16); 16], 9)
             .udp(number.into(), 6)
             .write(&mut frame, b"x")
             .unwrap();
