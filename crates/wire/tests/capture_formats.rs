@@ -157,14 +157,17 @@ fn the_fcs_is_taken_off_frames() {
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!((record.bytes.len(), record.original_len), (34, 34));
     }
-    // Without the flag nothing is known; other bits are not for readers.
+    // Without the flag nothing is known.
     let (plain, _) = lengths(1, false);
     assert_eq!(plain[0], (24, 24));
-    for link in [2 << 28 | 1, 1 << 27 | 0x3ff << 16 | 1] {
+    for link in [2 << 28 | 1, 1 << 27 | 1] {
         assert_eq!(lengths(link, false).0, plain);
     }
     let unknown = pcap(0xa1b2_c3d4, 2 << 28 | 1 << 26 | 147, false, &[]);
     assert_eq!(problem(&unknown), CaptureProblem::UnsupportedLinkType(147));
+    let reserved = pcap(0xa1b2_c3d4, 1 << 16 | 1, false, &[]);
+    let whole = CaptureProblem::UnsupportedLinkType(65_537);
+    assert_eq!(problem(&reserved), whole);
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub const RECORD_BYTES_MAX: usize = 262_144;
 const BUFFER_BYTES: usize = RECORD_BYTES_MAX + 65_536;
 /// Most interfaces of one pcapng section.
 pub(super) const INTERFACES_MAX: usize = 4_096;
+/// Bits of a pcap header's link type field that must be zero.
+const LINK_TYPE_RESERVED: u32 = 0x03ff_0000;
 /// The bit of a pcap header's link type field that says that its highest four are the length of the FCS.
 const FCS_LENGTH_KNOWN: u32 = 1 << 26;
 const NS_PER_SECOND: i128 = 1_000_000_000;
@@ -239,10 +241,13 @@ fn interface_of_header(header: &PcapHeader) -> Result<Interface, CaptureProblem>
             minor: header.version_minor,
         });
     }
-    // The link type is the lower half; of the other one, readers ignore what is not about the FCS
-    // (draft-ietf-opsawg-pcap, section 4). Its length is in words of 16 bits.
+    // The link type is the lower half; the other one says how long the FCS is, in words of 16 bits
+    // (draft-ietf-opsawg-pcap, section 4). Where its reserved bits are set, libpcap reads nothing either.
     let field = header.network.0 as u32;
-    let number = (field & 0xffff) as i32;
+    let number = match field & LINK_TYPE_RESERVED {
+        0 => (field & 0xffff) as i32,
+        _ => header.network.0,
+    };
     let link = LinkType::from_number(number).ok_or(CaptureProblem::UnsupportedLinkType(number))?;
     let fcs_bytes = match field & FCS_LENGTH_KNOWN {
         0 => 0,
