@@ -46,8 +46,8 @@ fn datagrams_in_fragments_come_through() {
 /// itself can well do.
 const RATES: [u32; 4] = [2_000, 4_000, 8_000, 16_000];
 
-/// Each rate for half a second until one is too high, then half of the last that was not for two
-/// seconds: of these none may be lost.
+/// Each rate for a quarter of a second until one is too high, then half of the last that was not for a
+/// second: of these none may be lost.
 #[test]
 fn nothing_is_lost_at_a_rate_that_workers_can_do() {
     let Some(hosts) = Hosts::up("paced") else {
@@ -61,17 +61,13 @@ fn nothing_is_lost_at_a_rate_that_workers_can_do() {
         let set = format!("interface={interface}");
         let to = format!("{address}:7");
         let ramp = hosts.gateway(example, &[&set, "cores=2"], address);
-        let done = |rate: &&u32| unanswered(&hosts, &to, bind, **rate / 2, **rate).is_empty();
+        let done = |rate: &&u32| unanswered(&hosts, &to, bind, **rate / 4, **rate).is_empty();
         let highest = RATES.iter().take_while(done).last();
         ramp.stop();
         let rate = highest.unwrap_or_else(|| panic!("{what}: some are lost at any rate")) / 2;
         let gateway = hosts.gateway(example, &[&set, "cores=2"], address);
-        let lost = unanswered(&hosts, &to, bind, 2 * rate, rate);
-        println!(
-            "{what}: {} of {} lost at {rate} a second",
-            lost.len(),
-            2 * rate
-        );
+        let lost = unanswered(&hosts, &to, bind, rate, rate);
+        println!("{what}: {} of {} lost at {rate} a second", lost.len(), rate);
         assert!(lost.is_empty(), "{what}: {lost:?}");
         let report = gateway.stop();
         for cause in ["no_descriptor", "bx_full"] {

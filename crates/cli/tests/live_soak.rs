@@ -1,5 +1,5 @@
-//! A gateway under mixed traffic for long: its memory stays as it is, and no counter drifts. A
-//! minute, or as long as `NICFORGE_SOAK_SECONDS` says. Needs root; skipped with a line where that is
+//! A gateway under mixed traffic for long: its memory stays as it is, and no counter drifts. As
+//! long as `NICFORGE_SOAK_SECONDS` says, or two short rounds. Needs root; skipped with a line where that is
 //! not allowed.
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,7 @@ use netns::{Gateway, Hosts, example_file, has};
 use traffic::{StopAtEnd, name_server, questions, tcp_both_ways};
 
 /// Traffic goes on for so long, then rests until everything is out and can be counted.
-const ROUND: Duration = Duration::from_secs(20);
+const ROUND: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_secs(30);
 const METRICS: &str = "127.0.0.1:9477";
 /// How much a process may grow after its first round, in KiB: what the threads that answer for metrics
@@ -209,7 +209,7 @@ fn wait_for_servers(hosts: &Hosts) {
 
 fn duration() -> Duration {
     let set = std::env::var("NICFORGE_SOAK_SECONDS");
-    let seconds = set.map_or(60, |text| text.parse().expect("a number of seconds"));
+    let seconds = set.map_or(20, |text| text.parse().expect("a number of seconds"));
     Duration::from_secs(seconds)
 }
 

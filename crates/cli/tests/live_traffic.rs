@@ -14,11 +14,13 @@ use programs::{asks_for_names, run, said, scans_ports, streams_both_ways};
 
 /// A router behind the server's link has a smaller MTU, and says so through the NAT.
 fn learns_of_a_smaller_mtu(hosts: &Hosts, interface: &str) {
-    let mut ping = hosts.on("client", "ping");
-    ping.args(["-c", "3", "-i", "0.2", "-W", "1", "-M", "do", "-s", "1400"]);
-    let answer = said(ping.arg("10.99.9.9"));
-    let learnt = answer.contains("mtu = 1000") || answer.contains("mtu=1000");
-    assert!(learnt, "{interface}: {answer}");
+    let learnt = || {
+        let mut ping = hosts.on("client", "ping");
+        ping.args(["-c", "1", "-W", "0.2", "-M", "do", "-s", "1400"]);
+        let answer = said(ping.arg("10.99.9.9"));
+        answer.contains("mtu = 1000") || answer.contains("mtu=1000")
+    };
+    assert!((0..20).any(|_| learnt()), "{interface}: no MTU is told");
 }
 
 /// `10.99.9.0/24` lies behind a link of the server that takes 1000 bytes.

@@ -82,7 +82,7 @@ fn segments_longer_than_a_buffer_are_cut() {
         let socket = std::net::UdpSocket::bind("10.99.1.2:0").unwrap();
         socket.send_to(&[1; 1400], "10.99.2.2:53").unwrap();
     });
-    assert!(hosts.pings("10.99.2.2", 1), "short ones go on");
+    assert!(hosts.answers("10.99.2.2"), "short ones go on");
     let report = gateway.stop();
     assert_eq!(drops(&report, "above_mtu"), 1, "{report}");
     assert!(mean_bytes(&report) < 1515.0);
