@@ -168,14 +168,17 @@ impl Emulator {
         if self.sets.len() == 1 {
             return (0, Time::NEVER);
         }
-        let oldest = |(number, set): (usize, &RingSet)| {
+        let (mut number, mut oldest, mut until) = (0, Time::NEVER, Time::NEVER);
+        for (other, set) in self.sets.iter().enumerate() {
             let rings = self.rings[set.rings.clone()].iter();
             let came = rings.filter_map(Served::oldest_came).min();
-            (came.unwrap_or(Time::NEVER), number)
-        };
-        let mut sets: Vec<_> = self.sets.iter().enumerate().map(oldest).collect();
-        sets.sort_unstable();
-        let ((_, number), (until, _)) = (sets[0], sets[1]);
+            let came = came.unwrap_or(Time::NEVER);
+            if came < oldest {
+                (number, oldest, until) = (other, came, oldest);
+            } else {
+                until = until.min(came);
+            }
+        }
         if until < Time::NEVER {
             // Steering has left this set since: nothing is waited for any more.
             let rings = &mut self.rings[self.sets[number].rings.clone()];
