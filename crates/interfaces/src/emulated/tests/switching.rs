@@ -16,15 +16,34 @@ fn up<G: Ground>(rx_entries: usize) -> Bench<G> {
     Bench::new("emulated", &setup)
 }
 
-/// Sends until a frame is dropped, so slowly that the emulating core keeps up; returns how many were not.
-fn fill<G: Ground>(bench: &mut Bench<G>, flow: u32) -> usize {
+/// So long that the emulating core keeps up.
+fn keep_up<G: Ground>(bench: &mut Bench<G>) {
+    bench.pass(Time::from_us(10));
+    bench.pass(Time::from_us(10));
+}
+
+/// Rings of 16 entries, where core 1 stopped while `set` was in use: frames for it came until one was
+/// dropped, and fill a ring of the emulated NIC and a physical one.
+fn core_1_stopped<G: Ground>(set: u16) -> Bench<G> {
+    let mut bench = up(16);
+    bench.switch(set);
     let mut sent = 0;
-    while bench.send(flow, 60).is_ok() {
-        bench.pass(Time::from_us(10));
-        bench.pass(Time::from_us(10));
+    while bench.send(1, 60).is_ok() {
+        keep_up(&mut bench);
         sent += 1;
     }
-    sent
+    assert_eq!(sent, 2 * 16);
+    bench
+}
+
+/// Core 0 receives all frames that come for it.
+fn core_0_goes_on<G: Ground>(bench: &mut Bench<G>) {
+    for _ in 0..100 {
+        bench.send(0, 60).unwrap();
+        keep_up(bench);
+        assert_eq!(bench.poll(0, 32), 1);
+        bench.release_all();
+    }
 }
 
 fn take_all<G: Ground>(bench: &mut Bench<G>, queue: usize) -> usize {
@@ -71,19 +90,11 @@ fn what_waits_for_the_emulating_core_goes_on_in_the_order_in_which_it_came() {
 /// physical one, so that core 0 receives nothing either. Steering leaves the set: those that wait are
 /// dropped, as the emulated NIC would have dropped them at once, and core 0 goes on.
 fn a_core_that_stops<G: Ground>() {
-    let mut bench: Bench<G> = up(16);
-    bench.switch(SHARED);
-    assert_eq!(fill(&mut bench, 1), 32);
+    let mut bench: Bench<G> = core_1_stopped(SHARED);
     assert_eq!(bench.send(0, 60), Err(DropCause::NO_DESCRIPTOR));
     assert_eq!(bench.drops.causes(), [("no_descriptor", 2)]);
     bench.switch(PRIVATE);
-    for _ in 0..100 {
-        bench.send(0, 60).unwrap();
-        bench.pass(Time::from_us(10));
-        bench.pass(Time::from_us(10));
-        assert_eq!(bench.poll(0, 32), 1);
-        bench.release_all();
-    }
+    core_0_goes_on(&mut bench);
     // Nothing waits in the shared physical ring any more.
     assert_eq!(bench.drops.causes(), [("no_descriptor", 2 + 16)]);
     assert_eq!(bench.nic.waiting(3).entries, 16);
@@ -100,19 +111,11 @@ fn a_core_that_stops_stops_others_until_rings_are_private() {
 
 /// The same on the way to shared rings: core 1 has a full private ring, and packets behind it.
 fn a_core_that_stopped_before<G: Ground>() {
-    let mut bench: Bench<G> = up(16);
-    assert_eq!(fill(&mut bench, 1), 32);
+    let mut bench: Bench<G> = core_1_stopped(PRIVATE);
     bench.switch(SHARED);
-    for _ in 0..100 {
-        bench.send(0, 60).unwrap();
-        bench.pass(Time::from_us(10));
-        bench.pass(Time::from_us(10));
-        assert_eq!(bench.poll(0, 32), 1);
-        bench.release_all();
-    }
+    core_0_goes_on(&mut bench);
     bench.send(1, 60).unwrap();
-    bench.pass(Time::from_us(10));
-    bench.pass(Time::from_us(10));
+    keep_up(&mut bench);
     assert_eq!(bench.drops.causes(), [("no_descriptor", 1 + 16)]);
     // First what its private ring had; the bench checks the order.
     assert_eq!(take_all(&mut bench, 1), 17);
@@ -129,9 +132,7 @@ fn packets_of_the_set_that_steering_left_hold_up_no_others() {
 /// waiting: that one wakes the core.
 #[test]
 fn a_packet_of_the_other_set_ends_the_waiting() {
-    let mut bench: Bench<Flat> = up(16);
-    bench.switch(SHARED);
-    fill(&mut bench, 1);
+    let mut bench: Bench<Flat> = core_1_stopped(SHARED);
     bench.emulator_rests = true;
     let step = bench.emulate_once().unwrap();
     assert_eq!((step.moved(), step.stuck, step.more), (0, 1, false));
