@@ -174,7 +174,7 @@ fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
             let mut each = WriteRun::default();
             for line in first..first + count {
                 lines.ways.clock += 1;
-                let one = lines.write_any(line..line + 1);
+                let one = lines.update_or_allocate(line..line + 1);
                 each.allocated += one.allocated;
                 each.written_back += one.written_back;
             }

@@ -1,4 +1,5 @@
-//! A device's writes of runs of lines.
+//! A device's writes of runs of lines, in the terms of DDIO: a line that is here is updated, one that is not is
+//! allocated.
 
 use std::mem::replace;
 use std::ops::Range;
@@ -24,17 +25,17 @@ impl Llc {
         let run = first..first + count;
         // Two I/O ways are usual. Much of a simulation's time goes here.
         if self.ways.io_ways != 2 || !self.ways.is_one_block(first, count) {
-            return self.write_any(run);
+            return self.update_or_allocate(run);
         }
         match any.way() {
-            Some(_) => self.write_pairs(run),
-            None => self.write_into_pairs(run),
+            Some(_) => self.update_or_allocate_in_two_ways(run),
+            None => self.allocate_in_two_ways(run),
         }
     }
 
     /// Writes lines none of which is here, all of one block, where two ways of each set are open to devices.
     #[inline(never)]
-    fn write_into_pairs(&mut self, run: Range<u64>) -> WriteRun {
+    fn allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
         let allocated = run.end - run.start;
         let (clock, mask) = (self.ways.clock, self.ways.set_mask);
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
@@ -62,7 +63,7 @@ impl Llc {
 
     /// Writes lines of which some are here, all of one block, where two ways of each set are open to devices.
     #[inline(never)]
-    fn write_pairs(&mut self, run: Range<u64>) -> WriteRun {
+    fn update_or_allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
         let (clock, mask, rest_ways) = (self.ways.clock, self.ways.set_mask, self.ways.rest_ways);
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
         let (pairs, rest) = (self.ways.io.as_chunks_mut::<2>().0, &mut self.ways.rest[..]);
@@ -105,7 +106,7 @@ impl Llc {
 
     /// Writes lines of which some may be here, whatever ways are open to devices.
     #[inline(never)]
-    pub(super) fn write_any(&mut self, run: Range<u64>) -> WriteRun {
+    pub(super) fn update_or_allocate(&mut self, run: Range<u64>) -> WriteRun {
         let Llc { lines, ways, fresh } = self;
         let (clock, io_ways) = (ways.clock, ways.io_ways);
         let (mut allocated, mut written_back) = (0, 0);
