@@ -14,17 +14,17 @@ use super::lines::{self, Line, LineState, ReadRun};
 /// Beside the number of a line: memory does not have its content yet. That stands in the line's word, too;
 /// here it is at hand when the line makes room, and its word is far.
 const DIRTY: u32 = 1 << 31;
-/// Beside the number of a line: only its word says more. It may have another way by now.
-const DOUBTFUL: u32 = 1 << 30;
+/// Beside the number of a line: it may have another way by now. Whether it is dirty, only its word says.
+const STALE: u32 = 1 << 30;
 /// The bits of a number, which are the number of no line.
-const NOTHING: u32 = DOUBTFUL - 1;
+const NOTHING: u32 = STALE - 1;
 /// How long ago an empty way was used: longer than any line.
 const LONG_AGO: u32 = 1 << 31;
 
 /// One way of one set.
 #[derive(Clone, Copy)]
 struct Way {
-    /// The number of the line, and whether it is [`DIRTY`] or [`DOUBTFUL`].
+    /// The number of the line, and whether it is [`DIRTY`] or [`STALE`].
     line: u32,
     /// The clock when it was last used.
     used: u32,
@@ -264,7 +264,7 @@ impl Llc {
         self.fresh - lines::fresh(&self.lines)
     }
 
-    /// Puts `line`, which no way has but a [doubtful](Self::doubt) one, into the LLC; `holder` has it still.
+    /// Puts `line`, which no way has but a [stale](Self::make_stale) one, into the LLC; `holder` has it still.
     /// Returns whether a dirty line made room.
     #[inline(always)]
     pub fn fill(&mut self, line: u64, dirty: bool, holder: u8) -> bool {
@@ -282,10 +282,10 @@ impl Llc {
 
     /// The way that has `line` keeps it although it will be put into another one: several L2s had it, and one of
     /// them wrote it since.
-    pub fn doubt(&mut self, line: u64) {
+    pub fn make_stale(&mut self, line: u64) {
         if let Some(way) = self.lines[line as usize].way() {
             let set = self.ways.set(line);
-            self.ways.way_mut(set, way).line |= DOUBTFUL;
+            self.ways.way_mut(set, way).line |= STALE;
         }
     }
 
@@ -313,8 +313,8 @@ impl Llc {
 /// What a way of a `set` `held`, as it says, leaves for another line. Returns 1 if it was dirty, and else 0.
 #[inline(always)]
 fn make_room<'a>(lines: &mut [Line], set: impl FnOnce() -> [&'a mut [Way]; 2], held: u32) -> u32 {
-    if held & DOUBTFUL != 0 {
-        return make_doubtful_room(lines, set(), held & NOTHING);
+    if held & STALE != 0 {
+        return make_room_of_stale(lines, set(), held & NOTHING);
     }
     if let Some(word) = lines.get_mut((held & NOTHING) as usize) {
         word.leave();
@@ -325,13 +325,13 @@ fn make_room<'a>(lines: &mut [Line], set: impl FnOnce() -> [&'a mut [Way]; 2], h
 /// The same where only the word of `line` knows. After that it is not here, even if another way has it.
 #[cold]
 #[inline(never)]
-fn make_doubtful_room(lines: &mut [Line], set: [&mut [Way]; 2], line: u32) -> u32 {
+fn make_room_of_stale(lines: &mut [Line], set: [&mut [Way]; 2], line: u32) -> u32 {
     let word = &mut lines[line as usize];
     let dirty = word.state().dirty;
     word.leave();
     let others = set.into_iter().flatten();
     for way in others.filter(|way| way.line & NOTHING == line) {
-        way.line |= DOUBTFUL;
+        way.line |= STALE;
     }
     u32::from(dirty)
 }

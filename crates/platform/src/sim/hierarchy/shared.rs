@@ -100,7 +100,7 @@ impl SharedLevels {
                 }
                 return;
             }
-            self.llc.doubt(line);
+            self.llc.make_stale(line);
             holder = if word.holder() == own {
                 NONE
             } else {

@@ -113,7 +113,7 @@ fn a_line_that_has_two_ways_is_written_back_once() {
     for comes_back in [false, true] {
         let mut llc = llc(1, 4, 1);
         assert!(!llc.fill(1, false, 5));
-        llc.doubt(1);
+        llc.make_stale(1);
         assert!(!llc.fill(1, true, 0));
         assert!(!llc.fill(2, false, 0) && !llc.fill(3, false, 0));
         // The way that it had first makes room, and what it had is dirty.
