@@ -25,11 +25,9 @@ pub struct LiveDma {
     any: bool,
     /// Workers poll for ever: nobody has to be woken.
     workers_poll: bool,
-    /// Something is to be noted at each publish: who has to be woken, or who gets which buffer.
-    notes: bool,
-    /// What is written from here on takes nothing else: behind control memory, or nowhere while
-    /// something is to be noted.
-    plain_from: u64,
+    /// Writes below here are [prepared](Self::prepare_write): those into control memory, or all while
+    /// publishes are noted.
+    prepares_below: u64,
     /// What was published since the last [`flush`](Self::flush).
     held: Held,
     /// Where control memory ends: nothing is published beyond.
@@ -61,9 +59,8 @@ impl LiveDma {
             touched: vec![false; workers],
             any: false,
             workers_poll: false,
-            notes: true,
             held: Held::new(),
-            plain_from: u64::MAX,
+            prepares_below: u64::MAX,
             control_end: space.control_end(),
             pending: None,
             moved: None,
@@ -73,13 +70,13 @@ impl LiveDma {
     /// From now on it is written down who gets which buffer of `stock`.
     pub fn keep_book(&mut self, stock: Stock) {
         self.pending = Some(Pending::new(stock));
-        self.set_notes(true);
+        self.plan_notes();
     }
 
     /// From now on bytes are counted that are read and written.
     pub fn count_moved(&mut self) {
         self.moved = Some(0);
-        self.set_notes(true);
+        self.plan_notes();
     }
 
     /// Bytes of the region that were read or written since they are counted.
@@ -99,15 +96,16 @@ impl LiveDma {
     /// published is seen.
     pub fn workers_poll(mut self) -> LiveDma {
         self.workers_poll = true;
-        self.set_notes(self.pending.is_some() || self.moved.is_some());
+        self.plan_notes();
         self
     }
 
-    /// Whether something is to be noted from now on.
-    fn set_notes(&mut self, notes: bool) {
-        self.notes = notes;
-        self.plain_from = if notes { u64::MAX } else { self.control_end };
-        self.held.say_each(notes);
+    /// From now on each publish is noted if anybody has to be woken, if it is written down who gets which
+    /// buffer, or if bytes are counted; else publishes and frames take the short way.
+    fn plan_notes(&mut self) {
+        let notes = !self.workers_poll || self.pending.is_some() || self.moved.is_some();
+        self.prepares_below = if notes { u64::MAX } else { self.control_end };
+        self.held.settle_each(notes);
     }
 
     /// Takes the time.
@@ -211,9 +209,18 @@ impl LiveDma {
     /// Something is published at `to`: before its worker can know, it is written down which buffers it
     /// has, and that it may have to be woken.
     fn note(&mut self, to: Addr, len: usize) {
-        if self.notes {
-            self.count(len);
-            self.note_owner(to);
+        self.count(len);
+        let Some(&Owner(number)) = self.owners.get(to.line() as usize) else {
+            return;
+        };
+        if let Some(pending) = &mut self.pending {
+            pending.announce(self.control.region(), number);
+        }
+        if let Some(touched) = self.touched.get_mut(usize::from(number))
+            && !self.workers_poll
+        {
+            *touched = true;
+            self.any = true;
         }
     }
 
@@ -232,21 +239,6 @@ impl LiveDma {
     fn is_noted(&self, mbuf: Addr, queues: Range<u16>) -> bool {
         let pending = self.pending.as_ref();
         pending.is_none_or(|pending| pending.is_from(self.control.region(), mbuf, &queues))
-    }
-
-    fn note_owner(&mut self, to: Addr) {
-        let Some(&Owner(number)) = self.owners.get(to.line() as usize) else {
-            return;
-        };
-        if let Some(pending) = &mut self.pending {
-            pending.announce(self.control.region(), number);
-        }
-        if let Some(touched) = self.touched.get_mut(usize::from(number))
-            && !self.workers_poll
-        {
-            *touched = true;
-            self.any = true;
-        }
     }
 }
 
@@ -295,7 +287,7 @@ impl Dma for LiveDma {
 
     #[inline(always)]
     fn write(&mut self, to: Addr, bytes: &[u8]) {
-        if to.0 < self.plain_from {
+        if to.0 < self.prepares_below {
             self.prepare_write(to, bytes.len());
         }
         self.control.region().write(to, bytes);

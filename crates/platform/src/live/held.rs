@@ -29,11 +29,9 @@ pub struct Held {
     count: usize,
     words: usize,
     write_all: fn(&Region, &[Entry]),
-    /// The caller has something to do for each entry.
-    each: bool,
-    /// How many there may be before something is to be done, by how many words the last one has: none
-    /// where it is to be done for each, or where the others have more or fewer.
-    plain: [usize; LINE_WORDS + 1],
+    /// From how many on [`settle`](Self::settle) is to be called, by how many words the last one has: always
+    /// where each is to be settled, or where the others have more or fewer.
+    settle_at: [usize; LINE_WORDS + 1],
 }
 
 impl Held {
@@ -44,22 +42,13 @@ impl Held {
             count: 0,
             words: LINE_WORDS,
             write_all: write_all::<LINE_WORDS>,
-            each: true,
-            plain: [0; LINE_WORDS + 1],
+            settle_at: [0; LINE_WORDS + 1],
         }
     }
 
-    /// Whether [`hold`](Self::hold) is to say of each entry that something is to be done.
-    pub fn say_each(&mut self, each: bool) {
-        self.each = each;
-        self.plan();
-    }
-
-    fn plan(&mut self) {
-        self.plain = [0; LINE_WORDS + 1];
-        if !self.each {
-            self.plain[self.words] = MAX;
-        }
+    /// Whether [`hold`](Self::hold) is to say of each entry that [`settle`](Self::settle) is to be called.
+    pub fn settle_each(&mut self, each: bool) {
+        self.settle_at[self.words] = if each { 0 } else { MAX };
     }
 
     /// Holds an entry for `to` back; says whether [`settle`](Self::settle) is to be called now.
@@ -71,7 +60,7 @@ impl Held {
         entry.0 = to;
         entry.1[..WORDS].copy_from_slice(&words);
         self.count += 1;
-        self.count >= self.plain[WORDS]
+        self.count >= self.settle_at[WORDS]
     }
 
     /// After the last entry, of `WORDS` words, others of as many have room: what is in the way is written.
@@ -80,8 +69,8 @@ impl Held {
             self.count -= 1;
             let last = self.entries[self.count];
             self.write(region);
+            self.settle_at.swap(self.words, WORDS);
             (self.words, self.write_all) = (WORDS, write_all::<WORDS>);
-            self.plan();
             self.entries[0] = last;
             self.count = 1;
         }
