@@ -1,4 +1,8 @@
 //! The device's thread as a core: it plays a NIC behind its own.
+//!
+//! Loads, stores and locks are [`LiveCpu`]'s, unchanged. It cannot be that one alone: what it announces has to
+//! go into the device's burst, be written before it looks for answers, and be noted for those who sleep; its
+//! doorbells are rung by nobody else's thread; and its time is the device's, so that both see one clock.
 
 use nicforge_units::{Cycles, Time};
 
