@@ -83,7 +83,7 @@ pub fn request(mac: MacAddress, address: Ipv4Addr, wanted: Ipv4Addr) -> [u8; FRA
     let mut frame = [0; FRAME_LEN];
     let (ethernet, arp) = frame.split_at_mut(ETHERNET_HEADER_LEN);
     if let Ok(mut ethernet) = EthernetView::new(ethernet) {
-        ethernet.set_destination(MacAddress([0xff; 6]));
+        ethernet.set_destination(MacAddress::BROADCAST);
         ethernet.set_source(mac);
         ethernet.set_ethertype(ethertype::ARP);
     }

@@ -100,23 +100,6 @@ impl<B: AsRef<[u8]>> IcmpView<B> {
         be16(self.bytes.as_ref(), SEQUENCE)
     }
 
-    /// Whether this is an IPv4 error message, whose payload is the packet that caused it.
-    pub fn is_ipv4_error(&self) -> bool {
-        matches!(
-            self.message_type(),
-            icmp_type::UNREACHABLE
-                | icmp_type::SOURCE_QUENCH
-                | icmp_type::REDIRECT
-                | icmp_type::TIME_EXCEEDED
-                | icmp_type::PARAMETER_PROBLEM
-        )
-    }
-
-    /// Whether this is an ICMPv6 error message.
-    pub fn is_ipv6_error(&self) -> bool {
-        icmpv6_type::is_error(self.message_type())
-    }
-
     /// What follows the fixed part.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[ICMP_HEADER_LEN..]
@@ -165,7 +148,7 @@ mod tests {
         view.set_sequence(0x0506);
         view.payload_mut()[0] = 7;
         assert_eq!(view.bytes, [3, 3, 1, 2, 3, 4, 5, 6, 7]);
-        assert!(view.is_ipv4_error());
+        assert!(icmp_type::is_error(view.message_type()));
         assert!(IcmpView::new([0u8; 7]).is_err());
     }
 }
