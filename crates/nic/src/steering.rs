@@ -160,13 +160,13 @@ impl Steering {
             kind => match PacketId::of(frame, summary) {
                 Some(id) if kind == Fragment::First => {
                     let queue = self.queue_by_rule(frame, summary, rss.hash_as_whole(summary));
-                    self.fragments.remember(id, queue % self.each());
+                    self.fragments.remember(id, queue % self.queues_per_set());
                     queue
                 }
                 id => {
                     let first = id.and_then(|id| self.fragments.find(id));
                     // Of the set in use by now.
-                    let queue = first.map(|queue| self.active() * self.each() + queue);
+                    let queue = first.map(|queue| self.active() * self.queues_per_set() + queue);
                     queue.unwrap_or_else(|| self.queue_by_rule(frame, summary, hash))
                 }
             },
@@ -177,13 +177,13 @@ impl Steering {
     fn queue_by_rule(&self, frame: &[u8], summary: &FrameSummary, hash: u32) -> u16 {
         let by_rule = self.rule.and_then(|rule| {
             let queue = rule.queue(frame, summary)?;
-            (queue < self.each()).then(|| self.active() * self.each() + queue)
+            (queue < self.queues_per_set()).then(|| self.active() * self.queues_per_set() + queue)
         });
         by_rule.unwrap_or_else(|| self.queue(hash))
     }
 
     /// Queues of each set.
-    fn each(&self) -> u16 {
+    fn queues_per_set(&self) -> u16 {
         self.queues / self.tables.len() as u16
     }
 
