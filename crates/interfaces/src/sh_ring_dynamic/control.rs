@@ -27,17 +27,46 @@ pub struct Heuristic {
     pub off_share: f64,
 }
 
-/// What the control core sees of the time since it last looked, over all NICs and cores.
-#[derive(Clone, Copy, Debug)]
-pub struct Observation<'a> {
-    /// How long that was.
-    pub elapsed: Time,
+/// What counters said at one time, over all NICs and cores.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// When that was.
+    pub at: Time,
     /// Bytes of frames that came in from the wires, dropped ones included.
     pub received: Bytes,
     /// Bytes of host memory that NICs read or wrote.
     pub transferred: Bytes,
     /// Receive calls by core, empty ones included.
-    pub calls: &'a [u64],
+    pub calls: Vec<u64>,
+}
+
+impl Reading {
+    /// What happened since `before`.
+    pub fn since(&self, before: &Reading) -> Observation {
+        let earlier = before.calls.iter().chain(std::iter::repeat(&0));
+        let calls = self.calls.iter().zip(earlier);
+        // Software that began anew counts from zero again.
+        let calls = calls.map(|(&now, &before)| now.checked_sub(before).unwrap_or(now));
+        Observation {
+            elapsed: self.at - before.at,
+            received: Bytes(self.received.0 - before.received.0),
+            transferred: Bytes(self.transferred.0 - before.transferred.0),
+            calls: calls.collect(),
+        }
+    }
+}
+
+/// What the control core sees of the time since it last looked, as the difference of two [`Reading`]s.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// How long that was.
+    pub elapsed: Time,
+    /// Bytes of frames that came in.
+    pub received: Bytes,
+    /// Bytes of host memory that NICs read or wrote.
+    pub transferred: Bytes,
+    /// Receive calls by core.
+    pub calls: Vec<u64>,
 }
 
 /// The state of the control core.
@@ -68,7 +97,7 @@ impl Control {
     }
 
     /// Looks; returns the set that steering is to use when that changes.
-    pub fn look(&mut self, seen: &Observation<'_>) -> Option<u16> {
+    pub fn look(&mut self, seen: &Observation) -> Option<u16> {
         if self.window.len() == self.heuristic.window {
             self.window.pop_front();
         }
@@ -95,7 +124,7 @@ impl Control {
         }
     }
 
-    fn speaks_for_sharing(&mut self, seen: &Observation<'_>) -> bool {
+    fn speaks_for_sharing(&mut self, seen: &Observation) -> bool {
         let seconds = seen.elapsed.as_seconds();
         let exceeds = |bytes: Bytes, threshold: BitRate| {
             bytes.0 as f64 * 8.0 > threshold.as_bits_per_second() as f64 * seconds
@@ -108,7 +137,7 @@ impl Control {
 
     /// Each core's mean time between receive calls, in nanoseconds. A call may last for several
     /// looks: its time is counted from the last look that saw one.
-    fn gaps(&mut self, seen: &Observation<'_>) -> Vec<f64> {
+    fn gaps(&mut self, seen: &Observation) -> Vec<f64> {
         self.silent.resize(seen.calls.len(), Time::ZERO);
         let cores = seen.calls.iter().zip(&mut self.silent);
         cores
@@ -158,7 +187,7 @@ mod tests {
             elapsed: Time::from_ms(10),
             received: bytes(received),
             transferred: bytes(transferred),
-            calls,
+            calls: calls.to_vec(),
         })
     }
 
@@ -264,6 +293,24 @@ mod tests {
         ];
         let off = switches(&mut control, 40, |c, _| look(c, 180.0, 400.0, &idle));
         assert_eq!(off, [(14, PRIVATE)]);
+    }
+
+    #[test]
+    fn a_core_that_came_or_began_anew_made_all_calls_that_it_counts() {
+        let reading = |ms, bytes: u64, calls: &[u64]| Reading {
+            at: Time::from_ms(ms),
+            received: Bytes(bytes),
+            transferred: Bytes(3 * bytes),
+            calls: calls.to_vec(),
+        };
+        let seen = reading(30, 7, &[50, 4, 9]).since(&reading(10, 5, &[20, 100]));
+        let expected = Observation {
+            elapsed: Time::from_ms(20),
+            received: Bytes(2),
+            transferred: Bytes(6),
+            calls: vec![30, 4, 9],
+        };
+        assert_eq!(seen, expected);
     }
 
     #[test]

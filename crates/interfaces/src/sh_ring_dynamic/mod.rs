@@ -20,7 +20,7 @@ mod tests;
 
 use nicforge_platform::AddressSpace;
 
-pub use control::{Control, Heuristic, Observation};
+pub use control::{Control, Heuristic, Observation, Reading};
 pub use driver::Driver;
 pub use layout::{PRIVATE, SHARED};
 pub use nic::NicHalf;

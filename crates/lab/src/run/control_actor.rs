@@ -1,7 +1,7 @@
 //! The control core of an interface that changes steering while it runs. It stands apart from the
 //! cores that run the application: what it reads are counters, and it takes nothing from the caches.
 
-use nicforge_interfaces::sh_ring_dynamic::{Control, Observation};
+use nicforge_interfaces::sh_ring_dynamic::{Control, Reading};
 use nicforge_nic::{ReceiveHalf, registers};
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Host, MmioWrite};
@@ -10,26 +10,6 @@ use nicforge_units::{Bytes, Time};
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
 use crate::timeline::Switch;
-
-/// What counters said at one time.
-#[derive(Clone, Debug, Default)]
-struct Reading {
-    at: Time,
-    received: Bytes,
-    transferred: Bytes,
-    calls: Vec<u64>,
-}
-
-impl Reading {
-    fn now(at: Time, host: &Host, nics: &[NicActor], cores: &[CoreActor]) -> Reading {
-        Reading {
-            at,
-            received: Bytes(nics.iter().map(|actor| actor.nic.counters.bytes).sum()),
-            transferred: host.hierarchy.device_lines().bytes(),
-            calls: cores.iter().map(|core| core.receive_calls(at)).collect(),
-        }
-    }
-}
 
 /// The control core as an actor: it acts once in each control step.
 pub struct ControlActor {
@@ -65,21 +45,13 @@ impl ControlActor {
         nics: &mut [NicActor],
         cores: &[CoreActor],
     ) -> bool {
-        let reading = Reading::now(now, host, nics, cores);
-        let earlier = self.before.calls.iter().chain(std::iter::repeat(&0));
-        let calls: Vec<u64> = reading
-            .calls
-            .iter()
-            .zip(earlier)
-            .map(|(now, before)| now - before)
-            .collect();
-        let seen = Observation {
-            elapsed: now - self.before.at,
-            received: Bytes(reading.received.0 - self.before.received.0),
-            transferred: Bytes(reading.transferred.0 - self.before.transferred.0),
-            calls: &calls,
+        let reading = Reading {
+            at: now,
+            received: Bytes(nics.iter().map(|actor| actor.nic.counters.bytes).sum()),
+            transferred: host.hierarchy.device_lines().bytes(),
+            calls: cores.iter().map(|core| core.receive_calls(now)).collect(),
         };
-        let set = self.control.look(&seen);
+        let set = self.control.look(&reading.since(&self.before));
         self.before = reading;
         if let Some(set) = set {
             self.record(now, set, nics);

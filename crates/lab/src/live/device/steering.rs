@@ -1,22 +1,13 @@
 //! Which set of queues steering uses, as the heuristic of dynamic shRing decides (shRing, section 5.1.5): the
 //! same one as in a simulation, over counts of real time.
 
-use nicforge_interfaces::sh_ring_dynamic::{Control, Heuristic, Observation};
+use nicforge_interfaces::sh_ring_dynamic::{Control, Heuristic, Reading};
 use nicforge_nic::registers;
 use nicforge_platform::live::LiveDma;
 use nicforge_units::{Bytes, Time};
 
 use super::Device;
 use crate::live::Shared;
-
-/// What counters said at one time.
-#[derive(Debug, Default)]
-struct Reading {
-    at: Time,
-    received: Bytes,
-    transferred: Bytes,
-    calls: Vec<u64>,
-}
 
 /// Who changes steering.
 #[derive(Debug)]
@@ -43,30 +34,19 @@ impl Steering {
     /// Looks at `now`; `works` says who of the workers is there. The set that is to be used from now on, if
     /// that is another.
     fn look(&mut self, now: Reading, works: impl Fn(usize) -> bool) -> Option<u16> {
-        let before = std::mem::replace(&mut self.before, now);
-        let now = &self.before;
-        let earlier = before.calls.iter().chain(std::iter::repeat(&0));
-        // A worker that began anew counts from zero again.
-        let calls = now.calls.iter().zip(earlier);
-        let mut calls: Vec<u64> = calls
-            .map(|(&now, &before)| now.checked_sub(before).unwrap_or(now))
-            .collect();
-        let there = (0..calls.len()).filter(|&worker| works(worker));
-        let made = there.clone().map(|worker| calls[worker]);
+        let mut seen = now.since(&self.before);
+        self.before = now;
+        let there = (0..seen.calls.len()).filter(|&worker| works(worker));
+        let made = there.clone().map(|worker| seen.calls[worker]);
         // What workers say may be nonsense.
         let mean = made.fold(0, u64::saturating_add) / there.count().max(1) as u64;
         // Who is not there is neither faster nor slower than the others.
-        for (worker, calls) in calls.iter_mut().enumerate() {
+        for (worker, calls) in seen.calls.iter_mut().enumerate() {
             if !works(worker) {
                 *calls = mean;
             }
         }
-        self.control.look(&Observation {
-            elapsed: now.at - before.at,
-            received: Bytes(now.received.0 - before.received.0),
-            transferred: Bytes(now.transferred.0 - before.transferred.0),
-            calls: &calls,
-        })
+        self.control.look(&seen)
     }
 }
 
