@@ -130,6 +130,23 @@ impl Parts<'_> {
         })?))
     }
 
+    /// What the system that is looked at is made from, but for its links and what it does.
+    fn plan<'a>(&'a self, attachment: &'a Attachment) -> SystemPlan<'a> {
+        SystemPlan {
+            attachment,
+            costs: self.costs(attachment),
+            driver: self.machine.driver,
+            interface: &self.settings.interface,
+            nic: self.machine.nic,
+            sinic: self.sinic(),
+            cores: self.settings.cores,
+            connections: Vec::new(),
+            incoming: Vec::new(),
+            process_bytes: 0,
+            gateway: None,
+        }
+    }
+
     /// The system that is looked at.
     fn looked_at(&self, machine: &Machine) -> Result<System, RunError> {
         let attachment = self.of_several_cores();
@@ -142,20 +159,13 @@ impl Parts<'_> {
             // The benchmark's own loop is next to nothing (section 4.2.1).
             _ => (Cycles(0), Cycles(0)),
         };
-        let plan = SystemPlan {
-            attachment: &attachment,
-            costs: self.costs(&attachment),
-            driver: self.machine.driver,
-            interface: &self.settings.interface,
-            nic: self.machine.nic,
-            sinic: self.sinic(),
-            cores: self.settings.cores,
-            connections: self.connections((0, 1), true, self.settings.cores),
-            incoming: vec![self.wire(0)],
-            process_bytes: self.process_bytes(self.settings.cores),
-            gateway: None,
-        };
         let cores = self.settings.cores;
+        let plan = SystemPlan {
+            connections: self.connections((0, 1), true, cores),
+            incoming: vec![self.wire(0)],
+            process_bytes: self.process_bytes(cores),
+            ..self.plan(&attachment)
+        };
         System::new(plan, |core, memory| {
             self.process(Role::Near, (core, cores), memory, work)
         })
@@ -169,17 +179,9 @@ impl Parts<'_> {
         config.table_entries = GATEWAY_FLOWS;
         config.seed = self.seed;
         let plan = SystemPlan {
-            attachment: &attachment,
-            costs: self.costs(&attachment),
-            driver: self.machine.driver,
-            interface: &self.settings.interface,
-            nic: self.machine.nic,
-            sinic: self.sinic(),
-            cores: self.settings.cores,
-            connections: Vec::new(),
             incoming: vec![self.wire(0), self.wire(3)],
-            process_bytes: 0,
             gateway: Some(config),
+            ..self.plan(&attachment)
         };
         System::new(plan, |_, _| AnyProcess::None)
     }
