@@ -9,7 +9,7 @@ use nicforge_platform::live::ports::{
     CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort,
 };
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
-use nicforge_units::{Bytes, Time};
+use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
@@ -18,7 +18,7 @@ use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
 use crate::config::{ConfigError, Place};
-use crate::run::{RunError, heuristic};
+use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::{self, Settings};
 
@@ -302,13 +302,7 @@ fn resolve(
 /// The application that `config` wants, between the ports `map`.
 pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
     let settings = &config.settings;
-    let mut app = AppConfig::new(&settings.app, map);
-    app.table_entries = settings.table_entries;
-    app.servers = settings.servers;
-    app.reads = settings.reads;
-    app.reads_in_flight = settings.reads_in_flight;
-    app.kvs.hot_value_bytes = settings.kvs_value_bytes;
-    app.array = Bytes(u64::from(settings.array_mib) << 20);
+    let mut app = app_of_settings(settings, map);
     app.external_base = config.app.external_address.unwrap_or(app.external_base);
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;

@@ -2,10 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use nicforge_apps::kvs::KvsConfig;
-use nicforge_apps::{
-    AnyApp, AppConfig, Egress, Payload, PortMap, SharedTables, generate_routes, read_routes,
-};
+use nicforge_apps::{AnyApp, AppConfig, SharedTables};
 use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
@@ -13,10 +10,11 @@ use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
-use nicforge_units::{Bytes, Cycles, Frequency, Time};
+use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
+use super::app::app_config;
 use super::co_runner::{CoRunnerActor, co_runners};
 use super::control_actor::ControlActor;
 use super::core_actor::CoreActor;
@@ -78,51 +76,6 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
         tx_deschedule_reads: nic.tx_deschedule_reads,
         descriptor_read: nic.descriptor_read,
     }
-}
-
-/// The application of a point: one port for each NIC, which sends back what it gets, unless a file of
-/// routes says otherwise.
-pub(crate) fn app_config(
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-) -> Result<AppConfig, RunError> {
-    let work = machine.work_cycles.get(&settings.app);
-    let ports = settings.nics as u8;
-    let mut config = AppConfig::new(&settings.app, PortMap::one_armed(ports));
-    config.work = Cycles(*work.ok_or_else(|| RunError::NoWorkCycles {
-        machine: machine.name.clone(),
-        app: settings.app.clone(),
-    })?);
-    config.table_entries = settings.table_entries;
-    config.servers = settings.servers;
-    config.reads = settings.reads;
-    config.reads_in_flight = settings.reads_in_flight;
-    config.array = Bytes(u64::from(settings.array_mib) << 20);
-    config.payload = match settings.payload.as_str() {
-        "read" => Payload::Read,
-        "overwrite" => Payload::Overwrite,
-        _ => Payload::Untouched,
-    };
-    config.kvs = KvsConfig {
-        index_slots: settings.kvs_index_slots,
-        log: Bytes(u64::from(settings.kvs_log_mib) << 20),
-        hot: Vec::new(),
-        hot_value_bytes: settings.kvs_value_bytes,
-    };
-    config.seed = seed;
-    if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
-        config.egress = match settings.routes_by_port() {
-            true => Egress::Route,
-            false => Egress::Peer,
-        };
-        config.routes = match &settings.routes_file {
-            Some(file) => read_routes(file.as_ref(), ports)?.into(),
-            // Of IPv6 a default only, which takes no memory.
-            None => generate_routes(seed, settings.routes as usize, 1, ports).into(),
-        };
-    }
-    Ok(config)
 }
 
 /// Everything between the wires, before time begins.

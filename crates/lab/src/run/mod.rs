@@ -5,6 +5,7 @@
 //!   measure.rs: counters at both ends of the window ─► Metrics     search.rs: RFC 2544
 //! ```
 
+mod app;
 mod build;
 mod co_runner;
 mod control_actor;
@@ -43,7 +44,7 @@ use crate::settings::Settings;
 use crate::timeline::{Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
-pub(crate) use build::app_config;
+pub(crate) use app::{app_config, app_of_settings};
 pub(crate) use interface::{bisect, heuristic, receive_buffers};
 #[cfg(target_os = "linux")]
 pub use interface::{ring_frames, topology};
