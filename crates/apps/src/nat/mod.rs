@@ -87,14 +87,21 @@ impl Nat {
     #[inline]
     pub(crate) fn flow_hash(&self, summary: &FrameSummary) -> Option<u64> {
         let ends = summary.ipv4_words().filter(|_| summary.has_ports())?;
-        let side = match self.flows.is_external(ends.1) {
-            true => Side::Outside,
-            false => Side::Inside,
-        };
+        let side = self.side(ends, true)?;
         let source = (ends.0, summary.source_port);
         let destination = (ends.1, summary.destination_port);
         let key = FlowKey::new(source, destination, summary.protocol, side);
         Some(key.hash())
+    }
+
+    /// Which side a packet with these addresses comes from, if it came in by a port that is `inside` or not;
+    /// `None`: from inside, by a port that is not.
+    #[inline]
+    fn side(&self, ends: (u32, u32), inside: bool) -> Option<Side> {
+        match self.flows.is_external(ends.1) {
+            true => Some(Side::Outside),
+            false => inside.then_some(Side::Inside),
+        }
     }
 
     /// Translates one packet.
@@ -116,13 +123,7 @@ impl Nat {
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let macs = (port.mac, port.next_hop);
-        let side = if self.flows.is_external(ends.1) {
-            Side::Outside
-        } else if arrival.inside {
-            Side::Inside
-        } else {
-            return Err("no_flow");
-        };
+        let side = self.side(ends, arrival.inside).ok_or("no_flow")?;
         // What comes from outside and belongs to no flow ends here anyway, with its last hop.
         if headers.hops <= 1 && (side == Side::Inside || headers.summary.is_fragment()) {
             return Err(crate::TTL_EXPIRED);
