@@ -26,14 +26,19 @@ pub const NO_FLOW: &str = "icmp_error_no_flow";
 /// The most that is read: quoted headers, with IPv4 options, as far as the TCP checksum.
 const QUOTED_MAX: usize = 60 + 18;
 
+/// The most of an ICMP message that is read.
+const MESSAGE_MAX: usize = ICMP_HEADER_LEN + QUOTED_MAX;
+
 /// A quoted packet: where it is in the frame, and between whom it went.
 pub struct Quoted {
-    /// The ICMP header.
+    /// The ICMP message, of which the frame's second part may hold some or all that is quoted: a copy in one
+    /// piece, and how much of it there is.
+    copy: [u8; MESSAGE_MAX],
+    len: usize,
+    /// Where the ICMP header is in the frame.
     message: usize,
     l3: usize,
     l4: usize,
-    /// End of what there is of it.
-    end: usize,
     /// TCP, UDP or ICMP.
     pub protocol: u8,
     /// Who sent it: address and port. An echo's identifier is the port of the end that asked.
@@ -47,15 +52,23 @@ impl Quoted {
     pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet, headers: &Headers) -> Option<Quoted> {
         let summary = &headers.summary;
         let message = usize::from(summary.l4_offset);
-        let most = message + ICMP_HEADER_LEN + QUOTED_MAX;
-        let end = (summary.l3_end.min(packet.head.len) as usize).min(most);
-        let quoted = wire::Quoted::read(cpu.bytes(packet.head.at, end).get(message..)?)?;
+        let len = (summary.l3_end.min(packet.len()) as usize).checked_sub(message)?;
+        let len = len.min(MESSAGE_MAX);
+        let mut copy = [0; MESSAGE_MAX];
+        let (head, behind) = parts(packet, message, len);
+        let (first, second) = copy[..len].split_at_mut(head.checked_sub(message)?);
+        first.copy_from_slice(&cpu.bytes(packet.head.at, head)[message..]);
+        if behind > 0 {
+            second.copy_from_slice(cpu.bytes(packet.rest.at, behind));
+        }
+        let quoted = wire::Quoted::read(&copy[..len])?;
         let (source_port, destination_port) = quoted.ports?;
         Some(Quoted {
+            copy,
+            len,
             message,
-            l3: message + quoted.l3_offset,
-            l4: message + quoted.l4_offset,
-            end,
+            l3: quoted.l3_offset,
+            l4: quoted.l4_offset,
             protocol: quoted.protocol,
             source: (quoted.source, source_port),
             destination: (quoted.destination, destination_port),
@@ -64,17 +77,17 @@ impl Quoted {
 
     /// Replaces an end of what is quoted, and makes the ICMP checksum follow each word.
     pub fn replace<C: Cpu>(
-        &self,
+        mut self,
         cpu: &mut C,
         packet: &Packet,
         end: End,
         (address, port): (u32, Option<u16>),
     ) {
-        let frame = cpu.bytes_mut(packet.head.at, self.end);
+        let frame = &mut self.copy[..self.len];
         let address_at = self.l3 + if end == End::Source { 12 } else { 16 };
         let l4_checksum_at = rewrite::checksum_offset(self.protocol)
             .map(|offset| self.l4 + offset)
-            .filter(|at| at + 2 <= self.end);
+            .filter(|at| at + 2 <= frame.len());
         let words = [
             Some(self.l3 + 10),
             Some(address_at),
@@ -83,15 +96,30 @@ impl Quoted {
             l4_checksum_at,
         ];
         let before = words.map(|at| at.map(|at| rewrite::get16(frame, at)));
-        let old = rewrite::replace_address(&mut frame[self.l3..self.end], end, address);
-        let segment = &mut frame[self.l4..self.end];
+        let old = rewrite::replace_address(&mut frame[self.l3..], end, address);
+        let segment = &mut frame[self.l4..];
         rewrite::replace_l4(segment, self.protocol, end, (old, address), port);
-        let mut checksum = rewrite::get16(frame, self.message + 2);
+        let mut checksum = rewrite::get16(frame, 2);
         for (at, before) in words.into_iter().zip(before) {
             if let (Some(at), Some(before)) = (at, before) {
                 checksum = update16(checksum, before, rewrite::get16(frame, at));
             }
         }
-        rewrite::put16(frame, self.message + 2, checksum);
+        rewrite::put16(frame, 2, checksum);
+        let (head, behind) = parts(packet, self.message, self.len);
+        let (first, second) = frame.split_at(head - self.message);
+        cpu.bytes_mut(packet.head.at, head)[self.message..].copy_from_slice(first);
+        if behind > 0 {
+            cpu.bytes_mut(packet.rest.at, behind)
+                .copy_from_slice(second);
+        }
     }
+}
+
+/// Up to which byte the first part of `packet` holds of a message of `len` bytes at `message`, and how many bytes
+/// of it begin the second part.
+fn parts(packet: &Packet, message: usize, len: usize) -> (usize, usize) {
+    let end = message + len;
+    let head = end.min(packet.head.len as usize);
+    (head, end - head)
 }

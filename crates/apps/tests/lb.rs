@@ -157,6 +157,10 @@ fn a_servers_error_quotes_what_the_client_sent() {
         200,
     );
     assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&direct)));
+    for split in 42..=90 {
+        let (_, in_two) = bench.send_split(0, &error, split);
+        assert_eq!(in_two, back, "split at {split}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 mod support;
 
-use nicforge_apps::{AppConfig, PortMap};
+use nicforge_apps::{AppConfig, PortMap, Verdict};
+use nicforge_nic::PortId;
 use support::{
     Bench, address, answer, decode, fragments, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp,
     unreachable,
@@ -72,6 +73,28 @@ fn an_error_from_outside_reaches_the_client_with_its_own_packet_quoted() {
             assert_eq!(seen.destination.0, address(CLIENT.0));
             assert!(seen.l3_right);
             assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&direct)));
+        }
+    }
+}
+
+/// Where the NIC splits frames, behind the headers or anywhere in what is quoted, errors are translated as
+/// elsewhere: by the first byte of the second part, up to behind the quoted TCP checksum.
+#[test]
+fn an_error_is_translated_wherever_it_is_split() {
+    for original in [
+        udp(CLIENT, SERVER, b"question"),
+        tcp(CLIENT, SERVER, "A", b"question"),
+        support::echo(CLIENT.0, SERVER.0, 77, false),
+    ] {
+        for split in 42..=90 {
+            let mut bench = bench();
+            let out = bench.forward(0, &original);
+            let external = decode(&out).unwrap().source.0.to_string();
+            let error = unreachable(ROUTER, &external, ip_packet(&out), 200);
+            let whole = bench.forward(1, &error);
+            let (verdict, back) = bench.send_split(1, &error, split);
+            assert_eq!(verdict, Verdict::Transmit(PortId(0)), "split at {split}");
+            assert_eq!(back, whole, "split at {split}");
         }
     }
 }
