@@ -1,5 +1,7 @@
 //! `nicforge capture`: a capture from a traffic source.
 
+use std::path::Path;
+
 use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::run::{RunError, traffic_source};
 use nicforge_lab::scenario::Assignment;
@@ -11,7 +13,8 @@ use nicforge_wire::traffic::{Line, TrafficSource};
 use crate::args::CaptureOptions;
 use crate::error::CliError;
 use crate::input::assignments;
-use crate::output::{path_word, print};
+use crate::notes;
+use crate::output::{path_word, print, print_notes};
 use crate::outputs::{Made, Named, keep_apart, of_settings};
 
 /// The settings that describe traffic on one line.
@@ -44,6 +47,10 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
     let mut source = traffic_source(&settings, line, seed, 0, 1, false)?;
+    if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.pcap) {
+        let note = notes::about(Path::new(pcap), &replay.counts());
+        print_notes(note.as_slice());
+    }
     let mut made = Made::default();
     made.file(&by, &options.out)?;
     let written = write_file(&options.out, |writer| {

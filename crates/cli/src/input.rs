@@ -12,6 +12,7 @@ use nicforge_wire::traffic::TrafficSource;
 use crate::args::Overrides;
 use crate::error::CliError;
 use crate::notes;
+use crate::output::print_notes;
 use crate::outputs::{Named, of_settings};
 use crate::registry::names;
 
@@ -46,9 +47,7 @@ impl Input {
 
     /// Says them on standard error.
     pub fn print_notes(&self) {
-        for note in &self.notes {
-            eprintln!("note: {note}");
-        }
+        print_notes(&self.notes);
     }
 }
 

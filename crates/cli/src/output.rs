@@ -15,6 +15,13 @@ pub fn print(text: &str) -> Result<(), CliError> {
     })
 }
 
+/// Writes what is no error, and said all the same, to standard error.
+pub fn print_notes(notes: &[String]) {
+    for note in notes {
+        eprintln!("note: {note}");
+    }
+}
+
 /// `text` as a shell takes it for one word.
 pub fn word(text: &str) -> String {
     // Only a zero byte cannot be quoted, and no argument has one.

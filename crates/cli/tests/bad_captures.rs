@@ -105,7 +105,10 @@ fn an_over_long_record_says_how_far_it_was_read() {
     let good = record(60, 60, &[0; 60]);
     let long = record(0x7fff_ffff, 0x7fff_ffff, &[0; 100]);
     let error = refused_bytes(&[&PCAP_HEADER[..], &good, &long].concat());
-    assert!(error.contains("a record claims more than"), "{error}");
+    assert!(
+        error.contains("a record or block claims more than"),
+        "{error}"
+    );
     assert!(
         error.contains("read 1 records, stopped at byte 100"),
         "{error}"
@@ -183,6 +186,10 @@ fn records_that_are_left_out_or_mended_are_counted() {
     let expected = "note: odd.pcap: records left out: 1 longer than 9216 bytes, 1 without bytes; \
                     mended: 1 captured short, filled up with zeros\n";
     assert_eq!(stderr(&nicforge(&folder, &arguments)), expected);
+    let capture = ["capture", "--out", "copy.pcap"];
+    let replay = ["--set", "arrival=replay", "--set", "pcap=odd.pcap"];
+    let said = stderr(&nicforge(&folder, &[&capture[..], &replay].concat()));
+    assert_eq!(said, expected);
 }
 
 #[test]

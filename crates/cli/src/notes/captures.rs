@@ -49,3 +49,7 @@ fn list(what: &str, causes: &[(u64, String)]) -> Option<String> {
         .collect();
     (!causes.is_empty()).then(|| format!("{what}: {}", causes.join(", ")))
 }
+        (
+            reader.without_time,
+            "without a time stamp, sent with the one before them",
+        ),

@@ -31,7 +31,9 @@ pub enum CaptureError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CaptureProblem {
     /// No pcap or pcapng header at the beginning.
-    #[error("not a pcap or pcapng file, or its header is cut off")]
+    #[error(
+        "not a pcap or pcapng file (a compressed one must be unpacked first), or its header is cut off"
+    )]
     NotACapture,
     /// A format version that nobody defined.
     #[error("capture format version {major}.{minor} is not supported (pcap: 2.x, pcapng: 1.x)")]
@@ -51,11 +53,14 @@ pub enum CaptureProblem {
     #[error("the file ends within a record")]
     Truncated,
     /// A record or block claims more bytes than any capture program writes.
-    #[error("a record claims more than {RECORD_BYTES_MAX} bytes", RECORD_BYTES_MAX = super::RECORD_BYTES_MAX)]
+    #[error("a record or block claims more than {RECORD_BYTES_MAX} bytes", RECORD_BYTES_MAX = super::RECORD_BYTES_MAX)]
     RecordTooLong,
     /// Fields of a block contradict each other.
     #[error("a block is malformed")]
     Malformed,
+    /// A time stamp in units that are no part of a second that anybody measures.
+    #[error("an interface counts time in units that are absurd (if_tsresol)")]
+    TimeUnit,
     /// A pcapng packet names an interface that was not described.
     #[error("a packet names interface {0}, which was not described")]
     UnknownInterface(u32),
@@ -80,6 +85,8 @@ pub struct SkipCounts {
     pub unknown_blocks: u64,
     /// Yielded: records that hold fewer bytes than the packet had.
     pub captured_short: u64,
+    /// Yielded at the time of the record before: they have none of their own.
+    pub without_time: u64,
     /// Yielded at the time of the record before: time went back.
     pub time_went_back: u64,
     /// Yielded at the latest time there is: more than 106 days after the first record.

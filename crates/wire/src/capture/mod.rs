@@ -9,6 +9,7 @@
 
 mod error;
 mod file;
+mod interface;
 mod link;
 mod reader;
 mod writer;

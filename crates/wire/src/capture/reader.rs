@@ -6,13 +6,10 @@ use std::path::Path;
 
 use nicforge_units::Time;
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
-use pcap_parser::{
-    Block, InterfaceDescriptionBlock, LegacyPcapBlock, PcapBlockOwned, PcapError, PcapHeader,
-    create_reader,
-};
+use pcap_parser::{Block, LegacyPcapBlock, PcapBlockOwned, PcapError, create_reader};
 
 use super::error::{CaptureError, CaptureProblem, SkipCounts};
-use super::link::LinkType;
+use super::interface::{Interface, fcs_bytes_of};
 
 /// Longest record that is read, in bytes: libpcap's own limit (MAXIMUM_SNAPLEN).
 pub const RECORD_BYTES_MAX: usize = 262_144;
@@ -20,11 +17,6 @@ pub const RECORD_BYTES_MAX: usize = 262_144;
 const BUFFER_BYTES: usize = RECORD_BYTES_MAX + 65_536;
 /// Most interfaces of one pcapng section.
 pub(super) const INTERFACES_MAX: usize = 4_096;
-/// Bits of a pcap header's link type field that must be zero.
-const LINK_TYPE_RESERVED: u32 = 0x03ff_0000;
-/// The bit of a pcap header's link type field that says that its highest four are the length of the FCS.
-const FCS_LENGTH_KNOWN: u32 = 1 << 26;
-const NS_PER_SECOND: i128 = 1_000_000_000;
 /// Latest time of a record after the first: half of what `Time` holds, so that sums fit.
 const TIME_MAX_PS: u64 = u64::MAX / 2;
 
@@ -37,19 +29,6 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// Length of the frame when it was on the wire, at least `bytes.len()`.
     pub original_len: u32,
-}
-
-/// How packets of one interface are to be read.
-#[derive(Clone, Copy, Debug)]
-struct Interface {
-    /// The link type, or the number of one that we do not read.
-    link: Result<LinkType, i32>,
-    /// Bytes of FCS at the end of each packet.
-    fcs_bytes: u32,
-    /// Time stamp units per second; `None` when the file says something absurd.
-    units_per_second: Option<u64>,
-    /// Seconds to add to time stamps.
-    offset_seconds: i64,
 }
 
 /// Reads a capture. After an error, every further call says end of file.
@@ -71,6 +50,8 @@ struct RecordState {
     time: Time,
     records: u64,
     counts: SkipCounts,
+    /// The byte order of this section of a pcapng.
+    big_endian: Option<bool>,
 }
 
 impl CaptureReader<'static> {
@@ -157,14 +138,21 @@ impl<'r> CaptureReader<'r> {
         self.pending = 0;
         loop {
             let available = self.parser.data().len();
-            match self.parser.next() {
+            let problem = match self.parser.next() {
                 Ok((length, block)) => {
                     self.pending = length;
                     return take_block(block, &mut self.interfaces, &mut self.state);
                 }
                 Err(PcapError::Eof) => return Ok(Step::End),
-                Err(PcapError::Incomplete(_)) => {}
-                Err(error) => return Err(problem_of(&error)),
+                Err(PcapError::Incomplete(_)) => None,
+                Err(error) => Some(problem_of(&error)),
+            };
+            // What wants more than its block has is no matter of the file's end.
+            if matches!(problem, None | Some(CaptureProblem::Truncated)) && self.block_is_whole() {
+                return Err(CaptureProblem::Malformed);
+            }
+            if let Some(problem) = problem {
+                return Err(problem);
             }
             let refilled = self.parser.refill().is_ok();
             if !refilled {
@@ -175,6 +163,22 @@ impl<'r> CaptureReader<'r> {
                 return Err(CaptureProblem::RecordTooLong);
             }
         }
+    }
+}
+
+impl CaptureReader<'_> {
+    /// Whether all bytes of the next block of a pcapng are there.
+    fn block_is_whole(&self) -> bool {
+        let data = self.parser.data();
+        let length = data.get(4..8).and_then(|bytes| bytes.try_into().ok());
+        let (Some(length), Some(big)) = (length, self.state.big_endian) else {
+            return false;
+        };
+        let length = match big {
+            true => u32::from_be_bytes(length),
+            false => u32::from_le_bytes(length),
+        };
+        (length as usize) <= data.len()
     }
 }
 
@@ -199,7 +203,7 @@ fn take_block(
     state: &mut RecordState,
 ) -> Result<Step, CaptureProblem> {
     match block {
-        PcapBlockOwned::LegacyHeader(header) => interfaces.push(interface_of_header(&header)?),
+        PcapBlockOwned::LegacyHeader(header) => interfaces.push(Interface::of_header(&header)?),
         PcapBlockOwned::Legacy(record) => return take_pcap_record(&record, interfaces, state),
         PcapBlockOwned::NG(Block::SectionHeader(section)) => {
             let (major, minor) = (section.major_version, section.minor_version);
@@ -207,72 +211,36 @@ fn take_block(
                 return Err(CaptureProblem::UnsupportedVersion { major, minor });
             }
             interfaces.clear();
+            state.big_endian = Some(section.big_endian());
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(description)) => {
             if interfaces.len() == INTERFACES_MAX {
                 return Err(CaptureProblem::TooManyInterfaces);
             }
-            interfaces.push(interface_of_description(&description));
+            interfaces.push(Interface::of_description(&description));
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-            let interface = *interfaces
+            let mut interface = *interfaces
                 .get(packet.if_id as usize)
                 .ok_or(CaptureProblem::UnknownInterface(packet.if_id))?;
+            interface.fcs_bytes = fcs_bytes_of(&packet).unwrap_or(interface.fcs_bytes);
             let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-            let ns = interface.ns(units).ok_or(CaptureProblem::Malformed)?;
+            let ns = interface.ns(units)?;
             return state.take(&interface, Some(ns), packet.packet_data(), packet.origlen);
         }
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
             let interface = *interfaces
                 .first()
                 .ok_or(CaptureProblem::UnknownInterface(0))?;
-            return state.take(&interface, None, packet.packet_data(), packet.origlen);
+            // Its length says how long the packet was; the rest is what was captured, and filling up.
+            let data = packet.packet_data();
+            let captured = &data[..data.len().min(interface.snap_bytes())];
+            return state.take(&interface, None, captured, packet.origlen);
         }
         PcapBlockOwned::NG(Block::Unknown(_)) => state.counts.unknown_blocks += 1,
         PcapBlockOwned::NG(_) => {}
     }
     Ok(Step::Nothing)
-}
-
-fn interface_of_header(header: &PcapHeader) -> Result<Interface, CaptureProblem> {
-    if header.version_major != 2 {
-        return Err(CaptureProblem::UnsupportedVersion {
-            major: header.version_major,
-            minor: header.version_minor,
-        });
-    }
-    // The link type is the lower half; the other one says how long the FCS is, in words of 16 bits
-    // (draft-ietf-opsawg-pcap, section 4). Where its reserved bits are set, libpcap reads nothing either.
-    let field = header.network.0 as u32;
-    let number = match field & LINK_TYPE_RESERVED {
-        0 => (field & 0xffff) as i32,
-        _ => header.network.0,
-    };
-    let link = LinkType::from_number(number).ok_or(CaptureProblem::UnsupportedLinkType(number))?;
-    let fcs_bytes = match field & FCS_LENGTH_KNOWN {
-        0 => 0,
-        _ => (field >> 28) * 2,
-    };
-    Ok(Interface {
-        link: Ok(link),
-        fcs_bytes,
-        units_per_second: Some(if header.is_nanosecond_precision() {
-            1_000_000_000
-        } else {
-            1_000_000
-        }),
-        offset_seconds: 0,
-    })
-}
-
-fn interface_of_description(description: &InterfaceDescriptionBlock<'_>) -> Interface {
-    let number = description.linktype.0;
-    Interface {
-        link: LinkType::from_number(number).ok_or(number),
-        fcs_bytes: 0,
-        units_per_second: description.ts_resolution().filter(|&units| units > 0),
-        offset_seconds: description.ts_offset(),
-    }
 }
 
 fn take_pcap_record(
@@ -283,26 +251,9 @@ fn take_pcap_record(
     let interface = *interfaces
         .first()
         .ok_or(CaptureProblem::UnknownInterface(0))?;
-    let units_per_second = interface
-        .units_per_second
-        .ok_or(CaptureProblem::Malformed)?;
-    let mut fraction = u64::from(record.ts_usec);
-    if fraction >= units_per_second {
-        state.counts.fraction_out_of_range += 1;
-        fraction = units_per_second - 1;
-    }
-    let units = u64::from(record.ts_sec) * units_per_second + fraction;
-    let ns = interface.ns(units).ok_or(CaptureProblem::Malformed)?;
+    let (ns, in_range) = interface.ns_of_parts(record.ts_sec, record.ts_usec)?;
+    state.counts.fraction_out_of_range += u64::from(!in_range);
     state.take(&interface, Some(ns), record.data, record.origlen)
-}
-
-impl Interface {
-    /// A time stamp as nanoseconds since 1970.
-    fn ns(&self, units: u64) -> Option<i128> {
-        let per_second = i128::from(self.units_per_second?);
-        let ns = i128::from(units) * NS_PER_SECOND / per_second;
-        Some(ns + i128::from(self.offset_seconds) * NS_PER_SECOND)
-    }
 }
 
 impl RecordState {
@@ -337,8 +288,9 @@ impl RecordState {
         }
         self.counts.captured_short += u64::from(captured.len() < original_len as usize);
         self.original_len = link.ethernet_len(original_len);
-        if let Some(ns) = ns {
-            self.advance(ns);
+        match ns {
+            Some(ns) => self.advance(ns),
+            None => self.counts.without_time += 1,
         }
         Ok(Step::Record)
     }
