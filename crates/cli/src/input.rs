@@ -132,8 +132,10 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
             for point in input.points.iter().filter(same) {
                 let settings = &point.settings;
                 check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause))?;
-                let note = notes::about_long_replay(capture, &replay, settings);
-                said.extend(note.filter(|note| !said.contains(note)));
+                let mut found =
+                    notes::about_long_replay(capture, &replay, settings, &input.machine);
+                found.retain(|note| !said.contains(note));
+                said.extend(found);
             }
         }
     }

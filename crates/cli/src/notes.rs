@@ -9,7 +9,7 @@ mod store;
 use nicforge_lab::machine::Machine;
 use nicforge_lab::run::ring_frames;
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
-use nicforge_lab::settings::Settings;
+use nicforge_lab::settings::{Key, Settings, key};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
 
 pub use captures::{about, about_long_replay};
@@ -24,6 +24,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     }
     let mut notes = about_sizes(settings, machine);
     notes.extend(about_long_frames(settings));
+    notes.extend(about_fifo(settings, machine));
     notes.extend(about_long_values(settings));
     notes.extend(about_split_headers(settings));
     notes.extend(about_many_flows(settings));
@@ -34,6 +35,11 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_preloaded_pairs(settings));
     notes.extend(about_short_trials(settings));
     notes
+}
+
+/// What numbers a key takes: what a note proposes is one of them.
+fn range(name: &str) -> Option<(f64, f64)> {
+    key(name).and_then(Key::range)
 }
 
 /// Share of the highest rate that a search without loss may say too much.
@@ -52,32 +58,72 @@ fn about_short_trials(settings: &Settings) -> Option<String> {
     let megabits = frames as f64 * f64::from(bytes) * 8.0 / 1e6;
     let (held, highest) = (megabits / settings.window_ms, settings.offered_gbps);
     let enough = (megabits / (highest * TOO_MUCH)).ceil();
+    let remedy = match range("window_ms") {
+        Some((_, longest)) if enough > longest => format!(
+            "the longest window_ms, {longest}, is too short for them: use smaller rings, or offer more"
+        ),
+        _ => format!("set window_ms to {enough} or more"),
+    };
     (held > highest * TOO_MUCH).then(|| {
         format!(
             "receive rings hold {frames} frames of {bytes} bytes, {held:.1} Gbit/s for a window of {} ms: the rate \
-             without loss may be too high by so much of {highest} Gbit/s; set window_ms to {enough} or more",
+             without loss may be too high by so much of {highest} Gbit/s; {remedy}",
             settings.window_ms
         )
     })
 }
 
-/// Frames that no buffer has room for.
-fn about_long_frames(settings: &Settings) -> Option<String> {
-    let made_up = settings.makes_up_frames() && !settings.splits_frames();
+/// The longest frames that are made up, where their size is known before a run.
+fn longest_made_up(settings: &Settings) -> Option<u32> {
+    if !settings.makes_up_frames() {
+        return None;
+    }
     let fixed = ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
     let target = match settings.target_share > 0.0 {
         true => settings.target_packet_bytes,
         false => None,
     };
     let usual = fixed.then(|| settings.frame_bytes());
-    let longest = usual.into_iter().chain(target).max()?;
-    (made_up && longest as usize > settings.buffer_bytes).then(|| {
+    usual.into_iter().chain(target).max()
+}
+
+/// Frames that no buffer has room for.
+fn about_long_frames(settings: &Settings) -> Option<String> {
+    let longest = longest_made_up(settings).filter(|_| !settings.splits_frames())?;
+    let room = settings.buffer_room();
+    (longest as usize > room).then(|| {
         format!(
-            "frames of {longest} bytes do not fit buffers of {}: all of them will be dropped \
-             (oversized_frame); set buffer_bytes to at least {longest}",
-            settings.buffer_bytes
+            "frames of {longest} bytes do not fit buffers of {room}: all of them will be dropped \
+             (oversized_frame); set buffer_bytes to at least {longest}"
         )
     })
+}
+
+/// Frames that the FIFO of a NIC has no room for, however slowly they come.
+fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
+    let puts =
+        settings.app == "kvs" && settings.arrival != "replay" && settings.kvs_put_share > 0.0;
+    let longest = match puts {
+        true => settings.put_bytes(),
+        false => longest_made_up(settings)?,
+    };
+    let (fifo, remedy) = fifo_of(machine, longest);
+    (longest as usize > fifo).then(|| {
+        format!(
+            "frames of {longest} bytes do not fit the NIC's receive FIFO of {fifo}: all of them will be dropped \
+             (longer_than_fifo); {remedy}"
+        )
+    })
+}
+
+/// Bytes of a NIC's receive FIFO, and how it takes frames of `longest` bytes.
+fn fifo_of(machine: &Machine, longest: u32) -> (usize, String) {
+    let remedy = format!(
+        "set rx_fifo_kib of machine {} to at least {}",
+        machine.name,
+        longest.div_ceil(1024)
+    );
+    (machine.hardware.nic.rx_fifo.0 as usize, remedy)
 }
 
 /// Headers of which only the first part lies where applications read them.

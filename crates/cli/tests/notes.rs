@@ -67,6 +67,12 @@ fn settings_under_which_all_is_lost() {
         &["frames of 9000 bytes do not fit buffers of 2048: all of them will be dropped"],
     );
     warns("packet_bytes = 9000\nbuffer_bytes = 9000\n", &[]);
+    // Buffers are whole cache lines.
+    warns("packet_bytes = 2112\nbuffer_bytes = 2050\n", &[]);
+    warns(
+        "packet_bytes = 2113\nbuffer_bytes = 2050\n",
+        &["frames of 2113 bytes do not fit buffers of 2112"],
+    );
     let many = "flows = 10000000\ntable_entries = 1000\n";
     warns(many, &["at most 1000 have room in the table"]);
     warns(
@@ -100,6 +106,9 @@ fn trials_that_rings_take_up() {
                 may be too high by so much of 100 Gbit/s; set window_ms to 10 or more";
     warns(&format!("{search}window_ms = 1\n"), &[says]);
     warns(&format!("{search}window_ms = 10\n"), &[]);
+    let slow = search.replace("offered_gbps = 100", "offered_gbps = 0.01");
+    let enough = "of 0.01 Gbit/s; the longest window_ms, 60000, is too short for them: use smaller rings, or offer more";
+    warns(&format!("{slow}window_ms = 60000\n"), &[enough]);
     warns("cores = 4\noffered_gbps = 100\nwindow_ms = 1\n", &[]);
     for (rings, frames) in [
         ("interface = \"sh_ring\"\nsharing = 2\n", "hold 2048 frames"),
@@ -140,6 +149,65 @@ fn frames_of_a_capture_that_no_buffer_has_room_for() {
     }
     assert!(notes("buffer_bytes=2560").contains("1 of 4 frames"));
     assert!(!notes("buffer_bytes=3000").contains("frames do not fit"));
+    // 2496 is 39 lines, and 2500 none.
+    assert!(notes("buffer_bytes=2496").contains("2 of 4 frames do not fit buffers of 2496"));
+    assert!(notes("buffer_bytes=2497").contains("1 of 4 frames do not fit buffers of 2560"));
+    shorten_fifo(&folder);
+    let said = notes("buffer_bytes=3000");
+    let fifo = "long.pcap: 3 of 4 frames do not fit the NIC's receive FIFO of 1024 bytes and will be dropped \
+                (longer_than_fifo), the first is number 2, the longest has 3000 bytes; set rx_fifo_kib of machine \
+                xeon-4216-cx5 to at least 3";
+    assert!(said.contains(fifo), "{said}");
+}
+
+/// Gives the NICs of the usual machine a receive FIFO of 1 KiB.
+fn shorten_fifo(folder: &tempfile::TempDir) {
+    let machine = folder.path().join("machines/xeon-4216-cx5.toml");
+    let text = std::fs::read_to_string(&machine).unwrap();
+    let short = text.replace("rx_fifo_kib = { value = 512", "rx_fifo_kib = { value = 1");
+    assert_ne!(short, text);
+    std::fs::write(&machine, short).unwrap();
+}
+
+/// Such frames are lost at any rate: a search goes on without them.
+#[test]
+fn frames_that_the_fifo_has_no_room_for() {
+    let folder = folder();
+    shorten_fifo(&folder);
+    let said = |settings: &str, command: &[&str]| {
+        std::fs::write(
+            folder.path().join("s.toml"),
+            format!("{SCENARIO}cores = 2\n{settings}"),
+        )
+        .unwrap();
+        let output = nicforge(&folder, &[command, &["s.toml"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stderr(&output)
+    };
+    for (settings, bytes) in [
+        ("packet_bytes = 1025\n", 1025),
+        ("interface = \"split\"\npacket_bytes = 1025\n", 1025),
+        ("app = \"kvs\"\nkvs_put_share = 0.5\n", 1218),
+    ] {
+        let note = format!(
+            "frames of {bytes} bytes do not fit the NIC's receive FIFO of 1024: all of them will be dropped \
+             (longer_than_fifo); set rx_fifo_kib of machine xeon-4216-cx5 to at least 2"
+        );
+        let said = said(settings, &["check"]);
+        assert!(said.contains(&note), "{said}");
+    }
+    assert_eq!(said("packet_bytes = 1024\n", &["check"]), "");
+    let search = "packet_sizes = \"bimodal\"\nsmall_share = 0.5\nmeasure = \"no_drop_rate\"\noffered_gbps = 1\n\
+                  warmup_ms = 0.1\nwindow_ms = 0.5\nflows = 100\ntable_entries = 100\n";
+    said(search, &["run", "--quiet", "--out", "out"]);
+    let report = std::fs::read_to_string(folder.path().join("out/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let metrics = &report["points"][0]["metrics"];
+    assert!(
+        metrics["drops"]["longer_than_fifo"].as_u64() > Some(0),
+        "{metrics}"
+    );
+    assert!(metrics["no_drop_gbps"].as_f64() > Some(0.9), "{metrics}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod key;
 mod rings;
 mod table;
 
+use nicforge_nic::room_for;
 use nicforge_units::Time;
 use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
@@ -68,6 +69,11 @@ impl Settings {
         }
         let value = self.kvs_put_share * f64::from(self.kvs_value_bytes);
         REQUEST_HEADERS_LEN as u32 + self.kvs_key_bytes + value.round() as u32
+    }
+
+    /// Bytes of frame that a packet buffer really holds: whole cache lines.
+    pub fn buffer_room(&self) -> usize {
+        room_for(self.buffer_bytes as u64) as usize
     }
 
     /// Size of a PUT, the longest request to a store.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nicforge_platform::{Addr, Cpu, Dma};
-use nicforge_units::{Cycles, Time};
+use nicforge_units::{Bytes, Cycles, Time};
 
 use crate::{Packet, PoolCache, PortId, RxFlags, data_of};
 
@@ -61,6 +61,10 @@ impl DropCause {
     pub const NO_DESCRIPTOR: DropCause = DropCause("no_descriptor");
     /// The frame is longer than a buffer.
     pub const OVERSIZED: DropCause = DropCause("oversized_frame");
+    /// The MAC's receive FIFO has no room at the time.
+    pub const FIFO_FULL: DropCause = DropCause("fifo_full");
+    /// The frame is longer than the MAC's receive FIFO: it never has room for it.
+    pub const LONGER_THAN_FIFO: DropCause = DropCause("longer_than_fifo");
     /// The descriptor names memory that is no buffer.
     pub const BAD_DESCRIPTOR: DropCause = DropCause("bad_descriptor");
 
@@ -70,11 +74,20 @@ impl DropCause {
     const OF_LOAD: [DropCause; 6] = [
         DropCause::NO_DESCRIPTOR,
         DropCause("bx_full"),
-        DropCause("fifo_full"),
+        DropCause::FIFO_FULL,
         DropCause("hairpin_queue_full"),
         DropCause("tx_ring_full"),
         DropCause("no_buffer_to_send"),
     ];
+
+    /// Why a frame of `len` bytes found no room in a receive FIFO of `size` bytes.
+    #[cold]
+    pub fn of_fifo(len: Bytes, size: Bytes) -> DropCause {
+        match len > size {
+            true => DropCause::LONGER_THAN_FIFO,
+            false => DropCause::FIFO_FULL,
+        }
+    }
 
     /// Whether fewer frames a second would not have been dropped for it.
     pub fn is_of_load(self) -> bool {

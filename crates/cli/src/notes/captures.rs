@@ -2,23 +2,40 @@
 
 use std::path::Path;
 
+use nicforge_lab::machine::Machine;
 use nicforge_lab::settings::Settings;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
-/// Frames of a capture that no buffer has room for.
-pub fn about_long_replay(capture: &Path, replay: &Replay, settings: &Settings) -> Option<String> {
-    let long = replay.longer_than(settings.buffer_bytes);
-    let first = long.first.filter(|_| !settings.splits_frames())?;
-    Some(format!(
-        "{}: {} of {} frames do not fit buffers of {} bytes and will be dropped (oversized_frame), the first is \
-         number {first}, the longest has {} bytes; set buffer_bytes to at least {}",
-        capture.display(),
-        long.count,
-        replay.frames(),
-        settings.buffer_bytes,
-        long.longest,
-        long.longest
-    ))
+use super::fifo_of;
+
+/// Frames of a capture that no buffer, or not a NIC's FIFO, has room for.
+pub fn about_long_replay(
+    capture: &Path,
+    replay: &Replay,
+    settings: &Settings,
+    machine: &Machine,
+) -> Vec<String> {
+    let said = |room: usize, what: &str, cause: &str, remedy: &dyn Fn(u32) -> String| {
+        let long = replay.longer_than(room);
+        let first = long.first?;
+        Some(format!(
+            "{}: {} of {} frames do not fit {what} of {room} bytes and will be dropped ({cause}), the first is \
+             number {first}, the longest has {} bytes; {}",
+            capture.display(),
+            long.count,
+            replay.frames(),
+            long.longest,
+            remedy(long.longest)
+        ))
+    };
+    let (room, fifo) = (settings.buffer_room(), fifo_of(machine, 0).0);
+    let of_buffers = |longest| format!("set buffer_bytes to at least {longest}");
+    let of_fifo = |longest| fifo_of(machine, longest).1;
+    let buffers = (!settings.splits_frames())
+        .then(|| said(room, "buffers", "oversized_frame", &of_buffers))
+        .flatten();
+    let fifo = said(fifo, "the NIC's receive FIFO", "longer_than_fifo", &of_fifo);
+    buffers.into_iter().chain(fifo).collect()
 }
 
 /// One line about `capture`; `None` when all of it is replayed as it is.
@@ -26,6 +43,10 @@ pub fn about(capture: &Path, counts: &ReplayCounts) -> Option<String> {
     let reader = &counts.reader;
     let mended = [
         (counts.padded, "captured short, filled up with zeros"),
+        (
+            reader.without_time,
+            "without a time stamp, sent with the one before them",
+        ),
         (reader.time_went_back, "from before the one before them"),
         (
             reader.time_out_of_range,
@@ -49,7 +70,3 @@ fn list(what: &str, causes: &[(u64, String)]) -> Option<String> {
         .collect();
     (!causes.is_empty()).then(|| format!("{what}: {}", causes.join(", ")))
 }
-        (
-            reader.without_time,
-            "without a time stamp, sent with the one before them",
-        ),

@@ -7,6 +7,8 @@ use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
 use nicforge_wire::traffic::Line;
 
+use super::range;
+
 /// What speaks against the sizes of a point's rings.
 pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
     let (llc, nic) = (&machine.hardware.llc, &machine.hardware.nic);
@@ -63,11 +65,15 @@ pub fn about_switching(settings: &Settings, machine: &Machine) -> Option<String>
     }
     let first = needed * settings.dynamic_step_ms;
     let ends = settings.warmup_ms + settings.window_ms;
+    let most = (ends / needed * 100.0).floor() / 100.0;
+    let remedy = match range("dynamic_step_ms") {
+        Some((least, _)) if most < least => String::new(),
+        _ => format!(", or set dynamic_step_ms to at most {most}"),
+    };
     (first > ends).then(|| {
         format!(
             "rings stay private: the control core can share them after {needed} looks at the earliest, {first} ms, \
-             when the run has ended ({ends} ms); let the run last longer, or set dynamic_step_ms below {:.2}",
-            ends / needed
+             when the run has ended ({ends} ms); let the run last longer{remedy}"
         )
     })
 }

@@ -3,6 +3,8 @@
 use nicforge_apps::kvs::item_bytes;
 use nicforge_lab::settings::Settings;
 
+use super::range;
+
 /// Values of a store whose PUTs or replies no buffer has room for.
 pub fn about_long_values(settings: &Settings) -> Option<String> {
     if settings.app != "kvs" || settings.arrival == "replay" {
@@ -11,7 +13,7 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
     let (put, reply, room) = (
         settings.put_bytes(),
         settings.get_reply_bytes(),
-        settings.buffer_bytes,
+        settings.buffer_room(),
     );
     let splits = settings.splits_frames();
     let puts = settings.kvs_put_share > 0.0;
@@ -64,10 +66,16 @@ pub fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
     let (key, value) = (settings.kvs_key_bytes, settings.kvs_value_bytes);
     let bytes = pairs * item_bytes(key.into(), value.into());
     let needed = bytes.div_ceil(MIB);
+    let remedy = match range("kvs_log_mib") {
+        Some((_, largest)) if needed as f64 > largest => {
+            format!("kvs_log_mib is at most {largest}: put in fewer (kvs_preload_keys)")
+        }
+        _ => format!("set kvs_log_mib to at least {needed}"),
+    };
     (needed > settings.kvs_log_mib as u64).then(|| {
         format!(
             "{pairs} pairs that are put into the store before traffic begins take {needed} MiB with their headers: \
-             later ones overwrite the earlier in logs of {} MiB; set kvs_log_mib to at least {needed}",
+             later ones overwrite the earlier in logs of {} MiB; {remedy}",
             settings.kvs_log_mib
         )
     })

@@ -26,8 +26,10 @@ fn values_that_no_buffer_has_room_for() {
     );
     let put = format!("{store}kvs_put_share = 0.2\n");
     warns(&format!("{put}buffer_bytes = 4194\n"), &[]);
-    let some = ["PUTs of 4194 bytes do not fit buffers of 4193"];
-    warns(&format!("{put}buffer_bytes = 4193\n"), &some);
+    let some = ["PUTs of 4194 bytes do not fit buffers of 4160"];
+    warns(&format!("{put}buffer_bytes = 4160\n"), &some);
+    // Buffers are whole cache lines.
+    warns(&format!("{put}buffer_bytes = 4161\n"), &[]);
     // Two buffers have room for a PUT, one for its reply.
     warns(
         &format!("{put}interface = \"split\"\n"),
@@ -53,6 +55,10 @@ fn pairs_that_push_each_other_out_of_the_store() {
     let most = ["set kvs_log_mib to at least 25"];
     warns(&format!("{small}kvs_log_mib = 16\n"), &most);
     warns(&format!("{small}kvs_log_mib = 25\n"), &[]);
+    let huge = "app = \"kvs\"\nkvs_keys = 100000000\nkvs_value_bytes = 8192\nkvs_index_slots = 1000000000\n\
+                buffer_bytes = 9000\n";
+    let fewer = ["kvs_log_mib is at most 65536: put in fewer (kvs_preload_keys)"];
+    warns(huge, &fewer);
     warns(
         &format!("{store}kvs_log_mib = 7\nkvs_preload_keys = 7168\n"),
         &[],

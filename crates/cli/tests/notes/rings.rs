@@ -137,9 +137,18 @@ fn rings_that_are_never_shared() {
     // The ninth of 16 looks can be the one that decides.
     warns(
         &format!("{dynamic}window_ms = 49\n"),
-        &["after 9 looks at the earliest, 90 ms, when the run has ended (89 ms)"],
+        &[
+            "90 ms, when the run has ended (89 ms); let the run last longer, or set dynamic_step_ms to at most 9.88",
+        ],
     );
     warns(&format!("{dynamic}window_ms = 50\n"), &[]);
+    // No step is so short.
+    let short = "interface = \"sh_ring_dynamic\"\ncores = 16\nwarmup_ms = 0\nwindow_ms = 0.05\n";
+    let said = notes(short);
+    assert!(
+        said[0].ends_with("(0.05 ms); let the run last longer"),
+        "{said:?}"
+    );
     let long = format!("{dynamic}window_ms = 500\n");
     let never = "never more than all looks speak for sharing";
     warns(&format!("{long}dynamic_on_share = 1.0\n"), &[never]);

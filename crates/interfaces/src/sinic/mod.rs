@@ -25,7 +25,7 @@ use nicforge_platform::{AddressSpace, Vector};
 pub(crate) use attention::Attention;
 pub use driver::Driver;
 pub use misuse::Misuse;
-pub use nic::{Nic, RX_DISABLED, RX_FIFO_FULL, Surroundings};
+pub use nic::{Nic, RX_DISABLED, Surroundings};
 pub use options::{FRAME_MAX, Options, OptionsError};
 pub(crate) use window::{describe, flags};
 

@@ -20,8 +20,6 @@ mod access;
 
 /// Reception is off.
 pub const RX_DISABLED: DropCause = DropCause("rx_disabled");
-/// The receive FIFO has no room.
-pub const RX_FIFO_FULL: DropCause = DropCause("fifo_full");
 
 /// Bits of Config that software sets.
 const ENABLES: u64 = config::INT_EN.mask() | config::TX_EN.mask() | config::RX_EN.mask();
@@ -246,7 +244,8 @@ impl KernelNic for Nic {
             .receive
             .arrive(frame)
             .map_err(|refused| match refused {
-                Refused::Full => RX_FIFO_FULL,
+                Refused::Full => DropCause::FIFO_FULL,
+                Refused::LongerThanFifo => DropCause::LONGER_THAN_FIFO,
                 Refused::Length => DropCause::OVERSIZED,
             })?;
         self.raise_receive(events, interrupt::RX_PACKET.mask());

@@ -38,6 +38,8 @@ struct ReceiveVnic {
 pub enum Refused {
     /// There is no room.
     Full,
+    /// It is longer than the FIFO.
+    LongerThanFifo,
     /// It is longer than CopyLen can say, or empty.
     Length,
 }
@@ -94,6 +96,9 @@ impl ReceiveSide {
         let len = frame.len() as u64;
         if len == 0 || len > FRAME_MAX {
             return Err(Refused::Length);
+        }
+        if len > self.size {
+            return Err(Refused::LongerThanFifo);
         }
         if self.used + len > self.size {
             return Err(Refused::Full);

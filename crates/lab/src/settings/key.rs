@@ -142,6 +142,17 @@ impl Key {
         }
     }
 
+    /// The smallest and the largest number that it takes, if it takes numbers.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        match self.allowed {
+            Allowed::Whole(least, most) | Allowed::PowerOfTwo(least, most) => {
+                Some((least as f64, most as f64))
+            }
+            Allowed::Number(least, most) => Some((least, most)),
+            _ => None,
+        }
+    }
+
     /// Whether the key matters in a point with these settings.
     pub fn is_used(&self, settings: &Settings) -> bool {
         let all = self.used_when.iter().all(|when| holds(when, settings));

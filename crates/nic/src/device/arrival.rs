@@ -7,7 +7,7 @@ use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain, walk_headers};
 
 use super::{Nic, RUN_AHEAD};
-use crate::{Arriving, PortId, ReceiveHalf, RxFlags, Steering, TxOffload};
+use crate::{Arriving, DropCause, PortId, ReceiveHalf, RxFlags, Steering, TxOffload};
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
@@ -156,9 +156,11 @@ impl<R: ReceiveHalf> Nic<R> {
     fn admit<D: Dma>(&mut self, dma: &D, frame: &[u8]) -> bool {
         self.counters.frames += 1;
         self.counters.bytes += frame.len() as u64;
-        let accepted = self.fifo.accepts(dma.now(), Bytes(frame.len() as u64));
+        let len = Bytes(frame.len() as u64);
+        let accepted = self.fifo.accepts(dma.now(), len);
         if !accepted {
-            self.drops.count("fifo_full");
+            self.drops
+                .count(DropCause::of_fifo(len, self.spec.rx_fifo).0);
         }
         accepted
     }

@@ -110,7 +110,7 @@ impl Path<'_> {
     fn arriving<'a>(&mut self, frame: &'a [u8], parsed: Option<&Parsed>) -> Option<Arriving<'a>> {
         let whole = (frame, frame.len());
         if Bytes(frame.len() as u64) > self.fifo {
-            self.drops.count("fifo_full");
+            self.drops.count(DropCause::LONGER_THAN_FIFO.0);
             return None;
         }
         let steering = (&mut *self.steering, self.rss);

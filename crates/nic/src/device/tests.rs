@@ -123,6 +123,8 @@ fn the_fifo_drops_what_the_interface_cannot_drain() {
     }
     host.now = Time::from_ps(1_099_999);
     nic.receive(&mut host, &frame, Time::ZERO);
+    // It would not fit an empty FIFO either.
+    nic.receive(&mut host, &udp_frame(2_959, 1), Time::ZERO);
     host.now = Time::from_ns(1_100);
     nic.receive(&mut host, &frame, Time::ZERO);
     // The last two wait in the FIFO, because their turn is more than a microsecond away.
@@ -142,14 +144,17 @@ fn the_fifo_drops_what_the_interface_cannot_drain() {
         .map(|frame| frame.3.as_us())
         .collect();
     assert_eq!(began, [0.1, 1.1, 2.1, 3.1]);
-    assert_eq!(nic.drops.causes(), [("fifo_full", 3)]);
+    assert_eq!(
+        nic.drops.causes(),
+        [("fifo_full", 3), ("longer_than_fifo", 1)]
+    );
     assert_eq!(
         (
             nic.counters.frames,
             nic.counters.bytes,
             nic.counters.delivered
         ),
-        (7, 7_000, 4)
+        (8, 10_001, 4)
     );
 }
 

@@ -270,7 +270,7 @@ impl KernelNic for Nic {
             return Err(DropCause::OVERSIZED);
         }
         if self.held_bytes + len > self.rx_fifo {
-            return Err(DropCause("fifo_full"));
+            return Err(DropCause::of_fifo(len, self.rx_fifo));
         }
         self.held_bytes += len;
         let empty = self.port.buffer();

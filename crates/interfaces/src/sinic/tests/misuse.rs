@@ -141,10 +141,7 @@ fn frames_that_have_no_place_are_dropped_by_their_cause() {
     for number in 0..fitting {
         bench.arrive(&frame(number as u32, 1500)).unwrap();
     }
-    assert_eq!(
-        bench.arrive(&frame(99, 1500)),
-        Err(crate::sinic::RX_FIFO_FULL)
-    );
+    assert_eq!(bench.arrive(&frame(99, 1500)), Err(DropCause::FIFO_FULL));
     assert_eq!(bench.nic.frames_inside(), fitting as u64);
 }
 

@@ -104,7 +104,7 @@ impl Program {
                 let what = (frame, content.flags());
                 self.inside.insert(self.arrived, what);
             }
-            Err(cause) => assert_eq!(cause, crate::sinic::RX_FIFO_FULL),
+            Err(cause) => assert_eq!(cause, DropCause::FIFO_FULL),
         }
         self.arrived += 1;
     }

@@ -92,7 +92,7 @@ fn a_burst_is_the_same_as_its_frames_one_by_one() {
             assert_eq!(bad[0], bad[1]);
         }
         let causes = together.drops.causes();
-        assert!(causes.contains(&("fifo_full", 1)), "{causes:?}");
+        assert!(causes.contains(&("longer_than_fifo", 1)), "{causes:?}");
         assert!(causes.iter().any(|&(cause, _)| cause == "queue_closed"));
         assert_eq!(together.counters.delivered > 0, refuses.is_none());
     }
