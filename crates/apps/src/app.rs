@@ -62,6 +62,12 @@ pub fn names() -> &'static [&'static str] {
     &NAMES
 }
 
+/// Whether the application of this name forwards by IP header, and so drops packets whose header checksum is
+/// wrong, as `ip_checksum`.
+pub fn is_router(name: &str) -> bool {
+    matches!(name, "l3fwd" | "nat" | "lb" | "synthetic")
+}
+
 /// An application on one core.
 #[derive(Clone, Debug)]
 pub struct AnyApp {

@@ -28,7 +28,7 @@ mod shared;
 pub mod synthetic;
 pub mod tables;
 
-pub use app::{APPS, AnyApp, names};
+pub use app::{APPS, AnyApp, is_router, names};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
 pub use copy::Copier;

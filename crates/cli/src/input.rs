@@ -125,6 +125,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
             let capture = Path::new(pcap);
             said.extend(notes::about(capture, &replay.counts()));
+            let checksums = (replay.wrong_ip_checksums(), replay.frames());
             let same = |other: &&Point| {
                 let (theirs, ours) = (&other.settings, settings);
                 (&theirs.arrival, &theirs.pcap) == (&ours.arrival, &ours.pcap)
@@ -134,6 +135,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
                 check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause))?;
                 let mut found =
                     notes::about_long_replay(capture, &replay, settings, &input.machine);
+                found.extend(notes::about_checksums(capture, checksums, settings));
                 found.retain(|note| !said.contains(note));
                 said.extend(found);
             }

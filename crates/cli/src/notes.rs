@@ -12,7 +12,7 @@ use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::{Key, Settings, key};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
 
-pub use captures::{about, about_long_replay};
+pub use captures::{about, about_checksums, about_long_replay};
 use rings::{about_sizes, about_switching};
 use store::{about_long_values, about_preloaded_pairs};
 

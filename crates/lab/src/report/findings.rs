@@ -1,5 +1,6 @@
 //! Which variant wins and why, in sentences made from the numbers.
 
+mod checksums;
 mod differences;
 mod limits;
 mod over_time;
@@ -8,6 +9,7 @@ mod ranking;
 mod steps;
 mod window;
 
+pub use checksums::{CHECKSUM_REMEDY, unfinished_checksums};
 pub use over_time::changes;
 
 use super::number::{number, percent};
@@ -24,6 +26,7 @@ pub fn findings(report: &Report) -> Vec<String> {
         return report.agreement();
     }
     let mut paragraphs = window::about_windows(report);
+    paragraphs.extend(unfinished_checksums(report));
     if report.points.iter().all(window::is_empty) {
         return paragraphs;
     }

@@ -28,7 +28,7 @@ pub use bounds::Bounds;
 pub use columns::rate;
 pub use comparison::{ComparedRow, Comparison, comparison_table};
 pub use csv::to_csv;
-pub use findings::findings;
+pub use findings::{CHECKSUM_REMEDY, findings};
 pub use html::to_html;
 pub use terminal::table;
 

@@ -1,9 +1,9 @@
 //! The table that a run prints: one row per point, units in the second line; and when steering changed, where it
-//! did.
+//! did, and checksums that a capture lacks.
 
 use super::columns::{Metric, measured};
 use super::csv::plain;
-use super::findings::changes;
+use super::findings::{changes, unfinished_checksums};
 use super::number::decimals;
 use super::{PointResult, Report, shape};
 
@@ -35,7 +35,11 @@ pub fn table(report: &Report) -> String {
         table.push_str(cells.join("  ").trim_end());
         table.push('\n');
     }
-    table + &time_line(report)
+    table += &time_line(report);
+    if let Some(checksums) = unfinished_checksums(report) {
+        table += &format!("\n{checksums}\n");
+    }
+    table
 }
 
 /// A line for each point whose steering changed, below an empty one.

@@ -6,6 +6,8 @@ use super::line::Line;
 use super::sizes::FRAME_BYTES_MAX;
 use super::{Arrival, TrafficError};
 use crate::capture::{CaptureReader, SkipCounts};
+use crate::checksum::verify_l3;
+use crate::parse_frame;
 
 /// Most bytes of frames that are kept in memory.
 pub const REPLAY_BYTES_MAX: usize = 512 << 20;
@@ -192,6 +194,17 @@ impl Replay {
             }
         }
         long
+    }
+
+    /// Frames of one loop whose IPv4 header checksum is wrong.
+    pub fn wrong_ip_checksums(&self) -> usize {
+        let wrong = |frame: &&Frame| {
+            let start = frame.start as usize;
+            let bytes = &self.bytes[start..start + frame.len as usize];
+            let summary = parse_frame(bytes);
+            summary.is_ok_and(|summary| verify_l3(bytes, &summary) == Some(false))
+        };
+        self.frames.iter().filter(wrong).count()
     }
 
     /// Frames of one loop.
