@@ -13,7 +13,6 @@ use nicforge_lab::config::Place;
 use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
 use nicforge_lab::settings::KEYS;
-use nicforge_lab::timeline::seen_switches;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AttachOptions, LiveOptions};
@@ -194,7 +193,7 @@ fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
                 .collect(),
             metrics: run.metrics.clone(),
             timeline: run.timeline.clone(),
-            switches: seen_switches(&run.timeline),
+            switches: run.switches.clone(),
             ..PointResult::default()
         }],
         ..Report::default()

@@ -119,8 +119,8 @@ impl Shared {
         watch: Watch<'_>,
         works: impl Fn() -> bool,
     ) -> (f64, Timeline) {
-        let mut timeline = Timeline::new(&config.settings);
         let began = clock.now();
+        let mut timeline = Timeline::new(&config.settings, began);
         let duration = config.duration_s.map(Time::from_seconds);
         let ends = duration.map_or(Time::NEVER, |duration| began + duration);
         while works()
@@ -317,8 +317,10 @@ fn finish(
     held: i64,
     watched: Option<(f64, Timeline)>,
 ) -> Result<LiveRun, RunError> {
-    let (seconds, timeline) = watched.map_or((0.0, Vec::new()), |(seconds, timeline)| {
-        (seconds, timeline.into_entries())
+    let (seconds, switches, timeline) = watched.map_or_else(Default::default, |watched| {
+        let (seconds, timeline) = watched;
+        let switches = timeline.switches(device.switches());
+        (seconds, switches, timeline.into_entries())
     });
     let snapshot = shared.snapshot(seconds);
     let buffers: usize = pools.iter().map(Pool::count).sum();
@@ -327,6 +329,7 @@ fn finish(
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),
         timeline,
+        switches,
         snapshot,
     })
 }

@@ -8,7 +8,7 @@ use super::events::Events;
 use super::worker::WorkerCounts;
 use crate::metrics::{Latency, Metrics, drop_fraction};
 use crate::run::RunError;
-use crate::timeline::TimelineEntry;
+use crate::timeline::{Switch, TimelineEntry};
 
 /// All counts at one time.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub struct LiveRun {
     pub metrics: Metrics,
     /// How it went on, where `timeline_ms` asks for that.
     pub timeline: Vec<TimelineEntry>,
+    /// When steering changed to another set of queues.
+    pub switches: Vec<Switch>,
     /// All counts at its end.
     pub snapshot: Snapshot,
 }

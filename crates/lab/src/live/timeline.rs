@@ -1,13 +1,17 @@
 //! How a live run goes on over time, as the report of a simulated one has it.
 
+use nicforge_units::Time;
+
 use super::outcome::Snapshot;
 use crate::metrics::drop_fraction;
 use crate::settings::Settings;
-use crate::timeline::TimelineEntry;
+use crate::timeline::{Switch, TimelineEntry};
 
 /// Counts at even intervals.
 #[derive(Debug)]
 pub struct Timeline {
+    /// When the run began.
+    began: Time,
     /// In seconds, where somebody asks.
     every: Option<f64>,
     before: Snapshot,
@@ -15,9 +19,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// One with the intervals that `settings` ask for (`timeline_ms`).
-    pub fn new(settings: &Settings) -> Timeline {
+    /// One of a run that begins at `began`, with the intervals that `settings` ask for (`timeline_ms`).
+    pub fn new(settings: &Settings, began: Time) -> Timeline {
         Timeline {
+            began,
             every: settings.timeline_ms.map(|ms| ms / 1e3),
             before: Snapshot::default(),
             entries: Vec::new(),
@@ -50,6 +55,15 @@ impl Timeline {
             active_set: now.device.sets.as_ref().map(|sets| sets.active.to_owned()),
             in_use: now.device.sets.clone().unwrap_or_default().in_use,
         });
+    }
+
+    /// What a report says of when steering changed.
+    pub fn switches(&self, changed: &[(Time, &'static str)]) -> Vec<Switch> {
+        let switch = |&(at, set): &(Time, &'static str)| Switch {
+            ms: at.saturating_sub(self.began).as_seconds() * 1e3,
+            set: set.to_owned(),
+        };
+        changed.iter().map(switch).collect()
     }
 
     /// All entries.

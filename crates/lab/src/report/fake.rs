@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Bounds, MachineRow, PointResult, Report, SettingsRow};
 use crate::metrics::{CyclesPerPacket, Latency, Metrics};
-use crate::timeline::{TimelineEntry, seen_switches};
+use crate::timeline::{Switch, TimelineEntry};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -225,8 +225,12 @@ pub fn over_time() -> Report {
     let mut report = two_variants();
     for (index, point) in report.points.iter_mut().enumerate() {
         point.timeline = (1..=40).map(|step| entry(step, index == 1)).collect();
-        point.switches = seen_switches(&point.timeline);
     }
+    let switch = |(ms, set): (f64, &str)| Switch {
+        ms,
+        set: set.into(),
+    };
+    report.points[1].switches = [(4.0, "shared"), (14.5, "private")].map(switch).to_vec();
     report
 }
 

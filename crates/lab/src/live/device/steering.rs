@@ -14,7 +14,12 @@ use crate::live::Shared;
 pub struct Steering {
     control: Control,
     before: Reading,
+    /// What it decided, oldest first, and when.
+    switches: Vec<(Time, &'static str)>,
 }
+
+/// How many are kept: a run may last for days.
+const SWITCHES_MAX: usize = 100_000;
 
 impl Steering {
     /// At the beginning of a run, by `heuristic`.
@@ -23,12 +28,22 @@ impl Steering {
         Steering {
             control: Control::new(heuristic),
             before: Reading::default(),
+            switches: Vec::new(),
         }
     }
 
     /// When it looks again.
     pub fn due(&self) -> Time {
         self.before.at + self.control.step()
+    }
+
+    /// Steering uses `set` since `now`; whether that is kept.
+    fn record(&mut self, now: Time, set: &'static str) -> bool {
+        let room = self.switches.len() < SWITCHES_MAX;
+        if room {
+            self.switches.push((now, set));
+        }
+        room
     }
 
     /// Looks at `now`; `works` says who of the workers is there. The set that is to be used from now on, if
@@ -75,7 +90,19 @@ impl Device {
             nic.write_register(&mut self.dma, registers::STEERING, set.into());
         }
         if let Some(nic) = self.nics.first() {
-            shared.tell(format!("steering uses the {} queues now", nic.active_set()));
+            let active = nic.active_set();
+            let report = match steering.record(now, active) {
+                true => "",
+                false => "; the report has no room for this",
+            };
+            shared.tell(format!("steering uses the {active} queues now{report}"));
         }
+    }
+
+    /// When steering changed, and to which set of queues.
+    pub fn switches(&self) -> &[(Time, &'static str)] {
+        self.steering
+            .as_ref()
+            .map_or(&[], |steering| &steering.switches)
     }
 }

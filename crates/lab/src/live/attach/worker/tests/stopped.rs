@@ -6,7 +6,6 @@ use nicforge_units::Time;
 
 use super::{Cables, PATIENCE, Process, Running, running};
 use crate::live::locked;
-use crate::timeline::seen_switches;
 
 impl Process {
     fn signal(&self, signal: &str) {
@@ -26,7 +25,7 @@ fn exchange(run: &mut Running<'_>, workers: &[u16]) {
     }
 }
 
-/// There is traffic until `what` is the last that was said of steering, and for so long that the time line shows it.
+/// There is traffic until `what` is the last that was said of steering.
 fn until(run: &mut Running<'_>, what: &str) {
     let last = |run: &Running<'_>| {
         let events = locked(run.events);
@@ -41,10 +40,6 @@ fn until(run: &mut Running<'_>, what: &str) {
         assert!(now < until, "nobody says `{what}`: {}", run.said());
         exchange(run, &[1, 2]);
     }
-    let shown = run.cables.clock.now() + Time::from_ms(150);
-    while run.cables.clock.now() < shown {
-        exchange(run, &[1, 2]);
-    }
 }
 
 /// Any traffic is enough to share; a core that calls seldom is one too many, and sharing ends.
@@ -56,7 +51,7 @@ fn the_heuristic_shares_rings_until_a_worker_stops() {
 
 fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
     const SETTINGS: &str = "rx_entries = 64\ndynamic_gbps = 0.0\ndynamic_memory_gib_per_s = 0.0\n\
-                            dynamic_window = 4\ntimeline_ms = 50\n";
+                            dynamic_window = 4\n";
     const SHARED: &str = "steering uses the shared queues now";
     const PRIVATE: &str = "steering uses the private queues now";
     let settings = format!("{emulates}{SETTINGS}");
@@ -93,9 +88,14 @@ fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
         .iter()
         .all(|(cause, _)| early.contains(cause));
     assert!(early, "{drops:?}");
-    let found = seen_switches(&ended.timeline);
-    let to = |set: &str| found.iter().any(|switch| switch.set == set);
-    assert!(to("shared") && to("private"), "{found:?}");
+    // Nobody asked for a time line.
+    let found = &ended.switches;
+    let sets: Vec<&str> = found.iter().map(|switch| &*switch.set).collect();
+    assert!(
+        sets.starts_with(&["shared", "private", "shared"]),
+        "{found:?}"
+    );
+    assert!(found.is_sorted_by_key(|switch| switch.ms), "{found:?}");
 }
 
 /// How often eight frames for worker 1 go to and fro, one after the other, in half a second.
