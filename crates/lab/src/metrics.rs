@@ -111,6 +111,9 @@ pub struct Metrics {
     /// `emulated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emulator_busy_fraction: Option<f64>,
+    /// Frames that such a core moves in a turn in which it moves any, the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulator_burst_frames: Option<f64>,
     /// Distinct bytes touched by DMA in the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_working_set_bytes: Option<u64>,

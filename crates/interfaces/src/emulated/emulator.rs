@@ -16,7 +16,7 @@ use crate::AnyNic;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
 /// applications have it.
-pub(super) const BURST: usize = 32;
+pub const BURST: usize = 32;
 
 /// What the emulating core keeps between its steps.
 #[derive(Debug)]

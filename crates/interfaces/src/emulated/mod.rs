@@ -33,7 +33,7 @@ use nicforge_nic::{ReceiveHalf, completion_ring};
 use nicforge_platform::{AddressSpace, Owner, Register};
 
 pub use driver::Driver;
-pub use emulator::{Emulated, Emulator, Lost};
+pub use emulator::{BURST, Emulated, Emulator, Lost};
 pub use nic::NicHalf;
 
 use crate::priv_ring::layout::Ring;

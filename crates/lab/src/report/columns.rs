@@ -165,8 +165,9 @@ pub const NO_DROP: Metric = metric(
 /// Only where they apply: where cores play NICs, and of a store that refused requests. The CSV file, too, has
 /// these columns only then.
 #[rustfmt::skip]
-pub const OCCASIONAL: [Metric; 3] = [
+pub const OCCASIONAL: [Metric; 4] = [
     metric("emulator_busy_fraction", "emulating cores busy", Unit::Share, Neither, Some("NIC core"), |m| m.emulator_busy_fraction),
+    metric("emulator_burst_frames", "emulating cores' burst", Unit::Plain("frames"), Neither, Some("NIC burst"), |m| m.emulator_burst_frames),
     metric("requests_too_large", "requests too large", Unit::Plain(""), Less, Some("too large"), |m| m.requests_too_large.map(|count| count as f64)),
     metric("requests_misdirected", "requests misdirected", Unit::Plain(""), Less, Some("misdirected"), |m| m.requests_misdirected.map(|count| count as f64)),
 ];

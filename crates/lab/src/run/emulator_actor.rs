@@ -30,6 +30,10 @@ pub struct EmulatorActor {
     waits: Waits,
     /// Frames that were lost behind the device, by cause.
     pub drops: DropCounters,
+    /// Turns in which it moved packets.
+    pub turns: u64,
+    /// Packets that it moved in them.
+    pub moved: u64,
 }
 
 impl EmulatorActor {
@@ -40,6 +44,8 @@ impl EmulatorActor {
             published: VecDeque::new(),
             waits: Waits::Packet,
             drops: DropCounters::default(),
+            turns: 0,
+            moved: 0,
         }
     }
 
@@ -86,6 +92,8 @@ impl EmulatorActor {
         let seen = seen.count();
         self.published.drain(..seen);
         let came_to = half.emulate(&mut SimCpu::new(host, &mut self.core), seen);
+        self.turns += u64::from(came_to.moved() > 0);
+        self.moved += came_to.moved() as u64;
         for lost in &came_to.lost {
             self.drops.count(lost.cause.0);
         }

@@ -34,6 +34,8 @@ struct Snapshot {
     cores: Vec<CoreCycles>,
     /// Those that play NICs.
     emulators: Vec<CoreCycles>,
+    /// What those moved, and in how many turns.
+    moved: (u64, u64),
     transmit: (u64, u64),
     drops: DropCounters,
     /// Frames that went to a ring of second choice.
@@ -101,6 +103,9 @@ impl Snapshot {
                 .iter()
                 .map(|emulator| emulator.spent_until(now))
                 .collect(),
+            moved: world.emulators.iter().fold((0, 0), |sum, emulator| {
+                (sum.0 + emulator.moved, sum.1 + emulator.turns)
+            }),
             transmit,
             drops,
             spilled: world.nics.iter().map(|nic| nic.nic.receive.spilled()).sum(),
@@ -251,6 +256,11 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// The mean of `count` times that are `sum_ps` together.
+fn mean_us(sum_ps: u64, count: u64) -> Option<f64> {
+    share(sum_ps, count).map(|ps| ps / 1e6)
+}
+
 fn any(count: u64) -> Option<u64> {
     (count > 0).then_some(count)
 }
@@ -324,14 +334,14 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         memory_gb_per_s: Some(per_second(Lines(grew(|now| now.dram_lines)).bytes().0, 1e9)),
         pcie_out_utilisation: Some(busy(dma(|dma| dma.out_bytes))),
         pcie_in_utilisation: Some(busy(dma(|dma| dma.in_bytes))),
-        pcie_read_us: share(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads)).map(|ps| ps / 1e6),
-        nic_receive_us: share(sum(|nic| nic.receive_ps), sum(|nic| nic.delivered))
-            .map(|ps| ps / 1e6),
+        pcie_read_us: mean_us(dma(|dma| dma.read_time_ps), dma(|dma| dma.reads)),
+        nic_receive_us: mean_us(sum(|nic| nic.receive_ps), sum(|nic| nic.delivered)),
         cycles_per_packet: cycles.per_packet(frames_out),
         target_alloc_share: targets.alloc_share(),
         other_alloc_share: others.alloc_share(),
         idle_fraction: cycles.idle_share(seconds),
         emulator_busy_fraction: emulators_busy(clock, before, after, seconds),
+        emulator_burst_frames: share(grew(|now| now.moved.0), grew(|now| now.moved.1)),
         io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
         ..Metrics::default()
     }

@@ -1,5 +1,7 @@
 //! What one point has used up, and what it has left.
 
+use nicforge_interfaces::emulated::BURST;
+
 use super::differences::{is_held, main_drop};
 use super::{SAME, whole};
 use crate::metrics::Metrics;
@@ -63,14 +65,19 @@ fn keeps_up(metrics: &Metrics) -> bool {
     metrics.no_drop_gbps.is_none() && metrics.drop_fraction <= 0.0
 }
 
-/// That cores that play NICs have no time left.
+/// That cores that play NICs have no time left: one that is always busy still has, as long as its bursts can grow.
 fn emulator(point: &PointResult) -> Option<String> {
-    let busy = point.metrics.emulator_busy_fraction;
+    let metrics = &point.metrics;
+    let busy = metrics.emulator_busy_fraction;
     let busy = busy.filter(|busy| *busy > SATURATED)?;
-    Some(format!(
-        "the core that plays the NIC is busy {} of the time",
-        percent(busy)
-    ))
+    let burst = metrics.emulator_burst_frames?;
+    (burst >= BURST as f64 / 2.0).then(|| {
+        format!(
+            "the core that plays the NIC is busy {} of the time, with {} of at most {BURST} frames in a turn",
+            percent(busy),
+            number(burst)
+        )
+    })
 }
 
 /// That one core's packets keep the others' from a shared ring, where that shows.
@@ -214,10 +221,20 @@ mod tests {
     fn a_core_that_plays_the_nic_is_named_where_it_has_no_time_left() {
         let mut report = fake::single();
         let said = |report: &Report| limits(report, &report.points[0]).join(" ");
-        let busy = "the core that plays the NIC is busy 99 % of the time";
-        for (share, named) in [(None, false), (Some(0.95), false), (Some(0.99), true)] {
-            report.points[0].metrics.emulator_busy_fraction = share;
-            report.points[0].metrics.drop_fraction = 0.2;
+        let busy = "the core that plays the NIC is busy 99 % of the time, with 30.5 of at most 32 frames in a turn";
+        for (share, burst, named) in [
+            (None, None, false),
+            (Some(0.95), Some(30.5), false),
+            // It could take more in each turn.
+            (Some(0.99), Some(4.7), false),
+            (Some(0.99), Some(30.5), true),
+        ] {
+            let metrics = &mut report.points[0].metrics;
+            (
+                metrics.emulator_busy_fraction,
+                metrics.emulator_burst_frames,
+            ) = (share, burst);
+            metrics.drop_fraction = 0.2;
             assert_eq!(said(&report).contains(busy), named, "{share:?}");
             let first = holds(&report.points[0]).first() == Some(&busy.to_owned());
             assert_eq!(first, named, "{share:?}");
