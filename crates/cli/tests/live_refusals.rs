@@ -49,6 +49,22 @@ fn interfaces_that_are_simulated_only() {
     );
 }
 
+/// Several ports may read captures: which one ends in the middle is said.
+#[test]
+fn a_capture_that_is_cut_is_named() {
+    let folder = folder();
+    let sample = folder.path().join("scenarios/captures/sample.pcap");
+    let bytes = std::fs::read(&sample).unwrap();
+    std::fs::write(&sample, &bytes[..bytes.len() - 1]).unwrap();
+    std::fs::write(folder.path().join("x.toml"), captures("app = \"l2fwd\"")).unwrap();
+    let output = nicforge(&folder, &["live", "x.toml"]);
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let said =
+        "capture scenarios/captures/sample.pcap: the file ends within a record; read 239 records";
+    assert!(error.contains(said), "{error}");
+}
+
 #[test]
 fn interfaces_that_no_core_can_play() {
     let emulates =

@@ -1,5 +1,6 @@
 //! Capture files as a port: frames come in from one, and what goes out is written to another.
 
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::BorrowedFd;
@@ -15,25 +16,33 @@ use crate::live::LiveError;
 pub struct CapturePort {
     from: Option<CaptureReader<'static>>,
     to: Option<FileWriter>,
+    /// Which capture is read, and which written, as errors name them.
+    names: [String; 2],
     counters: PortCounters,
+}
+
+fn name(path: &Path) -> String {
+    format!("capture {}", path.display())
+}
+
+/// The error of the capture called `name`.
+fn failed<E: Error + Send + Sync + 'static>(name: &str) -> impl Fn(E) -> LiveError {
+    move |error| LiveError::of(name)(io::Error::other(error))
 }
 
 impl CapturePort {
     /// Frames come from the capture `from`, and go to a new capture `to`.
     pub fn open(from: Option<&Path>, to: Option<&Path>) -> Result<CapturePort, LiveError> {
-        let reader = |path: &Path| {
-            let what = format!("capture {}", path.display());
-            CaptureReader::open(path).map_err(|error| LiveError::of(what)(io::Error::other(error)))
-        };
+        let reader = |path: &Path| CaptureReader::open(path).map_err(failed(&name(path)));
         let writer = |path: &Path| {
-            let failed = |cause| LiveError::of(format!("capture {}", path.display()))(cause);
-            let file = BufWriter::new(File::create(path).map_err(failed)?);
-            CaptureWriter::new(file, CaptureFormat::of(path))
-                .map_err(|error| failed(io::Error::other(error)))
+            let file = File::create(path).map_err(LiveError::of(name(path)))?;
+            CaptureWriter::new(BufWriter::new(file), CaptureFormat::of(path))
+                .map_err(failed(&name(path)))
         };
         Ok(CapturePort {
             from: from.map(reader).transpose()?,
             to: to.map(writer).transpose()?,
+            names: [from, to].map(|path| path.map_or_else(String::new, name)),
             counters: PortCounters::default(),
         })
     }
@@ -45,9 +54,7 @@ impl Port for CapturePort {
         while frames < budget
             && let Some(reader) = &mut self.from
         {
-            let record = reader
-                .next_record()
-                .map_err(|error| LiveError::of("reading a capture")(io::Error::other(error)))?;
+            let record = reader.next_record().map_err(failed(&self.names[0]))?;
             match record {
                 Some(record) => each(record.bytes),
                 None => {
@@ -63,9 +70,7 @@ impl Port for CapturePort {
 
     fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError> {
         if let Some(writer) = &mut self.to {
-            writer
-                .write(now, frame)
-                .map_err(|error| LiveError::of("writing a capture")(io::Error::other(error)))?;
+            writer.write(now, frame).map_err(failed(&self.names[1]))?;
         }
         self.counters.went_out(frame.len() as u64);
         Ok(())
@@ -97,10 +102,7 @@ impl Port for CapturePort {
 
     fn finish(&mut self) -> Result<(), LiveError> {
         match self.to.take() {
-            Some(writer) => writer
-                .finish()
-                .map(|_| ())
-                .map_err(|error| LiveError::of("writing a capture")(io::Error::other(error))),
+            Some(writer) => writer.finish().map(|_| ()).map_err(failed(&self.names[1])),
             None => Ok(()),
         }
     }
