@@ -50,7 +50,8 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         let sim = run_point(&input.machine, settings, seed, &io, &mut |_, _| {});
         simulated.push(sim.map_err(|cause| failed(index, cause))?);
         let run = run_point_live(&input.machine, settings, seed, duration);
-        live.push(run.map_err(|cause| failed(index, cause))?.metrics);
+        let run = run.map_err(|cause| failed(index, cause))?;
+        live.push((run.metrics, run.cores));
     }
     let mut report = report(&input, simulated, started.elapsed().as_secs_f64());
     let frequency = input.machine.hardware.core.frequency;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use nicforge_nic::DropCounters;
 use serde::{Deserialize, Serialize};
 
 /// The metrics of one point, named and measured as DESIGN's table has them.
@@ -193,6 +194,19 @@ pub fn drop_fraction(drops: u64, arrivals: u64) -> f64 {
         0 => 0.0,
         whole => drops as f64 / whole as f64,
     }
+}
+
+/// `part` of `whole`, if there is any.
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Drops as the report has them.
+pub(crate) fn by_cause(drops: &DropCounters) -> BTreeMap<String, u64> {
+    let causes = drops.causes().iter();
+    causes
+        .map(|&(cause, count)| (cause.to_owned(), count))
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_interfaces::registry;
+use nicforge_lab::by_core::CoreFigures;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Names;
 use nicforge_platform::live::ports::{Port, pair};
@@ -111,6 +112,23 @@ fn a_run_goes_around_small_rings_many_times() {
             "{interface}"
         );
         assert!(came.len() >= 200, "{interface}: {} came", came.len());
+        // Of each worker is known what it took and what was dropped for it.
+        let cores = &run.cores;
+        assert_eq!(cores.len(), 2);
+        let received: u64 = cores.iter().map(|core| core.received).sum();
+        let dropped: u64 = cores.iter().map(CoreFigures::dropped).sum();
+        assert_eq!(dropped, run.snapshot.drops().total(), "{interface}");
+        assert!(received >= came.len() as u64, "{interface}");
+        for core in cores {
+            assert!(
+                core.busy_fraction
+                    .is_some_and(|busy| (0.0..=1.0).contains(&busy))
+            );
+            assert_eq!(
+                (core.nic, core.throughput_gbps, core.mean_burst),
+                (None, None, None)
+            );
+        }
     }
 }
 

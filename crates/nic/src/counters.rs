@@ -57,6 +57,17 @@ impl DropCounters {
     }
 }
 
+impl<'a> FromIterator<&'a DropCounters> for DropCounters {
+    /// What all of them counted, together.
+    fn from_iter<I: IntoIterator<Item = &'a DropCounters>>(counters: I) -> DropCounters {
+        let mut all = DropCounters::default();
+        for &(cause, count) in counters.into_iter().flat_map(DropCounters::causes) {
+            all.add(cause, count);
+        }
+        all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

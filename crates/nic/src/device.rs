@@ -21,7 +21,8 @@ mod tests;
 pub use arrival::Parsed;
 pub use burst::Incoming;
 use held::HeldFrames;
-use queues::{QueueState, blame};
+pub use queues::QueueState;
+use queues::blame;
 
 /// The register map of a NIC.
 pub mod registers {
@@ -70,10 +71,6 @@ pub struct NicCounters {
     pub delivered: u64,
     /// From last bit in to completion sent, summed over delivered frames, in picoseconds.
     pub receive_ps: u64,
-    /// Receive entries waiting for software, summed over arriving frames.
-    pub waiting_sum: u64,
-    /// Receive entries there are, summed over arriving frames.
-    pub entries_sum: u64,
     /// Register writes that meant nothing; ignored.
     pub bad_register_writes: u64,
 }
@@ -101,8 +98,8 @@ pub struct Nic<R> {
     receive_free: Time,
     /// Frames whose turn is later, oldest first.
     held: HeldFrames,
-    /// Dropped frames by cause.
-    pub drops: DropCounters,
+    /// Frames dropped before they had a queue, by cause; each queue counts its own.
+    unsteered: DropCounters,
     /// Everything else that is counted.
     pub counters: NicCounters,
 }
@@ -120,7 +117,7 @@ impl<R: ReceiveHalf> Nic<R> {
             transmit: TransmitEngine::new(spec, tx_rings, memory_end),
             receive_free: Time::ZERO,
             held: HeldFrames::default(),
-            drops: DropCounters::default(),
+            unsteered: DropCounters::default(),
             counters: NicCounters::default(),
             spec: spec.clone(),
         }
@@ -159,7 +156,9 @@ impl<R: ReceiveHalf> Nic<R> {
                 self.counters.receive_ps += (dma.now() - came).as_ps();
             }
             Err(cause) => {
-                self.drops.count(cause.0);
+                self.queues[usize::from(arriving.queue)]
+                    .drops
+                    .count(cause.0);
                 if cause == DropCause::BAD_DESCRIPTOR {
                     blame(&self.receive, &mut self.queues, arriving.queue);
                 }
@@ -175,7 +174,7 @@ impl<R: ReceiveHalf> Nic<R> {
         };
         match hairpin.handle(dma, arriving, self.transmit.internal_inside()) {
             Hairpinned::Unknown => return false,
-            Hairpinned::Full => self.drops.count("hairpin_queue_full"),
+            Hairpinned::Full => self.unsteered.count("hairpin_queue_full"),
             Hairpinned::Out { bytes, ready } => {
                 self.transmit.push_internal(bytes, arriving.stamp, ready);
             }

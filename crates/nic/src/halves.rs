@@ -104,6 +104,24 @@ pub struct Waiting {
     pub of: u64,
 }
 
+impl std::ops::Add for Waiting {
+    type Output = Waiting;
+
+    #[inline]
+    fn add(self, other: Waiting) -> Waiting {
+        Waiting {
+            entries: self.entries + other.entries,
+            of: self.of + other.of,
+        }
+    }
+}
+
+impl std::iter::Sum for Waiting {
+    fn sum<I: Iterator<Item = Waiting>>(all: I) -> Waiting {
+        all.fold(Waiting::default(), std::ops::Add::add)
+    }
+}
+
 /// Something to do with a NIC's half, whatever its interface.
 pub trait HalfJob {
     /// Does it.

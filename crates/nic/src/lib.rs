@@ -31,7 +31,7 @@ pub use completion::{
     completion_ring, inlining_completion_ring,
 };
 pub use counters::DropCounters;
-pub use device::{Incoming, Nic, NicCounters, NicSpec, Parsed, registers};
+pub use device::{Incoming, Nic, NicCounters, NicSpec, Parsed, QueueState, registers};
 pub use exchange::exchange;
 pub use fifo::MacFifo;
 pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, HalfJob, ReceiveHalf, Waiting};

@@ -192,6 +192,7 @@ fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
                 .map(|(key, value)| (key.name.to_string(), value.to_json()))
                 .collect(),
             metrics: run.metrics.clone(),
+            cores: run.cores.clone(),
             timeline: run.timeline.clone(),
             switches: run.switches.clone(),
             ..PointResult::default()

@@ -38,6 +38,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
                 params: point.params.clone(),
                 metrics: run.metrics,
                 bounds: Bounds::of(&point.settings, machine),
+                cores: run.cores,
                 timeline: run.timeline,
                 switches: run.switches,
             })

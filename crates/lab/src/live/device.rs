@@ -323,7 +323,7 @@ impl Device {
         self.look_at_rings();
         let ports = self.ports.iter().zip(&self.stations);
         let counts = self.nics.iter().zip(ports).map(|(nic, (port, station))| {
-            let mut drops = nic.drops.clone();
+            let mut drops = nic.drops();
             let station = station.counts();
             let link = port.link().cloned();
             let port = port.counters();
@@ -340,6 +340,7 @@ impl Device {
             }
             NicCounts {
                 nic: nic.counters.clone(),
+                waiting: nic.waiting_sum(),
                 drops,
                 port: port.clone(),
                 link,
@@ -350,6 +351,7 @@ impl Device {
         let counts = DeviceCounts {
             nics: counts.collect(),
             receive: self.receive.clone(),
+            dropped: self.count_dropped(),
             nonsense: self.count_nonsense(),
             impossible: self.impossible(),
             sets: self.sets(),

@@ -328,6 +328,7 @@ fn finish(
     snapshot.check(buffers as u64, held as u64)?;
     Ok(LiveRun {
         metrics: snapshot.metrics(&device.latency),
+        cores: snapshot.by_core(),
         timeline,
         switches,
         snapshot,

@@ -6,7 +6,8 @@ use nicforge_nic::DropCounters;
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
-use crate::metrics::{Latency, Metrics, drop_fraction};
+use crate::by_core::CoreFigures;
+use crate::metrics::{Latency, Metrics, by_cause, drop_fraction, share};
 use crate::run::RunError;
 use crate::timeline::{Switch, TimelineEntry};
 
@@ -28,6 +29,8 @@ pub struct Snapshot {
 pub struct LiveRun {
     /// Its measurements over the whole time; what only a model knows is absent.
     pub metrics: Metrics,
+    /// What each worker did.
+    pub cores: Vec<CoreFigures>,
     /// How it went on, where `timeline_ms` asks for that.
     pub timeline: Vec<TimelineEntry>,
     /// When steering changed to another set of queues.
@@ -75,13 +78,9 @@ impl Snapshot {
 
     /// Frames that were dropped, by cause.
     pub fn drops(&self) -> DropCounters {
-        let mut all = DropCounters::default();
         let of_nics = self.device.nics.iter().map(|nic| &nic.drops);
         let of_workers = self.workers.iter().map(|worker| &worker.drops);
-        for &(cause, count) in of_nics.chain(of_workers).flat_map(DropCounters::causes) {
-            all.add(cause, count);
-        }
-        all
+        of_nics.chain(of_workers).collect()
     }
 
     /// Frames between the wires: in receive rings, kept by an application, in transmit rings.
@@ -94,8 +93,8 @@ impl Snapshot {
 
     /// Mean share of receive entries that waited for software.
     pub fn rx_occupancy(&self) -> Option<f64> {
-        let entries = self.sum(|nic| nic.nic.entries_sum);
-        share(self.sum(|nic| nic.nic.waiting_sum), entries)
+        let entries = self.sum(|nic| nic.waiting.of);
+        share(self.sum(|nic| nic.waiting.entries), entries)
     }
 
     /// At the end: arrivals = departures + drops + inside, and every buffer is in one place: `held` of
@@ -122,6 +121,27 @@ impl Snapshot {
         Ok(())
     }
 
+    /// What each worker did, as far as it was counted.
+    pub(super) fn by_core(&self) -> Vec<CoreFigures> {
+        // Who knows how long each process was there?
+        let are_threads = self.device.nonsense.is_empty();
+        let each = self.workers.iter().enumerate().map(|(core, worker)| {
+            let at_nics = self.device.dropped.get(core);
+            let drops = at_nics.into_iter().chain([&worker.drops]).collect();
+            let idle = worker.idle.as_seconds() / self.seconds.max(1e-9);
+            let receive = self.device.receive.get(core);
+            CoreFigures {
+                core,
+                received: worker.taken,
+                drops: by_cause(&drops),
+                busy_fraction: are_threads.then(|| 1.0 - idle.min(1.0)),
+                rx_occupancy: receive.and_then(|&(waiting, of)| share(waiting, of)),
+                ..CoreFigures::default()
+            }
+        });
+        each.collect()
+    }
+
     /// The metrics of `report.json`.
     pub(super) fn metrics(&self, latency: &Histogram<u64>) -> Metrics {
         let per_second = |count: u64| count as f64 / self.seconds.max(1e-9);
@@ -137,11 +157,7 @@ impl Snapshot {
             throughput_mpps: per_second(self.left()) / 1e6,
             offered_mpps: per_second(self.arrived()) / 1e6,
             drop_fraction: drop_fraction(drops.total(), self.arrived()),
-            drops: drops
-                .causes()
-                .iter()
-                .map(|&(cause, count)| (cause.to_owned(), count))
-                .collect(),
+            drops: by_cause(&drops),
             latency_us: (!latency.is_empty()).then(|| latency_us(latency)),
             rx_occupancy: self.rx_occupancy(),
             tx_occupancy: share(transmit.0, transmit.1),
@@ -149,10 +165,6 @@ impl Snapshot {
             ..Metrics::default()
         }
     }
-}
-
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 fn latency_us(histogram: &Histogram<u64>) -> Latency {

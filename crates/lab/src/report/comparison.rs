@@ -8,6 +8,7 @@ use super::csv::plain;
 use super::html::escape;
 use super::number::{decimals, fixed, number};
 use super::{PointResult, Report};
+use crate::by_core::CoreFigures;
 use crate::metrics::Metrics;
 
 /// Metrics of which both grounds mean the same, in the order shown. docs/live.md says what may be
@@ -143,16 +144,21 @@ fn busy_ns_per_packet(metrics: &Metrics, cores: usize) -> Option<f64> {
 }
 
 impl Report {
-    /// Puts what was measured live beside each point, in the points' order: a point of its own and a
+    /// Puts what was measured live, and what each core did, beside each point, in the points' order: a point of its own and a
     /// comparison. `of` says how many cores at how many GHz a point has.
-    pub fn compare(&mut self, live: Vec<Metrics>, of: impl Fn(usize) -> (usize, f64)) {
+    pub fn compare(
+        &mut self,
+        live: Vec<(Metrics, Vec<CoreFigures>)>,
+        of: impl Fn(usize) -> (usize, f64),
+    ) {
         let simulated = std::mem::take(&mut self.points).into_iter().enumerate();
-        for ((number, mut sim), live) in simulated.zip(live) {
+        for ((number, mut sim), (live, by_core)) in simulated.zip(live) {
             let (cores, ghz) = of(number);
             self.comparisons
                 .push(Comparison::of(&sim, &live, cores, ghz));
             let mut on_live = PointResult {
                 metrics: live,
+                cores: by_core,
                 timeline: Vec::new(),
                 switches: Vec::new(),
                 ..sim.clone()

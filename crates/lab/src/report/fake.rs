@@ -7,6 +7,7 @@ use nicforge_wire::traffic::Line;
 use serde_json::{Value, json};
 
 use super::{Bounds, MachineRow, PointResult, Report, SettingsRow};
+use crate::by_core::CoreFigures;
 use crate::metrics::{CyclesPerPacket, Latency, Metrics};
 use crate::timeline::{Switch, TimelineEntry};
 
@@ -73,6 +74,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         params: params.iter().map(param).collect(),
         metrics,
         bounds: Bounds::default(),
+        cores: Vec::new(),
         timeline: Vec::new(),
         switches: Vec::new(),
     }
@@ -136,7 +138,7 @@ pub fn single() -> Report {
 
 /// Two variants and nothing swept.
 pub fn two_variants() -> Report {
-    let points = vec![
+    let mut points = vec![
         point("priv_ring", &[("rx_entries", json!(1024))], 25.0),
         point(
             "rx_bisect",
@@ -144,12 +146,36 @@ pub fn two_variants() -> Report {
             3.4,
         ),
     ];
+    points[1].cores = unequal_cores();
     report(
         "nat-compare",
         "NAT: private rings against split rings",
         "Does splitting the ring help?",
         points,
     )
+}
+
+/// Two cores of one NIC, of which the first cannot keep up.
+fn unequal_cores() -> Vec<CoreFigures> {
+    let core = |core, received, busy: f64, dropped: &[(&str, u64)]| CoreFigures {
+        core,
+        nic: Some(0),
+        queue: Some(core),
+        received,
+        drops: dropped
+            .iter()
+            .map(|&(cause, count)| (cause.to_owned(), count))
+            .collect(),
+        throughput_gbps: Some(received as f64 / 416.0),
+        busy_fraction: Some(busy),
+        cycles_per_packet: Some(busy * 1.05e7 / received as f64),
+        mean_burst: Some(if busy == 1.0 { 32.0 } else { 1.7 }),
+        rx_occupancy: Some(if busy == 1.0 { 0.97 } else { 0.005 }),
+    };
+    vec![
+        core(0, 5_024, 1.0, &[("bx_full", 2_830)]),
+        core(1, 4_096, 0.872, &[]),
+    ]
 }
 
 /// Ring sizes for the variants given.

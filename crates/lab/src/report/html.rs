@@ -1,5 +1,6 @@
 //! `report.html`: one self-contained page, readable in light, in dark and on paper.
 
+mod cores;
 mod tables;
 
 use std::fmt::Write;
@@ -42,6 +43,7 @@ pub fn to_html(report: &Report) -> Result<String, ReportError> {
     }
     page += "</div>\n";
     page += &all_metrics(report);
+    page += &cores::section(report);
     page += &tables::setting(report);
     page += "</main>\n</body>\n</html>\n";
     Ok(page)

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::by_core::CoreFigures;
 use crate::metrics::Metrics;
 use crate::timeline::{Switch, TimelineEntry};
 
@@ -113,6 +114,9 @@ pub struct PointResult {
     /// What bounds it.
     #[serde(skip)]
     pub bounds: Bounds,
+    /// What each core did; absent in the JSON where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<CoreFigures>,
     /// How it went on over time; empty, and absent in the JSON, unless it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,

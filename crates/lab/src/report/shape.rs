@@ -167,7 +167,8 @@ fn number_of(point: &PointResult, key: &str) -> Option<f64> {
     point.params.get(key).and_then(Value::as_f64)
 }
 
-fn label_of<'k>(point: &PointResult, keys: impl Iterator<Item = &'k &'k str>) -> String {
+/// What `point` has for `keys`.
+pub fn label_of<'k>(point: &PointResult, keys: impl Iterator<Item = &'k &'k str>) -> String {
     let parts: Vec<String> = keys
         .map(|key| {
             format!(

@@ -7,7 +7,9 @@ use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
+use nicforge_nic::{
+    Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers,
+};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Frequency, Time};
@@ -119,7 +121,11 @@ pub fn build(
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let nics = parts.nics.into_iter();
     let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
-    let sink = Sink::new(io.pcap_out.is_some(), settings.arrival == "ping_pong");
+    let sink = Sink::new(
+        settings.cores,
+        io.pcap_out.is_some(),
+        settings.arrival == "ping_pong",
+    );
     let polling_starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
     let mut world = World::new(
         host,
@@ -139,12 +145,14 @@ pub fn build(
     }
     let playing = (0..settings.emulator_cores()).map(|device| {
         let core = core_of(&hardware, settings.cores + device);
-        EmulatorActor::new(match settings.emulator_cores_here() {
+        let core = match settings.emulator_cores_here() {
             0 => core.behind_link(hardware.other_socket.latency),
             _ => core,
-        })
+        };
+        EmulatorActor::new(core, world.nics[device].nic.receive.queues())
     });
-    world.set_emulators(playing.collect());
+    let playing = playing.collect();
+    world.set_emulators(playing);
     Ok(Built {
         world,
         pools: parts.pools,

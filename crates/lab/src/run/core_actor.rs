@@ -121,6 +121,11 @@ impl CoreActor {
         true
     }
 
+    /// Receive calls that brought packets so far.
+    pub fn bursts(&self) -> u64 {
+        self.bursts
+    }
+
     /// Receive calls until `now`: those that brought packets, and as many as fit into the time
     /// that was spent on empty ones.
     pub fn receive_calls(&self, now: Time) -> u64 {

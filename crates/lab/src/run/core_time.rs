@@ -23,12 +23,10 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// From `before` to `after`, of all cores in their order, of those that `counts` picks by number.
-    pub fn between(
+    /// From the first to the second of what each of them had `spent`.
+    pub fn between<'a>(
         clock: Frequency,
-        before: &[CoreCycles],
-        after: &[CoreCycles],
-        counts: impl Fn(usize) -> bool,
+        spent: impl Iterator<Item = (&'a CoreCycles, &'a CoreCycles)>,
     ) -> Cores {
         let cycles = |ps: u64| clock.cycles_in(Time::from_ps(ps));
         let mut cores = Cores {
@@ -37,8 +35,7 @@ impl Cores {
             idle_seconds: 0.0,
             cores: 0,
         };
-        let each = before.iter().zip(after).enumerate();
-        for (_, (before, after)) in each.filter(|&(core, _)| counts(core)) {
+        for (before, after) in spent {
             let spent = after.since(before);
             cores.cores += 1;
             for (sum, ps) in cores.work.iter_mut().zip(spent.work_ps) {

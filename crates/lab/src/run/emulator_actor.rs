@@ -28,8 +28,8 @@ pub struct EmulatorActor {
     /// Times of publishes to this core that it has not polled for yet, oldest first.
     published: VecDeque<Time>,
     waits: Waits,
-    /// Frames that were lost behind the device, by cause.
-    pub drops: DropCounters,
+    /// Frames of each queue that were lost behind the device, by cause.
+    pub drops: Vec<DropCounters>,
     /// Turns in which it moved packets.
     pub turns: u64,
     /// Packets that it moved in them.
@@ -37,13 +37,13 @@ pub struct EmulatorActor {
 }
 
 impl EmulatorActor {
-    /// At the beginning of a run.
-    pub fn new(core: SimCore) -> EmulatorActor {
+    /// At the beginning of a run, for a NIC with so many `queues`.
+    pub fn new(core: SimCore, queues: u16) -> EmulatorActor {
         EmulatorActor {
             core,
             published: VecDeque::new(),
             waits: Waits::Packet,
-            drops: DropCounters::default(),
+            drops: vec![DropCounters::default(); usize::from(queues)],
             turns: 0,
             moved: 0,
         }
@@ -95,7 +95,7 @@ impl EmulatorActor {
         self.turns += u64::from(came_to.moved() > 0);
         self.moved += came_to.moved() as u64;
         for lost in &came_to.lost {
-            self.drops.count(lost.cause.0);
+            self.drops[usize::from(lost.queue)].count(lost.cause.0);
         }
         nic.nic.counters.bad_register_writes += came_to.refused.len() as u64;
         self.waits = match came_to.stuck {

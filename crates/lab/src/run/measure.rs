@@ -4,21 +4,23 @@ use std::path::Path;
 
 use nicforge_apps::AnyApp;
 use nicforge_nic::transmit::TransmitEngine;
-use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf};
+use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
 use super::build::{Built, build};
+use super::by_core::{CoreCounts, by_core};
 use super::co_runner::CoRunnerActor;
 use super::core_time::Cores;
 use super::sink::Captured;
 use super::source::SourceActor;
 use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
+use crate::by_core::CoreFigures;
 use crate::machine::Machine;
-use crate::metrics::{Metrics, drop_fraction};
+use crate::metrics::{Metrics, by_cause, drop_fraction, share};
 use crate::settings::Settings;
 
 /// How often progress is told.
@@ -31,13 +33,15 @@ struct Snapshot {
     dma: Vec<DmaCounters>,
     memory: MemoryCounters,
     dram_lines: u64,
-    cores: Vec<CoreCycles>,
+    cores: Vec<CoreCounts>,
     /// Those that play NICs.
     emulators: Vec<CoreCycles>,
     /// What those moved, and in how many turns.
     moved: (u64, u64),
     transmit: (u64, u64),
     drops: DropCounters,
+    /// Of all receive queues, summed over arriving frames.
+    waiting: Waiting,
     /// Frames that went to a ring of second choice.
     spilled: u64,
     /// GETs of key-value stores, and those that were answered with their value.
@@ -63,10 +67,6 @@ impl Snapshot {
     fn of(world: &mut World, now: Time) -> Snapshot {
         let memory = world.host.hierarchy.counters();
         let dram_lines = world.host.hierarchy.dram_lines();
-        let mut drops = DropCounters::default();
-        for &(cause, count) in world.drops().flat_map(DropCounters::causes) {
-            drops.add(cause, count);
-        }
         let mut transmit = (0, 0);
         for core in &world.cores {
             let (used, of) = core.software.transmit_occupancy();
@@ -93,11 +93,7 @@ impl Snapshot {
                 .collect(),
             memory,
             dram_lines,
-            cores: world
-                .cores
-                .iter()
-                .map(|core| core.spent_until(now))
-                .collect(),
+            cores: CoreCounts::of(world, now),
             emulators: world
                 .emulators
                 .iter()
@@ -107,7 +103,8 @@ impl Snapshot {
                 (sum.0 + emulator.moved, sum.1 + emulator.turns)
             }),
             transmit,
-            drops,
+            drops: world.drops(),
+            waiting: world.waiting_sum(),
             spilled: world.nics.iter().map(|nic| nic.nic.receive.spilled()).sum(),
             gets: counted("gets"),
             get_hits: counted("get_hits"),
@@ -137,11 +134,23 @@ impl Window {
     }
 
     /// It ends now, at `ended`.
-    pub fn end(&self, built: &mut Built, ended: Time) -> Metrics {
+    pub fn end(&self, built: &mut Built, ended: Time) -> Measured {
         let after = Snapshot::of(&mut built.world, ended);
         let seconds = (ended - self.from).as_seconds();
-        metrics(built, &self.before, &after, seconds)
+        Measured {
+            metrics: metrics(built, &self.before, &after, seconds),
+            cores: by_core(built, &self.before.cores, &after.cores, seconds),
+        }
     }
+}
+
+/// What was measured in a window.
+#[derive(Default)]
+pub struct Measured {
+    /// Of all together.
+    pub metrics: Metrics,
+    /// Of each core.
+    pub cores: Vec<CoreFigures>,
 }
 
 /// Runs warm-up and window once.
@@ -173,7 +182,7 @@ pub fn one_window(
             until
         }
     };
-    let metrics = window.end(&mut built, ended);
+    let Measured { metrics, cores } = window.end(&mut built, ended);
     let timeline = built.world.take_timeline(ended);
     let switches = built.world.take_switches();
     finish(built, io)?;
@@ -182,6 +191,7 @@ pub fn one_window(
     Ok(PointRun {
         notes: none_came.then(|| said.to_owned()).into_iter().collect(),
         metrics,
+        cores,
         simulated: ended,
         timeline,
         switches,
@@ -252,10 +262,6 @@ fn contexts(world: &World) -> (u64, u64) {
     })
 }
 
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 /// The mean of `count` times that are `sum_ps` together.
 fn mean_us(sum_ps: u64, count: u64) -> Option<f64> {
     share(sum_ps, count).map(|ps| ps / 1e6)
@@ -272,8 +278,23 @@ fn emulators_busy(
     after: &Snapshot,
     seconds: f64,
 ) -> Option<f64> {
-    let cores = Cores::between(clock, &before.emulators, &after.emulators, |_| true);
+    let cores = Cores::between(clock, before.emulators.iter().zip(&after.emulators));
     cores.idle_share(seconds).map(|idle| 1.0 - idle)
+}
+
+/// The time of those cores that `counts` picks by number.
+fn cores_between(
+    clock: Frequency,
+    before: &Snapshot,
+    after: &Snapshot,
+    counts: impl Fn(usize) -> bool,
+) -> Cores {
+    let each = before.cores.iter().zip(&after.cores).enumerate();
+    let picked = each.filter(|&(core, _)| counts(core));
+    Cores::between(
+        clock,
+        picked.map(|(_, (from, until))| (&from.spent, &until.spent)),
+    )
 }
 
 fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
@@ -293,11 +314,13 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         of(after) - of(before)
     };
     let busy = |bytes: u64| bytes as f64 * 8.0 / seconds / link;
-    let (clock, from, until) = (built.hardware.core.frequency, &before.cores, &after.cores);
-    let cycles = Cores::between(clock, from, until, |_| true);
+    let clock = built.hardware.core.frequency;
+    let cycles = cores_between(clock, before, after, |_| true);
     let target = |core: usize| built.has_target && core.is_multiple_of(built.queues);
-    let targets = Cores::between(clock, from, until, target);
-    let others = Cores::between(clock, from, until, |core| built.has_target && !target(core));
+    let targets = cores_between(clock, before, after, target);
+    let others = cores_between(clock, before, after, |core| {
+        built.has_target && !target(core)
+    });
     let grew = |pick: fn(&Snapshot) -> u64| pick(after) - pick(before);
     let copied = grew(|now| now.copied);
     Metrics {
@@ -306,14 +329,10 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         throughput_mpps: per_second(frames_out, 1e6),
         offered_mpps: per_second(frames_in, 1e6),
         drop_fraction: drop_fraction(drops.total(), frames_in),
-        drops: drops
-            .causes()
-            .iter()
-            .map(|&(cause, count)| (cause.to_owned(), count))
-            .collect(),
+        drops: by_cause(&drops),
         requests_timed_out: after.given_up.zip(before.given_up).map(|(a, b)| a - b),
         latency_us: world.sink.latency(),
-        rx_occupancy: share(sum(|nic| nic.waiting_sum), sum(|nic| nic.entries_sum)),
+        rx_occupancy: share(grew(|now| now.waiting.entries), grew(|now| now.waiting.of)),
         tx_occupancy: share(grew(|now| now.transmit.0), grew(|now| now.transmit.1)),
         ddio_hit_rate: share(memory.fresh_read, memory.fresh_read + memory.fresh_lost),
         io_read_hit_rate: share(memory.device_read_hits, memory.device_read_lines),

@@ -7,6 +7,7 @@
 
 mod app;
 mod build;
+mod by_core;
 mod co_runner;
 mod control_actor;
 mod core_actor;
@@ -37,6 +38,7 @@ use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
+use crate::by_core::CoreFigures;
 use crate::config::ConfigError;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
@@ -276,6 +278,8 @@ pub fn run_point(
 pub struct PointRun {
     /// The measurements.
     pub metrics: Metrics,
+    /// And of each core that runs the application; none of whole systems.
+    pub cores: Vec<CoreFigures>,
     /// Simulated time, warm-up included.
     pub simulated: Time,
     /// What a reader of the measurements must know, a sentence each.

@@ -11,12 +11,11 @@
 //! frame is, it discards at every rate.
 
 use super::build::{Built, build};
-use super::measure::{Window, finish, run_out, run_to};
+use super::measure::{Measured, Window, finish, run_out, run_to};
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
-use nicforge_nic::DropCounters;
 use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
@@ -45,7 +44,7 @@ pub fn no_drop_rate(
     let mut tell = |done: f64, frames: u64| progress(((part + done) / parts).min(1.0), frames);
     warm_up(&mut built, settings, &mut tell)?;
     let (mut low, mut high) = (0.0, highest);
-    let (mut best, mut slowest) = (None, Metrics::default());
+    let (mut best, mut slowest) = (None, Measured::default());
     let mut rate = highest;
     while high - low > RESOLUTION * highest {
         part += 1.0;
@@ -53,25 +52,26 @@ pub fn no_drop_rate(
         let trial = trial(&mut built, settings, rate, &mut tell)?;
         if trial.lost == 0 {
             low = rate;
-            best = Some(trial.metrics);
+            best = Some(trial.measured);
             if rate == high {
                 break;
             }
         } else {
             high = rate;
-            slowest = trial.metrics;
+            slowest = trial.measured;
         }
         rate = (low + high) / 2.0;
     }
     // A window counts whole frames, the one that it begins with among them: in a short one that is more than its rate.
     let rate = |metrics: &Metrics| metrics.offered_gbps.min(highest);
-    let no_drop = best.as_ref().map_or(0.0, rate);
-    let mut metrics = best.unwrap_or(slowest);
+    let no_drop = best.as_ref().map_or(0.0, |best| rate(&best.metrics));
+    let Measured { mut metrics, cores } = best.unwrap_or(slowest);
     metrics.no_drop_gbps = Some(no_drop);
     let simulated = built.world.now();
     finish(built, &RunIo::default())?;
     Ok(PointRun {
         metrics,
+        cores,
         simulated,
         notes: Vec::new(),
         timeline: Vec::new(),
@@ -93,7 +93,7 @@ fn warm_up(built: &mut Built, settings: &Settings, tell: Progress<'_>) -> Result
 
 /// What one trial found.
 struct Trial {
-    metrics: Metrics,
+    measured: Measured,
     /// Frames lost, also such as were still inside when the window ended.
     lost: u64,
 }
@@ -115,23 +115,23 @@ fn trial(
     built.world.sink.open_window(from, until);
     let window = Window::begin(&mut built.world, from);
     offer(built, settings, gbps, from, until);
-    let mut metrics = None;
+    let mut measured = None;
     if until != Time::NEVER {
         let share = |now: Time| (now - from).as_seconds() / (until - from).as_seconds();
         let mut tell = |now: Time, frames| tell(share(now), frames);
         run_to(&mut built.world, until, &mut tell)?;
-        metrics = Some(window.end(built, until));
+        measured = Some(window.end(built, until));
     }
     let ended = run_out(&mut built.world, &mut |_, frames| tell(1.0, frames))?;
     Ok(Trial {
-        metrics: metrics.unwrap_or_else(|| window.end(built, ended)),
+        measured: measured.unwrap_or_else(|| window.end(built, ended)),
         lost: lost(built) - lost_before,
     })
 }
 
 /// Frames that load is to blame for, so far.
 fn lost(built: &Built) -> u64 {
-    built.world.drops().map(DropCounters::of_load).sum()
+    built.world.drops().of_load()
 }
 
 fn offer(built: &mut Built, settings: &Settings, gbps: f64, from: Time, until: Time) {

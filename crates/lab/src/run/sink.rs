@@ -27,8 +27,8 @@ pub struct Sink {
     /// Frames whose last bit left within `[from, until)` count for the window.
     from: Time,
     until: Time,
-    frames: u64,
-    bytes: u64,
+    /// Frames and bytes of each core, and behind them of those that no core sent.
+    sent: Vec<(u64, u64)>,
     latency: Histogram<u64>,
     total: u64,
     /// Bytes of all, and the sum of their latencies in picoseconds.
@@ -42,13 +42,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// A sink; `captures` keeps every frame, `tells_sources` reports each to its source.
-    pub fn new(captures: bool, tells_sources: bool) -> Sink {
+    /// A sink of what `cores` send; `captures` keeps every frame, `tells_sources` reports each to its source.
+    pub fn new(cores: usize, captures: bool, tells_sources: bool) -> Sink {
         Sink {
             from: Time::NEVER,
             until: Time::NEVER,
-            frames: 0,
-            bytes: 0,
+            sent: vec![(0, 0); cores + 1],
             // The arguments are within the range that the histogram documents.
             latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
                 .expect("bounds and digits are constants that the histogram accepts"),
@@ -65,13 +64,19 @@ impl Sink {
     /// The window begins at `from` and lasts until `until`; an earlier one is forgotten.
     pub fn open_window(&mut self, from: Time, until: Time) {
         (self.from, self.until) = (from, until);
-        (self.frames, self.bytes) = (0, 0);
+        self.sent.fill((0, 0));
         self.latency.reset();
     }
 
     /// Frames and bytes in the window.
     pub fn in_window(&self) -> (u64, u64) {
-        (self.frames, self.bytes)
+        let sum = |(frames, bytes), sent: &(u64, u64)| (frames + sent.0, bytes + sent.1);
+        self.sent.iter().fold((0, 0), sum)
+    }
+
+    /// Those of them that `core` sent.
+    pub fn sent_by(&self, core: usize) -> (u64, u64) {
+        self.sent[core]
     }
 
     /// Frames that left since the run began.
@@ -136,8 +141,10 @@ impl Egress for Sink {
         self.total_latency_ps += latency.as_ps();
         self.last = self.last.max(departure.last_bit);
         if departure.last_bit >= self.from && departure.last_bit < self.until {
-            self.frames += 1;
-            self.bytes += departure.frame_bytes() as u64;
+            // A core's queue has its number on every NIC.
+            let by = departure.queue.map_or(self.sent.len() - 1, usize::from);
+            self.sent[by].0 += 1;
+            self.sent[by].1 += departure.frame_bytes() as u64;
             self.latency
                 .saturating_record(latency.as_ps().div_ceil(1_000));
         }

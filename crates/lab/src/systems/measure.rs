@@ -74,6 +74,7 @@ pub(super) fn measure(
             cpu_time: Some(cpu_time(&spent, settings)),
             ..metrics(&before, &after, (ends - warm).as_seconds())
         },
+        cores: Vec::new(),
         simulated: ends,
         notes: match moved {
             true => Vec::new(),

@@ -114,7 +114,7 @@ impl<R: ReceiveHalf> Nic<R> {
         // By reference, as it is long and read where it was stored.
         match &self.parse(frame, head) {
             Ok(parsed) => self.take(dma, (frame, head), parsed, stamp),
-            Err(error) => self.drops.count(error.name()),
+            Err(error) => self.unsteered.count(error.name()),
         }
     }
 
@@ -132,7 +132,7 @@ impl<R: ReceiveHalf> Nic<R> {
         }
         match self.parse_unfinished(frame, left) {
             Ok(parsed) => self.take(dma, (frame, frame.len()), &parsed, stamp),
-            Err(error) => self.drops.count(error.name()),
+            Err(error) => self.unsteered.count(error.name()),
         }
     }
 
@@ -159,7 +159,7 @@ impl<R: ReceiveHalf> Nic<R> {
         let len = Bytes(frame.len() as u64);
         let accepted = self.fifo.accepts(dma.now(), len);
         if !accepted {
-            self.drops
+            self.unsteered
                 .count(DropCause::of_fifo(len, self.spec.rx_fifo).0);
         }
         accepted
@@ -178,13 +178,12 @@ impl<R: ReceiveHalf> Nic<R> {
             (stamp, self.spec.port),
             (&mut self.steering, &self.rss),
         );
-        if self.queues[usize::from(arriving.queue)].closed {
-            self.drops.count("queue_closed");
+        let state = &mut self.queues[usize::from(arriving.queue)];
+        if state.closed {
+            state.drops.count("queue_closed");
             return;
         }
-        let waiting = self.receive.waiting(arriving.queue);
-        self.counters.waiting_sum += waiting.entries;
-        self.counters.entries_sum += waiting.of;
+        state.see(self.receive.waiting(arriving.queue));
         let came = dma.now();
         let until = came + self.spec.rx_pipeline;
         let later = self.receive_free > until + RUN_AHEAD;

@@ -8,7 +8,7 @@ use nicforge_wire::rss::Toeplitz;
 use super::arrival::{Parsed, parse};
 use super::queues::{QueueState, blame};
 use super::{Nic, NicCounters};
-use crate::{Arriving, DropCause, DropCounters, HalfJob, PortId, ReceiveHalf, Steering, Waiting};
+use crate::{Arriving, DropCause, DropCounters, HalfJob, PortId, ReceiveHalf, Steering};
 
 /// A frame, and what the parser found out about it, if it has seen it.
 pub type Incoming<'a> = (&'a [u8], Option<&'a Parsed>);
@@ -35,7 +35,7 @@ impl<R: ReceiveHalf> Nic<R> {
             steering: &mut self.steering,
             rss: &self.rss,
             queues: &mut self.queues,
-            drops: &mut self.drops,
+            unsteered: &mut self.unsteered,
             from: (stamp, self.spec.port),
             fifo: self.spec.rx_fifo,
         };
@@ -54,7 +54,7 @@ struct Path<'n> {
     steering: &'n mut Steering,
     rss: &'n Toeplitz,
     queues: &'n mut [QueueState],
-    drops: &'n mut DropCounters,
+    unsteered: &'n mut DropCounters,
     /// When the first bit came in, and on which port.
     from: (Time, PortId),
     fifo: Bytes,
@@ -78,20 +78,18 @@ impl<'a, D: Dma, I: Iterator<Item = Incoming<'a>>> HalfJob for Burst<'_, D, I> {
             frames,
         } = self;
         let (mut count, mut bytes, mut delivered) = (0, 0, 0);
-        let mut sum = Waiting::default();
         for (frame, parsed) in frames {
             count += 1;
             bytes += frame.len() as u64;
             let Some(arriving) = path.arriving(frame, parsed) else {
                 continue;
             };
-            let waiting = half.waiting(arriving.queue);
-            sum.entries += waiting.entries;
-            sum.of += waiting.of;
+            let state = &mut path.queues[usize::from(arriving.queue)];
+            state.see(half.waiting(arriving.queue));
             match half.receive(dma, &arriving) {
                 Ok(()) => {
                     delivered += 1;
-                    path.queues[usize::from(arriving.queue)].delivered += 1;
+                    state.delivered += 1;
                 }
                 Err(cause) => path.lose(half, arriving.queue, cause),
             }
@@ -99,8 +97,6 @@ impl<'a, D: Dma, I: Iterator<Item = Incoming<'a>>> HalfJob for Burst<'_, D, I> {
         counters.frames += count;
         counters.bytes += bytes;
         counters.delivered += delivered;
-        counters.waiting_sum += sum.entries;
-        counters.entries_sum += sum.of;
     }
 }
 
@@ -110,7 +106,7 @@ impl Path<'_> {
     fn arriving<'a>(&mut self, frame: &'a [u8], parsed: Option<&Parsed>) -> Option<Arriving<'a>> {
         let whole = (frame, frame.len());
         if Bytes(frame.len() as u64) > self.fifo {
-            self.drops.count(DropCause::LONGER_THAN_FIFO.0);
+            self.unsteered.count(DropCause::LONGER_THAN_FIFO.0);
             return None;
         }
         let steering = (&mut *self.steering, self.rss);
@@ -119,13 +115,14 @@ impl Path<'_> {
             None => match parse(self.rss, frame, frame.len()) {
                 Ok(parsed) => parsed.arriving(whole, self.from, steering),
                 Err(error) => {
-                    self.drops.count(error.name());
+                    self.unsteered.count(error.name());
                     return None;
                 }
             },
         };
-        if self.queues[usize::from(arriving.queue)].closed {
-            self.drops.count("queue_closed");
+        let state = &mut self.queues[usize::from(arriving.queue)];
+        if state.closed {
+            state.drops.count("queue_closed");
             return None;
         }
         Some(arriving)
@@ -133,7 +130,7 @@ impl Path<'_> {
 
     #[cold]
     fn lose<R: ReceiveHalf>(&mut self, half: &R, queue: u16, cause: DropCause) {
-        self.drops.count(cause.0);
+        self.queues[usize::from(queue)].drops.count(cause.0);
         if cause == DropCause::BAD_DESCRIPTOR {
             blame(half, self.queues, queue);
         }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use nicforge_platform::Dma;
 
 use super::{Nic, registers};
-use crate::{DropCause, ReceiveHalf};
+use crate::{DropCause, DropCounters, ReceiveHalf, Waiting};
 
-/// What the NIC knows of a receive queue, whatever its interface.
+/// What a NIC knows of a receive queue, whatever its interface.
 #[derive(Clone, Debug, Default)]
 pub struct QueueState {
     /// Frames for it are dropped.
@@ -16,6 +16,19 @@ pub struct QueueState {
     pub delivered: u64,
     /// Descriptors of it that named no buffer.
     pub bad: u64,
+    /// Frames for it that were dropped since the run began, by cause.
+    pub drops: DropCounters,
+    /// Its entries waiting for software, and those there are, both summed over frames arriving for it
+    /// since the run began.
+    pub waiting: Waiting,
+}
+
+impl QueueState {
+    /// A frame arrives, which finds the queue as full as `waiting` says.
+    #[inline]
+    pub(super) fn see(&mut self, waiting: Waiting) {
+        self.waiting = self.waiting + waiting;
+    }
 }
 
 /// A descriptor for `queue` named no buffer: whose it was is counted among `queues`.
@@ -52,11 +65,30 @@ impl<R: ReceiveHalf> Nic<R> {
     /// A frame that was delivered to `queue` was dropped behind this NIC, before its software could
     /// take it.
     pub fn take_back(&mut self, queue: u16, cause: DropCause) {
-        self.drops.count(cause.0);
         self.counters.delivered = self.counters.delivered.saturating_sub(1);
-        if let Some(state) = self.queues.get_mut(usize::from(queue)) {
-            state.delivered = state.delivered.saturating_sub(1);
+        match self.queues.get_mut(usize::from(queue)) {
+            Some(state) => {
+                state.delivered = state.delivered.saturating_sub(1);
+                state.drops.count(cause.0);
+            }
+            None => self.unsteered.count(cause.0),
         }
+    }
+
+    /// Dropped frames by cause: those that had no queue yet, and each queue's.
+    pub fn drops(&self) -> DropCounters {
+        let of_queues = self.queues.iter().map(|state| &state.drops);
+        std::iter::once(&self.unsteered).chain(of_queues).collect()
+    }
+
+    /// What is counted for each queue.
+    pub fn queue_states(&self) -> &[QueueState] {
+        &self.queues
+    }
+
+    /// Receive entries waiting for software, and those there are, summed over arriving frames.
+    pub fn waiting_sum(&self) -> Waiting {
+        self.queues.iter().map(|state| state.waiting).sum()
     }
 
     /// Whether frames for some queue are dropped.
@@ -122,11 +154,8 @@ impl<R: ReceiveHalf> Nic<R> {
             let of_half = self.receive.begin_anew(dma, queues.clone())?;
             all.extend(of_half.into_iter().map(|index| registers::RECEIVE + index));
             for queue in queues {
-                let closed = self.queues[usize::from(queue)].closed;
-                self.queues[usize::from(queue)] = QueueState {
-                    closed,
-                    ..QueueState::default()
-                };
+                let state = &mut self.queues[usize::from(queue)];
+                (state.delivered, state.bad) = (0, 0);
             }
         }
         for core in cores {

@@ -132,7 +132,7 @@ fn every_packet_counts_once_and_leaves_in_order_whatever_fits() {
             *count = (count.0 + 1, count.1 + frame.len() as u64);
             sent.push(frame);
         }
-        assert_eq!(bench.nic.drops.total(), 0);
+        assert_eq!(bench.nic.drops().total(), 0);
         assert!(bench.nic.receive.0.is_empty());
         for (frame, (left, _)) in sent.iter().zip(&bench.wire.0) {
             assert_eq!((&left[..6], &left[6..12]), (&[4; 6][..], &[2; 6][..]));
@@ -192,7 +192,7 @@ fn a_full_queue_drops_and_does_not_count() {
     for _ in 0..5 {
         bench.receive(&udp_frame(20, 0));
     }
-    assert_eq!(bench.nic.drops.causes(), [("hairpin_queue_full", 2)]);
+    assert_eq!(bench.nic.drops().causes(), [("hairpin_queue_full", 2)]);
     assert_eq!(bench.nic.transmit.internal_inside(), 3);
     bench.run();
     assert_eq!(bench.wire.0.len(), 3);

@@ -9,6 +9,8 @@ use crate::{PortId, TxOffload};
 pub struct Departure<'a> {
     /// Out of this port.
     pub port: PortId,
+    /// The transmit queue that it comes from; `None` for one that the NIC turned round.
+    pub queue: Option<u16>,
     /// The frame without FCS, in the pieces that it was gathered from.
     pub pieces: &'a [&'a [u8]; 3],
     /// What is left to do for it: nothing, but where the engine leaves that to others

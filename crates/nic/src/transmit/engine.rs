@@ -342,6 +342,7 @@ impl TransmitEngine {
         self.take_room(gathered, last_bit);
         egress.depart(Departure {
             port: self.port,
+            queue: Some(number as u16),
             pieces,
             left: match self.unfinished {
                 true => descriptor.offload,

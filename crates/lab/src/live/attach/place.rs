@@ -187,10 +187,7 @@ impl Place {
 }
 
 fn sum(a: &WorkerCounts, b: &WorkerCounts) -> WorkerCounts {
-    let mut drops = a.drops.clone();
-    for &(cause, count) in b.drops.causes() {
-        drops.add(cause, count);
-    }
+    let drops = [&a.drops, &b.drops].into_iter().collect();
     let mut app = a.app.clone();
     for &(name, count) in &b.app {
         match app.iter_mut().find(|(other, _)| *other == name) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_nic::{DropCounters, Nic, NicCounters, ReceiveHalf};
+use nicforge_nic::{DropCounters, Nic, NicCounters, ReceiveHalf, Waiting};
 use nicforge_platform::live::ports::{Link, PortCounters};
 
 use super::{Device, StationCounts};
@@ -12,6 +12,8 @@ use super::{Device, StationCounts};
 pub struct NicCounts {
     /// The NIC's own counters.
     pub nic: NicCounters,
+    /// Receive entries waiting for software, and those there are, summed over arriving frames.
+    pub waiting: Waiting,
     /// Its drops, by cause; those of the port among them.
     pub drops: DropCounters,
     /// The port's.
@@ -40,6 +42,8 @@ pub struct DeviceCounts {
     /// By worker: receive entries of all ports that waited for software, and entries there were,
     /// both summed over looks, some twenty a second, while somebody works there.
     pub receive: Vec<(u64, u64)>,
+    /// By worker: frames for its queues of all ports that NICs dropped, by cause.
+    pub dropped: Vec<DropCounters>,
     /// By worker, where they are processes: descriptors since it began that meant nothing.
     pub nonsense: Vec<u64>,
     /// By worker, where they are processes: whether a register of its has held what cannot be for a while.
@@ -67,6 +71,16 @@ impl Device {
         }
         let active = first.active_set();
         several.then_some(SetCounts { active, in_use })
+    }
+
+    /// What [`DeviceCounts::dropped`] says.
+    pub(super) fn count_dropped(&self) -> Vec<DropCounters> {
+        let of = |worker: u16| {
+            let queues = |nic| Nic::queues_of(nic, worker).map(usize::from);
+            let of_nic = |nic| queues(nic).map(|queue| &nic.queue_states()[queue].drops);
+            self.nics.iter().flat_map(of_nic).collect()
+        };
+        (0..self.receive.len() as u16).map(of).collect()
     }
 
     /// Adds how full each worker's receive rings are, of the sets of queues in use.

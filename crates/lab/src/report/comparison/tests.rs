@@ -41,7 +41,7 @@ fn report_at(live_offered: f64) -> Report {
         offered_mpps: live_offered,
         ..metrics(1.0, 0.0)
     };
-    report.compare(vec![live], |_| (2, 2.5));
+    report.compare(vec![(live, Vec::new())], |_| (2, 2.5));
     report
 }
 

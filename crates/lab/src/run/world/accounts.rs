@@ -1,12 +1,11 @@
 //! What came in, left, was dropped, and is inside; and that the sum is right.
 
-use nicforge_nic::DropCounters;
+use nicforge_nic::{DropCounters, Waiting};
 
 use super::World;
 use crate::packet_loop::PacketLoop;
 use crate::run::RunError;
 use crate::run::core_actor::CoreActor;
-use crate::run::emulator_actor::EmulatorActor;
 
 impl World {
     /// Frames that came in so far.
@@ -18,22 +17,30 @@ impl World {
     }
 
     /// What was dropped so far, wherever that was.
-    pub fn drops(&self) -> impl Iterator<Item = &DropCounters> {
-        let nics = self.nics.iter().map(|actor| &actor.nic);
-        let in_nics = nics.flat_map(|nic| [&nic.drops, &nic.transmit.counters().refused]);
-        let in_emulation = self.emulators.iter().map(|emulator| &emulator.drops);
+    pub fn drops(&self) -> DropCounters {
+        let in_nics: Vec<DropCounters> = self.nics.iter().map(|a| a.nic.drops()).collect();
+        let engines = self.nics.iter().map(|actor| &actor.nic.transmit);
+        let in_engines = engines.map(|engine| &engine.counters().refused);
+        let in_emulation = self.emulators.iter().flat_map(|emulator| &emulator.drops);
         let in_cores = self.cores.iter().map(|core| &core.software.drops);
-        in_nics.chain(in_emulation).chain(in_cores)
+        let behind = in_engines.chain(in_emulation).chain(in_cores);
+        in_nics.iter().chain(behind).collect()
+    }
+
+    /// How full receive queues were, summed over arriving frames.
+    pub fn waiting_sum(&self) -> Waiting {
+        let nics = self.nics.iter();
+        nics.map(|actor| actor.nic.waiting_sum()).sum()
     }
 
     /// Frames that were dropped so far, whatever the cause.
     pub fn dropped(&self) -> u64 {
-        self.drops().map(DropCounters::total).sum()
+        self.drops().total()
     }
 
     fn lost_in_emulation(&self) -> u64 {
-        let of = |emulator: &EmulatorActor| emulator.drops.total();
-        self.emulators.iter().map(of).sum()
+        let drops = self.emulators.iter().flat_map(|emulator| &emulator.drops);
+        drops.map(DropCounters::total).sum()
     }
 
     /// Frames that cores took out of receive rings so far.

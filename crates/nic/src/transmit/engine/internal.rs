@@ -66,6 +66,7 @@ impl TransmitEngine {
         self.take_room(Bytes(len as u64), last_bit);
         egress.depart(Departure {
             port: self.port,
+            queue: None,
             pieces: &[&frame.bytes, &[], &[]],
             left: TxOffload::default(),
             stamp: frame.stamp,

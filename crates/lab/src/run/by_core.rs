@@ -1,0 +1,86 @@
+//! What each core did between the ends of a window.
+
+use nicforge_nic::{DropCounters, Waiting};
+use nicforge_platform::sim::CoreCycles;
+use nicforge_units::Time;
+
+use super::build::Built;
+use super::core_time::Cores;
+use super::world::World;
+use crate::by_core::CoreFigures;
+use crate::metrics::{by_cause, share};
+
+/// Counts of one core at one time.
+#[derive(Clone)]
+pub struct CoreCounts {
+    /// Where its time went.
+    pub spent: CoreCycles,
+    /// Frames that it took, and receive calls that brought them.
+    taken: u64,
+    bursts: u64,
+    /// For its queues, and in its software.
+    drops: DropCounters,
+    /// Of its queues, summed over frames arriving for them.
+    waiting: Waiting,
+}
+
+impl CoreCounts {
+    /// Those of all cores of `world`, in their order, at `now`.
+    pub fn of(world: &World, now: Time) -> Vec<CoreCounts> {
+        let queues = world.cores.len() / world.nics.len();
+        let each = world.cores.iter().enumerate().map(|(number, core)| {
+            let (device, queue) = (number / queues, number % queues);
+            let nic = &world.nics[device].nic;
+            let mut waiting = Waiting::default();
+            let mut drops = vec![&core.software.drops];
+            for queue in nic.queues_of(queue as u16).map(usize::from) {
+                let state = &nic.queue_states()[queue];
+                waiting = waiting + state.waiting;
+                drops.push(&state.drops);
+                let emulator = world.emulators.get(device);
+                drops.extend(emulator.map(|emulator| &emulator.drops[queue]));
+            }
+            CoreCounts {
+                spent: core.spent_until(now),
+                taken: core.software.taken(),
+                bursts: core.bursts(),
+                drops: drops.into_iter().collect(),
+                waiting,
+            }
+        });
+        each.collect()
+    }
+}
+
+/// The figures of all cores, from `before` to `after`, which lie `seconds` apart.
+pub fn by_core(
+    built: &Built,
+    before: &[CoreCounts],
+    after: &[CoreCounts],
+    seconds: f64,
+) -> Vec<CoreFigures> {
+    let each = before.iter().zip(after).enumerate();
+    let figures = each.map(|(core, (from, until))| {
+        let clock = built.hardware.core.frequency;
+        let time = Cores::between(clock, std::iter::once((&from.spent, &until.spent)));
+        let (frames, bytes) = built.world.sink.sent_by(core);
+        let taken = until.taken - from.taken;
+        let drops = until.drops.since(&from.drops);
+        CoreFigures {
+            core,
+            nic: Some(core / built.queues),
+            queue: Some(core % built.queues),
+            received: taken,
+            drops: by_cause(&drops),
+            throughput_gbps: Some(bytes as f64 * 8.0 / seconds / 1e9),
+            busy_fraction: time.idle_share(seconds).map(|idle| 1.0 - idle),
+            cycles_per_packet: time.per_packet(frames).map(|cycles| cycles.total),
+            mean_burst: share(taken, until.bursts - from.bursts),
+            rx_occupancy: share(
+                until.waiting.entries - from.waiting.entries,
+                until.waiting.of - from.waiting.of,
+            ),
+        }
+    });
+    figures.collect()
+}
