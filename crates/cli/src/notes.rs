@@ -13,7 +13,7 @@ use nicforge_lab::settings::{Key, Settings, key};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
 
 pub use captures::{about, about_checksums, about_long_replay};
-use rings::{about_sizes, about_switching};
+use rings::{about_sizes, about_switching, about_uneven_sets};
 use store::{about_long_values, about_preloaded_pairs};
 
 /// What speaks against a point's settings.
@@ -31,6 +31,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_target(settings));
     notes.extend(about_lone_queues(settings));
     notes.extend(about_sharing(point));
+    notes.extend(about_uneven_sets(settings));
     notes.extend(about_switching(settings, machine));
     notes.extend(about_preloaded_pairs(settings));
     notes.extend(about_short_trials(settings));
@@ -40,6 +41,11 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
 /// What numbers a key takes: what a note proposes is one of them.
 fn range(name: &str) -> Option<(f64, f64)> {
     key(name).and_then(Key::range)
+}
+
+/// Milliseconds without what sums of binary fractions add to them.
+fn to_the_ns(milliseconds: f64) -> f64 {
+    (milliseconds * 1e6).round() / 1e6
 }
 
 /// Share of the highest rate that a search without loss may say too much.
@@ -222,9 +228,10 @@ fn about_target(settings: &Settings) -> Option<String> {
     let late = settings.arrival != "replay" && settings.target_begins_ms >= ends;
     (wanted && late).then(|| {
         format!(
-            "the target begins at {} ms, when the run has ended ({ends} ms), and has no effect; set \
+            "the target begins at {} ms, when the run has ended ({} ms), and has no effect; set \
              target_begins_ms below warmup_ms + window_ms",
-            settings.target_begins_ms
+            settings.target_begins_ms,
+            to_the_ns(ends)
         )
     })
 }

@@ -58,6 +58,26 @@ fn position(slot: u64) -> Position {
     Position((slot & POSITION_MASK) - 1)
 }
 
+/// Buckets that have at least `slots` slots.
+fn buckets_of(slots: u64) -> u64 {
+    let buckets = slots.div_ceil(BUCKET_SLOTS as u64).next_power_of_two();
+    buckets.min(1 << 32)
+}
+
+/// About how many of `pairs` pairs an index of at least `slots` slots keeps: buckets get more or fewer of them by
+/// chance, and one that gets more than it has slots loses the oldest.
+pub fn index_keeps(slots: u64, pairs: f64) -> f64 {
+    let buckets = buckets_of(slots) as f64;
+    let mean = pairs / buckets;
+    // Poisson: how likely a bucket gets none, one and so on, and how many slots it then leaves free.
+    let (mut likely, mut free) = ((-mean).exp(), 0.0);
+    for pairs in 0..BUCKET_SLOTS {
+        free += likely * (BUCKET_SLOTS - pairs) as f64;
+        likely *= mean / (pairs + 1) as f64;
+    }
+    buckets * (BUCKET_SLOTS as f64 - free)
+}
+
 /// Other bits than those that choose partition and bucket.
 fn tag(hash: u64) -> u64 {
     hash >> 32 & 0xffff
@@ -74,8 +94,7 @@ impl Index {
     /// Takes address space for at least `slots` slots, in a power of two of buckets (at most
     /// 2^32). The memory must be zero.
     pub fn allocate(space: &mut AddressSpace, slots: u64) -> Index {
-        let buckets = slots.div_ceil(BUCKET_SLOTS as u64).next_power_of_two();
-        let buckets = buckets.min(1 << 32);
+        let buckets = buckets_of(slots);
         Index {
             buckets: space.data(buckets * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
             mask: buckets - 1,

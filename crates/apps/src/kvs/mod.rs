@@ -33,7 +33,7 @@ use hot::{HotItems, Lent};
 use request::Request;
 use store::{Partition, Value};
 
-pub use index::BUCKET_SLOTS;
+pub use index::{BUCKET_SLOTS, index_keeps};
 pub use log::item_bytes;
 
 /// Sizes of the store, over all cores.

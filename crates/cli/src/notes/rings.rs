@@ -7,7 +7,7 @@ use nicforge_lab::settings::Settings;
 use nicforge_units::Bytes;
 use nicforge_wire::traffic::Line;
 
-use super::range;
+use super::{range, to_the_ns};
 
 /// What speaks against the sizes of a point's rings.
 pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
@@ -60,22 +60,113 @@ pub fn about_switching(settings: &Settings, machine: &Machine) -> Option<String>
              paper has 0.5 (shRing, section 5.1.5)"
         ));
     }
-    if let Some(little) = about_little_traffic(settings, machine) {
-        return Some(little);
+    about_nothing_to_share(settings)
+        .or_else(|| about_gaps(settings))
+        .or_else(|| about_little_traffic(settings, machine))
+        .or_else(|| about_little_memory_traffic(settings, machine))
+        .or_else(|| about_late_looks(settings, needed))
+}
+
+/// Dynamic shRing whose shared rings have one core each.
+fn about_nothing_to_share(settings: &Settings) -> Option<String> {
+    let said = match settings.cores / settings.nics {
+        _ if settings.sharing == 1 => {
+            "sharing = 1: shared rings have one core each; set sharing to 2 or more"
+        }
+        1 => "each NIC has one queue, whose ring no other can share; use more cores",
+        _ => return None,
+    };
+    Some(format!("dynamic shRing has nothing to share: {said}"))
+}
+
+/// Dynamic shRing to which any difference between cores is an overload.
+fn about_gaps(settings: &Settings) -> Option<String> {
+    (settings.dynamic_gap_ratio == 0.0).then(|| {
+        "dynamic_gap_ratio = 0: rings stay private unless all cores receive equally often, to the last call, as any \
+         difference counts as an overload; the paper has 32 (shRing, section 5.1.6)"
+            .to_string()
+    })
+}
+
+/// Dynamic shRing whose NICs never read and write as much memory as it takes to share.
+fn about_little_memory_traffic(settings: &Settings, machine: &Machine) -> Option<String> {
+    // A core that plays a NIC has no link.
+    if settings.interface == "emulated" {
+        return None;
     }
+    let needed = settings.dynamic_memory_gib_per_s;
+    let link = machine.hardware.pcie.rate.as_bits_per_second() as f64;
+    let gibibytes = link / 8.0 / f64::from(1 << 30);
+    let most = 2.0 * settings.nics as f64 * gibibytes;
+    (most <= needed).then(|| {
+        format!(
+            "rings stay private: at most {most:.1} GiB/s fit the PCIe links of the NICs in use, both ways together, and \
+             sharing needs more than dynamic_memory_gib_per_s = {needed}; set it to less (the paper has 25; shRing, \
+             section 5.1.6)"
+        )
+    })
+}
+
+/// Dynamic shRing that cannot have looked `needed` times when the run ends.
+fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
     let first = needed * settings.dynamic_step_ms;
     let ends = settings.warmup_ms + settings.window_ms;
-    let most = (ends / needed * 100.0).floor() / 100.0;
+    // Down, so that the run has not ended with it either.
+    let most = (ends / needed * 1000.0).floor() / 1000.0;
     let remedy = match range("dynamic_step_ms") {
         Some((least, _)) if most < least => String::new(),
         _ => format!(", or set dynamic_step_ms to at most {most}"),
     };
     (first > ends).then(|| {
         format!(
-            "rings stay private: the control core can share them after {needed} looks at the earliest, {first} ms, \
-             when the run has ended ({ends} ms); let the run last longer{remedy}"
+            "rings stay private: the control core can share them after {needed} looks at the earliest, {} ms, \
+             when the run has ended ({} ms); let the run last longer{remedy}",
+            to_the_ns(first),
+            to_the_ns(ends)
         )
     })
+}
+
+/// Rings or queues that do not come out even over what they are divided between.
+pub fn about_uneven_sets(settings: &Settings) -> Vec<String> {
+    let written = settings.associations.is_some() || settings.ax_links.is_some();
+    if settings.seen_by_drivers() != "rx_bisect" || written {
+        return Vec::new();
+    }
+    let (queues, sets) = (settings.cores / settings.nics, settings.association_sets);
+    let topology = topology(settings);
+    let rings = topology.ax.len();
+    let mut notes = Vec::new();
+    let of_sets = topology.association_sets();
+    let uneven = |counts: &[usize]| counts.iter().any(|count| *count != counts[0]);
+    let by_set = [
+        (
+            "queues",
+            of_sets
+                .iter()
+                .map(|set| set.queues.len())
+                .collect::<Vec<_>>(),
+        ),
+        ("Ax rings", of_sets.iter().map(|set| set.ax.len()).collect()),
+    ];
+    // One ring for each queue is as uneven as the queues, and need not be said again.
+    if let Some((what, counts)) = by_set.iter().find(|(_, counts)| uneven(counts)) {
+        let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
+        let all = if *what == "queues" { queues } else { rings };
+        notes.push(format!(
+            "{all} {what} of each NIC do not come out even over association_sets = {sets}: its sets have {}",
+            counts.join(", ")
+        ));
+    }
+    if rings > queues && !rings.is_multiple_of(queues) {
+        let each = rings / queues;
+        notes.push(format!(
+            "ax_rings = {rings} do not come out even over {queues} queues of each NIC: some cores fill {} of them, the \
+             others {each}",
+            each + 1
+        ));
+    }
+    notes
 }
 
 /// Dynamic shRing that never sees as much traffic as it takes to share.

@@ -1,6 +1,6 @@
 //! Notes on a key-value store.
 
-use nicforge_apps::kvs::item_bytes;
+use nicforge_apps::kvs::{BUCKET_SLOTS, index_keeps, item_bytes};
 use nicforge_lab::settings::Settings;
 
 use super::range;
@@ -49,34 +49,80 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
     ))
 }
 
+/// Share of the pairs that are put into the store: losing less to full buckets is not worth a word.
+const FEW_LOST: f64 = 0.1;
+
 /// Pairs that are put into the store before traffic begins, and push each other out.
 pub fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
-    const MIB: u64 = 1 << 20;
     if settings.app != "kvs" {
         return None;
     }
     let pairs = settings.kvs_preload_keys.unwrap_or(settings.kvs_keys);
-    if settings.kvs_index_slots < pairs {
-        return Some(format!(
-            "of {pairs} pairs that are put into the store before traffic begins at most {} stay: its index has no more \
-             slots; set kvs_index_slots to at least {pairs}",
-            settings.kvs_index_slots
-        ));
-    }
-    let (key, value) = (settings.kvs_key_bytes, settings.kvs_value_bytes);
-    let bytes = pairs * item_bytes(key.into(), value.into());
-    let needed = bytes.div_ceil(MIB);
+    let short = [
+        short_index(settings, pairs),
+        short_log(settings, pairs as f64),
+    ];
+    let short: Vec<Short> = short.into_iter().flatten().collect();
+    let stay = short.iter().map(|short| short.stay).reduce(f64::min)?;
+    let of_each = |part: fn(&Short) -> &String| {
+        let parts: Vec<&str> = short.iter().map(|short| part(short).as_str()).collect();
+        parts.join(", and ")
+    };
+    Some(format!(
+        "of {pairs} pairs that are put into the store before traffic begins about {stay:.0} stay: {}; {}",
+        of_each(|short| &short.why),
+        of_each(|short| &short.remedy)
+    ))
+}
+
+/// A part of the store that is too small for all pairs.
+struct Short {
+    /// Pairs that it keeps.
+    stay: f64,
+    why: String,
+    remedy: String,
+}
+
+/// An index whose buckets overflow. Each core has a part of it.
+fn short_index(settings: &Settings, pairs: u64) -> Option<Short> {
+    let (slots, cores) = (settings.kvs_index_slots, settings.cores as u64);
+    let each = pairs as f64 / cores as f64;
+    let stay = index_keeps(slots.div_ceil(cores), each) * cores as f64;
+    (stay < pairs as f64 * (1.0 - FEW_LOST)).then(|| Short {
+        stay,
+        why: format!(
+            "buckets of {BUCKET_SLOTS} overflow in an index of {slots} slots over {cores} cores"
+        ),
+        // With half as many pairs as slots hardly a bucket in a hundred gets more than it has room for.
+        remedy: format!(
+            "set kvs_index_slots to at least {}, which keeps nearly all",
+            pairs * 2
+        ),
+    })
+}
+
+/// Logs that are too short.
+fn short_log(settings: &Settings, pairs: f64) -> Option<Short> {
+    let mib = f64::from(1 << 20);
+    let item = item_bytes(
+        settings.kvs_key_bytes.into(),
+        settings.kvs_value_bytes.into(),
+    );
+    let (needed, log) = (
+        (pairs * item as f64 / mib).ceil(),
+        f64::from(settings.kvs_log_mib),
+    );
     let remedy = match range("kvs_log_mib") {
-        Some((_, largest)) if needed as f64 > largest => {
+        Some((_, largest)) if needed > largest => {
             format!("kvs_log_mib is at most {largest}: put in fewer (kvs_preload_keys)")
         }
         _ => format!("set kvs_log_mib to at least {needed}"),
     };
-    (needed > settings.kvs_log_mib as u64).then(|| {
-        format!(
-            "{pairs} pairs that are put into the store before traffic begins take {needed} MiB with their headers: \
-             later ones overwrite the earlier in logs of {} MiB; {remedy}",
-            settings.kvs_log_mib
-        )
+    (needed > log).then(|| Short {
+        stay: (log * mib / item as f64).floor(),
+        why: format!(
+            "they take {needed} MiB with their headers, and later ones overwrite the earlier in logs of {log} MiB"
+        ),
+        remedy,
     })
 }

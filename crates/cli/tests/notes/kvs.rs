@@ -1,6 +1,6 @@
 //! What is said about a key-value store.
 
-use super::warns;
+use super::{notes, warns};
 
 /// PUTs have 66 bytes of headers, the key and the value; replies to GETs have no key.
 #[test]
@@ -42,13 +42,28 @@ fn pairs_that_push_each_other_out_of_the_store() {
     let store = "app = \"kvs\"\nkvs_keys = 8192\nkvs_value_bytes = 880\n";
     warns(
         &format!("{store}kvs_index_slots = 8000\n"),
-        &["of 8192 pairs that are put into the store before traffic begins at most 8000 stay"],
+        &[
+            "of 8192 pairs that are put into the store before traffic begins about 7049 stay: buckets of 8 overflow",
+        ],
     );
+    // With as many slots as pairs every seventh finds its bucket full, with twice as many hardly any.
+    let keys = |slots: u32| {
+        format!("app = \"kvs\"\ncores = 16\nkvs_keys = 1048576\nkvs_index_slots = {slots}\n")
+    };
+    let twice = "set kvs_index_slots to at least 2097152, which keeps nearly all";
+    warns(&keys(1_048_576), &[twice]);
+    warns(&keys(2_097_152), &[]);
+    // Each core has a bucket at least.
+    let few = "app = \"kvs\"\ncores = 16\nkvs_index_slots = 8\n";
+    warns(&format!("{few}kvs_keys = 100\n"), &[]);
+    warns(&format!("{few}kvs_keys = 1000\n"), &["about 128 stay"]);
     // 8192 times 16 B of header, 128 B of key and 880 B of value.
     warns(&format!("{store}kvs_log_mib = 8\n"), &[]);
     warns(
         &format!("{store}kvs_log_mib = 7\n"),
-        &["take 8 MiB with their headers: later ones overwrite the earlier in logs of 7 MiB"],
+        &[
+            "about 7168 stay: they take 8 MiB with their headers, and later ones overwrite the earlier in logs of 7 MiB",
+        ],
     );
     // Small pairs are mostly header.
     let small = "app = \"kvs\"\nkvs_keys = 800000\nkvs_key_bytes = 8\nkvs_value_bytes = 8\n";
@@ -57,6 +72,25 @@ fn pairs_that_push_each_other_out_of_the_store() {
     warns(&format!("{small}kvs_log_mib = 25\n"), &[]);
     let huge = "app = \"kvs\"\nkvs_keys = 100000000\nkvs_value_bytes = 8192\nkvs_index_slots = 1000000000\n\
                 buffer_bytes = 9000\n";
+    // What both keep is what the smaller keeps.
+    let both = notes(&format!("{store}kvs_log_mib = 7\nkvs_index_slots = 8000\n"));
+    for says in [
+        "about 7049 stay",
+        "and they take 8 MiB",
+        "set kvs_index_slots",
+        "and set kvs_log_mib",
+    ] {
+        assert!(both[0].contains(says), "{both:?}");
+    }
+    let log = "app = \"kvs\"\nkvs_keys = 100000000\nkvs_log_mib = 1\n";
+    let said = notes(log);
+    for says in [
+        "logs of 1 MiB",
+        "set kvs_index_slots to at least 200000000",
+        "about 897 stay",
+    ] {
+        assert!(said[0].contains(says), "{said:?}");
+    }
     let fewer = ["kvs_log_mib is at most 65536: put in fewer (kvs_preload_keys)"];
     warns(huge, &fewer);
     warns(
