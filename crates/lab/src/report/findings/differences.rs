@@ -9,6 +9,8 @@ use crate::report::number::{bytes, number, percent};
 const SHARES_DIFFER: f64 = 0.05;
 /// Ratio between two amounts that is worth a word.
 const AMOUNTS_DIFFER: f64 = 1.1;
+/// Share of the change in what is delivered that a change of an amount must come up to, to be among its causes.
+const PART: f64 = 0.1;
 /// Occupancy from which on receive rings say why frames are dropped.
 const FULL: f64 = 0.5;
 
@@ -19,8 +21,8 @@ enum Scale {
     Share,
     /// An amount in bytes; less than this does not matter, so that nothing is many times nothing.
     Bytes(f64),
-    /// The same of a whole number.
-    Whole(f64),
+    /// The same of cycles, which are part of all that a packet takes.
+    Cycles(f64),
     /// The same of any number.
     Plain(f64),
 }
@@ -66,15 +68,15 @@ const CAUSES: [Way; 15] = [
         "a packet costs {a} of DRAM traffic, against {b}"),
     way("memory_gb_per_s", Scale::Bytes(64.0), memory_per_kb,
         "each KB of payload costs {a} of DRAM traffic, against {b}"),
-    way("cycles_per_packet.stall", Scale::Whole(20.0), |m| cycles(m, |c| c.stall),
+    way("cycles_per_packet.stall", Scale::Cycles(20.0), |m| cycles(m, |c| c.stall),
         "cores wait {a} cycles per packet for memory, against {b}"),
-    way("cycles_per_packet.driver", Scale::Whole(20.0), |m| cycles(m, |c| c.driver),
+    way("cycles_per_packet.driver", Scale::Cycles(20.0), |m| cycles(m, |c| c.driver),
         "the driver takes {a} cycles per packet, against {b}"),
-    way("cycles_per_packet.app", Scale::Whole(20.0), |m| cycles(m, |c| c.app),
+    way("cycles_per_packet.app", Scale::Cycles(20.0), |m| cycles(m, |c| c.app),
         "the application takes {a} cycles per packet, against {b}"),
-    way("cycles_per_packet.sync", Scale::Whole(20.0), |m| cycles(m, |c| c.sync),
+    way("cycles_per_packet.sync", Scale::Cycles(20.0), |m| cycles(m, |c| c.sync),
         "locks and atomics take {a} cycles per packet, against {b}"),
-    way("cycles_per_packet.alloc", Scale::Whole(20.0), |m| cycles(m, |c| c.alloc),
+    way("cycles_per_packet.alloc", Scale::Cycles(20.0), |m| cycles(m, |c| c.alloc),
         "buffer allocation takes {a} cycles per packet, against {b}"),
     way("pcie_out_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_out_utilisation?, 1e9),
         "a packet takes {a} ns of PCIe towards the host, against {b}"),
@@ -155,8 +157,10 @@ pub struct Most {
 
 /// What speaks for the better of two points and what against it, most telling first.
 pub struct Differences {
-    /// Causes that favour it, then effects that do.
+    /// Causes that favour it.
     pub why: Vec<String>,
+    /// Effects that do.
+    pub effects: Vec<String>,
     /// Causes that favour the other one.
     pub despite: Vec<String>,
     /// Effects that favour the other one.
@@ -166,24 +170,34 @@ pub struct Differences {
 impl Differences {
     /// Between two points; `first` says whose value leads in the sentences.
     pub fn of(better: &Metrics, worse: &Metrics, first: First, most: &Most) -> Differences {
-        let (causes, despite) = told(&CAUSES, better, worse, first);
-        let (effects, price) = told(&EFFECTS, better, worse, first);
+        let gain = Gain::between(better, worse);
+        let causes = CAUSES
+            .iter()
+            .filter(|way| gain.comes_with(way, better, worse));
+        let (causes, despite) = told(causes, better, worse, first);
+        let (effects, price) = told(EFFECTS.iter(), better, worse, first);
         let top = |mut told: Vec<Telling>, count: usize| {
             told.sort_by(|a, b| b.0.total_cmp(&a.0));
             told.into_iter().take(count).map(|(_, text)| text)
         };
-        let why = top(causes, most.causes).chain(top(effects, most.effects));
         Differences {
-            why: why.collect(),
+            why: top(causes, most.causes).collect(),
+            effects: top(effects, most.effects).collect(),
             despite: top(despite, most.despite).collect(),
             price: top(price, most.despite).collect(),
         }
+    }
+
+    /// Whether nothing speaks for the better point.
+    pub fn are_none(&self) -> bool {
+        self.why.is_empty() && self.effects.is_empty()
     }
 
     /// All of it as the end of a paragraph, with a blank before it; `why` heads the reasons.
     pub fn text(&self, why: &str) -> String {
         let parts = [
             (why, &self.why),
+            ("With it", &self.effects),
             ("In spite of this", &self.despite),
             ("At this price", &self.price),
         ];
@@ -194,9 +208,47 @@ impl Differences {
     }
 }
 
+/// How much more one point delivers than another.
+struct Gain {
+    ratio: f64,
+    /// Cycles per packet by which the worse one would have to come down for it, were they all that counts.
+    cycles: f64,
+}
+
+impl Gain {
+    fn between(better: &Metrics, worse: &Metrics) -> Gain {
+        let delivered =
+            |metrics: &Metrics| metrics.bandwidth_gbps.unwrap_or(metrics.throughput_mpps);
+        let (more, less) = (delivered(better), delivered(worse));
+        let ratio = match less > 0.0 {
+            true => (more / less).max(1.0),
+            false => 1.0,
+        };
+        let total = cycles(worse, |c| c.total).unwrap_or(0.0);
+        Gain {
+            ratio,
+            cycles: total * (1.0 - 1.0 / ratio),
+        }
+    }
+
+    /// Whether a difference is large enough to have something to do with it: others are noise beside it.
+    fn comes_with(&self, way: &Way, better: &Metrics, worse: &Metrics) -> bool {
+        let (Some(a), Some(b)) = ((way.get)(better), (way.get)(worse)) else {
+            return false;
+        };
+        match way.scale {
+            Scale::Share => true,
+            Scale::Cycles(_) => (a - b).abs() >= self.cycles * PART,
+            Scale::Bytes(least) | Scale::Plain(least) => {
+                ratio(a, b, least).log2() >= self.ratio.log2() * PART
+            }
+        }
+    }
+}
+
 /// What is worth a word in the better point's favour, and what against it.
-fn told(
-    ways: &[Way],
+fn told<'a>(
+    ways: impl Iterator<Item = &'a Way>,
     better: &Metrics,
     worse: &Metrics,
     first: First,
@@ -239,8 +291,8 @@ impl Scale {
     fn weight(self, a: f64, b: f64) -> Option<f64> {
         match self {
             Scale::Share => Some((a - b).abs()).filter(|share| *share > SHARES_DIFFER),
-            Scale::Bytes(least) | Scale::Whole(least) | Scale::Plain(least) => {
-                let ratio = a.max(b) / a.min(b).max(least);
+            Scale::Bytes(least) | Scale::Cycles(least) | Scale::Plain(least) => {
+                let ratio = ratio(a, b, least);
                 // A factor of two weighs as much as a difference of a third between shares.
                 (ratio > AMOUNTS_DIFFER).then(|| (ratio.log2() / 3.0).min(1.0))
             }
@@ -251,10 +303,15 @@ impl Scale {
         match self {
             Scale::Share => percent(value),
             Scale::Bytes(_) => bytes(value),
-            Scale::Whole(_) => whole(value),
+            Scale::Cycles(_) => whole(value),
             Scale::Plain(_) => number(value),
         }
     }
+}
+
+/// How many times the smaller of two amounts the larger is; what is below `least` counts as that.
+fn ratio(a: f64, b: f64, least: f64) -> f64 {
+    a.max(b) / a.min(b).max(least)
 }
 
 /// The cause of most drops, as the end of a sentence.
@@ -277,6 +334,35 @@ pub fn is_held(metrics: &Metrics) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Eleven cycles of a packet's 3534 say nothing of a factor of five, nor do 13 % more lines that DMA touches.
+    #[test]
+    fn trifles_are_no_causes_of_much() {
+        let point = |mpps, stall, driver, lines| Metrics {
+            throughput_mpps: mpps,
+            io_working_set_bytes: Some(lines),
+            cycles_per_packet: Some(CyclesPerPacket {
+                total: stall + driver + 1000.0,
+                stall,
+                driver,
+                ..CyclesPerPacket::default()
+            }),
+            ..Metrics::default()
+        };
+        let most = Most {
+            causes: 5,
+            effects: 0,
+            despite: 5,
+        };
+        let found = |better| {
+            let worse = point(2.9, 2066.0, 90.0, 6_040_000);
+            Differences::of(&better, &worse, First::Better, &most).why
+        };
+        let stalls = "cores wait 780 cycles per packet for memory, against 2066";
+        assert_eq!(found(point(15.1, 780.0, 79.0, 5_320_000)), [stalls]);
+        // Of a small gain they may be the cause.
+        assert_eq!(found(point(2.95, 2066.0, 79.0, 5_320_000)).len(), 2);
+    }
 
     /// What a system receives is payload; what it sends are acknowledgements.
     #[test]

@@ -153,7 +153,7 @@ fn describe(report: &Report, key: &str, variant: &str, change: &Change, series: 
         ),
     };
     text += &differences.text(head);
-    if rises || differences.why.is_empty() {
+    if rises || differences.are_none() {
         text += &ends(key, change.from, change.to);
     }
     if let Some(held) = held(low.1) {
