@@ -1,6 +1,6 @@
 //! Puts the report together from input and measurements.
 
-use nicforge_lab::report::{Bounds, MachineRow, PointResult, Report, SettingsRow};
+use nicforge_lab::report::{Bounds, MachineRow, Phases, PointResult, Report, SettingsRow};
 use nicforge_lab::run::PointRun;
 use nicforge_lab::settings::{KEYS, Key, Value};
 
@@ -39,6 +39,7 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
                 metrics: run.metrics,
                 bounds: Bounds::of(&point.settings, machine),
                 cores: run.cores,
+                phases: Phases::of(&point.settings),
                 timeline: run.timeline,
                 switches: run.switches,
             })

@@ -6,7 +6,7 @@ use nicforge_units::{BitRate, ByteRate, Bytes};
 use nicforge_wire::traffic::Line;
 use serde_json::{Value, json};
 
-use super::{Bounds, MachineRow, PointResult, Report, SettingsRow};
+use super::{Bounds, MachineRow, Phases, PointResult, Report, SettingsRow};
 use crate::by_core::CoreFigures;
 use crate::metrics::{CyclesPerPacket, Latency, Metrics};
 use crate::timeline::{Switch, TimelineEntry};
@@ -75,6 +75,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         metrics,
         bounds: Bounds::default(),
         cores: Vec::new(),
+        phases: Phases::default(),
         timeline: Vec::new(),
         switches: Vec::new(),
     }

@@ -184,6 +184,7 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                     index,
                     points: points.collect(),
                     marked: true,
+                    dashed: false,
                 }
             };
             let lines = Lines {

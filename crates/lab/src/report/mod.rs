@@ -12,6 +12,7 @@ mod figures;
 mod findings;
 mod html;
 mod number;
+mod phases;
 mod plots;
 mod shape;
 mod terminal;
@@ -31,6 +32,7 @@ pub use comparison::{ComparedRow, Comparison, comparison_table};
 pub use csv::to_csv;
 pub use findings::{CHECKSUM_REMEDY, findings};
 pub use html::to_html;
+pub use phases::Phases;
 pub use terminal::table;
 
 /// All that a run measured, and what the reader needs to judge it.
@@ -117,6 +119,9 @@ pub struct PointResult {
     /// What each core did; absent in the JSON where that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<CoreFigures>,
+    /// When it went on in another way.
+    #[serde(skip)]
+    pub phases: Phases,
     /// How it went on over time; empty, and absent in the JSON, unless it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineEntry>,

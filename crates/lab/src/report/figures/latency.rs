@@ -1,6 +1,6 @@
 //! Latency by percentile.
 
-use super::{Figure, columns};
+use super::{Figure, columns, variant_legend};
 use crate::report::number::number;
 use crate::report::plots::{Axis, Lines, Series};
 use crate::report::shape::{Facet, Shape};
@@ -17,25 +17,17 @@ type Curve = Vec<(f64, f64)>;
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library gives up.
 pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportError> {
-    let mut names: Vec<String> = Vec::new();
     let mut panels = Vec::new();
     for facet in &shape.facets {
         let mut series = Vec::new();
         let curves = curves(shape, facet);
         let hidden = hidden(&curves);
-        for (name, points) in curves {
-            // The same name has the same colour in every panel.
-            let index = names
-                .iter()
-                .position(|known| *known == name)
-                .unwrap_or(names.len());
-            if index == names.len() {
-                names.push(name);
-            }
+        for curve in curves {
             series.push(Series {
-                index,
-                points,
+                index: curve.variant,
+                points: curve.points,
                 marked: false,
+                dashed: curve.is_first,
             });
         }
         if series.is_empty() {
@@ -60,31 +52,67 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
     }
     let figure = Figure {
         title: "Latency".into(),
-        note: "From the first bit in to the last bit out. Each step to the right is one more nine.",
-        legend: names.into_iter().enumerate().collect(),
+        note: match shape.x {
+            None => {
+                "From the first bit in to the last bit out. Each step to the right is one more nine."
+            }
+            Some(_) => {
+                "From the first bit in to the last bit out. Each step to the right is one more nine. Of the sweep there \
+                 are the first value, dashed, and the last."
+            }
+        },
+        legend: legend(shape),
         columns: columns(1, panels.len()),
         panels,
     };
     Ok((!figure.panels.is_empty()).then_some(figure))
 }
 
-fn curves(shape: &Shape, facet: &Facet) -> Vec<(String, Curve)> {
+/// A line of the plot.
+struct Drawn {
+    name: String,
+    /// Its number, which is its colour.
+    variant: usize,
+    /// Whether it is the first of two of a sweep.
+    is_first: bool,
+    points: Curve,
+}
+
+/// The variants' colours, as in other plots; bars have none where there is no sweep.
+fn legend(shape: &Shape) -> Vec<(usize, String)> {
+    match shape.x {
+        Some(_) => variant_legend(shape),
+        None => shape
+            .variants
+            .iter()
+            .map(|name| name.to_string())
+            .enumerate()
+            .collect(),
+    }
+}
+
+fn curves(shape: &Shape, facet: &Facet) -> Vec<Drawn> {
     let mut curves = Vec::new();
-    for variant in &shape.variants {
+    for (index, variant) in shape.variants.iter().enumerate() {
         let series = shape.series(facet, variant);
         let ends = [series.first(), series.last().filter(|_| series.len() > 1)];
-        for (x, point) in ends.into_iter().flatten() {
+        for (end, (x, point)) in ends.into_iter().flatten().enumerate() {
             let place = shape
                 .x
                 .map_or(String::new(), |key| format!(", {key} {}", number(*x)));
-            curves.extend(curve(point).map(|curve| (format!("{variant}{place}"), curve)));
+            curves.extend(curve(point).map(|points| Drawn {
+                name: format!("{variant}{place}"),
+                variant: index,
+                is_first: end == 0 && series.len() > 1,
+                points,
+            }));
         }
     }
     curves
 }
 
 /// Which curves cannot be seen, because one that is drawn later lies on them.
-fn hidden(curves: &[(String, Curve)]) -> Vec<String> {
+fn hidden(curves: &[Drawn]) -> Vec<String> {
     let same = |a: &Curve, b: &Curve| {
         let near = |(a, b): (&(f64, f64), &(f64, f64))| {
             a.0 == b.0 && (a.1 - b.1).abs() <= SAME * a.1.max(b.1)
@@ -92,11 +120,11 @@ fn hidden(curves: &[(String, Curve)]) -> Vec<String> {
         a.len() == b.len() && a.iter().zip(b).all(near)
     };
     let each = curves.iter().enumerate();
-    each.filter_map(|(index, (name, curve))| {
+    each.filter_map(|(index, curve)| {
         let above = curves[index + 1..]
             .iter()
-            .rfind(|(_, other)| same(curve, other))?;
-        Some(format!("{name} lies under {}", above.0))
+            .rfind(|other| same(&curve.points, &other.points))?;
+        Some(format!("{} lies under {}", curve.name, above.name))
     })
     .collect()
 }
@@ -118,6 +146,29 @@ fn curve(point: &PointResult) -> Option<Curve> {
 mod tests {
     use super::*;
     use crate::report::fake;
+
+    #[test]
+    fn a_variant_has_one_colour_at_both_ends_of_a_sweep() {
+        let report = fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.3)]);
+        let shape = Shape::of(&report);
+        let drawn = curves(&shape, &shape.facets[0]);
+        let drawn: Vec<(usize, bool)> = drawn.iter().map(|at| (at.variant, at.is_first)).collect();
+        assert_eq!(drawn, [(0, true), (0, false), (1, true), (1, false)]);
+        let figure = figure(&report, &shape).unwrap().unwrap();
+        let names: Vec<&str> = figure
+            .legend
+            .iter()
+            .map(|(_, name)| name.as_str())
+            .collect();
+        assert_eq!(names, ["priv_ring", "rx_bisect"]);
+        // A dashed line is many short ones.
+        let lines = |series: &str| figure.panels[0].1.matches(series).count();
+        assert!(
+            lines("var(--series-0)") > 10,
+            "{}",
+            lines("var(--series-0)")
+        );
+    }
 
     #[test]
     fn a_curve_that_another_hides_is_named() {

@@ -57,8 +57,9 @@ pub fn figure(shape: &Shape) -> Result<Option<Figure>, ReportError> {
         title: "Over time".into(),
         note: "Each value is over the interval that ends there; backlog (frames that no core has taken yet) and rings in \
                use are at its end. What arrives is taken, dropped, or makes the backlog grow: what is dropped while \
-               the backlog shrinks had no room in the smaller one. Upright lines: steering changed to the set of \
-               queues that is named.",
+               the backlog shrinks had no room in the smaller one. Upright lines in a variant's colour: steering \
+               changed to the set of queues that is named; in that of the text: cores begin to poll (polling), the \
+               first queues get more traffic or work (target), what is measured begins (window).",
         legend: variant_legend(shape),
         columns: 2,
         panels,
@@ -74,6 +75,33 @@ impl<'a> Together<'a> {
         entries
             .flat_map(|at| at.in_use.keys().map(String::as_str))
             .collect()
+    }
+}
+
+impl Together<'_> {
+    /// What happened when: switches of each point, and the phases that they share.
+    fn marks(&self) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = Vec::new();
+        for &(index, point) in &self.points {
+            for (ms, name) in point.phases.named() {
+                let known = |mark: &Mark| mark.x == ms && mark.label == name;
+                if !marks.iter().any(known) {
+                    marks.push(Mark {
+                        x: ms,
+                        index: None,
+                        label: name.to_owned(),
+                    });
+                }
+            }
+            marks.extend(point.switches.iter().map(|switch| Mark {
+                x: switch.ms,
+                index: Some(index),
+                label: switch.set.clone(),
+            }));
+        }
+        // Labels find room from left to right.
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+        marks
     }
 }
 
@@ -119,14 +147,8 @@ fn panel(
             .filter_map(|at| Some((at.ms, get(at)?)))
             .collect(),
         marked: false,
+        dashed: false,
     };
-    let marks = together.points.iter().flat_map(|&(index, point)| {
-        point.switches.iter().map(move |switch| Mark {
-            x: switch.ms,
-            index,
-            label: switch.set.clone(),
-        })
-    });
     let lines = Lines {
         alternative: format!("{name} over time {}", together.label),
         x_label: "time since traffic began (ms)".into(),
@@ -135,11 +157,45 @@ fn panel(
         y_axis,
         y_at_least: 0.0,
         series: together.points.iter().map(line).collect(),
-        marks: marks.collect(),
+        marks: together.marks(),
     };
     let heading = match together.label.as_str() {
         "" => name.to_owned(),
         label => format!("{name} · {label}"),
     };
     Ok((heading, lines.draw()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fake;
+
+    #[test]
+    fn phases_that_points_share_are_marked_once() {
+        let mut report = fake::over_time();
+        for point in &mut report.points {
+            point.phases.polling_starts = 2.0;
+            point.phases.target_begins = Some(9.0);
+            point.phases.window_begins = Some(12.0);
+        }
+        let shape = Shape::of(&report);
+        let together = side_by_side(&shape);
+        let marks: Vec<(f64, Option<usize>, String)> = together[0]
+            .marks()
+            .into_iter()
+            .map(|mark| (mark.x, mark.index, mark.label))
+            .collect();
+        let expected = [
+            (2.0, None, "polling"),
+            (4.0, Some(1), "shared"),
+            (9.0, None, "target"),
+            (12.0, None, "window"),
+            (14.5, Some(1), "private"),
+        ];
+        assert_eq!(
+            marks,
+            expected.map(|(x, index, label)| (x, index, label.to_owned()))
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! Lines over a numeric axis.
 
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
@@ -41,14 +42,16 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Whether each point carries a marker, or it is a smooth curve.
     pub marked: bool,
+    /// Whether the line is dashed.
+    pub dashed: bool,
 }
 
 /// Something that happened at one x: an upright line with a word beside it.
 pub struct Mark {
     /// Where.
     pub x: f64,
-    /// Colour: that of the series it happened to.
-    pub index: usize,
+    /// Colour: that of the series it happened to; that of the text where it happened to all.
+    pub index: Option<usize>,
     /// What happened.
     pub label: String,
 }
@@ -130,12 +133,7 @@ impl Lines {
             let path: Vec<(i32, i32)> = shown
                 .map(|(x, y)| place(self.x_axis.place(*x), self.y_axis.place(*y)))
                 .collect();
-            let style = colour(series.index).stroke_width(2);
-            area.draw(&PathElement::new(path.clone(), style))
-                .map_err(failed)?;
-            for at in path.iter().filter(|_| series.marked || path.len() == 1) {
-                mark(area, *at, series.index)?;
-            }
+            draw_series(area, series, &path)?;
         }
         Ok(())
     }
@@ -188,7 +186,7 @@ impl Lines {
             let mut y = self.top();
             while y < HEIGHT - BOTTOM {
                 let dash = vec![(x, y), (x, (y + DASH).min(HEIGHT - BOTTOM))];
-                area.draw(&PathElement::new(dash, colour(mark.index)))
+                area.draw(&PathElement::new(dash, mark.index.map_or(INK, colour)))
                     .map_err(failed)?;
                 y += 2 * DASH;
             }
@@ -208,6 +206,21 @@ impl Lines {
         };
         fits(self.x_axis, x) && fits(self.y_axis, y)
     }
+}
+
+/// A line along `path`, with its markers.
+fn draw_series(area: &Area, series: &Series, path: &[(i32, i32)]) -> Result<(), ReportError> {
+    let style = colour(series.index).stroke_width(2);
+    let points = path.iter().copied();
+    match series.dashed {
+        true => area.draw(&DashedPathElement::new(points, 2 * DASH, DASH, style)),
+        false => area.draw(&PathElement::new(path.to_vec(), style)),
+    }
+    .map_err(failed)?;
+    for at in path.iter().filter(|_| series.marked || path.len() == 1) {
+        mark(area, *at, series.index)?;
+    }
+    Ok(())
 }
 
 /// A marker whose form changes when colours repeat.
@@ -310,10 +323,11 @@ mod tests {
                 index: 0,
                 points: vec![(0.0, 0.0), (10.0, 8.0)],
                 marked: false,
+                dashed: false,
             }],
             marks: vec![Mark {
                 x: 5.0,
-                index: 0,
+                index: Some(0),
                 label: "shared".into(),
             }],
         };
