@@ -47,7 +47,7 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
             marks: Vec::new(),
         };
         let heading = std::iter::once(facet.label.clone()).filter(|label| !label.is_empty());
-        let heading: Vec<String> = heading.chain(hidden).collect();
+        let heading: Vec<String> = heading.chain(ends(shape, facet)).chain(hidden).collect();
         panels.push((heading.join(" · "), lines.draw()?));
     }
     let figure = Figure {
@@ -89,6 +89,18 @@ fn legend(shape: &Shape) -> Vec<(usize, String)> {
             .enumerate()
             .collect(),
     }
+}
+
+/// The values of a sweep whose curves there are.
+fn ends(shape: &Shape, facet: &Facet) -> Option<String> {
+    let series = shape.series(facet, shape.variants.first()?);
+    let (first, last) = (series.first()?.0, series.last()?.0);
+    let key = shape.x.filter(|_| series.len() > 1)?;
+    Some(format!(
+        "{key} {} (dashed) and {}",
+        number(first),
+        number(last)
+    ))
 }
 
 fn curves(shape: &Shape, facet: &Facet) -> Vec<Drawn> {
@@ -161,6 +173,11 @@ mod tests {
             .map(|(_, name)| name.as_str())
             .collect();
         assert_eq!(names, ["priv_ring", "rx_bisect"]);
+        let heading = &figure.panels[0].0;
+        assert!(
+            heading.starts_with("rx_entries 64 (dashed) and 4096"),
+            "{heading}"
+        );
         // A dashed line is many short ones.
         let lines = |series: &str| figure.panels[0].1.matches(series).count();
         assert!(

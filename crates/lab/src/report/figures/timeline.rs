@@ -175,7 +175,7 @@ mod tests {
     fn phases_that_points_share_are_marked_once() {
         let mut report = fake::over_time();
         for point in &mut report.points {
-            point.phases.polling_starts = 2.0;
+            point.phases.polling_starts = 3.5;
             point.phases.target_begins = Some(9.0);
             point.phases.window_begins = Some(12.0);
         }
@@ -187,12 +187,21 @@ mod tests {
             .map(|mark| (mark.x, mark.index, mark.label))
             .collect();
         let expected = [
-            (2.0, None, "polling"),
+            (3.5, None, "polling"),
             (4.0, Some(1), "shared"),
             (9.0, None, "target"),
             (12.0, None, "window"),
             (14.5, Some(1), "private"),
         ];
+        // Their words leave room for those of switches.
+        let drawn = figure(&shape).unwrap().unwrap();
+        for word in ["polling", "shared", "target", "window", "private"] {
+            let word = format!("\n{word}\n");
+            assert!(
+                drawn.panels.iter().all(|(_, plot)| plot.contains(&word)),
+                "{word}"
+            );
+        }
         assert_eq!(
             marks,
             expected.map(|(x, index, label)| (x, index, label.to_owned()))

@@ -169,19 +169,23 @@ impl Lines {
 
     /// Where the plot begins.
     fn top(&self) -> i32 {
-        match self.marks.is_empty() {
-            true => TOP,
-            false => TOP + MARKS,
-        }
+        TOP + MARKS * (i32::from(self.has_marks(true)) + i32::from(self.has_marks(false)))
     }
 
-    /// Upright lines, and above them those of their labels that have room.
+    /// Whether something happened to one series, or to all.
+    fn has_marks(&self, of_one: bool) -> bool {
+        self.marks.iter().any(|mark| mark.index.is_some() == of_one)
+    }
+
+    /// Upright lines, and above them those of their labels that have room: in one row what happened to one
+    /// series, in another above it what happened to all.
     fn draw_marks<'a>(
         &self,
         area: &Area,
         marks: impl Iterator<Item = (i32, &'a Mark)>,
     ) -> Result<(), ReportError> {
-        let mut free_from = 0;
+        let mut free_from = [0; 2];
+        let above = MARKS * i32::from(self.has_marks(true));
         for (x, mark) in marks {
             let mut y = self.top();
             while y < HEIGHT - BOTTOM {
@@ -191,10 +195,13 @@ impl Lines {
                 y += 2 * DASH;
             }
             let width = mark.label.chars().count() as i32 * CHARACTER;
-            if x >= free_from && x + width < WIDTH {
-                let at = (x, self.top() - 3);
-                write(area, &mark.label, at, HPos::Left, VPos::Bottom)?;
-                free_from = x + width;
+            let (row, y) = match mark.index {
+                Some(_) => (0, self.top() - 3),
+                None => (1, self.top() - 3 - above),
+            };
+            if x >= free_from[row] && x + width < WIDTH {
+                write(area, &mark.label, (x, y), HPos::Left, VPos::Bottom)?;
+                free_from[row] = x + width;
             }
         }
         Ok(())
