@@ -15,6 +15,8 @@ use super::interface::{Interface, fcs_bytes_of};
 pub const RECORD_BYTES_MAX: usize = 262_144;
 /// Room for one record with its headers and options.
 const BUFFER_BYTES: usize = RECORD_BYTES_MAX + 65_536;
+/// Shortest block of a pcapng: its type, and its length twice.
+const BLOCK_BYTES_MIN: usize = 12;
 /// Most interfaces of one pcapng section.
 pub(super) const INTERFACES_MAX: usize = 4_096;
 /// Latest time of a record after the first: half of what `Time` holds, so that sums fit.
@@ -138,6 +140,10 @@ impl<'r> CaptureReader<'r> {
         self.pending = 0;
         loop {
             let available = self.parser.data().len();
+            // The parser takes some of its word.
+            if self.block_bytes().is_some_and(|len| len < BLOCK_BYTES_MIN) {
+                return Err(CaptureProblem::Malformed);
+            }
             let problem = match self.parser.next() {
                 Ok((length, block)) => {
                     self.pending = length;
@@ -148,7 +154,8 @@ impl<'r> CaptureReader<'r> {
                 Err(error) => Some(problem_of(&error)),
             };
             // What wants more than its block has is no matter of the file's end.
-            if matches!(problem, None | Some(CaptureProblem::Truncated)) && self.block_is_whole() {
+            let is_whole = self.block_bytes().is_some_and(|len| len <= available);
+            if matches!(problem, None | Some(CaptureProblem::Truncated)) && is_whole {
                 return Err(CaptureProblem::Malformed);
             }
             if let Some(problem) = problem {
@@ -167,18 +174,14 @@ impl<'r> CaptureReader<'r> {
 }
 
 impl CaptureReader<'_> {
-    /// Whether all bytes of the next block of a pcapng are there.
-    fn block_is_whole(&self) -> bool {
-        let data = self.parser.data();
-        let length = data.get(4..8).and_then(|bytes| bytes.try_into().ok());
-        let (Some(length), Some(big)) = (length, self.state.big_endian) else {
-            return false;
-        };
-        let length = match big {
+    /// How long the next block of a pcapng says that it is.
+    fn block_bytes(&self) -> Option<usize> {
+        let length = self.parser.data().get(4..8)?.try_into().ok()?;
+        let length = match self.state.big_endian? {
             true => u32::from_be_bytes(length),
             false => u32::from_le_bytes(length),
         };
-        (length as usize) <= data.len()
+        Some(length as usize)
     }
 }
 
