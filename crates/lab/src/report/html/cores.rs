@@ -124,7 +124,7 @@ fn columns(cores: &[CoreFigures]) -> Vec<Column<'_>> {
         column("sent", "Gbit/s", |core| core.throughput_gbps),
         column("busy", "%", move |core| share(core.busy_fraction)),
         column("cycles/packet", "cycles", |core| core.cycles_per_packet),
-        column("burst", "frames", |core| core.mean_burst),
+        column("burst", "frames/call", |core| core.mean_burst),
         column("rx ring full", "%", move |core| share(core.rx_occupancy)),
     ]);
     all.retain(|column| cores.iter().any(|core| (column.get)(core).is_some()));
@@ -146,7 +146,7 @@ fn table(point: &PointResult) -> String {
     for (place, core) in cores.iter().enumerate() {
         let cells = columns.iter().map(|column| {
             let places = decimals(cores.iter().filter_map(&column.get));
-            let whole = matches!(column.unit, "frames" | "") && column.head != "burst";
+            let whole = matches!(column.unit, "frames" | "");
             let places = if whole { 0 } else { places };
             let text = (column.get)(core).map_or("–".into(), |value| fixed(value, places));
             format!("<td class=\"n\">{text}</td>")
