@@ -118,7 +118,7 @@ mod tests {
         let full = Metrics {
             throughput_gbps: 200.0 * 1500.0 / 1524.0,
             throughput_mpps: 200e3 / (1524.0 * 8.0),
-            memory_gb_per_s: Some(22.75),
+            memory_gb_per_s: Some(27.25),
             ..Metrics::default()
         };
         let bounds = bounds(|_| {});

@@ -171,6 +171,7 @@ impl World {
                 self.check_progress(time)?;
                 look = time + LOOK_EVERY;
             }
+            self.host.hierarchy.no_more_before(time);
             self.step(actor, time);
         }
     }

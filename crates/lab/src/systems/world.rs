@@ -39,6 +39,9 @@ impl World {
             if due >= time {
                 return Ok(());
             }
+            for system in &mut self.systems {
+                system.host.hierarchy.no_more_before(due);
+            }
             match actor {
                 Actor::Nic { system, number } => {
                     self.net.step_nic(&mut self.systems, system, number);

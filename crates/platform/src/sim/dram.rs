@@ -6,7 +6,8 @@
 //!
 //! Below saturation, requests still queue behind each other: the mean wait grows as u/(1-u)
 //! with the share u of slots in use, linearly at first and steeply near the peak
-//! (memory_bandwidth, figure 1.5).
+//! (memory_bandwidth, figure 1.5). u is told from slots that are over: those to come are empty
+//! only because agents that are behind have yet to fill them.
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
@@ -43,10 +44,9 @@ pub struct Dram {
     idle_latency: Time,
     /// Wait at half load.
     queueing: Time,
-    /// Slots in `[full_from, full_to)` have no room.
-    full_from: u64,
-    full_to: u64,
-    latest: u64,
+    /// Slots before this one are over: nobody comes for them any more.
+    over: u64,
+    /// Share of them in use, lately.
     load: f64,
     /// Wait that follows from `load`, recomputed once a slot.
     wait: Time,
@@ -71,9 +71,7 @@ impl Dram {
             room_of_line,
             idle_latency: config.idle_latency,
             queueing: Time::from_seconds(service * config.queueing),
-            full_from: 0,
-            full_to: 0,
-            latest: 0,
+            over: 0,
             load: 0.0,
             wait: Time::ZERO,
             lines: 0,
@@ -98,20 +96,24 @@ impl Dram {
         self.lines
     }
 
+    /// Whether slots end at `now` of which that is not known yet.
+    #[inline]
+    pub fn slots_end(&self, now: Time) -> bool {
+        now.as_ps() >> SLOT_SHIFT > self.over
+    }
+
     /// Takes room for `lines` lines; returns how long the slots before the last were full.
     #[inline]
     fn take(&mut self, now: Time, lines: u64) -> Time {
+        if lines == 0 {
+            return Time::ZERO;
+        }
         self.lines += lines;
         let wanted = now.as_ps() >> SLOT_SHIFT;
-        if lines == 0 {
-            // Time goes on all the same.
-            let open = self.first_open(wanted);
-            return Time::from_ps((open - wanted) << SLOT_SHIFT);
-        }
         let wants = lines * u64::from(self.room_of_line);
         // Nearly always the slot is in use, or others behind it are known to be full, and there is room.
         let mut number = wanted;
-        while wanted <= self.latest {
+        loop {
             let slot = &mut self.slots[number as usize % SLOTS];
             if slot.number != number {
                 break;
@@ -129,26 +131,13 @@ impl Dram {
         self.take_slots(wanted, wants)
     }
 
-    /// The first slot from `wanted` on that may have room.
-    #[inline]
-    fn first_open(&mut self, wanted: u64) -> u64 {
-        if wanted > self.latest {
-            self.roll_to(wanted);
-        }
-        match (self.full_from..self.full_to).contains(&wanted) {
-            true => self.full_to,
-            false => wanted,
-        }
-    }
-
     /// As [`take`](Self::take), from slot `wanted` on.
     #[inline(never)]
     fn take_slots(&mut self, wanted: u64, wants: u64) -> Time {
-        let first = self.first_open(wanted);
         // Beyond the calendar, memory is hopelessly behind, and the last slot takes everything (its
         // wait then bounds the agents' rate).
-        let end = first + SLOTS as u64;
-        let (mut number, mut left) = (first, wants as u32);
+        let end = wanted + SLOTS as u64;
+        let (mut number, mut left) = (wanted, wants as u32);
         while number < end {
             let slot = &mut self.slots[number as usize % SLOTS];
             if slot.number != number {
@@ -165,44 +154,31 @@ impl Dram {
             let taken = left.min(self.room - slot.taken);
             slot.taken += taken;
             left -= taken;
-            if slot.taken == self.room {
-                slot.full = 1;
-                if number > self.latest {
-                    self.extend_full(number);
-                }
-            }
+            slot.full = u32::from(slot.taken == self.room);
             if left == 0 {
                 break;
             }
             number += 1;
         }
-        let number = number.min(end);
-        let slot = &mut self.slots[first as usize % SLOTS];
+        let waited = number.min(end) - wanted;
+        let slot = &mut self.slots[wanted as usize % SLOTS];
         // Who comes next in the same time need not look at each of them again.
-        slot.full = slot.full.max((number - first) as u32);
-        Time::from_ps(number.saturating_sub(wanted) << SLOT_SHIFT)
+        slot.full = slot.full.max(waited as u32);
+        Time::from_ps(waited << SLOT_SHIFT)
     }
 
-    fn extend_full(&mut self, number: u64) {
-        if self.full_to == number {
-            self.full_to += 1;
-        } else if number > self.full_to {
-            self.full_from = number;
-            self.full_to = number + 1;
-        }
-    }
-
+    /// Nobody will ask for anything before `now`: slots until then stay as they are, and load is told from them.
     #[cold]
-    fn roll_to(&mut self, number: u64) {
+    pub fn no_more_before(&mut self, now: Time) {
+        let number = now.as_ps() >> SLOT_SHIFT;
         // A long idle time empties the mean: 256 slots are 16 weights.
-        let from = self.latest.max(number.saturating_sub(256));
-        for passed in from..number {
+        for passed in self.over.max(number.saturating_sub(256))..number {
             let slot = self.slots[passed as usize % SLOTS];
             let used = if slot.number == passed { slot.taken } else { 0 };
             let share = f64::from(used) / f64::from(self.room);
             self.load += (share - self.load) * LOAD_WEIGHT;
         }
-        self.latest = number;
+        self.over = self.over.max(number);
         let load = self.load.clamp(0.0, LOAD_MAX);
         // At half load u/(1-u) is 1, so `queueing` is the wait at half load.
         let wait = self.queueing.as_ps() as f64 * load / (1.0 - load);
@@ -236,6 +212,7 @@ mod tests {
         let mut end = Time::ZERO;
         for i in 0..lines {
             let now = Time::from_ps((i as f64 * gap_ps) as u64);
+            dram.no_more_before(now);
             latency = dram.read(now, 1);
             end = end.max(now + latency);
         }
@@ -264,6 +241,28 @@ mod tests {
         assert!((waits[2] - 20.0).abs() < 1.0, "{waits:?}");
         assert!((waits[1] / waits[0] - 2.0).abs() < 0.4, "{waits:?}");
         assert!(waits[3] > 7.0 * waits[2], "{waits:?}");
+    }
+
+    #[test]
+    fn who_is_far_ahead_does_not_hide_the_load_from_others() {
+        let wait = |ahead: Time| {
+            let mut dram = dram(5.0);
+            let mut latency = Time::ZERO;
+            for line in 0..50_000 {
+                // Half of what memory gives, in turn by somebody who is ahead and by somebody who is not.
+                let now = Time::from_ns(line * 2);
+                dram.no_more_before(now);
+                let behind = line % 2 == 0;
+                match behind {
+                    true => latency = dram.read(now, 1),
+                    false => drop(dram.read(now + ahead, 1)),
+                }
+            }
+            latency.as_ns() - 85.0
+        };
+        let (beside, ahead) = (wait(Time::ZERO), wait(Time::from_us(5)));
+        assert!((beside - 20.0).abs() < 1.0, "{beside}");
+        assert!((ahead / beside - 1.0).abs() < 0.05, "{ahead} and {beside}");
     }
 
     #[test]

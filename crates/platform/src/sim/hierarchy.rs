@@ -172,6 +172,15 @@ impl Hierarchy {
         self.shared.llc.lines[line as usize].set_holder(holder);
     }
 
+    /// Nobody will ask for anything before `now`: what memory carried until then is its load.
+    #[inline]
+    pub fn no_more_before(&mut self, now: Time) {
+        if self.shared.dram.slots_end(now) {
+            self.shared.arrive();
+            self.shared.dram.no_more_before(now);
+        }
+    }
+
     /// A core of another socket reads or writes one line that its own caches do not have. It comes
     /// from a cache of this socket or from memory. What is written leaves the caches here, and comes
     /// back to memory some time.
