@@ -3,9 +3,6 @@
 //! There is no L1: within one burst a line that was touched before is free, which is what an
 //! L1 does for the lines of a burst; its hits are part of `work`.
 
-use std::iter::repeat;
-use std::ops::Range;
-
 use nicforge_units::{Cycles, Time};
 
 pub use cycles::CoreCycles;
@@ -32,6 +29,8 @@ pub struct SimCore {
     streaming_q16: u64,
     near: Near,
     mmio: Vec<MmioWrite>,
+    /// The lock that it holds.
+    holds: Option<Addr>,
     /// Of a core of another socket: what its link adds to each access.
     link: Option<Time>,
     /// Stores to memory of devices that have not left yet.
@@ -53,6 +52,7 @@ impl SimCore {
             streaming_q16: (65536.0 / config.mlp_streaming) as u64,
             near: Near::new(),
             mmio: Vec::new(),
+            holds: None,
             link: None,
             combining: WriteCombining::new(config.write_combining_buffers),
             config: config.clone(),
@@ -171,42 +171,9 @@ impl<'a> SimCpu<'a> {
         self.core.spent.stall_ps[self.core.part as usize] += time.as_ps();
     }
 
-    /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
-    #[inline(always)]
-    fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
-        if len == 0 || self.host.hierarchy.is_perfect() {
-            return;
-        }
-        if write && self.host.nicmem.holds(at.line()) {
-            return self.store_run_to_device(at, len as u64);
-        }
-        let last = (at + (len as u64 - 1)).line();
-        self.touch(at.line(), write, 1 << 16);
-        if last > at.line() {
-            self.touch_next(at.line() + 1..last + 1, write);
-        }
-    }
-
-    /// The same for `len` bytes, not none, that are nearly always in one line; of the first line and
-    /// of the others the core waits for these shares of the latency.
-    #[inline(always)]
-    fn touch_few(&mut self, at: Addr, len: usize, write: bool, shares_q16: [u64; 2]) {
-        let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
-        match first == last {
-            true => self.touch(first, write, shares_q16[0]),
-            false => self.touch_several(first..last + 1, write, shares_q16),
-        }
-    }
-
-    #[cold]
-    fn touch_several(&mut self, lines: Range<u64>, write: bool, shares_q16: [u64; 2]) {
-        for (share, line) in shares_q16
-            .into_iter()
-            .chain(repeat(shares_q16[1]))
-            .zip(lines)
-        {
-            self.touch(line, write, share);
-        }
+    fn wait_for_lock(&mut self, until: Time) {
+        self.core.spent.work_ps[Part::Sync as usize] += (until - self.core.cursor).as_ps();
+        self.core.cursor = until;
     }
 }
 
@@ -264,19 +231,22 @@ impl Cpu for SimCpu<'_> {
     }
 
     fn lock(&mut self, at: Addr) {
-        // The word holds the time until which the lock is taken: a core that comes within that
-        // time waits for its end, as it would spin.
-        let until = Time::from_ps(self.atomic(at, |word| word));
-        if until > self.core.cursor {
-            let wait = until - self.core.cursor;
-            self.core.cursor = until;
-            self.core.spent.work_ps[Part::Sync as usize] += wait.as_ps();
-        }
+        self.atomic(at, |word| word);
+        let (locks, now) = (&mut self.host.locks, self.core.cursor);
+        // With devices that answer there are kernels, whose state is not in this memory.
+        let taken = match self.devices {
+            Some(_) => locks.take_in_order(at, now),
+            None => locks.take(at, now),
+        };
+        self.wait_for_lock(taken);
+        self.core.holds = Some(at);
     }
 
     fn unlock(&mut self, at: Addr) {
         self.touch(at.line(), true, self.core.independent_q16);
-        self.store_word(at, self.core.cursor.as_ps());
+        let goes_on = self.host.locks.give_back(at, self.core.cursor);
+        self.wait_for_lock(goes_on);
+        self.core.holds = None;
     }
 
     #[inline]
@@ -364,9 +334,12 @@ impl Cpu for SimCpu<'_> {
     fn mmio_write(&mut self, register: Register, value: u64) {
         // Posted writes stay in order: what was stored to the device is there before.
         let (now, links) = (self.core.cursor, &mut self.host.links);
-        let sent = self.core.combining.flush(now, links);
+        let arrives = self.core.combining.flush(now, links) + self.core.mmio_write;
         self.core.mmio.push(MmioWrite {
-            arrives: sent + self.core.mmio_write,
+            arrives: match self.core.holds {
+                Some(lock) => self.host.locks.tell(lock, arrives),
+                None => arrives,
+            },
             register,
             value,
         });

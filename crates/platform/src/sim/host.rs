@@ -2,6 +2,7 @@
 
 use super::lines::Line;
 use super::link::Link;
+use super::locks::Locks;
 use super::nicmem::NicmemMap;
 use super::{Hardware, Hierarchy, SimMemory};
 use crate::AddressSpace;
@@ -14,6 +15,8 @@ pub struct Host {
     pub hierarchy: Hierarchy,
     /// The link to each device.
     pub(super) links: Vec<Link>,
+    /// Who holds which lock when.
+    pub(super) locks: Locks,
     /// Which addresses are memory of a device.
     pub(super) nicmem: NicmemMap,
 }
@@ -39,6 +42,7 @@ impl Host {
             links: (0..hardware.nics)
                 .map(|_| Link::new(&hardware.pcie))
                 .collect(),
+            locks: Locks::default(),
             nicmem: NicmemMap::new(space, hardware.nic.nicmem_access),
         }
     }

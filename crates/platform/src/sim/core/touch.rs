@@ -1,4 +1,7 @@
-//! A core's accesses to single lines.
+//! A core's accesses to lines: runs of bytes, and each line of them.
+
+use std::iter::repeat;
+use std::ops::Range;
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
@@ -6,6 +9,44 @@ use super::SimCpu;
 use crate::{Addr, Cpu, Part};
 
 impl SimCpu<'_> {
+    /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
+    #[inline(always)]
+    pub(super) fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
+        if len == 0 || self.host.hierarchy.is_perfect() {
+            return;
+        }
+        if write && self.host.nicmem.holds(at.line()) {
+            return self.store_run_to_device(at, len as u64);
+        }
+        let last = (at + (len as u64 - 1)).line();
+        self.touch(at.line(), write, 1 << 16);
+        if last > at.line() {
+            self.touch_next(at.line() + 1..last + 1, write);
+        }
+    }
+
+    /// The same for `len` bytes, not none, that are nearly always in one line; of the first line and
+    /// of the others the core waits for these shares of the latency.
+    #[inline(always)]
+    pub(super) fn touch_few(&mut self, at: Addr, len: usize, write: bool, shares_q16: [u64; 2]) {
+        let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
+        match first == last {
+            true => self.touch(first, write, shares_q16[0]),
+            false => self.touch_several(first..last + 1, write, shares_q16),
+        }
+    }
+
+    #[cold]
+    fn touch_several(&mut self, lines: Range<u64>, write: bool, shares_q16: [u64; 2]) {
+        for (share, line) in shares_q16
+            .into_iter()
+            .chain(repeat(shares_q16[1]))
+            .zip(lines)
+        {
+            self.touch(line, write, share);
+        }
+    }
+
     /// Accesses one line; the core waits for `share_q16` of its latency.
     #[inline(always)]
     pub(super) fn touch(&mut self, line: u64, write: bool, share_q16: u64) {
