@@ -3,7 +3,7 @@
 use nicforge_interfaces::nm_nfv::{Options, Split};
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{
-    Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, room_for,
+    Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, PoolOrder, room_for,
 };
 use nicforge_platform::AddressSpace;
 use nicforge_units::Cycles;
@@ -70,6 +70,11 @@ impl Settings {
     }
 }
 
+/// Which buffers the level that cores share gives out.
+pub(crate) fn pool_order(settings: &Settings) -> PoolOrder {
+    PoolOrder::named(&settings.pool_order).unwrap_or_default()
+}
+
 impl NearMemory {
     /// Reserves what NIC `device` with `queues` queues gives. Before anything else takes from
     /// `space`.
@@ -133,7 +138,8 @@ impl NearMemory {
         if buffers > 0 {
             let bytes = buffers * room;
             let memory = self.nicmem.alloc_nicmem(Application::default(), bytes)?;
-            self.pool = Some(Pool::over_nicmem(space, memory, room));
+            let pool = Pool::over_nicmem(space, memory, room);
+            self.pool = Some(pool.in_order(pool_order(settings)));
         }
         Ok(())
     }

@@ -43,5 +43,5 @@ pub use mbuf::{
 pub use nicforge_wire::unfinished::TxOffload;
 pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};
 pub use packet::{Packet, PortId, RxFlags, Segment, Verdict};
-pub use pool::{Fit, Pool, PoolCache};
+pub use pool::{Fit, Pool, PoolCache, PoolOrder};
 pub use steering::{PortRule, Steering};

@@ -1,8 +1,11 @@
-//! A two-level pool of packet buffers: one shared ring, one small stack per core.
+//! A two-level pool of packet buffers: a level that cores share, and one small stack per core.
 //!
 //! A core takes from and gives to its own stack, last in first out, so that it reuses warm
-//! buffers. An empty stack is filled from the shared ring; one that grew beyond 1.5 × its size
+//! buffers. An empty stack is filled from the shared level; one that grew beyond 1.5 × its size
 //! is drained to its size (rxBisect, section 4.2; DPDK's mempool). Any core may free any buffer.
+//!
+//! Where buffers wander between cores, the order of the shared level ([`PoolOrder`]) decides whether all of the
+//! pool's are touched or only as many as are in use.
 //!
 //! A pool may lie on memory of a NIC: metadata and room for headers are host memory as ever, and
 //! beside them each buffer has room for payload in nicmem. A core that has such a pool has a
@@ -10,13 +13,13 @@
 
 use std::ops::Range;
 
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Part};
-use nicforge_units::{CACHE_LINE_BYTES, Cycles};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
+use nicforge_units::CACHE_LINE_BYTES;
 
-use crate::ledger::Ledger;
+pub use cache::PoolCache;
+
+use crate::Allocation;
 use crate::mbuf::{DATA_BYTES, OBJECT_HEADER_BYTES, mbuf_stride, room_for};
-use crate::packet::drop_reference;
-use crate::{Allocation, Packet};
 
 /// Words in front of the shared ring, each in a line of its own.
 const LOCK: u64 = 0;
@@ -24,6 +27,27 @@ const TAKEN: u64 = 64;
 const GIVEN: u64 = 128;
 const ENTRIES: u64 = 192;
 const WORD_BYTES: u64 = 8;
+
+/// Which buffers of the shared level a core gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolOrder {
+    /// Those that were given first, so that each has its turn (DPDK's default, `ring`).
+    #[default]
+    Ring,
+    /// Those that were given last (DPDK's `stack`).
+    Stack,
+}
+
+impl PoolOrder {
+    /// The order called `name`: `ring` or `stack`.
+    pub fn named(name: &str) -> Option<PoolOrder> {
+        match name {
+            "ring" => Some(PoolOrder::Ring),
+            "stack" => Some(PoolOrder::Stack),
+            _ => None,
+        }
+    }
+}
 
 /// The shared level: addresses only, the words lie in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +60,7 @@ pub struct Pool {
     /// What the lines of a stride, an odd number, times this is 1 modulo 2^64.
     inverse: u64,
     shared: Addr,
+    order: PoolOrder,
     /// Where its payload lies, if that is memory of a NIC.
     payload: Option<Allocation>,
 }
@@ -69,8 +94,14 @@ impl Pool {
             stride: mbuf_stride(room),
             inverse: inverse_of_odd(mbuf_stride(room) / CACHE_LINE_BYTES),
             shared: space.data(ENTRIES + count * 8, 64),
+            order: PoolOrder::default(),
             payload: None,
         }
+    }
+
+    /// The same with a shared level of this `order`.
+    pub fn in_order(self, order: PoolOrder) -> Pool {
+        Pool { order, ..self }
     }
 
     /// As many buffers of `room` bytes as `payload`, memory of a NIC, has room for.
@@ -199,199 +230,6 @@ const fn inverse_of_odd(odd: u64) -> u64 {
     inverse
 }
 
-/// One core's level of the pool.
-#[derive(Debug)]
-pub struct PoolCache {
-    pool: Pool,
-    /// A stack of buffers: where it begins, ends now, and ends at most.
-    stack: Addr,
-    top: Addr,
-    limit: Addr,
-    size: usize,
-    /// Nobody had a buffer when one was wanted last.
-    dry: bool,
-    /// Where it is written down that this core has a buffer, and its mark; where cores may die.
-    ledger: Option<(Ledger, u16)>,
-    /// Instructions of one take or give that hits the stack.
-    work: Cycles,
-    /// The same for buffers on nicmem, if this core has any.
-    nicmem: Option<Box<PoolCache>>,
-}
-
-impl PoolCache {
-    /// An empty stack that keeps about `size` buffers.
-    pub fn new(space: &mut AddressSpace, pool: Pool, size: usize, work: Cycles) -> PoolCache {
-        let limit = (size + size / 2) as u64 * WORD_BYTES;
-        let stack = space.data(limit + WORD_BYTES, 64);
-        PoolCache {
-            pool,
-            stack,
-            top: stack,
-            limit: stack + limit,
-            size,
-            dry: false,
-            ledger: None,
-            work,
-            nicmem: None,
-        }
-    }
-
-    /// The same core with buffers on nicmem besides.
-    pub fn with_nicmem(self, nicmem: PoolCache) -> PoolCache {
-        PoolCache {
-            nicmem: Some(Box::new(nicmem)),
-            ..self
-        }
-    }
-
-    /// The same, which writes down in `ledger` what it takes from the shared level of that ledger's
-    /// pool as worker `worker`, and what it gives back there.
-    pub fn with_ledger(mut self, ledger: Ledger, worker: usize) -> PoolCache {
-        if ledger.pool() == self.pool {
-            self.ledger = Some((ledger, Ledger::mark(worker)));
-        }
-        let nicmem = self.nicmem.take();
-        self.nicmem = nicmem.map(|near| Box::new(near.with_ledger(ledger, worker)));
-        self
-    }
-
-    /// This core's level of the pool on nicmem, if there is one.
-    pub fn nicmem(&mut self) -> Option<&mut PoolCache> {
-        self.nicmem.as_deref_mut()
-    }
-
-    /// The shared level.
-    pub fn pool(&self) -> Pool {
-        self.pool
-    }
-
-    /// Buffers in the shared levels, those on nicmem among them.
-    pub fn shared<C: Cpu>(&self, cpu: &mut C) -> u64 {
-        let near = self.nicmem.as_ref();
-        self.pool.available(cpu) + near.map_or(0, |near| near.pool.available(cpu))
-    }
-
-    /// Buffers in this core's stacks, those on nicmem among them.
-    pub fn len(&self) -> usize {
-        self.in_stack() + self.nicmem.as_ref().map_or(0, |nicmem| nicmem.len())
-    }
-
-    /// Whether this core's stack of buffers in host memory is empty.
-    pub fn is_empty(&self) -> bool {
-        self.top == self.stack
-    }
-
-    /// Buffers in this core's stack.
-    fn in_stack(&self) -> usize {
-        ((self.top.0 - self.stack.0) / WORD_BYTES) as usize
-    }
-
-    /// Whether a buffer in host memory was wanted since the last call, and there was none.
-    pub fn ran_dry(&mut self) -> bool {
-        std::mem::take(&mut self.dry)
-    }
-
-    /// Takes a buffer; `None` when both levels are empty.
-    #[inline(always)]
-    pub fn take<C: Cpu>(&mut self, cpu: &mut C) -> Option<Addr> {
-        let part = cpu.enter(Part::Alloc);
-        cpu.work(self.work);
-        if self.is_empty() {
-            self.fill(cpu);
-        }
-        let found = !self.is_empty();
-        // Mostly it stands there already, and what a core writes costs it more than what it reads.
-        if self.dry == found {
-            self.dry = !found;
-        }
-        let taken = found.then(|| {
-            self.top = Addr(self.top.0 - WORD_BYTES);
-            Addr(cpu.load::<u64>(self.top))
-        });
-        cpu.enter(part);
-        taken
-    }
-
-    /// Gives all buffers of a packet back.
-    #[inline]
-    pub fn free<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet) {
-        self.give(cpu, packet.mbuf);
-        if packet.tail != Addr(0) {
-            self.give(cpu, packet.tail);
-        }
-        if packet.references != Addr(0) {
-            drop_reference(cpu, packet.references);
-        }
-    }
-
-    /// Gives a buffer back; it may come from another core's stack.
-    #[inline(always)]
-    pub fn give<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
-        if self.nicmem.is_some() && self.give_to_nicmem(cpu, mbuf) {
-            return;
-        }
-        let part = cpu.enter(Part::Alloc);
-        cpu.work(self.work);
-        let top = self.top;
-        cpu.store(top, mbuf.0);
-        self.top = top + WORD_BYTES;
-        if self.top > self.limit {
-            self.drain(cpu);
-        }
-        cpu.enter(part);
-    }
-
-    /// Gives a buffer back if it is one on nicmem.
-    #[cold]
-    fn give_to_nicmem<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) -> bool {
-        let nicmem = self.nicmem.as_mut();
-        let Some(near) = nicmem.filter(|near| near.pool.number_of(mbuf).is_some()) else {
-            return false;
-        };
-        near.give(cpu, mbuf);
-        true
-    }
-
-    /// Moves up to `size` buffers from the shared ring to the stack.
-    #[cold]
-    fn fill<C: Cpu>(&mut self, cpu: &mut C) {
-        let shared = self.pool.shared;
-        cpu.lock(shared + LOCK);
-        let taken: u64 = cpu.load(shared + TAKEN);
-        let given: u64 = cpu.load(shared + GIVEN);
-        let count = (given - taken).min(self.size.max(1) as u64);
-        for i in 0..count {
-            let mbuf: u64 = cpu.load(self.pool.entry(taken + i));
-            cpu.store(self.stack + i * WORD_BYTES, mbuf);
-            if let Some((ledger, mark)) = self.ledger {
-                ledger.write(cpu, mbuf, mark);
-            }
-        }
-        cpu.store(shared + TAKEN, taken + count);
-        cpu.unlock(shared + LOCK);
-        self.top = self.stack + count * WORD_BYTES;
-    }
-
-    /// Moves what exceeds `size` to the shared ring.
-    #[cold]
-    fn drain<C: Cpu>(&mut self, cpu: &mut C) {
-        let shared = self.pool.shared;
-        cpu.lock(shared + LOCK);
-        let given: u64 = cpu.load(shared + GIVEN);
-        let count = (self.in_stack() - self.size) as u64;
-        let from = self.stack + self.size as u64 * WORD_BYTES;
-        for i in 0..count {
-            let mbuf: u64 = cpu.load(from + i * WORD_BYTES);
-            cpu.store(self.pool.entry(given + i), mbuf);
-            if let Some((ledger, _)) = self.ledger {
-                ledger.write(cpu, mbuf, 0);
-            }
-        }
-        cpu.store(shared + GIVEN, given + count);
-        cpu.unlock(shared + LOCK);
-        self.top = from;
-    }
-}
-
+mod cache;
 #[cfg(test)]
 mod tests;

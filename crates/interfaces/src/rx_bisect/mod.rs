@@ -69,6 +69,8 @@ pub struct Options {
     pub association_sets: usize,
     /// Which Ax ring lends a buffer when a core's own has none.
     pub choice: AxChoice,
+    /// Whether a packet waits for an own descriptor on its way rather than take another's at hand.
+    pub own_first: bool,
     /// When consumption notices are written.
     pub consumption: Consumption,
     /// Decides what the random choice draws.

@@ -117,6 +117,8 @@ pub struct NicHalf {
     /// For each Bx ring.
     choosers: Vec<Chooser>,
     pool: Pool,
+    /// Whether an own descriptor on its way is taken before another's at hand.
+    own_first: bool,
     consumption: Consumption,
     /// Notices held back for one Bx ring, at most.
     held_back_max: usize,
@@ -147,6 +149,7 @@ impl NicHalf {
             choosers: (0..bx.len() as u64).map(chooser).collect(),
             bx,
             pool,
+            own_first: options.own_first,
             consumption: options.consumption,
             held_back_max: ((batch.0 / nicforge_nic::COMPLETION_BYTES) as usize).max(1),
             blamed: 0,
@@ -155,12 +158,15 @@ impl NicHalf {
     }
 
     /// The Ax ring whose buffer a packet for Bx ring `target` goes into: an own one first. A
-    /// descriptor that is here is better than one that the packet would wait for.
+    /// descriptor that is here is better than one that the packet would wait for, unless own ones are
+    /// first in any case.
     #[inline]
     fn choose<D: Dma>(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
         let ready = |ring: &Fetcher| ring.is_ready::<D>(now);
+        let own_first = self.own_first;
         let chosen = self
             .own(target, ready)
+            .or_else(|| self.own(target, |ring| own_first && ring.available() > 0))
             .or_else(|| self.borrow(target, ready))
             .or_else(|| self.own(target, |ring| ring.available() > 0))
             .or_else(|| self.borrow(target, |_| true));

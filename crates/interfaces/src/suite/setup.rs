@@ -133,6 +133,7 @@ impl Setup {
             ax_entries: self.rx_entries,
             bx_entries: self.rx_entries,
             choice: AxChoice::Random,
+            own_first: false,
             consumption: Consumption::Batched(Time::from_us(1)),
             seed: 1,
         }

@@ -19,7 +19,7 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 35] = [
+const SETTINGS: [&str; 36] = [
     "interface",
     "emulates",
     "app",
@@ -29,6 +29,7 @@ const SETTINGS: [&str; 35] = [
     "ax_entries",
     "bx_entries",
     "ax_choice",
+    "ax_own",
     "consumption",
     "consumption_timeout_us",
     "tx_entries",

@@ -34,7 +34,7 @@ use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::world::World;
 use super::{RunError, RunIo};
 use crate::machine::Machine;
-use crate::nicmem::NearMemory;
+use crate::nicmem::{NearMemory, pool_order};
 use crate::packet_loop::PacketLoop;
 use crate::settings::Settings;
 
@@ -199,6 +199,16 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     Ok(cpu)
 }
 
+/// Buffers for all rings and cores.
+fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
+    let per_core = receive_buffers(settings)
+        + settings.tx_entries
+        + 2 * settings.pool_cache
+        + 2 * settings.burst;
+    let pool = Pool::with_room(space, settings.cores * per_core, settings.buffer_bytes);
+    pool.in_order(pool_order(settings))
+}
+
 /// Hands out the address space, and makes everything that lies in it.
 pub(super) fn parts(
     machine: &Machine,
@@ -211,11 +221,7 @@ pub(super) fn parts(
     let mut near = NearMemory::reserve_all(&mut space, settings);
     let mut config = app_config(machine, settings, seed)?;
     let copied = near_areas(&mut near, settings, &mut config)?;
-    let per_core = receive_buffers(settings)
-        + settings.tx_entries
-        + 2 * settings.pool_cache
-        + 2 * settings.burst;
-    let pool = Pool::with_room(&mut space, settings.cores * per_core, settings.buffer_bytes);
+    let pool = packet_pool(settings, &mut space);
     config.buffer_room = pool.room();
     for near in &mut near {
         near.make_pool(&mut space, settings, queues)?;

@@ -124,6 +124,10 @@ settings! {
     /// Which allocation ring lends a buffer when a core's own has none.
     ax_choice: String = "random".into(), "", Choice(&["random", "round_robin", "fullest"]),
         when BISECT, source "rxBisect paper, section 4.1";
+    /// Which own descriptors come before those of others: only those that the NIC has read, or all that a doorbell
+    /// told of, for which a packet may wait a round trip.
+    ax_own: String = "at_hand".into(), "", Choice(&["at_hand", "first"]), when BISECT,
+        source "rxBisect paper, sections 4.1 and 4.4, which leave it open";
     /// When a notice of a lent buffer is written: at once, or with the next packet for its
     /// ring and at the latest after `consumption_timeout_us`.
     consumption: String = "parallel".into(), "", Choice(&["parallel", "batched"]), when BISECT,
@@ -150,6 +154,9 @@ settings! {
     /// make it give some to the shared level.
     pool_cache: usize = 256, "buffers", Whole(0, 4096),
         source "DPDK user guide, testpmd: mbuf cache of 250, rounded";
+    /// Which buffers the level of the pool that cores share gives out: those that it got first, or last.
+    pool_order: String = "ring".into(), "", Choice(&["ring", "stack"]),
+        source "DPDK programmer's guide, mempool handlers: ring is the default, stack another one";
     /// Bytes of frame that a packet buffer holds, rounded up to whole cache lines. Longer frames are
     /// dropped (`oversized_frame`).
     buffer_bytes: usize = 2048, "bytes", Whole(2048, 65_600),

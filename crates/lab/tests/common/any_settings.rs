@@ -24,19 +24,23 @@ fn server() -> impl Strategy<Value = Settings> {
         1..=32usize,
         0..=4usize,
         0..=1usize,
+        prop::sample::select(vec!["ring", "stack"]),
     )
         .prop_map(
-            |(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores)| Settings {
-                interface: interface.to_owned(),
-                app: app.to_owned(),
-                cores: share * nics,
-                nics,
-                rx_entries: 1 << rx,
-                tx_entries: 1 << tx,
-                burst,
-                io_ways,
-                stream_cores,
-                ..small()
+            |(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, order)| {
+                Settings {
+                    interface: interface.to_owned(),
+                    app: app.to_owned(),
+                    cores: share * nics,
+                    nics,
+                    rx_entries: 1 << rx,
+                    tx_entries: 1 << tx,
+                    burst,
+                    io_ways,
+                    stream_cores,
+                    pool_order: order.to_owned(),
+                    ..small()
+                }
             },
         )
 }
@@ -71,7 +75,10 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
     (
         (1..=9u32, 1..=9u32),
         (0..=6usize, 1..=queues, written(queues)),
-        prop::sample::select(vec!["random", "round_robin", "fullest"]),
+        (
+            prop::sample::select(vec!["random", "round_robin", "fullest"]),
+            prop::sample::select(vec!["at_hand", "first"]),
+        ),
         prop::sample::select(vec!["parallel", "batched"]),
         0.1..20.0f64,
         1..=8usize,
@@ -82,7 +89,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
             move |(
                 (ax, bx),
                 (ax_rings, sets, written),
-                choice,
+                (choice, own),
                 consumption,
                 timeout,
                 sharing,
@@ -102,6 +109,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
                     RingGroups::parse(&groups(&masks, rings))
                 }),
                 ax_choice: choice.to_owned(),
+                ax_own: own.to_owned(),
                 consumption: consumption.to_owned(),
                 consumption_timeout_us: timeout,
                 sharing,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Application, Nicmem};
 use nicforge_platform::FlatCpu;
+use nicforge_units::Cycles;
 use std::collections::BTreeSet;
 
 fn pool(count: usize, size: usize) -> (FlatCpu, Pool, Vec<PoolCache>) {
@@ -35,6 +36,30 @@ fn a_stack_drains_beyond_one_and_a_half_times_its_size() {
     }
     let inside = caches[0].len() + caches[1].len() + pool.available(&mut cpu) as usize;
     assert_eq!(inside, 200);
+}
+
+#[test]
+fn what_a_core_gives_to_others_comes_in_turn_or_at_once() {
+    for order in [PoolOrder::Ring, PoolOrder::Stack] {
+        let mut space = AddressSpace::default();
+        let pool = Pool::new(&mut space, 1000).in_order(order);
+        let mut caches = [0, 1].map(|_| PoolCache::new(&mut space, pool, 32, Cycles(1)));
+        let mut cpu = FlatCpu::new(space.end());
+        pool.start(&mut cpu);
+        let mut seen = BTreeSet::new();
+        for _ in 0..10_000 {
+            let mbuf = caches[0].take(&mut cpu).unwrap();
+            seen.insert(mbuf);
+            caches[1].give(&mut cpu, mbuf);
+        }
+        match order {
+            PoolOrder::Ring => assert_eq!(seen.len(), 1000),
+            // Those of both stacks, and what moves at a time.
+            PoolOrder::Stack => assert!(seen.len() <= 32 + 48 + 32, "{}", seen.len()),
+        }
+        let inside = caches[0].len() + caches[1].len() + pool.available(&mut cpu) as usize;
+        assert_eq!(inside, 1000);
+    }
 }
 
 #[test]

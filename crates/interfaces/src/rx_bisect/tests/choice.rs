@@ -3,8 +3,8 @@
 use nicforge_nic::ReceiveHalf;
 use nicforge_units::Time;
 
-use super::{AxChoice, Bench, CHOICES, Ground, Topology, bench, waiting};
-use crate::rx_bisect::Consumption;
+use super::{AxChoice, Bench, CHOICES, Ground, Topology, bench, bench_with, options, waiting};
+use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Flat, Sim};
 
 /// Descriptors of one read.
@@ -53,6 +53,32 @@ fn one_at_hand_of_another_is_better_than_an_own_one_on_its_way() {
         bench.pass(Time::from_us(10));
         bench.send(0, 60).unwrap();
         assert_eq!(waiting(&bench), [BATCH + 2, 1], "here it is: {choice:?}");
+        bench.audit();
+    }
+}
+
+#[test]
+fn where_own_ones_are_first_it_waits_for_them() {
+    for choice in CHOICES {
+        let options = Options {
+            own_first: true,
+            ..options(choice, Consumption::Parallel)
+        };
+        let mut bench: Bench<Sim> = bench_with(&Topology::per_core(2, 128, 256), options, 896, 0);
+        bench.pass(Time::from_us(10));
+        for _ in 0..BATCH {
+            bench.send(0, 60).unwrap();
+        }
+        let began = bench.ground.now();
+        bench.send(0, 60).unwrap();
+        assert_eq!(waiting(&bench), [BATCH + 1, 0], "{choice:?}");
+        let waited = bench.ground.now() - began;
+        assert!(waited > ROUND_TRIP, "{waited:?} is no round trip");
+        for _ in BATCH + 1..128 {
+            bench.send(0, 60).unwrap();
+        }
+        bench.send(0, 60).unwrap();
+        assert_eq!(waiting(&bench), [129, 1], "it is empty: {choice:?}");
         bench.audit();
     }
 }

@@ -36,6 +36,7 @@ fn options(choice: AxChoice, consumption: Consumption) -> Options {
         ax_entries: 0,
         bx_entries: 0,
         choice,
+        own_first: false,
         consumption,
         seed: 5,
     }
