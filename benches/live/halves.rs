@@ -36,6 +36,7 @@ pub fn lay_out(interface: &str) -> Layout {
         sharing: 1,
         pool,
         descriptor_read: Bytes(512),
+        list_batch: 4,
         first_position: 0,
         costs: DriverCosts::default(),
         bisect: Options {

@@ -13,7 +13,7 @@ use nicforge_lab::settings::{Key, Settings, key};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
 
 pub use captures::{about, about_checksums, about_long_replay};
-use rings::{about_sizes, about_switching, about_uneven_sets};
+use rings::{about_sizes, about_small_batches, about_switching, about_uneven_sets};
 use store::{about_long_values, about_preloaded_pairs};
 
 /// What speaks against a point's settings.
@@ -31,6 +31,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_target(settings));
     notes.extend(about_lone_queues(settings));
     notes.extend(about_sharing(point));
+    notes.extend(about_small_batches(settings));
     notes.extend(about_uneven_sets(settings));
     notes.extend(about_switching(settings, machine));
     notes.extend(about_preloaded_pairs(settings));

@@ -23,6 +23,8 @@ pub struct Plan {
     pub rx_entries: usize,
     /// Cores that share a ring, where the interface shares rings; the last ring may have fewer.
     pub sharing: usize,
+    /// Packets for which a descriptor of the batched list has buffers: 2 or 4.
+    pub list_batch: usize,
     /// Ring positions count from here: 0, or a multiple of twice every ring's size (tests bring
     /// rings to their 2^32nd position with it).
     pub first_position: u64,

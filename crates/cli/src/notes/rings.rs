@@ -1,6 +1,7 @@
 //! Notes on rings: sizes, and when they are shared.
 
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
+use nicforge_interfaces::sh_ring::batched_list::batch;
 use nicforge_lab::machine::Machine;
 use nicforge_lab::run::{line_of, topology};
 use nicforge_lab::settings::Settings;
@@ -123,6 +124,23 @@ fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
              when the run has ended ({} ms); let the run last longer{remedy}",
             to_the_ns(first),
             to_the_ns(ends)
+        )
+    })
+}
+
+/// A batched list whose rings are so small that its descriptors take fewer packets.
+pub fn about_small_batches(settings: &Settings) -> Option<String> {
+    if settings.seen_by_drivers() != "sh_ring_batched_list" {
+        return None;
+    }
+    let sharing = settings.sharing.min(settings.cores / settings.nics) as u64;
+    let (entries, asked) = (settings.rx_entries as u64, settings.list_batch as u64);
+    let batch = batch(entries, sharing, asked);
+    (batch < asked).then(|| {
+        format!(
+            "rx_entries = {entries} with {sharing} cores a ring: its descriptors take {batch} instead of {asked} packets \
+             each, so that each core has two of them; {} entries have room for {asked}",
+            (2 * sharing * asked).next_power_of_two()
         )
     })
 }

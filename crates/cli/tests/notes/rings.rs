@@ -206,6 +206,28 @@ fn groups_of_cores_that_do_not_come_out_even() {
 }
 
 #[test]
+fn batched_lists_with_small_rings_take_fewer_packets_a_descriptor() {
+    let batched = "interface = \"sh_ring_batched_list\"\ncores = 16\n";
+    let says = |entries: usize, batch: usize| {
+        let of = notes(&format!("{batched}rx_entries = {entries}\n"));
+        let said = format!(
+            "rx_entries = {entries} with 8 cores a ring: its descriptors take {batch} instead of 4 packets"
+        );
+        of.iter()
+            .any(|note| note.starts_with(&said) && note.contains("; 64 entries have room for 4"))
+    };
+    assert!(says(32, 2) && says(16, 1) && !says(64, 4));
+    // What is proposed is enough.
+    for enough in ["rx_entries = 64\n", "rx_entries = 32\nlist_batch = 2\n"] {
+        let of = notes(&format!("{batched}{enough}"));
+        assert!(
+            !of.iter().any(|note| note.contains("packets each")),
+            "{of:?}"
+        );
+    }
+}
+
+#[test]
 fn rings_and_queues_that_do_not_come_out_even() {
     let eight = format!("{BISECT}cores = 16\n");
     let queues = "8 queues of each NIC do not come out even over association_sets = 3: its sets have 3, 3, 2";

@@ -74,7 +74,18 @@ pub mod batched_list {
         plan: &Plan,
         space: &mut AddressSpace,
     ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        super::build(plan, space, (Order::List, SLOTS_MAX as u64), 0)
+        let slots = plan.list_batch.clamp(1, SLOTS_MAX).next_power_of_two();
+        super::build(plan, space, (Order::List, slots as u64), 0)
+    }
+
+    /// Packets of a descriptor: `most`, but no more than leaves each of the `cores` of a ring of `entries`
+    /// a descriptor to fill and another to go on with.
+    pub fn batch(entries: u64, cores: u64, most: u64) -> u64 {
+        let mut batch = most;
+        while batch > 1 && entries / batch < 2 * cores {
+            batch /= 2;
+        }
+        batch
     }
 }
 
@@ -96,7 +107,7 @@ fn build(
     for (number, owners) in plan.owners.chunks(plan.sharing).enumerate() {
         let cores = owners.len() as u64;
         let entries = plan.rx_entries as u64;
-        let slots = slots_for(entries, cores, slots);
+        let slots = batched_list::batch(entries, cores, slots);
         let ring = Ring::new(space, order, entries, slots, plan.first_position)
             .with_room(plan.pool.room());
         let doorbell = Register {
@@ -113,14 +124,4 @@ fn build(
         feeds.push(feed::Feed::new(ring, plan.descriptor_read.0 as usize));
     }
     Ok((NicHalf::new(queues, feeds, plan.pool), drivers))
-}
-
-/// Buffers of a descriptor: `most`, but no more than leaves each core a descriptor to fill and
-/// another to go on with.
-fn slots_for(entries: u64, cores: u64, most: u64) -> u64 {
-    let mut slots = most;
-    while slots > 1 && entries / slots < 2 * cores {
-        slots /= 2;
-    }
-    slots
 }

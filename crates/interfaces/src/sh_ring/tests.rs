@@ -105,14 +105,22 @@ fn an_array_goes_back_in_order_and_a_list_as_it_comes() {
 
 #[test]
 fn a_batched_descriptor_goes_back_when_all_its_packets_are_taken() {
-    let mut bench: Bench<Flat> = Bench::new("sh_ring_batched_list", &setup());
-    let rung = bench.rung.len();
-    for _ in 0..3 {
+    for list_batch in [2, 4] {
+        let setup = Setup {
+            list_batch,
+            ..setup()
+        };
+        let mut bench: Bench<Flat> = Bench::new("sh_ring_batched_list", &setup);
+        let rung = bench.rung.len();
+        for _ in 1..list_batch {
+            send_to_core_0(&mut bench, 0).unwrap();
+        }
+        assert_eq!(bench.rung.len(), rung);
         send_to_core_0(&mut bench, 0).unwrap();
+        let descriptors = 64 / list_batch as u64;
+        assert_eq!(bench.rung[rung..], [(0, descriptors + 1)]);
+        bench.audit();
     }
-    assert_eq!(bench.rung.len(), rung);
-    send_to_core_0(&mut bench, 0).unwrap();
-    assert_eq!(bench.rung[rung..], [(0, 17)]);
 }
 
 /// Both cores get every second packet of a full ring; core 1 gives all of its back first.

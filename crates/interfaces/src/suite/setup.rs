@@ -18,6 +18,8 @@ pub struct Setup {
     pub rx_entries: usize,
     /// Queues that share a ring, where the interface shares rings.
     pub sharing: usize,
+    /// Packets of a descriptor of the batched list.
+    pub list_batch: usize,
     /// Buffers beyond those that fill the rings.
     pub spare: usize,
     /// Bytes of frame that a buffer holds.
@@ -42,6 +44,7 @@ impl Default for Setup {
             queues: 2,
             rx_entries: 64,
             sharing: 8,
+            list_batch: 4,
             spare: 128,
             room: frame_len_max(),
             cache: 16,
@@ -89,6 +92,7 @@ impl Setup {
             owners: (0..self.queues).map(|queue| Owner(queue as u16)).collect(),
             rx_entries: self.rx_entries,
             sharing: self.sharing,
+            list_batch: self.list_batch,
             first_position: self.first_position,
             pool,
             descriptor_read: Bytes(512),

@@ -19,13 +19,14 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 36] = [
+const SETTINGS: [&str; 37] = [
     "interface",
     "emulates",
     "app",
     "cores",
     "rx_entries",
     "sharing",
+    "list_batch",
     "ax_entries",
     "bx_entries",
     "ax_choice",

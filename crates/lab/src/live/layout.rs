@@ -210,6 +210,7 @@ fn plan(settings: &Settings, device: u8, pool: Pool, near: &NearMemory) -> Plan 
         owners: (0..settings.cores).map(|core| Owner(core as u16)).collect(),
         rx_entries: settings.rx_entries,
         sharing: settings.sharing,
+        list_batch: settings.list_batch,
         pool,
         descriptor_read: DESCRIPTOR_READ,
         first_position: 0,

@@ -67,6 +67,7 @@ pub fn interface(
                 .collect(),
             rx_entries: settings.rx_entries,
             sharing: settings.sharing,
+            list_batch: settings.list_batch,
             pool,
             descriptor_read: hardware.nic.descriptor_read,
             first_position: 0,

@@ -15,6 +15,10 @@ pub const SHARED_RINGS: Condition = (
         "emulated/sh_ring_dynamic",
     ],
 );
+pub const BATCHED_LIST: Condition = (
+    "interface",
+    &["sh_ring_batched_list", "emulated/sh_ring_batched_list"],
+);
 pub const EMULATED: Condition = ("interface", &["emulated"]);
 pub const SPLITTING: Condition = ("interface", &crate::nicmem::SPLITTING);
 pub const ON_NICMEM: Condition = ("interface", &crate::nicmem::ON_NICMEM);

@@ -78,6 +78,9 @@ settings! {
     /// Cores that share a receive ring.
     sharing: usize = 8, "cores", Whole(1, 256), when SHARED_RINGS,
         source "shRing paper, section 5.1";
+    /// Packets for which a descriptor of the batched list has buffers.
+    list_batch: usize = 4, "packets", PowerOfTwo(2, 4), when BATCHED_LIST,
+        source "shRing paper, figure 5.2b";
     /// Time from one look of the control core to the next.
     dynamic_step_ms: f64 = 10.0, "ms", Number(0.01, 60_000.0), when DYNAMIC,
         source "shRing paper, section 5.1.6";

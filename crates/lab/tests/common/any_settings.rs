@@ -81,7 +81,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
         ),
         prop::sample::select(vec!["parallel", "batched"]),
         0.1..20.0f64,
-        1..=8usize,
+        (1..=8usize, 1..=2u32),
         prop::sample::select(EMULATED.to_vec()),
         prop::sample::select(vec!["same", "other"]),
     )
@@ -92,7 +92,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
                 (choice, own),
                 consumption,
                 timeout,
-                sharing,
+                (sharing, batch),
                 inner,
                 socket,
             )| Settings {
@@ -113,6 +113,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
                 consumption: consumption.to_owned(),
                 consumption_timeout_us: timeout,
                 sharing,
+                list_batch: 1 << batch,
                 emulates: inner.to_owned(),
                 emulator_socket: socket.to_owned(),
                 ..settings.clone()
