@@ -46,7 +46,7 @@ pub fn lay_out(interface: &str) -> Layout {
             association_sets: 1,
             ax_entries: ENTRIES,
             bx_entries: ENTRIES,
-            own_first: false,
+            own_first: true,
             choice: AxChoice::Random,
             consumption: Consumption::Parallel,
             seed: 1,

@@ -137,7 +137,7 @@ impl Setup {
             ax_entries: self.rx_entries,
             bx_entries: self.rx_entries,
             choice: AxChoice::Random,
-            own_first: false,
+            own_first: true,
             consumption: Consumption::Batched(Time::from_us(1)),
             seed: 1,
         }

@@ -127,10 +127,10 @@ settings! {
     /// Which allocation ring lends a buffer when a core's own has none.
     ax_choice: String = "random".into(), "", Choice(&["random", "round_robin", "fullest"]),
         when BISECT, source "rxBisect paper, section 4.1";
-    /// Which own descriptors come before those of others: only those that the NIC has read, or all that a doorbell
-    /// told of, for which a packet may wait a round trip.
-    ax_own: String = "at_hand".into(), "", Choice(&["at_hand", "first"]), when BISECT,
-        source "rxBisect paper, sections 4.1 and 4.4, which leave it open";
+    /// Which own descriptors come before those of others: all that a doorbell told of (`first`), for which a packet may
+    /// wait a round trip, or only those that the NIC has read (`at_hand`).
+    ax_own: String = "first".into(), "", Choice(&["first", "at_hand"]), when BISECT,
+        source "rxBisect paper, section 4.4: availability is known from doorbells";
     /// When a notice of a lent buffer is written: at once, or with the next packet for its
     /// ring and at the latest after `consumption_timeout_us`.
     consumption: String = "parallel".into(), "", Choice(&["parallel", "batched"]), when BISECT,
