@@ -58,6 +58,9 @@ pub enum InterfaceError {
         /// What was asked for.
         entries: usize,
     },
+    /// What a descriptor of the batched list has room for.
+    #[error("list_batch of {0}: descriptors of the batched list have 2 or 4 buffers")]
+    ListBatch(usize),
     /// A shared ring needs somebody who uses it.
     #[error("sharing of 0: at least 1 core uses each ring")]
     NoSharing,

@@ -74,8 +74,10 @@ pub mod batched_list {
         plan: &Plan,
         space: &mut AddressSpace,
     ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        let slots = plan.list_batch.clamp(1, SLOTS_MAX).next_power_of_two();
-        super::build(plan, space, (Order::List, slots as u64), 0)
+        if ![2, SLOTS_MAX].contains(&plan.list_batch) {
+            return Err(InterfaceError::ListBatch(plan.list_batch));
+        }
+        super::build(plan, space, (Order::List, plan.list_batch as u64), 0)
     }
 
     /// Packets of a descriptor: `most`, but no more than leaves each of the `cores` of a ring of `entries`

@@ -123,6 +123,23 @@ fn a_batched_descriptor_goes_back_when_all_its_packets_are_taken() {
     }
 }
 
+#[test]
+fn a_batched_descriptor_has_two_or_four_buffers() {
+    for list_batch in [0, 1, 3, 8] {
+        let setup = Setup {
+            list_batch,
+            ..setup()
+        };
+        let mut space = AddressSpace::default();
+        let plan = setup.plan(Pool::new(&mut space, 256));
+        let refused = registry::build("sh_ring_batched_list", &plan, &mut space);
+        assert!(
+            matches!(refused, Err(InterfaceError::ListBatch(batch)) if batch == list_batch),
+            "{list_batch}"
+        );
+    }
+}
+
 /// Both cores get every second packet of a full ring; core 1 gives all of its back first.
 fn fill_and_swap<G: Ground>(bench: &mut Bench<G>) -> Time {
     let began = bench.ground.device().now();

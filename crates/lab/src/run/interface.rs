@@ -110,7 +110,7 @@ pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
         ax_entries: settings.ax_entries,
         bx_entries: settings.bx_entries,
         choice: AxChoice::named(&settings.ax_choice).unwrap_or_default(),
-        own_first: settings.ax_own != "at_hand",
+        own_first: settings.ax_own == "first",
         consumption: match settings.consumption.as_str() {
             "batched" => {
                 Consumption::Batched(Time::from_seconds(settings.consumption_timeout_us / 1e6))

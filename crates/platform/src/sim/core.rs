@@ -29,7 +29,7 @@ pub struct SimCore {
     streaming_q16: u64,
     near: Near,
     mmio: Vec<MmioWrite>,
-    /// The lock that it holds.
+    /// The lock that it took last and holds.
     holds: Option<Addr>,
     /// Of a core of another socket: what its link adds to each access.
     link: Option<Time>,

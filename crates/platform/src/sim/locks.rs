@@ -10,14 +10,12 @@
 //! what it finds is as far in time as that one was, such as a device that answers or a kernel's connection with its clock,
 //! it has to wait for everybody who was simulated before.
 
-use std::array;
-
 use nicforge_units::Time;
 
 use crate::Addr;
 
-/// Spans of a lock that are remembered: one for each core of a large ring and more, as a core that is ahead
-/// of others holds a lock once before they have their turns.
+/// Spans of a lock that are remembered: cores are a step apart at most, in which each holds a lock about once, so
+/// this is enough for 16 of them. Where more share a lock, some of them do not wait.
 const SPANS: usize = 16;
 
 /// The locks of a host.
@@ -41,7 +39,7 @@ impl Locks {
     pub fn take(&mut self, at: Addr, now: Time) -> Time {
         let lock = self.lock(at);
         let mut free = now;
-        while let Some([_, until]) = lock.span_at(free) {
+        while let Some(until) = lock.held_until(free) {
             free = until;
         }
         lock.spans[lock.next] = [free, free];
@@ -79,7 +77,7 @@ impl Locks {
         let number = number.unwrap_or_else(|| {
             self.locks.push(Lock {
                 at,
-                spans: array::from_fn(|_| [Time::ZERO; 2]),
+                spans: [[Time::ZERO; 2]; SPANS],
                 next: 0,
                 told: Time::ZERO,
             });
@@ -90,11 +88,11 @@ impl Locks {
 }
 
 impl Lock {
-    fn span_at(&self, time: Time) -> Option<[Time; 2]> {
+    /// The end of the span that `time` lies in.
+    fn held_until(&self, time: Time) -> Option<Time> {
         let mut spans = self.spans.iter();
-        spans
-            .find(|[from, until]| (*from..*until).contains(&time))
-            .copied()
+        let span = spans.find(|[from, until]| (*from..*until).contains(&time));
+        span.map(|&[_, until]| until)
     }
 }
 

@@ -147,7 +147,7 @@ impl SimCpu<'_> {
         before
     }
 
-    pub(super) fn store_word(&mut self, at: Addr, value: u64) {
+    fn store_word(&mut self, at: Addr, value: u64) {
         self.host
             .memory
             .slice_mut(at, 8)
