@@ -142,12 +142,14 @@ fn table(point: &PointResult) -> String {
             format!("<th scope=\"col\" class=\"n\">{head} <small>{unit}</small></th>")
         })
         .collect();
+    let places = |column: &Column<'_>| match column.unit {
+        "frames" | "" => 0,
+        _ => decimals(cores.iter().filter_map(&column.get)),
+    };
+    let places: Vec<usize> = columns.iter().map(places).collect();
     let mut rows = String::new();
     for (place, core) in cores.iter().enumerate() {
-        let cells = columns.iter().map(|column| {
-            let places = decimals(cores.iter().filter_map(&column.get));
-            let whole = matches!(column.unit, "frames" | "");
-            let places = if whole { 0 } else { places };
+        let cells = columns.iter().zip(&places).map(|(column, &places)| {
             let text = (column.get)(core).map_or("–".into(), |value| fixed(value, places));
             format!("<td class=\"n\">{text}</td>")
         });
