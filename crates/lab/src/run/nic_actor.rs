@@ -59,13 +59,20 @@ impl NicActor {
             self.nic
                 .write_register(&mut dma, write.register.index, write.value);
         }
-        self.due = self.nic.advance(&mut dma, sink);
-        // The receive path has a cursor of its own.
-        let mut dma = SimDma::new(host, &mut self.port, now);
-        let turned = self.nic.transmit.internal_inside();
-        self.nic.receive_held(&mut dma);
-        self.due = self.due.min(self.nic.held_due());
-        self.see_turned(turned);
+        // One thing after the other, as long as there is something to do at this time.
+        loop {
+            self.due = self.nic.advance(&mut dma, sink);
+            // The receive path has a cursor of its own.
+            dma = SimDma::new(host, &mut self.port, now);
+            let turned = self.nic.transmit.internal_inside();
+            self.nic.receive_held(&mut dma);
+            self.due = self.due.min(self.nic.held_due());
+            self.see_turned(turned);
+            if self.due > now {
+                break;
+            }
+            dma = SimDma::new(host, &mut self.port, now);
+        }
     }
 
     /// Whether doorbells of a NIC that a core plays here wait for that core.

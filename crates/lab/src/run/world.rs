@@ -285,7 +285,14 @@ impl World {
     }
 
     /// Tells cores what was published to them; one that sleeps polls when it is visible.
+    #[inline(always)]
     fn wake_cores(&mut self) {
+        if self.host.memory.has_wakes() {
+            self.wake_those_told();
+        }
+    }
+
+    fn wake_those_told(&mut self) {
         let first = self.sources.len() + self.nics.len();
         let first_emulator = self.first_emulator();
         for (owner, time) in self.host.memory.take_wakes() {

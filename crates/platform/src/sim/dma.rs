@@ -4,7 +4,6 @@
 //!   device → host ("out"): posted writes, read requests     host → device ("in"): read data
 //! ```
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
@@ -35,8 +34,9 @@ pub struct DmaCounters {
 pub struct DmaPort {
     config: LinkConfig,
     device: usize,
-    /// Completion times of read requests in flight; at most `tags`.
-    in_flight: VecDeque<Time>,
+    /// When the last request with each tag was complete. Tags are used in turn.
+    complete: Vec<Time>,
+    next_tag: usize,
     /// A publish is never visible before an earlier one.
     last_visible: Time,
     /// Interrupts that nobody has taken yet.
@@ -49,7 +49,8 @@ impl DmaPort {
     pub fn new(config: &LinkConfig, device: usize) -> DmaPort {
         DmaPort {
             device,
-            in_flight: VecDeque::with_capacity(config.tags),
+            complete: vec![Time::ZERO; config.tags],
+            next_tag: 0,
             last_visible: Time::ZERO,
             interrupts: Vec::new(),
             counters: DmaCounters::default(),
@@ -69,19 +70,20 @@ impl DmaPort {
         !self.interrupts.is_empty()
     }
 
-    /// When the next request may be issued: at `now`, or once a tag is free.
+    /// When the next request may be issued: at `now`, or once its tag is free.
     #[inline]
-    fn tag_free(&mut self, now: Time) -> Time {
-        while let Some(&done) = self.in_flight.front() {
-            if done > now && self.in_flight.len() < self.config.tags {
-                break;
-            }
-            self.in_flight.pop_front();
-            if done > now {
-                return done;
-            }
+    fn tag_free(&self, now: Time) -> Time {
+        self.complete[self.next_tag].max(now)
+    }
+
+    /// The request that has the next tag is complete at `done`.
+    #[inline]
+    fn complete(&mut self, done: Time) {
+        self.complete[self.next_tag] = done;
+        self.next_tag += 1;
+        if self.next_tag == self.complete.len() {
+            self.next_tag = 0;
         }
-        now
     }
 
     /// What was counted so far, on this side and on the link to `host`.
@@ -147,7 +149,7 @@ impl<'a> SimDma<'a> {
             let latency = self.host.hierarchy.device_read(first, lines, at_memory);
             let back = at_memory + latency + half_way;
             done = link.inward.send(back, Bytes(until - at));
-            port.in_flight.push_back(done);
+            port.complete(done);
             port.counters.reads += 1;
             port.counters.read_time_ps += (done - issued).as_ps();
             at = until;
@@ -231,8 +233,12 @@ impl Dma for SimDma<'_> {
     }
 
     fn write_padded(&mut self, to: Addr, bytes: &[u8], head: usize) {
+        // Up to the end of its line, of which nothing is known where there is a header: zeros begin with a line.
+        let head = match (to + head as u64).0.next_multiple_of(CACHE_LINE_BYTES) - to.0 {
+            end if end < bytes.len() as u64 => end as usize,
+            _ => bytes.len(),
+        };
         let (head, zeros) = bytes.split_at(head);
-        // First, for memory that nobody has written yet is known to be zero.
         self.host.memory.zero(to + head.len() as u64, zeros.len());
         self.host
             .memory

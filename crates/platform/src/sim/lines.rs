@@ -13,6 +13,9 @@
 //! A device moves runs of lines, so what it asks lies in one or two lines of the machine that
 //! simulates, however many sets the run covers.
 
+use bytemuck::{Pod, Zeroable};
+use wide::u16x8;
+
 /// Mask of the LLC way.
 const WAY: u16 = 0xf;
 /// The LLC has the line.
@@ -48,7 +51,8 @@ pub struct ReadRun {
 }
 
 /// One line's word, lower byte first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
 pub struct Line([u8; 2]);
 
 impl Line {
@@ -158,10 +162,27 @@ pub fn any(run: &[Line]) -> Line {
     Line::of(run.iter().fold(0, |all, line| all | line.bits()))
 }
 
-/// The first line of a run that an L2 has, counted from its beginning.
+/// So many words are one vector.
+pub const AT_ONCE: usize = 8;
+
+/// Words as one load has them.
 #[inline(always)]
-pub fn first_held(run: &[Line]) -> Option<usize> {
-    run.iter().position(|line| line.bits() & HOLDER != 0)
+fn words(eight: &[Line; AT_ONCE]) -> [u16; AT_ONCE] {
+    bytemuck::pod_read_unaligned::<[u16; AT_ONCE]>(bytemuck::bytes_of(eight)).map(u16::from_le)
+}
+
+/// Which of the first [`AT_ONCE`] lines of a run L2s have, as bits.
+#[inline(always)]
+pub fn held(run: &[Line]) -> u32 {
+    match run.first_chunk::<AT_ONCE>() {
+        Some(eight) => {
+            let holders = u16x8::new(words(eight)) & u16x8::splat(HOLDER);
+            !holders.simd_eq(u16x8::splat(0)).to_bitmask() & ((1 << AT_ONCE) - 1)
+        }
+        None => (0..).zip(run).fold(0, |held, (number, line)| {
+            held | u32::from(line.bits() & HOLDER != 0) << number
+        }),
+    }
 }
 
 /// How many lines have `bit` set.
@@ -221,6 +242,21 @@ mod tests {
         assert_eq!(touched(&lines), 30);
         forget_touched(&mut lines);
         assert_eq!(touched(&lines), 0);
+    }
+
+    #[test]
+    fn lines_that_l2s_have_are_told_wherever_the_run_ends() {
+        for count in 0..=AT_ONCE + 2 {
+            let mut lines = vec![Line::written(15); count];
+            let mut expected = 0;
+            for number in [1, 6, 7, 9] {
+                if let Some(line) = lines.get_mut(number) {
+                    line.set_holder(1 + 63 * u8::from(number > 1));
+                    expected |= 1 << number & ((1 << AT_ONCE) - 1);
+                }
+            }
+            assert_eq!(held(&lines), expected, "{count} lines");
+        }
     }
 
     #[test]

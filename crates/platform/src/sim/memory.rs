@@ -142,45 +142,32 @@ impl SimMemory {
     #[inline(always)]
     pub fn zero(&mut self, at: Addr, len: usize) {
         let end = at + len as u64;
-        // Whole lines are in the map; bytes before and behind them lie in lines that may be.
+        // Whole lines are in the map, and one that ends behind the zeros may be.
         let first = at.0.div_ceil(CACHE_LINE_BYTES);
-        let last = end.line().max(first);
-        if !self.zeros.know(first, last) {
-            self.bytes[(first * CACHE_LINE_BYTES) as usize..(last * CACHE_LINE_BYTES) as usize]
-                .fill(0);
-            self.zeros.remember(first, last);
-        }
-        debug_assert!(self.is_zero(first * CACHE_LINE_BYTES, last * CACHE_LINE_BYTES));
         let before = (first * CACHE_LINE_BYTES).min(end.0);
-        let behind = (last * CACHE_LINE_BYTES).clamp(before, end.0);
-        // Before them stands a header, so that what is zero there is never a whole line.
-        if at.0 < before && !self.zeros.know(first - 1, first) {
-            self.bytes[at.0 as usize..before as usize].fill(0);
+        self.bytes[at.0 as usize..before as usize].fill(0);
+        let last = end.0.div_ceil(CACHE_LINE_BYTES).max(first);
+        if !self.zeros.know(first, last) {
+            self.zero_unknown(first, end.0);
         }
-        self.zero_within_line(behind, end.0);
+        debug_assert!(
+            self.bytes[at.0 as usize..end.0 as usize]
+                .iter()
+                .all(|&byte| byte == 0)
+        );
     }
 
-    fn is_zero(&self, at: u64, end: u64) -> bool {
-        let bytes = &self.bytes[at as usize..end as usize];
-        bytes.iter().all(|&byte| byte == 0)
-    }
-
-    /// Makes bytes `at` to before `end`, of one line if any, zero.
-    #[inline]
-    fn zero_within_line(&mut self, at: u64, end: u64) {
-        let line = at / CACHE_LINE_BYTES;
-        if at == end {
-            return;
-        }
-        if self.zeros.know(line, line + 1) {
-            debug_assert!(self.is_zero(at, end));
-            return;
-        }
-        self.bytes[at as usize..end as usize].fill(0);
-        let whole = self.bytes.get((line * CACHE_LINE_BYTES) as usize..);
+    /// Makes what lies between the beginning of line `first` and `end` zero, if anything does.
+    #[inline(never)]
+    fn zero_unknown(&mut self, first: u64, end: u64) {
+        let last = end / CACHE_LINE_BYTES;
+        let behind = last * CACHE_LINE_BYTES;
+        self.bytes[(first * CACHE_LINE_BYTES) as usize..end as usize].fill(0);
+        self.zeros.remember(first, last);
+        let whole = self.bytes.get(behind as usize..);
         let whole = whole.and_then(|bytes| bytes.first_chunk::<{ CACHE_LINE_BYTES as usize }>());
         if whole.is_some_and(|bytes| *bytes == [0; CACHE_LINE_BYTES as usize]) {
-            self.zeros.remember(line, line + 1);
+            self.zeros.remember(last, last + 1);
         }
     }
 
@@ -302,6 +289,12 @@ impl SimMemory {
         }
     }
 
+    /// Whether anything was published that a core watches since [`take_wakes`](Self::take_wakes).
+    #[inline(always)]
+    pub fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty()
+    }
+
     /// Cores to wake since the last call, each with the time of the publish.
     #[inline]
     pub fn take_wakes(&mut self) -> std::vec::Drain<'_, (Owner, Time)> {
@@ -316,9 +309,8 @@ mod tests {
     #[test]
     fn zeroed_memory_is_zero_wherever_it_begins_and_ends() {
         let mut space = AddressSpace::default();
-        let data = space.data(4096, 64);
-        let mut memory = SimMemory::new(&space);
-        for (at, len) in [
+        let data = space.data(8192, 4096);
+        let places = [
             (0, 4096),
             (10, 20),
             (50, 100),
@@ -326,18 +318,23 @@ mod tests {
             (63, 2),
             (100, 0),
             (1, 1500),
-        ] {
-            for round in 0..2 {
-                memory.slice_mut(data, 4096).fill(7);
-                memory.zero(data, 4096);
+            (4000, 200),
+            (4096, 64),
+        ];
+        for watched in [0, 8192] {
+            let mut memory = SimMemory::new(&space);
+            memory.unwritten(data, watched);
+            for (round, (at, len)) in (0..2).flat_map(|round| places.map(|place| (round, place))) {
+                memory.slice_mut(data, 8192).fill(7);
+                memory.zero(data, 8192);
                 memory.slice_mut(data + 70, 3).fill(9);
                 memory.slice_mut(data + 640, 64 * round).fill(9);
                 memory.zero(data + at, len);
-                let mut expected = [0u8; 4096];
+                let mut expected = [0u8; 8192];
                 expected[70..73].fill(9);
                 expected[640..640 + 64 * round].fill(9);
                 expected[at as usize..at as usize + len].fill(0);
-                assert!(memory.slice(data, 4096) == expected, "{len} bytes at {at}");
+                assert!(memory.slice(data, 8192) == expected, "{len} bytes at {at}");
             }
         }
     }

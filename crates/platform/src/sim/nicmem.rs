@@ -16,9 +16,9 @@ use crate::{AddressSpace, NicmemRange};
 
 /// Which addresses are memory of a NIC.
 pub struct NicmemMap {
-    /// Lines in which all of it lies.
+    /// Lines in which all of it lies: `count` of them from `first` on.
     first: u64,
-    end: u64,
+    count: u64,
     ranges: Vec<NicmemRange>,
     access: Time,
 }
@@ -27,14 +27,12 @@ impl NicmemMap {
     /// What `space` handed out; a NIC's own access takes `access`.
     pub fn new(space: &AddressSpace, access: Time) -> NicmemMap {
         let ranges = space.nicmem_ranges().to_vec();
+        let firsts = ranges.iter().map(|range| range.at.line());
         let ends = ranges.iter().map(|range| (range.at + range.len).line());
+        let first = firsts.min().unwrap_or(0);
         NicmemMap {
-            first: ranges
-                .iter()
-                .map(|range| range.at.line())
-                .min()
-                .unwrap_or(0),
-            end: ends.max().unwrap_or(0),
+            first,
+            count: ends.max().unwrap_or(0) - first,
             ranges,
             access,
         }
@@ -43,13 +41,19 @@ impl NicmemMap {
     /// Whether `line` is memory of a NIC.
     #[inline(always)]
     pub fn holds(&self, line: u64) -> bool {
-        line >= self.first && line < self.end && self.device_of(line).is_some()
+        self.may_hold(line) && self.device_of(line).is_some()
+    }
+
+    /// Whether `line` lies where memory of NICs lies.
+    #[inline(always)]
+    pub fn may_hold(&self, line: u64) -> bool {
+        line.wrapping_sub(self.first) < self.count
     }
 
     /// Whether any of `lines` may be memory of a NIC.
     #[inline(always)]
     pub fn overlaps(&self, lines: &Range<u64>) -> bool {
-        lines.start < self.end && self.first < lines.end
+        lines.start < self.first + self.count && self.first < lines.end
     }
 
     /// Whose memory `line` is.

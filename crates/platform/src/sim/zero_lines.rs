@@ -1,15 +1,14 @@
-//! Which lines of memory are known to hold zeros only.
+//! Which lines of packet buffers are known to hold zeros only.
 //!
-//! One bit a line, a word for each 4 KiB; above it one bit for each such word that may be written
-//! only with a look at it. Nearly all that is written is no payload, and learns so from a few lines
-//! of the machine that simulates.
+//! One bit a line, a word for each 4 KiB. Nearly all that is written lies elsewhere, and learns so from the
+//! bounds.
 
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::ahead::expect;
 use crate::Addr;
 
-/// Lines, or words, of one word of bits.
+/// Lines of one word of bits.
 const BITS: u64 = 64;
 /// Bytes whose lines are in one word.
 const PAGE_BYTES: u64 = BITS * CACHE_LINE_BYTES;
@@ -17,30 +16,35 @@ const PAGE_BYTES: u64 = BITS * CACHE_LINE_BYTES;
 /// Lines that hold zeros only.
 pub struct ZeroLines {
     lines: Vec<u64>,
-    /// Pages of which lines are known: those of payload, and those that nobody has written yet.
-    watched: Vec<u64>,
-    /// Pages of payload: some of it was made zero.
-    payload: Vec<u64>,
+    /// Lines are known in these pages only: `watched` of them from `first` on.
+    first: u64,
+    watched: u64,
 }
 
 impl ZeroLines {
     /// Nothing is known of `bytes` of memory.
     pub fn new(bytes: u64) -> ZeroLines {
-        let pages = bytes.div_ceil(PAGE_BYTES);
         ZeroLines {
-            lines: vec![0; pages as usize],
-            watched: vec![0; pages.div_ceil(BITS) as usize],
-            payload: vec![0; pages.div_ceil(BITS) as usize],
+            lines: vec![0; bytes.div_ceil(PAGE_BYTES) as usize],
+            first: 0,
+            watched: 0,
         }
     }
 
-    /// Nobody has written any of `len` bytes at `at` yet, zeros all of them.
+    /// Nobody has written any of `len` bytes at `at` yet, zeros all of them. What is known from now on lies there,
+    /// where it was said before, and between.
     pub fn unwritten(&mut self, at: Addr, len: u64) {
-        let pages = at.0.div_ceil(PAGE_BYTES)..(at.0 + len) / PAGE_BYTES;
-        for page in pages {
-            self.lines[page as usize] = u64::MAX;
-            self.watched[(page / BITS) as usize] |= bit(page as usize);
+        let whole = at.0.div_ceil(PAGE_BYTES)..(at.0 + len) / PAGE_BYTES;
+        if whole.is_empty() {
+            return;
         }
+        self.lines[whole.start as usize..whole.end as usize].fill(u64::MAX);
+        let before = match self.watched {
+            0 => whole.clone(),
+            watched => self.first..self.first + watched,
+        };
+        self.first = before.start.min(whole.start);
+        self.watched = before.end.max(whole.end) - self.first;
     }
 
     /// What is known of `line` will be asked for soon.
@@ -52,67 +56,40 @@ impl ZeroLines {
     /// `len` bytes at `at` may hold anything from now on.
     #[inline(always)]
     pub fn written(&mut self, at: Addr, len: usize) {
-        let page = at.0 / PAGE_BYTES;
-        let crosses = at.0 % PAGE_BYTES + len as u64 > PAGE_BYTES;
-        // All payload is watched.
-        if len > 0 && (has(&self.watched, page as usize) || crosses) {
-            self.forget_written(at, len);
+        if len == 0 {
+            return;
         }
-    }
-
-    /// The same for bytes, at least one, of which some may be watched. Out of line, for nearly all that is written is
-    /// not; what is, is headers, which lie in one page: that way is short.
-    #[inline(never)]
-    fn forget_written(&mut self, at: Addr, len: usize) {
         let last = at.0 + (len as u64 - 1);
         let page = at.0 / PAGE_BYTES;
-        if page == last / PAGE_BYTES && has(&self.payload, page as usize) {
-            let bits = bits_of(at.line() % BITS, last / CACHE_LINE_BYTES - at.line() + 1);
-            self.lines[page as usize] &= !bits;
-        } else {
+        if page != last / PAGE_BYTES {
             self.forget(at.line(), last / CACHE_LINE_BYTES + 1);
+        } else if page.wrapping_sub(self.first) < self.watched {
+            let count = last / CACHE_LINE_BYTES - at.line() + 1;
+            self.lines[page as usize] &= !bits_of(at.line() % BITS, count);
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn forget(&mut self, first: u64, end: u64) {
         for (page, bits) in words_of(first, end) {
-            if has(&self.payload, page) {
-                self.lines[page] &= !bits;
-            } else {
-                // Tables and rings: whoever writes there will write there again.
-                self.lines[page] = 0;
-                self.watched[page / BITS as usize] &= !bit(page);
+            self.lines[page] &= !bits;
+        }
+    }
+
+    /// Whether all of lines `first` to before `end` are known to be zero.
+    #[inline]
+    pub fn know(&self, first: u64, end: u64) -> bool {
+        words_of(first, end).all(|(page, bits)| self.lines[page] & bits == bits)
+    }
+
+    /// Lines `first` to before `end` are zero.
+    pub fn remember(&mut self, first: u64, end: u64) {
+        for (page, bits) in words_of(first, end) {
+            if (page as u64).wrapping_sub(self.first) < self.watched {
+                self.lines[page] |= bits;
             }
         }
     }
-
-    /// Whether all of lines `first` to before `end`, which are payload, are known to be zero.
-    #[inline]
-    pub fn know(&mut self, first: u64, end: u64) -> bool {
-        words_of(first, end).fold(true, |known, (page, bits)| {
-            self.watched[page / BITS as usize] |= bit(page);
-            self.payload[page / BITS as usize] |= bit(page);
-            known && self.lines[page] & bits == bits
-        })
-    }
-
-    /// Lines `first` to before `end` are zero, of which [`know`](Self::know) was asked.
-    pub fn remember(&mut self, first: u64, end: u64) {
-        for (page, bits) in words_of(first, end) {
-            self.lines[page] |= bits;
-        }
-    }
-}
-
-#[inline(always)]
-fn bit(page: usize) -> u64 {
-    1 << (page as u64 % BITS)
-}
-
-#[inline(always)]
-fn has(pages: &[u64], page: usize) -> bool {
-    pages[page / BITS as usize] & bit(page) != 0
 }
 
 /// `count` bits, at least one, from `first` on.
@@ -143,10 +120,12 @@ mod tests {
 
     const LINES: u64 = 320;
 
+    /// All of it is watched; `fresh`, or written once.
     fn zeros(fresh: bool) -> ZeroLines {
         let bytes = LINES * CACHE_LINE_BYTES;
         let mut zeros = ZeroLines::new(bytes);
-        zeros.unwritten(Addr(0), if fresh { bytes } else { 0 });
+        zeros.unwritten(Addr(0), bytes);
+        zeros.written(Addr(0), if fresh { 0 } else { bytes as usize });
         zeros
     }
 
@@ -176,15 +155,27 @@ mod tests {
         }
     }
 
+    /// Two pools with a table between them, and memory before and behind them.
     #[test]
-    fn a_page_that_was_written_before_it_had_payload_is_not_known() {
-        let mut zeros = zeros(true);
-        zeros.written(Addr(4096 + 640), 8);
-        zeros.written(Addr(4096 + 60), 8);
-        assert!(zeros.know(0, 64) && zeros.know(128, LINES));
-        assert!(!zeros.know(74, 75) && !zeros.know(64, 65) && !zeros.know(65, 66));
-        zeros.remember(64, 128);
-        zeros.written(Addr(4096 + 640), 8);
-        assert!(!zeros.know(74, 75) && zeros.know(64, 74) && zeros.know(75, 128));
+    fn nothing_is_known_of_what_was_never_said_to_be_unwritten() {
+        let page = PAGE_BYTES;
+        let mut zeros = ZeroLines::new(8 * page);
+        zeros.unwritten(Addr(5 * page), 2 * page);
+        zeros.unwritten(Addr(2 * page + 64), 2 * page);
+        let known = |zeros: &ZeroLines| {
+            let pages = 0..8;
+            pages
+                .map(|page| zeros.know(page * BITS, (page + 1) * BITS))
+                .collect::<Vec<_>>()
+        };
+        let only = |pages: &[usize]| (0..8).map(|page| pages.contains(&page)).collect::<Vec<_>>();
+        assert_eq!(known(&zeros), only(&[3, 5, 6]));
+        // What lies between them is told apart as well; what lies outside is not.
+        zeros.remember(0, 8 * BITS);
+        assert_eq!(known(&zeros), only(&[3, 4, 5, 6]));
+        zeros.written(Addr(3 * page - 1), 2);
+        zeros.written(Addr(4 * page), 1);
+        zeros.written(Addr(7 * page), 1);
+        assert_eq!(known(&zeros), only(&[5, 6]));
     }
 }

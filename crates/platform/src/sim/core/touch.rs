@@ -61,7 +61,7 @@ impl SimCpu<'_> {
     fn touch_far(&mut self, line: u64, write: bool, share_q16: u64) {
         let host = &self.host;
         let plain = !host.hierarchy.is_perfect() && self.core.link.is_none();
-        match plain && !host.nicmem.overlaps(&(line..line + 1)) {
+        match plain && !host.nicmem.may_hold(line) {
             true => self.touch_cached(line, write, share_q16),
             false => self.touch_special(line, write, share_q16),
         }

@@ -71,12 +71,23 @@ fn reads_ahead_overlap_and_dependent_reads_do_not() {
 
 #[test]
 fn tags_limit_what_is_in_flight() {
-    let mut b = bench();
-    b.port.config.tags = 1;
-    let mut word = [0u8; 64];
-    let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-    dma.read_ahead(b.data, &mut word);
-    assert!(dma.read_ahead(b.data + 64, &mut word) > Time::from_ns(2_000));
+    for (tags, waits) in [(1, [0, 1, 2]), (2, [0, 0, 1]), (3, [0, 0, 0])] {
+        let mut b = bench();
+        let mut link = test_hardware().pcie;
+        link.tags = tags;
+        b.port = DmaPort::new(&link, 0);
+        let mut word = [0u8; 64];
+        let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
+        for (line, waits) in (0..).zip(waits) {
+            // A read takes 1007 ns and a bit for each that goes at the same time.
+            let here = dma.read_ahead(b.data + line * 64, &mut word);
+            assert_eq!(
+                here.as_ps() / 1_000_000,
+                1 + waits,
+                "{tags} tags, read {line}"
+            );
+        }
+    }
 }
 
 #[test]

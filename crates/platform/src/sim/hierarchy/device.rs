@@ -62,11 +62,14 @@ impl Hierarchy {
     /// Takes `count` lines from `first` on out of all L2s. What their words say of L2s is overwritten by the write
     /// that follows.
     fn take_from_l2s(&mut self, first: u64, count: u64) {
-        let mut left = first as usize..(first + count) as usize;
-        while let Some(held) = lines::first_held(&self.shared.llc.lines[left.clone()]) {
-            left.start += held;
-            self.take_from_l2(left.start as u64);
-            left.start += 1;
+        let (mut from, end) = (first, first + count);
+        while from < end {
+            let mut held = lines::held(&self.shared.llc.lines[from as usize..end as usize]);
+            while held != 0 {
+                self.take_from_l2(from + u64::from(held.trailing_zeros()));
+                held &= held - 1;
+            }
+            from += lines::AT_ONCE as u64;
         }
     }
 

@@ -37,13 +37,17 @@ impl Llc {
     #[inline(never)]
     fn allocate_in_two_ways(&mut self, run: Range<u64>) -> WriteRun {
         let allocated = run.end - run.start;
-        let (clock, mask) = (self.ways.clock, self.ways.set_mask);
+        let clock = self.ways.clock;
         let scramble = self.ways.set(run.start) as u64 ^ run.start;
         let rest_ways = self.ways.rest_ways;
         let (pairs, rest) = (self.ways.io.as_chunks_mut::<2>().0, &mut self.ways.rest[..]);
         let (lines, mut written_back) = (&mut self.lines[..], 0);
+        // As a length less one, so that the compiler sees that a set is one of these.
+        let Some(mask) = pairs.len().checked_sub(1) else {
+            return WriteRun::default();
+        };
         for line in run {
-            let set = ((line ^ scramble) & mask) as usize;
+            let set = (line ^ scramble) as usize & mask;
             let pair = &mut pairs[set];
             let number = older(pair, clock);
             let held = replace(&mut pair[number], Way::of(line, true, clock)).line;
