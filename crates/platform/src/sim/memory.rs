@@ -67,8 +67,13 @@ impl SimMemory {
         for &(at, len, owner) in space.owners() {
             owners[at.line() as usize..(at + (len - 1)).line() as usize + 1].fill(owner);
         }
+        // Payload may lie in memory of a NIC.
+        let mut zeros = ZeroLines::new(space.end());
+        for range in space.nicmem_ranges() {
+            zeros.watch(range.at, range.len);
+        }
         SimMemory {
-            zeros: ZeroLines::new(space.end()),
+            zeros,
             bytes,
             pending: table(Pending::default(), control_lines * WORDS_OF_LINE),
             control_lines,

@@ -3,6 +3,8 @@
 //! One bit a line, a word for each 4 KiB. Nearly all that is written lies elsewhere, and learns so from the
 //! bounds.
 
+use std::ops::Range;
+
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::ahead::expect;
@@ -31,20 +33,26 @@ impl ZeroLines {
         }
     }
 
-    /// Nobody has written any of `len` bytes at `at` yet, zeros all of them. What is known from now on lies there,
-    /// where it was said before, and between.
-    pub fn unwritten(&mut self, at: Addr, len: u64) {
-        let whole = at.0.div_ceil(PAGE_BYTES)..(at.0 + len) / PAGE_BYTES;
-        if whole.is_empty() {
-            return;
+    /// What is zero among `len` bytes at `at` is worth knowing, from now on: there, where it was said before, and
+    /// between.
+    pub fn watch(&mut self, at: Addr, len: u64) -> Range<u64> {
+        let whole =
+            at.0.div_ceil(PAGE_BYTES)..((at.0 + len) / PAGE_BYTES).max(at.0.div_ceil(PAGE_BYTES));
+        if !whole.is_empty() {
+            let before = match self.watched {
+                0 => whole.clone(),
+                watched => self.first..self.first + watched,
+            };
+            self.first = before.start.min(whole.start);
+            self.watched = before.end.max(whole.end) - self.first;
         }
+        whole
+    }
+
+    /// The same; nobody has written any of them yet, zeros all of them.
+    pub fn unwritten(&mut self, at: Addr, len: u64) {
+        let whole = self.watch(at, len);
         self.lines[whole.start as usize..whole.end as usize].fill(u64::MAX);
-        let before = match self.watched {
-            0 => whole.clone(),
-            watched => self.first..self.first + watched,
-        };
-        self.first = before.start.min(whole.start);
-        self.watched = before.end.max(whole.end) - self.first;
     }
 
     /// What is known of `line` will be asked for soon.
@@ -173,6 +181,12 @@ mod tests {
         // What lies between them is told apart as well; what lies outside is not.
         zeros.remember(0, 8 * BITS);
         assert_eq!(known(&zeros), only(&[3, 4, 5, 6]));
+        // Where zeros are only watched for, they are known once somebody has made some.
+        zeros.watch(Addr(0), page);
+        assert_eq!(known(&zeros), only(&[3, 4, 5, 6]));
+        zeros.remember(0, BITS);
+        assert_eq!(known(&zeros), only(&[0, 3, 4, 5, 6]));
+        zeros.written(Addr(9), 1);
         zeros.written(Addr(3 * page - 1), 2);
         zeros.written(Addr(4 * page), 1);
         zeros.written(Addr(7 * page), 1);
