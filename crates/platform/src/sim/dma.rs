@@ -233,17 +233,7 @@ impl Dma for SimDma<'_> {
     }
 
     fn write_padded(&mut self, to: Addr, bytes: &[u8], head: usize) {
-        // Up to the end of its line, of which nothing is known where there is a header: zeros begin with a line.
-        let head = match (to + head as u64).0.next_multiple_of(CACHE_LINE_BYTES) - to.0 {
-            end if end < bytes.len() as u64 => end as usize,
-            _ => bytes.len(),
-        };
-        let (head, zeros) = bytes.split_at(head);
-        self.host.memory.zero(to + head.len() as u64, zeros.len());
-        self.host
-            .memory
-            .slice_mut(to, head.len())
-            .copy_from_slice(head);
+        self.host.memory.write_padded(to, bytes, head);
         self.time_publish(to, bytes.len() as u64);
     }
 

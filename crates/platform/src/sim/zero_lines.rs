@@ -34,25 +34,25 @@ impl ZeroLines {
     }
 
     /// What is zero among `len` bytes at `at` is worth knowing, from now on: there, where it was said before, and
-    /// between.
+    /// between. Returns the pages that lie wholly there.
     pub fn watch(&mut self, at: Addr, len: u64) -> Range<u64> {
-        let whole =
-            at.0.div_ceil(PAGE_BYTES)..((at.0 + len) / PAGE_BYTES).max(at.0.div_ceil(PAGE_BYTES));
-        if !whole.is_empty() {
-            let before = match self.watched {
-                0 => whole.clone(),
-                watched => self.first..self.first + watched,
-            };
-            self.first = before.start.min(whole.start);
-            self.watched = before.end.max(whole.end) - self.first;
+        let pages = at.0.div_ceil(PAGE_BYTES)..(at.0 + len) / PAGE_BYTES;
+        if pages.is_empty() {
+            return 0..0;
         }
-        whole
+        let end = pages.end.max(self.first + self.watched);
+        self.first = match self.watched {
+            0 => pages.start,
+            _ => pages.start.min(self.first),
+        };
+        self.watched = end - self.first;
+        pages
     }
 
     /// The same; nobody has written any of them yet, zeros all of them.
     pub fn unwritten(&mut self, at: Addr, len: u64) {
-        let whole = self.watch(at, len);
-        self.lines[whole.start as usize..whole.end as usize].fill(u64::MAX);
+        let pages = self.watch(at, len);
+        self.lines[pages.start as usize..pages.end as usize].fill(u64::MAX);
     }
 
     /// What is known of `line` will be asked for soon.
