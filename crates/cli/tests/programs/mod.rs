@@ -66,21 +66,31 @@ pub fn scans_ports(hosts: &Hosts, address: &str, interface: &str) {
     assert!(scan.contains("998 closed"), "{interface}: {scan}");
 }
 
-/// Parallel streams to the server, and back, of which none is stuck.
+/// Parallel streams to the server, and others back at the same time, of which none is stuck.
 pub fn streams_both_ways(hosts: &Hosts, address: &str, interface: &str) {
     if !has("iperf3") {
         crate::netns::skip::skipped("parallel streams, needs iperf3");
         return;
     }
+    // Not one run with `--bidir`: the server of iperf 3.12 takes connections for one way or the other in the order in
+    // which it accepts them, and flows that come by different workers may overtake each other.
+    std::thread::scope(|scope| {
+        scope.spawn(|| streams(hosts, address, interface, &["-p", "5201"]));
+        streams(hosts, address, interface, &["-p", "5202", "-R"]);
+    });
+}
+
+/// Four streams for a second; `way` names the server's port and, with `-R`, the way back.
+fn streams(hosts: &Hosts, address: &str, interface: &str, way: &[&str]) {
     let mut server = hosts.on("server", "iperf3");
-    let server = server.args(["-s", "-1"]).stdout(Stdio::null());
-    let mut server = server.spawn().unwrap();
+    let server = server.args(["-s", "-1"]).args(&way[..2]);
+    let mut server = server.stdout(Stdio::null()).spawn().unwrap();
     let mut measured = serde_json::Value::Null;
     // The server needs a moment before it listens.
     for _ in 0..50 {
         let mut client = hosts.on("client", "iperf3");
-        client.args(["-c", address, "-J", "-t", "1", "-P", "4", "--bidir"]);
-        let answer = client.output().unwrap().stdout;
+        client.args(["-c", address, "-J", "-t", "1", "-P", "4"]);
+        let answer = client.args(way).output().unwrap().stdout;
         measured = serde_json::from_slice(&answer).unwrap_or_default();
         if measured["end"]["sum_received"].is_object() {
             break;
@@ -89,12 +99,12 @@ pub fn streams_both_ways(hosts: &Hosts, address: &str, interface: &str) {
     }
     server.kill().unwrap();
     server.wait().unwrap();
-    // No stream is stuck, of four each way.
-    let streams = measured["end"]["streams"].as_array().unwrap();
+    let streams = measured["end"]["streams"].as_array();
+    let streams = streams.unwrap_or_else(|| panic!("{interface} {way:?}: {measured}"));
     let bytes = streams.iter().map(|one| one["receiver"]["bytes"].as_u64());
     let bytes: Vec<u64> = bytes.map(Option::unwrap_or_default).collect();
-    let all = bytes.len() == 8 && bytes.iter().all(|&bytes| bytes > 100_000);
-    assert!(all, "{interface}: {bytes:?}");
+    let all = bytes.len() == 4 && bytes.iter().all(|&bytes| bytes > 100_000);
+    assert!(all, "{interface} {way:?}: {bytes:?}");
 }
 
 /// A web server with the files in `folder`; it goes with the value.
