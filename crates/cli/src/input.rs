@@ -148,14 +148,14 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
 pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError> {
     let mut all = sets(&overrides.set)?;
     if let Some(pcap) = &overrides.pcap {
-        let place = Place::argument(&format!("--pcap {}", pcap.display()));
-        is_capture_file(pcap, &place)?;
+        is_capture_file(pcap)?;
         for text in [
             "arrival=replay".to_string(),
             format!("pcap={}", pcap.display()),
         ] {
             let mut set = parse_override(&text, &names())?;
-            set.place = place.clone();
+            // What is found in the capture begins with its path.
+            set.place = Place::argument("--pcap");
             push_once(&mut all, set)?;
         }
     }
@@ -183,7 +183,7 @@ fn push_once(all: &mut Vec<Assignment>, set: Assignment) -> Result<(), ConfigErr
 }
 
 /// Whether there is a file that could be a capture: not what never ends, or waits for somebody.
-fn is_capture_file(pcap: &Path, place: &Place) -> Result<(), ConfigError> {
+fn is_capture_file(pcap: &Path) -> Result<(), ConfigError> {
     let wrong = match std::fs::metadata(pcap) {
         Ok(meta) if meta.is_file() => return Ok(()),
         Ok(meta) if meta.is_dir() => "it is a folder".to_string(),
@@ -193,5 +193,6 @@ fn is_capture_file(pcap: &Path, place: &Place) -> Result<(), ConfigError> {
         }
         Err(cause) => format!("it cannot be read: {cause}"),
     };
-    Err(ConfigError::new(place, wrong, "name a capture file"))
+    let place = Place::argument(&format!("--pcap {}", pcap.display()));
+    Err(ConfigError::new(&place, wrong, "name a capture file"))
 }

@@ -165,7 +165,8 @@ fn garbage_is_counted_and_disturbs_nobody() {
         let (run, came) = capture_through(&mixed, &settings);
         let drops = run.snapshot.drops();
         for (cause, count) in drops.causes() {
-            let named = known.contains(cause) || *cause == "oversized_frame";
+            // Some of the sample's frames have lost all of their bytes.
+            let named = known.contains(cause) || ["oversized_frame", "no_frame"].contains(cause);
             assert!(named, "{interface}: {cause} {count}");
         }
         assert!(drops.total() > 500, "{interface}: {}", drops.total());

@@ -1,9 +1,13 @@
 //! Byte orders, time resolutions and what is odd, in captures made by hand.
 
+#[path = "common/captures.rs"]
+mod captures;
+
 use std::time::Duration;
 
+use captures::{lengths, problem, times};
 use nicforge_units::Time;
-use nicforge_wire::capture::{CaptureError, CaptureProblem, CaptureReader};
+use nicforge_wire::capture::{CaptureProblem, CaptureReader};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -30,29 +34,6 @@ fn pcap(magic: u32, link: u32, big: bool, records: &[(u32, u32, u32, &[u8])]) ->
         file.extend_from_slice(bytes);
     }
     file
-}
-
-fn times(file: &[u8]) -> Vec<u64> {
-    let mut reader = CaptureReader::new(file).unwrap();
-    let mut times = Vec::new();
-    while let Some(record) = reader.next_record().unwrap() {
-        times.push(record.time.as_ps() / 1_000);
-    }
-    times
-}
-
-fn problem(file: &[u8]) -> CaptureProblem {
-    let read = |mut reader: CaptureReader<'_>| loop {
-        match reader.next_record() {
-            Ok(record) => assert!(record.is_some(), "read to its end"),
-            Err(error) => return error,
-        }
-    };
-    let error = CaptureReader::new(file).map_or_else(|error| error, read);
-    let CaptureError::Broken { problem, .. } = error else {
-        panic!("{error}");
-    };
-    problem
 }
 
 #[test]
@@ -194,15 +175,6 @@ fn pcapng(
 }
 
 /// What each frame has of how many bytes.
-fn lengths(file: &[u8]) -> Vec<(usize, u32)> {
-    let mut reader = CaptureReader::new(file).unwrap();
-    let mut lengths = Vec::new();
-    while let Some(record) = reader.next_record().unwrap() {
-        lengths.push((record.bytes.len(), record.original_len));
-    }
-    lengths
-}
-
 #[test]
 fn the_fcs_is_taken_off_frames_of_pcapng() {
     let frames: Vec<_> = [24, 20, 22, 15]
@@ -226,102 +198,30 @@ fn the_fcs_is_taken_off_frames_of_pcapng() {
     }
 }
 
-/// A block of a big-endian pcapng, or of a little-endian one.
-fn block(big: bool, kind: u32, contents: &[u8]) -> Vec<u8> {
-    let word = |value: u32| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
-    };
-    let length = word(contents.len() as u32 + 12);
-    [&word(kind)[..], &length, contents, &length].concat()
-}
-
-/// Packets of two interfaces: the second one's time stamps count from `offset` seconds, in `unit` (`if_tsresol`).
-fn with_offset(big: bool, unit: u8, offset: i64, stamps: [u64; 2]) -> Vec<u8> {
-    let word = |value: u32| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
-    };
-    let half = |value: u16| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
-    };
-    let words = |values: &[u32]| values.iter().copied().flat_map(word).collect::<Vec<u8>>();
-    let halves = |values: &[u16]| values.iter().copied().flat_map(half).collect::<Vec<u8>>();
-    let section = [words(&[0x1a2b_3c4d]), halves(&[1, 0]), vec![0xff; 8]].concat();
-    let plain = [halves(&[1, 0]), words(&[0])].concat();
-    let offset = match big {
-        true => offset.to_be_bytes(),
-        false => offset.to_le_bytes(),
-    };
-    let options = [halves(&[9, 1]), vec![unit, 0, 0, 0], halves(&[14, 8])].concat();
-    let other = [&plain[..], &options, &offset].concat();
-    let mut file = block(big, 0x0a0d_0d0a, &section);
-    file.extend(block(big, 1, &plain));
-    file.extend(block(big, 1, &other));
-    for (interface, stamp) in stamps.into_iter().enumerate() {
-        let (high, low) = ((stamp >> 32) as u32, stamp as u32);
-        let head = words(&[interface as u32, high, low, 4, 4]);
-        file.extend(block(big, 6, &[&head[..], &[1; 4]].concat()));
-    }
-    file
-}
-
 #[test]
-fn offsets_and_units_of_pcapng_in_both_byte_orders() {
-    for big in [false, true] {
-        // 3 s in millionths; 3 s and 1536/1024 s.
-        let stamps = [3_000_000, 1 << 10 | 512];
-        let binary = 0x80 | 10;
-        assert_eq!(
-            times(&with_offset(big, binary, 3, stamps)),
-            [0, 1_500_000_000]
-        );
-        // 10⁻²⁰ s: finer than 64 bits hold in a second.
-        assert_eq!(times(&with_offset(big, 20, 4, stamps)), [0, 1_000_000_000]);
-        let absurd = with_offset(big, 100, 0, stamps);
-        assert_eq!(problem(&absurd), CaptureProblem::TimeUnit);
-    }
-}
-
-/// Packets that claim more than their block has are no end of the file.
-#[test]
-fn a_packet_longer_than_its_block_is_malformed() {
-    for big in [false, true] {
-        let whole = with_offset(big, 6, 0, [0, 0]);
-        // Two blocks of 36 bytes, with the bytes captured after type, length, interface and time.
-        let first = whole.len() - 72;
-        let captured = first + 20;
-        let mut file = whole;
-        let length = if big {
-            5_000u32.to_be_bytes()
-        } else {
-            5_000u32.to_le_bytes()
+fn an_fcs_longer_than_any_is_an_error() {
+    let of = |length: u8| {
+        let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).unwrap();
+        let mut interface = InterfaceDescriptionBlock::new(DataLink::ETHERNET, 0);
+        let option = InterfaceDescriptionOption::IfFcsLen(length);
+        interface.options.push(option);
+        writer.write_pcapng_block(interface).unwrap();
+        let packet = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::ZERO,
+            original_len: 64,
+            data: vec![1; 64].into(),
+            options: Vec::new(),
         };
-        file[captured..captured + 4].copy_from_slice(&length);
-        assert_eq!(problem(&file), CaptureProblem::Malformed);
-        // The same at the very end of the file, and one that is cut.
-        file.truncate(first + 36);
-        assert_eq!(problem(&file), CaptureProblem::Malformed);
-        file.truncate(first + 35);
-        assert_eq!(problem(&file), CaptureProblem::Truncated);
-    }
-}
-
-/// A simple packet block says how long the packet was, not how much of it there is: its interface does.
-#[test]
-fn simple_packets_end_where_their_interface_cuts() {
-    let section = [&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]];
-    let mut file = block(false, 0x0a0d_0d0a, &section.concat());
-    file.extend(block(false, 1, &[1, 0, 0, 0, 61, 0, 0, 0]));
-    for (original, captured) in [(100u32, 64), (60, 60)] {
-        let contents = [&original.to_le_bytes()[..], &vec![1; captured]].concat();
-        file.extend(block(false, 3, &contents));
-    }
-    assert_eq!(lengths(&file), [(61, 100), (60, 60)]);
-    let mut reader = CaptureReader::new(&file[..]).unwrap();
-    while reader.next_record().unwrap().is_some() {}
-    assert_eq!(reader.counts().without_time, 2);
+        writer.write_pcapng_block(packet).unwrap();
+        writer.into_inner()
+    };
+    assert_eq!(lengths(&of(64)), [(56, 56)]);
+    assert_eq!(problem(&of(72)), CaptureProblem::FcsLength(9));
+    assert_eq!(problem(&of(255)), CaptureProblem::FcsLength(31));
+    // A pcap's header says it in words of 16 bits.
+    let header = pcap(0xa1b2_c3d4, 0xf400_0001, false, &[(0, 0, 64, &[1; 64])]);
+    assert_eq!(problem(&header), CaptureProblem::FcsLength(30));
 }
 
 #[test]

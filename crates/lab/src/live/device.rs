@@ -316,6 +316,9 @@ impl Device {
     fn tell(&mut self, shared: &Shared) -> Result<(), LiveError> {
         for port in &mut self.ports {
             port.look()?;
+            port.take_note()
+                .into_iter()
+                .for_each(|note| shared.tell(note));
         }
         let stations = self.stations.iter_mut();
         let events = stations.flat_map(Station::take_events);

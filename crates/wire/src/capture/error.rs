@@ -61,6 +61,11 @@ pub enum CaptureProblem {
     /// A time stamp in units that are no part of a second that anybody measures.
     #[error("an interface counts time in units that are absurd (if_tsresol)")]
     TimeUnit,
+    /// A checksum that is longer than any is.
+    #[error(
+        "an interface says that frames end with an FCS of {0} bytes, which is absurd (pcapng: if_fcslen, in bits)"
+    )]
+    FcsLength(u32),
     /// A pcapng packet names an interface that was not described.
     #[error("a packet names interface {0}, which was not described")]
     UnknownInterface(u32),

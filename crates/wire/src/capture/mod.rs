@@ -11,6 +11,7 @@ mod error;
 mod file;
 mod interface;
 mod link;
+mod packet_block;
 mod reader;
 mod writer;
 

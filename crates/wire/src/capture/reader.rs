@@ -6,10 +6,11 @@ use std::path::Path;
 
 use nicforge_units::Time;
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
-use pcap_parser::{Block, LegacyPcapBlock, PcapBlockOwned, PcapError, create_reader};
+use pcap_parser::{Block, LegacyPcapBlock, PcapBlockOwned, PcapError, UnknownBlock, create_reader};
 
 use super::error::{CaptureError, CaptureProblem, SkipCounts};
 use super::interface::{Interface, fcs_bytes_of};
+use super::packet_block::{PACKET_BLOCK, packet_block};
 
 /// Longest record that is read, in bytes: libpcap's own limit (MAXIMUM_SNAPLEN).
 pub const RECORD_BYTES_MAX: usize = 262_144;
@@ -19,6 +20,8 @@ const BUFFER_BYTES: usize = RECORD_BYTES_MAX + 65_536;
 const BLOCK_BYTES_MIN: usize = 12;
 /// Most interfaces of one pcapng section.
 pub(super) const INTERFACES_MAX: usize = 4_096;
+/// Longest FCS of a frame, in bytes: that of any link is 2 or 4, and 64 bits is the longest checksum there is.
+const FCS_BYTES_MAX: u32 = 8;
 /// Latest time of a record after the first: half of what `Time` holds, so that sums fit.
 const TIME_MAX_PS: u64 = u64::MAX / 2;
 
@@ -31,6 +34,20 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
     /// Length of the frame when it was on the wire, at least `bytes.len()`.
     pub original_len: u32,
+}
+
+impl Record<'_> {
+    /// Whether the capture lacks bytes of the frame.
+    pub fn is_short(&self) -> bool {
+        self.bytes.len() < self.original_len as usize
+    }
+
+    /// Puts the whole frame behind what `into` holds, with zeros for the bytes that the capture lacks.
+    pub fn fill_up(&self, into: &mut Vec<u8>) {
+        let end = into.len() + self.original_len as usize;
+        into.extend_from_slice(self.bytes);
+        into.resize(end, 0);
+    }
 }
 
 /// Reads a capture. After an error, every further call says end of file.
@@ -200,6 +217,20 @@ fn problem_of<I>(error: &PcapError<I>) -> CaptureProblem {
     }
 }
 
+fn interface(interfaces: &[Interface], number: u32) -> Result<Interface, CaptureProblem> {
+    let interface = interfaces.get(number as usize).copied();
+    interface.ok_or(CaptureProblem::UnknownInterface(number))
+}
+
+/// The parser reads the type of what it does not know as little-endian.
+fn is_packet_block(block: &UnknownBlock<'_>, state: &RecordState) -> bool {
+    let kind = match state.big_endian {
+        Some(true) => block.block_type.swap_bytes(),
+        _ => block.block_type,
+    };
+    kind == PACKET_BLOCK
+}
+
 fn take_block(
     block: PcapBlockOwned<'_>,
     interfaces: &mut Vec<Interface>,
@@ -223,22 +254,25 @@ fn take_block(
             interfaces.push(Interface::of_description(&description));
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-            let mut interface = *interfaces
-                .get(packet.if_id as usize)
-                .ok_or(CaptureProblem::UnknownInterface(packet.if_id))?;
+            let mut interface = interface(interfaces, packet.if_id)?;
             interface.fcs_bytes = fcs_bytes_of(&packet).unwrap_or(interface.fcs_bytes);
             let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
             let ns = interface.ns(units)?;
             return state.take(&interface, Some(ns), packet.packet_data(), packet.origlen);
         }
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
-            let interface = *interfaces
-                .first()
-                .ok_or(CaptureProblem::UnknownInterface(0))?;
+            let interface = interface(interfaces, 0)?;
             // Its length says how long the packet was; the rest is what was captured, and filling up.
             let data = packet.packet_data();
             let captured = &data[..data.len().min(interface.snap_bytes())];
             return state.take(&interface, None, captured, packet.origlen);
+        }
+        PcapBlockOwned::NG(Block::Unknown(block)) if is_packet_block(&block, state) => {
+            let big_endian = state.big_endian == Some(true);
+            let packet = packet_block(block.data, big_endian).ok_or(CaptureProblem::Malformed)?;
+            let interface = interface(interfaces, packet.interface.into())?;
+            let ns = interface.ns(packet.time)?;
+            return state.take(&interface, Some(ns), packet.bytes, packet.original_len);
         }
         PcapBlockOwned::NG(Block::Unknown(_)) => state.counts.unknown_blocks += 1,
         PcapBlockOwned::NG(_) => {}
@@ -251,9 +285,7 @@ fn take_pcap_record(
     interfaces: &[Interface],
     state: &mut RecordState,
 ) -> Result<Step, CaptureProblem> {
-    let interface = *interfaces
-        .first()
-        .ok_or(CaptureProblem::UnknownInterface(0))?;
+    let interface = interface(interfaces, 0)?;
     let (ns, in_range) = interface.ns_of_parts(record.ts_sec, record.ts_usec)?;
     state.counts.fraction_out_of_range += u64::from(!in_range);
     state.take(&interface, Some(ns), record.data, record.origlen)
@@ -273,6 +305,9 @@ impl RecordState {
             .map_err(CaptureProblem::UnsupportedLinkType)?;
         if captured.len() > RECORD_BYTES_MAX {
             return Err(CaptureProblem::RecordTooLong);
+        }
+        if interface.fcs_bytes > FCS_BYTES_MAX {
+            return Err(CaptureProblem::FcsLength(interface.fcs_bytes));
         }
         self.records += 1;
         if captured.len() > original_len as usize {

@@ -60,6 +60,39 @@ impl ReplayCounts {
         ];
         causes.into_iter().filter(|(count, _)| *count > 0).collect()
     }
+
+    /// One line on what was left out and mended; `None` when all of the capture is sent as it is.
+    pub fn note(&self) -> Option<String> {
+        let reader = &self.reader;
+        let mended = [
+            (self.padded, "captured short, filled up with zeros"),
+            (
+                reader.without_time,
+                "without a time stamp, sent with the one before them",
+            ),
+            (reader.time_went_back, "from before the one before them"),
+            (
+                reader.time_out_of_range,
+                "more than 106 days after the first",
+            ),
+            (reader.fraction_out_of_range, "with a broken time stamp"),
+        ];
+        let mended = mended.map(|(count, cause)| (count, cause.to_string()));
+        let parts = [("left out", self.left_out()), ("mended", mended.to_vec())];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter_map(|(what, causes)| list(what, &causes))
+            .collect();
+        (!parts.is_empty()).then(|| format!("records {}", parts.join("; ")))
+    }
+}
+
+fn list(what: &str, causes: &[(u64, String)]) -> Option<String> {
+    let causes = causes.iter().filter(|(count, _)| *count > 0);
+    let causes: Vec<String> = causes
+        .map(|(count, cause)| format!("{count} {cause}"))
+        .collect();
+    (!causes.is_empty()).then(|| format!("{what}: {}", causes.join(", ")))
 }
 
 /// The frames of a capture that are longer than something.
@@ -147,9 +180,8 @@ impl Replay {
             if start + record.original_len as usize > REPLAY_BYTES_MAX {
                 return Err(TrafficError::CaptureTooLarge);
             }
-            bytes.extend_from_slice(record.bytes);
-            counts.padded += u64::from(record.bytes.len() < record.original_len as usize);
-            bytes.resize(start + record.original_len as usize, 0);
+            counts.padded += u64::from(record.is_short());
+            record.fill_up(&mut bytes);
             frames.push(Frame {
                 time: record.time,
                 start: start as u32,

@@ -144,6 +144,11 @@ pub trait Port: Send {
         Ok(())
     }
 
+    /// What somebody should know of the frames that came in, once.
+    fn take_note(&mut self) -> Option<String> {
+        None
+    }
+
     /// What it counted, until it last looked.
     fn counters(&self) -> &PortCounters;
 
