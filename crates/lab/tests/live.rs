@@ -81,8 +81,8 @@ fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
 fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
     let sent = frames(Path::new(SAMPLE));
     for interface in interfaces() {
-        for cores in [1, 3] {
-            let settings = format!("{interface}\napp = \"l2fwd\"\ncores = {cores}");
+        for (cores, pool) in [(1, ""), (3, "\npool_order = \"stack\"\npool_cache = 16")] {
+            let settings = format!("{interface}\napp = \"l2fwd\"\ncores = {cores}{pool}");
             let (run, came) = through(&settings);
             assert_eq!(run.snapshot.drops().total(), 0, "{interface}, {cores}");
             assert_eq!(by_flow(&came), by_flow(&sent), "{interface}, {cores}");

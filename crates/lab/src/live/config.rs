@@ -19,7 +19,7 @@ use crate::scenario::Assignment;
 use crate::settings::Settings;
 
 /// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 37] = [
+const SETTINGS: [&str; 39] = [
     "interface",
     "emulates",
     "app",
@@ -40,6 +40,8 @@ const SETTINGS: [&str; 37] = [
     "nicmem_kib",
     "nicmem_queues",
     "burst",
+    "pool_cache",
+    "pool_order",
     "buffer_bytes",
     "table_entries",
     "servers",

@@ -15,7 +15,7 @@ use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
 use super::worker::WorkerParts;
-use crate::nicmem::NearMemory;
+use crate::nicmem::{NearMemory, pool_order};
 use crate::packet_loop::PacketLoop;
 use crate::run::{RunError, bisect, heuristic, receive_buffers};
 use crate::settings::Settings;
@@ -72,6 +72,7 @@ impl Blueprint {
         let per_port = receive_buffers(settings) + settings.tx_entries;
         let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
         let pool = Pool::with_room(&mut space, count * per_worker, settings.buffer_bytes);
+        let pool = pool.in_order(pool_order(settings));
         app.buffer_room = pool.room();
         let app = &app;
         let pools = std::iter::once(pool).chain(near.pool());

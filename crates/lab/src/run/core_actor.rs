@@ -55,6 +55,8 @@ impl CoreActor {
 
     /// Something was published to this core, visible at `time`.
     pub fn notice(&mut self, time: Time) {
+        // A core has one NIC, whose link delivers in order.
+        debug_assert!(self.published.back().is_none_or(|last| *last <= time));
         self.published.push_back(time);
     }
 
