@@ -55,8 +55,15 @@ pub fn has(program: &str) -> bool {
 }
 
 impl Hosts {
-    /// New hosts of their own name; `None`, with a line that says why, where that is not allowed.
+    /// New hosts of their own name; `None`, with a line that says why, where that is not allowed or a program
+    /// is missing that all such tests need.
     pub fn up(name: &str) -> Option<Hosts> {
+        for program in ["ip", "ping", "sysctl"] {
+            if !has(program) {
+                skip::skipped(&format!("real traffic between hosts needs {program}"));
+                return None;
+            }
+        }
         let hosts = Hosts {
             suffix: format!("-{name}-{}", std::process::id()),
         };
