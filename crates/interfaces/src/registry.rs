@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Arriving, DriverHalf, DropCause, HalfJob, Packet, PoolCache, ReceiveHalf, Waiting,
+    Arriving, DriverHalf, DropCause, HalfJob, Lending, Packet, PoolCache, ReceiveHalf, Waiting,
 };
 use nicforge_platform::{AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
@@ -106,6 +106,10 @@ macro_rules! interfaces {
                 queues: Range<u16>,
             ) -> Option<Vec<u32>> {
                 match self { $(AnyNic::$variant(half) => half.begin_anew(dma, queues),)* }
+            }
+
+            fn lending(&self, queue: u16) -> Option<Lending> {
+                match self { $(AnyNic::$variant(half) => half.lending(queue),)* }
             }
 
             fn lent(&self, from: u16, to: u16) -> i64 {

@@ -20,6 +20,13 @@ pub struct CoreFigures {
     pub queue: Option<usize>,
     /// Frames that it took out of its receive rings.
     pub received: u64,
+    /// Frames for its queue that the NIC put into other cores' buffers; only where cores lend each other
+    /// buffers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub borrowed: Option<u64>,
+    /// Frames for other queues that the NIC put into its buffers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lent: Option<u64>,
     /// Frames dropped that were for its queue, or that its software dropped, by named cause. Those that had no
     /// queue yet (`fifo_full`, what is no frame) are no core's.
     pub drops: BTreeMap<String, u64>,

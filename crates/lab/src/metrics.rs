@@ -69,6 +69,9 @@ pub struct Metrics {
     /// Share of delivered frames whose payload went to host memory because nicmem was short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_fraction: Option<f64>,
+    /// Share of delivered frames that lie in another core's buffer; only where cores lend each other buffers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub borrowed_fraction: Option<f64>,
     /// Share of GETs answered from memory of the NIC without a copy; only of a key-value store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nicmem_get_share: Option<f64>,

@@ -20,7 +20,7 @@ fn unequal() -> Settings {
         offered_gbps: 60.0,
         rx_entries: 64,
         ax_entries: 64,
-        bx_entries: 64,
+        bx_entries: 128,
         timeline_ms: Some(0.1),
         warmup_ms: 0.2,
         window_ms: 0.4,
@@ -101,6 +101,24 @@ fn check_sums(settings: &Settings, run: &PointRun) {
     }
 }
 
+/// Where cores lend each other buffers, those of a NIC lent what the others borrowed: here the one with time
+/// to spare to the other.
+#[track_caller]
+fn check_lending(run: &PointRun, lends: bool) {
+    assert_eq!(run.metrics.borrowed_fraction.is_some(), lends);
+    for pair in run.cores.chunks(2) {
+        let [busiest, idlest] = pair else {
+            unreachable!("two cores for each NIC")
+        };
+        let counts = |core: &CoreFigures| core.borrowed.zip(core.lent);
+        assert_eq!(counts(busiest).is_some(), lends);
+        if let (Some((borrowed, lent)), Some(others)) = (counts(busiest), counts(idlest)) {
+            assert_eq!((borrowed, lent), (others.1, others.0));
+            assert!(borrowed > 100 && borrowed > 10 * lent, "{borrowed} {lent}");
+        }
+    }
+}
+
 #[test]
 fn the_cores_of_every_interface_add_up_to_the_point() {
     let plain = registry::names().into_iter();
@@ -116,6 +134,7 @@ fn the_cores_of_every_interface_add_up_to_the_point() {
         let run = run(&settings);
         assert!(run.metrics.drop_fraction > 0.05, "{interface}");
         check_sums(&settings, &run);
+        check_lending(&run, interface == "rx_bisect" || emulates == "rx_bisect");
     }
 }
 

@@ -119,6 +119,10 @@ fn a_run_goes_around_small_rings_many_times() {
         let dropped: u64 = cores.iter().map(CoreFigures::dropped).sum();
         assert_eq!(dropped, run.snapshot.drops().total(), "{interface}");
         assert!(received >= came.len() as u64, "{interface}");
+        let sum = |of: fn(&CoreFigures) -> Option<u64>| cores.iter().map(of).sum::<Option<u64>>();
+        let borrowed = sum(|core| core.borrowed);
+        assert_eq!(borrowed, sum(|core| core.lent), "{interface}");
+        assert_eq!(borrowed.is_some(), interface.contains("rx_bisect"));
         for core in cores {
             assert!(
                 core.busy_fraction

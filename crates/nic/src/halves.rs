@@ -1,6 +1,6 @@
 //! The two halves of a NIC-host interface.
 
-use std::ops::Range;
+use std::ops::{Add, Range};
 
 use nicforge_platform::{Addr, Cpu, Dma};
 use nicforge_units::{Bytes, Cycles, Time};
@@ -49,6 +49,27 @@ impl Arriving<'_> {
     #[inline(always)]
     pub fn write<D: Dma>(&self, dma: &mut D, to: Addr) {
         dma.write_padded(to, self.bytes, self.head);
+    }
+}
+
+/// Packets of a queue that were put into other queues' buffers, and packets of others that were put into its
+/// own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lending {
+    /// Into others' buffers.
+    pub borrowed: u64,
+    /// Of others, into its own.
+    pub lent: u64,
+}
+
+impl Add for Lending {
+    type Output = Lending;
+
+    fn add(self, other: Lending) -> Lending {
+        Lending {
+            borrowed: self.borrowed + other.borrowed,
+            lent: self.lent + other.lent,
+        }
     }
 }
 
@@ -191,6 +212,11 @@ pub trait ReceiveHalf: Sized {
     /// count from the beginning again. Whoever worked on these rings has stopped. Returns the
     /// registers that belong to them, or `None` where an interface cannot do that.
     fn begin_anew<D: Dma>(&mut self, _dma: &mut D, _queues: Range<u16>) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// What queue `queue` borrowed and lent so far, where queues take each other's buffers.
+    fn lending(&self, _queue: u16) -> Option<Lending> {
         None
     }
 

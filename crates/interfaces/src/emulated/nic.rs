@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DropCause, Ledger, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{Arriving, DropCause, Ledger, Lending, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 
 use super::book::Book;
@@ -144,6 +144,10 @@ impl ReceiveHalf for NicHalf {
         let registers = self.inner.begin_anew(dma, queues)?;
         self.bells.retain(|(index, _)| !registers.contains(index));
         Some(registers)
+    }
+
+    fn lending(&self, queue: u16) -> Option<Lending> {
+        self.inner.lending(queue)
     }
 
     fn lent(&self, from: u16, to: u16) -> i64 {

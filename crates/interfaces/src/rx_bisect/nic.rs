@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Arriving, Completion, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting,
+    Arriving, Completion, CompletionWriter, DropCause, Fit, Lending, Pool, ReceiveHalf, Waiting,
 };
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
@@ -127,6 +127,8 @@ pub struct NicHalf {
     /// Packets for Bx ring `b` in buffers of an Ax ring linked to Bx ring `a`: `lent[a][b]`, since
     /// either began.
     lent: Vec<Vec<u64>>,
+    /// What each Bx ring borrowed, and the Ax rings linked to it lent.
+    lending: Vec<Lending>,
     /// No Bx ring has to be written earlier.
     due: Time,
 }
@@ -146,6 +148,7 @@ impl NicHalf {
         NicHalf {
             ax: ax.into_iter().map(ring).collect(),
             lent: vec![vec![0; bx.len()]; bx.len()],
+            lending: vec![Lending::default(); bx.len()],
             choosers: (0..bx.len() as u64).map(chooser).collect(),
             bx,
             pool,
@@ -252,6 +255,8 @@ impl ReceiveHalf for NicHalf {
         self.bx[target].write(dma, packet(frame, used, descriptor.mbuf));
         if linked != target {
             self.lent[linked][target] += 1;
+            self.lending[linked].lent += 1;
+            self.lending[target].borrowed += 1;
             self.tell(dma, linked, used);
         }
         Ok(())
@@ -318,6 +323,10 @@ impl ReceiveHalf for NicHalf {
             registers.push(self.ax.len() as u32 + u32::from(queue));
         }
         Some(registers)
+    }
+
+    fn lending(&self, queue: u16) -> Option<Lending> {
+        Some(self.lending[usize::from(queue)])
     }
 
     fn lent(&self, from: u16, to: u16) -> i64 {

@@ -355,6 +355,7 @@ impl Device {
             nics: counts.collect(),
             receive: self.receive.clone(),
             dropped: self.count_dropped(),
+            lending: self.count_lending(),
             nonsense: self.count_nonsense(),
             impossible: self.impossible(),
             sets: self.sets(),

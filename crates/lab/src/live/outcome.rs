@@ -1,5 +1,7 @@
 //! What a live run counted, and what follows from it.
 
+use std::ops::Add;
+
 use hdrhistogram::Histogram;
 use nicforge_nic::DropCounters;
 
@@ -97,6 +99,13 @@ impl Snapshot {
         share(self.sum(|nic| nic.waiting.entries), entries)
     }
 
+    /// Share of delivered frames that came in another worker's buffer, where workers lend each other any.
+    fn borrowed_fraction(&self) -> Option<f64> {
+        let each = self.device.lending.iter().flatten();
+        let borrowed = each.map(|lending| lending.borrowed).reduce(u64::add)?;
+        share(borrowed, self.sum(|nic| nic.nic.delivered))
+    }
+
     /// At the end: arrivals = departures + drops + inside, and every buffer is in one place: `held` of
     /// the pool's `of_pool` were found.
     pub(super) fn check(&self, of_pool: u64, held: u64) -> Result<(), RunError> {
@@ -130,9 +139,12 @@ impl Snapshot {
             let drops = at_nics.into_iter().chain([&worker.drops]).collect();
             let idle = worker.idle.as_seconds() / self.seconds.max(1e-9);
             let receive = self.device.receive.get(core);
+            let lending = self.device.lending.get(core).copied().flatten();
             CoreFigures {
                 core,
                 received: worker.taken,
+                borrowed: lending.map(|lending| lending.borrowed),
+                lent: lending.map(|lending| lending.lent),
                 drops: by_cause(&drops),
                 busy_fraction: are_threads.then(|| 1.0 - idle.min(1.0)),
                 rx_occupancy: receive.and_then(|&(waiting, of)| share(waiting, of)),
@@ -160,6 +172,7 @@ impl Snapshot {
             drops: by_cause(&drops),
             latency_us: (!latency.is_empty()).then(|| latency_us(latency)),
             rx_occupancy: self.rx_occupancy(),
+            borrowed_fraction: self.borrowed_fraction(),
             tx_occupancy: share(transmit.0, transmit.1),
             idle_fraction: (whole > 0.0).then(|| (idle / whole).min(1.0)),
             ..Metrics::default()

@@ -162,12 +162,13 @@ pub const NO_DROP: Metric = metric(
     |m| m.no_drop_gbps,
 );
 
-/// Only where they apply: where cores play NICs, and of a store that refused requests. The CSV file, too, has
+/// Only where they apply: where cores play NICs or lend each other buffers, and of a store that refused requests. The CSV file, too, has
 /// these columns only then.
 #[rustfmt::skip]
-pub const OCCASIONAL: [Metric; 4] = [
+pub const OCCASIONAL: [Metric; 5] = [
     metric("emulator_busy_fraction", "emulating cores busy", Unit::Share, Neither, Some("NIC core"), |m| m.emulator_busy_fraction),
     metric("emulator_burst_frames", "emulating cores' burst", Unit::Plain("frames"), Neither, Some("NIC burst"), |m| m.emulator_burst_frames),
+    metric("borrowed_fraction", "in borrowed buffers", Unit::Share, Neither, Some("borrowed"), |m| m.borrowed_fraction),
     metric("requests_too_large", "requests too large", Unit::Plain(""), Less, Some("too large"), |m| m.requests_too_large.map(|count| count as f64)),
     metric("requests_misdirected", "requests misdirected", Unit::Plain(""), Less, Some("misdirected"), |m| m.requests_misdirected.map(|count| count as f64)),
 ];

@@ -148,6 +148,8 @@ pub fn two_variants() -> Report {
         ),
     ];
     points[1].cores = unequal_cores();
+    // Of 9120 that cores took.
+    points[1].metrics.borrowed_fraction = Some(0.25);
     report(
         "nat-compare",
         "NAT: private rings against split rings",
@@ -156,13 +158,15 @@ pub fn two_variants() -> Report {
     )
 }
 
-/// Two cores of one NIC, of which the first cannot keep up.
+/// Two cores of one NIC, of which the first cannot keep up and borrows from the other.
 fn unequal_cores() -> Vec<CoreFigures> {
-    let core = |core, received, busy: f64, dropped: &[(&str, u64)]| CoreFigures {
+    let core = |core, received, (borrowed, lent), busy: f64, dropped: &[(&str, u64)]| CoreFigures {
         core,
         nic: Some(0),
         queue: Some(core),
         received,
+        borrowed: Some(borrowed),
+        lent: Some(lent),
         drops: dropped
             .iter()
             .map(|&(cause, count)| (cause.to_owned(), count))
@@ -174,8 +178,8 @@ fn unequal_cores() -> Vec<CoreFigures> {
         rx_occupancy: Some(if busy == 1.0 { 0.97 } else { 0.005 }),
     };
     vec![
-        core(0, 5_024, 1.0, &[("bx_full", 2_830)]),
-        core(1, 4_096, 0.872, &[]),
+        core(0, 5_024, (2_270, 10), 1.0, &[("bx_full", 2_830)]),
+        core(1, 4_096, (10, 2_270), 0.872, &[]),
     ]
 }
 

@@ -1,6 +1,8 @@
 //! What each core did between the ends of a window.
 
-use nicforge_nic::{DropCounters, Waiting};
+use std::ops::Add;
+
+use nicforge_nic::{DropCounters, Lending, Waiting};
 use nicforge_platform::sim::CoreCycles;
 use nicforge_units::Time;
 
@@ -22,6 +24,8 @@ pub struct CoreCounts {
     drops: DropCounters,
     /// Of its queues, summed over frames arriving for them.
     waiting: Waiting,
+    /// Of its queues, where queues lend each other buffers.
+    lending: Option<Lending>,
 }
 
 impl CoreCounts {
@@ -46,10 +50,27 @@ impl CoreCounts {
                 bursts: core.bursts(),
                 drops: drops.into_iter().collect(),
                 waiting,
+                lending: nic.lending(queue as u16),
             }
         });
         each.collect()
     }
+
+    /// What a core borrowed and lent from `before` on.
+    fn lending_since(&self, before: &CoreCounts) -> Option<Lending> {
+        let (until, from) = self.lending.zip(before.lending)?;
+        Some(Lending {
+            borrowed: until.borrowed - from.borrowed,
+            lent: until.lent - from.lent,
+        })
+    }
+}
+
+/// Frames that came in borrowed buffers from `before` to `after`, where cores lend each other any.
+pub fn borrowed(before: &[CoreCounts], after: &[CoreCounts]) -> Option<u64> {
+    let each = before.iter().zip(after);
+    let each = each.filter_map(|(from, until)| until.lending_since(from));
+    each.map(|lending| lending.borrowed).reduce(u64::add)
 }
 
 /// The figures of all cores, from `before` to `after`, which lie `seconds` apart.
@@ -66,11 +87,14 @@ pub fn by_core(
         let (frames, bytes) = built.world.sink.sent_by(core);
         let taken = until.taken - from.taken;
         let drops = until.drops.since(&from.drops);
+        let lending = until.lending_since(from);
         CoreFigures {
             core,
             nic: Some(core / built.queues),
             queue: Some(core % built.queues),
             received: taken,
+            borrowed: lending.map(|lending| lending.borrowed),
+            lent: lending.map(|lending| lending.lent),
             drops: by_cause(&drops),
             throughput_gbps: Some(bytes as f64 * 8.0 / seconds / 1e9),
             busy_fraction: time.idle_share(seconds).map(|idle| 1.0 - idle),

@@ -11,7 +11,7 @@ use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
 use super::build::{Built, build};
-use super::by_core::{CoreCounts, by_core};
+use super::by_core::{CoreCounts, borrowed, by_core};
 use super::co_runner::CoRunnerActor;
 use super::core_time::Cores;
 use super::sink::Captured;
@@ -347,6 +347,8 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
             1 => None,
             _ => share(after.spilled - before.spilled, sum(|nic| nic.delivered)),
         },
+        borrowed_fraction: borrowed(&before.cores, &after.cores)
+            .and_then(|count| share(count, sum(|nic| nic.delivered))),
         flow_state_miss_rate: share(grew(|now| now.contexts.1), grew(|now| now.contexts.0)),
         nicmem_get_share: share(grew(|now| now.lent), grew(|now| now.gets)),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),

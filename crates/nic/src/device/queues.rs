@@ -1,11 +1,11 @@
 //! Receive queues that are closed and opened while others go on.
 
-use std::ops::Range;
+use std::ops::{Add, Range};
 
 use nicforge_platform::Dma;
 
 use super::{Nic, registers};
-use crate::{DropCause, DropCounters, ReceiveHalf, Waiting};
+use crate::{DropCause, DropCounters, Lending, ReceiveHalf, Waiting};
 
 /// What a NIC knows of a receive queue, whatever its interface.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +101,12 @@ impl<R: ReceiveHalf> Nic<R> {
         let sets = self.receive.sets().len() as u16;
         let each = self.receive.queues() / sets;
         (0..sets).map(move |set| set * each + core)
+    }
+
+    /// What core `core` borrowed and lent so far, where cores take each other's buffers.
+    pub fn lending(&self, core: u16) -> Option<Lending> {
+        let of = |queue| self.receive.lending(queue);
+        self.queues_of(core).filter_map(of).reduce(Lending::add)
     }
 
     /// Receive entries that are no empty buffers, by set of queues. A ring that several queues share

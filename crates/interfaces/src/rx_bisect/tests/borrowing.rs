@@ -81,10 +81,16 @@ fn what_was_lent_is_known_until_a_queue_begins_anew() {
         [(1, 0), (2, 0), (0, 1), (1, 2)].map(|(from, to)| bench.nic.lent(from, to))
     };
     assert_eq!(lent(&bench), [3, 3, -3, 0], "eight were its own");
+    let counted = |bench: &Bench<Flat>| {
+        let of = |queue| bench.nic.lending(queue).unwrap();
+        [0, 1, 2].map(|queue| (of(queue).borrowed, of(queue).lent))
+    };
+    assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)]);
     let mut device = bench.ground.device();
     bench.nic.begin_anew(&mut *device, 1..2).unwrap();
     drop(device);
     assert_eq!(lent(&bench), [0, 3, 0, 0], "the dead one's are settled");
+    assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)], "counts go on");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What the device counted.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
-use nicforge_nic::{DropCounters, Nic, NicCounters, ReceiveHalf, Waiting};
+use nicforge_nic::{DropCounters, Lending, Nic, NicCounters, ReceiveHalf, Waiting};
 use nicforge_platform::live::ports::{Link, PortCounters};
 
 use super::{Device, StationCounts};
@@ -44,6 +45,8 @@ pub struct DeviceCounts {
     pub receive: Vec<(u64, u64)>,
     /// By worker: frames for its queues of all ports that NICs dropped, by cause.
     pub dropped: Vec<DropCounters>,
+    /// By worker: what it borrowed and lent on all ports, where workers take each other's buffers.
+    pub lending: Vec<Option<Lending>>,
     /// By worker, where they are processes: descriptors since it began that meant nothing.
     pub nonsense: Vec<u64>,
     /// By worker, where they are processes: whether a register of its has held what cannot be for a while.
@@ -79,6 +82,16 @@ impl Device {
             let queues = |nic| Nic::queues_of(nic, worker).map(usize::from);
             let of_nic = |nic| queues(nic).map(|queue| &nic.queue_states()[queue].drops);
             self.nics.iter().flat_map(of_nic).collect()
+        };
+        (0..self.receive.len() as u16).map(of).collect()
+    }
+
+    /// What [`DeviceCounts::lending`] says.
+    pub(super) fn count_lending(&self) -> Vec<Option<Lending>> {
+        let of = |worker| {
+            let nics = self.nics.iter();
+            nics.filter_map(|nic| nic.lending(worker))
+                .reduce(Lending::add)
         };
         (0..self.receive.len() as u16).map(of).collect()
     }

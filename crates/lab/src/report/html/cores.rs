@@ -112,6 +112,10 @@ fn columns(cores: &[CoreFigures]) -> Vec<Column<'_>> {
         column("NIC", "", |core| core.nic.map(|nic| nic as f64)),
         column("queue", "", |core| core.queue.map(|queue| queue as f64)),
         column("received", "frames", |core| Some(core.received as f64)),
+        column("borrowed", "frames", |core| {
+            core.borrowed.map(|count| count as f64)
+        }),
+        column("lent", "frames", |core| core.lent.map(|count| count as f64)),
     ];
     let mut causes: Vec<&String> = cores.iter().flat_map(|core| core.drops.keys()).collect();
     causes.sort_unstable();
