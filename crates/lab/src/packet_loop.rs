@@ -139,7 +139,12 @@ impl PacketLoop {
             self.places.extend(self.app.likely_entry(cpu, hash));
         }
         expect_all(cpu, &self.places[buckets..]);
-        self.places.iter().for_each(|&at| cpu.expect_soon(at));
+        // Of a few entries, what is known of them would be waited for here.
+        let known = match self.is_short() {
+            true => &self.places[..buckets],
+            false => &self.places[..],
+        };
+        known.iter().for_each(|&at| cpu.expect_soon(at));
     }
 
     /// Handles packet `index` of those polled.

@@ -17,8 +17,19 @@ pub struct NicActor {
     /// Its link.
     pub port: DmaPort,
     /// Register writes on their way, by arrival; those of one instant in the order of posting.
-    mailbox: VecDeque<MmioWrite>,
+    mailbox: VecDeque<Posted>,
     due: Time,
+}
+
+/// A register write on its way. It is copied from a [`MmioWrite`] that was stored field by field a moment ago: so
+/// that the compiler does not load two of those as one, which would wait for all stores before them, they do not lie
+/// side by side here.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Posted {
+    value: u64,
+    index: u32,
+    arrives: Time,
 }
 
 impl NicActor {
@@ -34,11 +45,17 @@ impl NicActor {
 
     /// A core's register write is on its way.
     pub fn post(&mut self, write: &MmioWrite) {
+        self.mailbox.push_back(Posted {
+            value: write.value,
+            index: write.register.index,
+            arrives: write.arrives,
+        });
         // Cores post in nearly the order of arrival.
-        let later = self.mailbox.iter().rev();
-        let later = later.take_while(|other| other.arrives > write.arrives);
-        let place = self.mailbox.len() - later.count();
-        self.mailbox.insert(place, *write);
+        let mut place = self.mailbox.len() - 1;
+        while place > 0 && self.mailbox[place - 1].arrives > write.arrives {
+            self.mailbox.swap(place - 1, place);
+            place -= 1;
+        }
     }
 
     /// When it acts next.
@@ -56,8 +73,7 @@ impl NicActor {
             && write.arrives <= now
         {
             self.mailbox.pop_front();
-            self.nic
-                .write_register(&mut dma, write.register.index, write.value);
+            self.nic.write_register(&mut dma, write.index, write.value);
         }
         // One thing after the other, as long as there is something to do at this time.
         loop {

@@ -237,9 +237,10 @@ impl World {
         let actor = self.first_core() + number;
         self.schedule.set(actor, next);
         let mut touched = 0u64;
-        for write in self.cores[number].core.take_mmio() {
+        // By reference: each was stored field by field a moment ago.
+        for write in self.cores[number].core.take_mmio().as_slice() {
             let device = usize::from(write.register.device);
-            self.nics[device].post(&write);
+            self.nics[device].post(write);
             touched |= 1 << device;
         }
         while touched != 0 {
