@@ -27,9 +27,9 @@ fn check_shows_the_points_and_writes_nothing() {
 fn check_counts_trials_and_no_windows_of_replays() {
     let folder = folder();
     let amount = |arguments: &[&str]| stdout(&nicforge(&folder, arguments));
-    // 10 ms of warm-up and 8 times 30 ms, twice.
+    // 10 ms of warm-up and 22 times 30 ms, twice.
     let text = amount(&["check", "scenarios/calibration/c9.toml"]);
-    let most = "2 points, up to 500 ms of simulated time in searches of up to 8 trials each, and";
+    let most = "2 points, up to 1340 ms of simulated time in searches of up to 22 trials each, and";
     assert!(text.contains(most), "{text}");
     let replay = ["check", "scenarios/nat-capture.toml"];
     let text = amount(&replay);
@@ -40,7 +40,7 @@ fn check_counts_trials_and_no_windows_of_replays() {
     let search = ["--set", "measure=no_drop_rate"];
     let text = amount(&[&replay[..], &search].concat());
     assert!(
-        text.contains("1 point, searches that replay their capture up to 8 times\n"),
+        text.contains("1 point, searches that replay their capture up to 22 times\n"),
         "{text}"
     );
 }
