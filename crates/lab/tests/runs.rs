@@ -309,3 +309,16 @@ fn where_all_that_is_dropped_came_before_the_window_all_is_dropped() {
     assert!(metrics.drops["table_full"] > 0, "{metrics:?}");
     assert_eq!((metrics.offered_gbps, metrics.drop_fraction), (0.0, 1.0));
 }
+
+/// Frames that wait until cores are to poll are not stuck, however long that is.
+#[test]
+fn cores_may_begin_to_poll_late() {
+    let settings = Settings {
+        offered_gbps: 0.1,
+        polling_starts_ms: 60.0,
+        warmup_ms: 60.0,
+        window_ms: 2.0,
+        ..small()
+    };
+    assert!(run(&settings, 1).throughput_gbps > 0.0);
+}

@@ -329,7 +329,9 @@ impl World {
             self.moved = (moved, now);
             return Ok(());
         }
-        if now.saturating_sub(self.moved.1) < STUCK_AFTER {
+        // Cores that are not to poll yet keep everybody waiting.
+        let since = self.moved.1.max(self.polling_starts);
+        if now.saturating_sub(since) < STUCK_AFTER {
             return Ok(());
         }
         let nics = self.nics.iter().map(NicActor::describe);
