@@ -2,6 +2,7 @@
 
 mod checksums;
 mod differences;
+mod discards;
 mod limits;
 mod over_time;
 mod passing;
@@ -37,6 +38,9 @@ pub fn findings(report: &Report) -> Vec<String> {
             continue;
         }
         let mut found = Vec::new();
+        if facet.points.len() > 1 {
+            found.extend(discards::of_points(&facet.points));
+        }
         if shape.variants.len() > 1 {
             found.extend(ranking::ranking(report, &shape, facet));
         } else if shape.x.is_none() {
@@ -80,11 +84,16 @@ fn alone(report: &Report, point: &PointResult) -> String {
     let metrics = &point.metrics;
     let limits = limits::limits(report, point).join(" ");
     if let Some(no_drop) = metrics.no_drop_gbps {
-        return format!(
-            "{} forwards up to {} Gbit/s without loss. {limits}",
-            point.variant,
-            number(no_drop)
-        );
+        let (name, rate) = (&point.variant, number(no_drop));
+        return match discards::discards(metrics) {
+            None => format!("{name} forwards up to {rate} Gbit/s without loss. {limits}"),
+            Some(found) => format!(
+                "{name} takes up to {rate} Gbit/s without losing a frame to load, but drops {} of the frames for what \
+                 they are, mostly as {}. {limits}",
+                percent(found.share),
+                found.cause
+            ),
+        };
     }
     let mut text = format!(
         "{} sends back {} of the {} Gbit/s offered",
