@@ -34,6 +34,23 @@ fn a_window_without_payload_says_why() {
     assert!(run(&settings("tcp_receive")).notes.is_empty());
 }
 
+/// A first segment that is lost is sent again after a second: until then the connection is being opened.
+#[test]
+fn a_connection_that_is_being_opened_waits_for_a_timer() {
+    let point = run(&Settings {
+        link_loss: 0.9,
+        streams: 1,
+        warmup_ms: 1.0,
+        window_ms: 20.0,
+        ..settings("tcp_receive")
+    });
+    let note = point.notes.join("\n");
+    assert!(!note.contains(" 0 wait for a timer"), "{note}");
+    for part in ["no payload moved", "the first for", "on the links"] {
+        assert!(note.contains(part), "`{part}` in: {note}");
+    }
+}
+
 #[test]
 fn a_core_that_sleeps_beyond_the_window_was_idle_in_it() {
     let time = measure(&overflowing()).cpu_time.unwrap();

@@ -35,8 +35,10 @@ fn is_blocked(connection: &Connection, systems: &[System]) -> bool {
 /// What is to be said of a window that ended at `now`, in which no payload moved; `drops` are those
 /// of the system that is looked at, of the whole run.
 pub fn explain(systems: &[System], now: Time, drops: &DropCounters) -> String {
+    // An end that is opened or closed has asked for that, and asks again.
     let waits = |connection: &&Connection| {
-        connection.engine.socket().send_queue() > 0 && connection.due > now
+        let asks = connection.engine.socket().send_queue() > 0 || connection.engine.is_under_way();
+        asks && connection.due > now && connection.due < Time::NEVER
     };
     let opened = all(systems).filter(|connection| connection.engine.is_established());
     let waiting: Vec<&Connection> = all(systems).filter(waits).collect();
@@ -46,7 +48,12 @@ pub fn explain(systems: &[System], now: Time, drops: &DropCounters) -> String {
         format!(", the first for {} more", first - now)
     });
     let causes = drops.causes().iter().filter(|(_, count)| *count > 0);
+    let causes = causes.map(|&(cause, count)| (cause, count));
+    let nics = systems.iter().flat_map(|system| &system.nics);
+    let on_links: u64 = nics.map(|nic| nic.incoming.lost).sum();
+    let on_links = (on_links > 0).then_some(("on the links", on_links));
     let causes: Vec<String> = causes
+        .chain(on_links)
         .map(|(cause, count)| format!("{cause} {count}"))
         .collect();
     format!(

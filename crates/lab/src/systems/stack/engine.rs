@@ -126,6 +126,14 @@ impl Engine {
         self.socket().state() == State::Established
     }
 
+    /// Whether the connection is being opened or closed: a segment of its own is on its way, or asked for again.
+    pub fn is_under_way(&self) -> bool {
+        !matches!(
+            self.socket().state(),
+            State::Closed | State::Listen | State::Established | State::CloseWait | State::FinWait2
+        )
+    }
+
     /// A segment came in: `headers`, and `payload` bytes behind them. Returns whether it was taken
     /// for one at all.
     pub fn receive(&mut self, now: Time, headers: &[u8], payload: usize) -> bool {
