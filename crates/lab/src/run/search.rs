@@ -13,6 +13,7 @@
 
 use super::build::{Built, build};
 use super::measure::{Measured, Window, finish, run_out, run_to};
+use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
 use crate::metrics::Metrics;
@@ -86,7 +87,7 @@ impl Search<'_> {
         let world = &mut self.built.world;
         let share = |now: Time| now.as_seconds() / until.as_seconds().max(1e-12);
         run_to(world, until, &mut |now, frames| tell(share(now), frames))?;
-        run_out(world, &mut |_, frames| tell(1.0, frames)).map(|_| ())
+        empty(world, &mut tell).map(|_| ())
     }
 
     /// A trial at `rate`, which becomes an end of the interval. Returns whether it passed.
@@ -191,11 +192,20 @@ fn trial(
         run_to(&mut built.world, until, &mut tell)?;
         measured = Some(window.end(built, until));
     }
-    let ended = run_out(&mut built.world, &mut |_, frames| tell(1.0, frames))?;
+    let ended = empty(&mut built.world, tell)?;
     Ok(Trial {
         measured: measured.unwrap_or_else(|| window.end(built, ended)),
         lost: lost(built) - lost_before,
     })
+}
+
+/// Runs until no frame is inside any more and nothing is left to be done for those that were: a core that polls in
+/// vain takes back the buffers of what was sent meanwhile. Else the next trial began with a transmit ring full of them.
+/// Returns when the last frame arrived or left.
+fn empty(world: &mut World, tell: Progress<'_>) -> Result<Time, RunError> {
+    let ended = run_out(world, &mut |_, frames| tell(1.0, frames))?;
+    world.poll_in_vain()?;
+    Ok(ended)
 }
 
 /// Frames that load is to blame for, so far.

@@ -280,6 +280,21 @@ impl World {
         self.schedule.set(actor, next.unwrap_or(Time::NEVER));
     }
 
+    /// Each core that sleeps polls once, as it would have meanwhile, and is done with what that brings.
+    ///
+    /// # Errors
+    /// As [`run_until`](Self::run_until).
+    pub fn poll_in_vain(&mut self) -> Result<(), RunError> {
+        let first = self.first_core();
+        for number in 0..self.cores.len() {
+            let soonest = self.schedule.time_of(first + number).min(self.now);
+            self.schedule.set(first + number, soonest);
+        }
+        self.run_until(self.now + Time::from_ps(1))?;
+        let busy = self.cores.iter().map(|core| core.core.now());
+        self.run_until(busy.fold(self.now, Time::max))
+    }
+
     fn reschedule_nic(&mut self, number: usize) {
         let next = self.nics[number].next_step();
         self.schedule.set(self.sources.len() + number, next);
