@@ -81,7 +81,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,
     /// Write the frames that the server sends to this capture, pcapng if its name ends in .pcapng;
-    /// needs a scenario of one point
+    /// needs a scenario of one point and one server that measures a window
     #[arg(long, value_name = "FILE")]
     pub pcap_out: Option<PathBuf>,
 }

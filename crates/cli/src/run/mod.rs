@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use nicforge_lab::report::{table, to_json, write_all};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
+use nicforge_lab::scenario::Point;
 use nicforge_wire::capture::part_of;
 
 use crate::args::RunOptions;
@@ -76,13 +77,7 @@ fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<M
     let mut made = Made::default();
     if let Some(pcap) = &options.pcap_out {
         let place = format!("--pcap-out {}", pcap.display());
-        if input.points.len() != 1 {
-            let count = input.points.len();
-            let right = "use a scenario without [[variant]] and [sweep]";
-            return Err(CliError::Usage(format!(
-                "{place}: needs one point, not {count}; {right}"
-            )));
-        }
+        can_be_captured(&input.points).map_err(|why| CliError::Usage(format!("{place}: {why}")))?;
         files.extend([pcap, &part_of(pcap)].map(|path| Named::new(&place, path)));
         keep_apart(&input.files(), &files)?;
         made.file(&place, pcap)?;
@@ -90,6 +85,30 @@ fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<M
     keep_apart(&input.files(), &files)?;
     made.folder(&format!("--out {}", folder.display()), folder)?;
     Ok(made)
+}
+
+/// Whether what is sent makes a capture: else why not, and what would.
+fn can_be_captured(points: &[Point]) -> Result<(), String> {
+    for settings in points.iter().map(|point| &point.settings) {
+        if settings.is_of_whole_systems() {
+            return Err(format!(
+                "whole systems (workload = \"{}\") write no capture; leave it out, or use a scenario of one server",
+                settings.workload
+            ));
+        }
+        if settings.measure != "window" {
+            return Err(format!(
+                "measure = \"{}\" runs trials at several rates and writes none of them; use --set measure=window",
+                settings.measure
+            ));
+        }
+    }
+    match points.len() {
+        1 => Ok(()),
+        count => Err(format!(
+            "needs one point, not {count}; use a scenario without [[variant]] and [sweep]"
+        )),
+    }
 }
 
 fn run_points(
