@@ -11,7 +11,7 @@ use nicforge_units::Time;
 use crate::args::CompareOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
-use crate::output::print;
+use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
 use crate::run::{closing, report};
 
@@ -80,9 +80,9 @@ fn note_about_cores(input: &Input) {
     let threads = most.unwrap_or(0) + 2;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if threads > cores {
-        eprintln!(
-            "note: live, {threads} threads (workers, device, generator) share {cores} core(s) here: \
-             they wait for each other, which those of the simulation do not"
-        );
+        print_notes(&[format!(
+            "live, {threads} threads (workers, device, generator) share {cores} core(s) here: they wait for \
+             each other, which those of the simulation do not"
+        )]);
     }
 }

@@ -15,7 +15,7 @@ use nicforge_wire::capture::part_of;
 use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
 pub use assemble::report;
 use progress::Progress;
@@ -56,7 +56,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     }
     let closing = closing(&files, &folder);
     if options.json {
-        eprint!("{closing}");
+        tell(&closing);
         return Ok(());
     }
     print(&format!("{}\n{closing}", table(&report)))
@@ -66,7 +66,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
 fn print_notes(input: &Input, runs: &[PointRun]) {
     for (point, run) in input.points.iter().zip(runs) {
         for note in &run.notes {
-            eprintln!("note: {}: {note}", point.variant);
+            tell(&format!("note: {}: {note}\n", point.variant));
         }
     }
 }
