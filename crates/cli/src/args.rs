@@ -74,7 +74,7 @@ pub struct RunOptions {
     /// Print report.json to standard output instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors (and, with --json, the report)
+    /// Print nothing but errors and notes (and, with --json, the report)
     #[arg(long)]
     pub quiet: bool,
     /// Points to run at once; the results are the same for every N
@@ -155,7 +155,7 @@ pub struct LiveOptions {
     /// Print report.json to standard output instead of the tables
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors (and, with --json, the report)
+    /// Print nothing but errors and events (and, with --json, the report)
     #[arg(long)]
     pub quiet: bool,
 }
@@ -190,7 +190,7 @@ pub struct CompareOptions {
     /// Print report.json to standard output instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors (and, with --json, the report)
+    /// Print nothing but errors and notes (and, with --json, the report)
     #[arg(long)]
     pub quiet: bool,
 }
@@ -216,7 +216,7 @@ pub struct MeasureOptions {
     /// Measure little: good for trying, not for numbers
     #[arg(long)]
     pub quick: bool,
-    /// Print nothing but errors
+    /// Print nothing but errors and notes
     #[arg(long)]
     pub quiet: bool,
 }

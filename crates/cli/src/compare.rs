@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
-use crate::run::{closing, report};
+use crate::run::{closing, print_notes_of_runs, report};
 
 /// Runs every point of the scenario, first simulated, then live.
 pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
@@ -37,10 +37,8 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         check_live(&point.settings).map_err(|cause| failed(index, cause))?;
     }
     Made::default().folder(&format!("--out {}", folder.display()), &folder)?;
-    if !options.quiet {
-        input.print_notes();
-        note_about_cores(&input);
-    }
+    input.print_notes();
+    note_about_cores(&input);
     let started = Instant::now();
     let (mut simulated, mut live) = (Vec::new(), Vec::new());
     let (seed, io) = (input.scenario.seed, RunIo::default());
@@ -53,6 +51,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         let run = run.map_err(|cause| failed(index, cause))?;
         live.push((run.metrics, run.cores));
     }
+    print_notes_of_runs(&input, &simulated);
     let mut report = report(&input, simulated, started.elapsed().as_secs_f64());
     let frequency = input.machine.hardware.core.frequency;
     let clock = frequency.cycles_in(Time::from_ns(1));

@@ -21,7 +21,8 @@ pub fn tell(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Writes what is no error, and said all the same, to standard error.
+/// Writes what is no error, and said all the same, to standard error: also where all else is to be
+/// quiet, as notes say how far results are to be trusted.
 pub fn print_notes(notes: &[String]) {
     for note in notes {
         tell(&format!("note: {note}\n"));

@@ -77,7 +77,7 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
             tell(&format!("measuring {what}\n"));
         }
     };
-    if system.load > BUSY && !options.quiet {
+    if system.load > BUSY {
         print_notes(&[format!(
             "{:.1} programs wanted a core over the last minute; what is measured beside them says \
              little: measure when nothing else runs",

@@ -32,9 +32,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
         .clone()
         .unwrap_or_else(|| Path::new("out").join(&input.scenario.name));
     let mut made = check_outputs(&input, options, &folder)?;
-    if !options.quiet {
-        input.print_notes();
-    }
+    input.print_notes();
     let started = Instant::now();
     let progress = Progress::new(&input.points, options);
     let runs = run_points(&input, options, &progress);
@@ -44,7 +42,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     }
     let wall_seconds = started.elapsed().as_secs_f64();
     let runs = runs?;
-    print_notes(&input, &runs);
+    print_notes_of_runs(&input, &runs);
     let report = self::report(&input, runs, wall_seconds);
     let mut files = write_all(&report, &folder)?;
     files.extend(options.pcap_out.clone());
@@ -62,8 +60,8 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     print(&format!("{}\n{closing}", table(&report)))
 }
 
-/// What readers of the measurements must know, also where all else is to be quiet.
-fn print_notes(input: &Input, runs: &[PointRun]) {
+/// What readers of the measurements must know.
+pub fn print_notes_of_runs(input: &Input, runs: &[PointRun]) {
     for (point, run) in input.points.iter().zip(runs) {
         for note in &run.notes {
             tell(&format!("note: {}: {note}\n", point.variant));
