@@ -36,7 +36,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     for (index, point) in input.points.iter().enumerate() {
         check_live(&point.settings).map_err(|cause| failed(index, cause))?;
     }
-    Made::default().folder(&format!("--out {}", folder.display()), &folder)?;
+    Made::default().folder_of_report(&folder)?;
     input.print_notes();
     note_about_cores(&input);
     let started = Instant::now();

@@ -108,7 +108,7 @@ fn check_outputs(
         );
         return Err(CliError::Usage(wrong));
     }
-    made.folder(&format!("--out {}", folder.display()), folder)?;
+    made.folder_of_report(folder)?;
     Ok(made)
 }
 

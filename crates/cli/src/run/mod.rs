@@ -81,7 +81,7 @@ fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<M
         made.file(&place, pcap)?;
     }
     keep_apart(&input.files(), &files)?;
-    made.folder(&format!("--out {}", folder.display()), folder)?;
+    made.folder_of_report(folder)?;
     Ok(made)
 }
 
