@@ -74,14 +74,14 @@ pub struct RunOptions {
     /// Print report.json to standard output instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors (and, with --json, the report)
+    /// Print nothing but errors and notes (and, with --json, the report)
     #[arg(long)]
     pub quiet: bool,
     /// Points to run at once; the results are the same for every N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = jobs)]
     pub jobs: usize,
     /// Write the frames that the server sends to this capture, pcapng if its name ends in .pcapng;
-    /// needs a scenario of one point
+    /// needs a scenario of one point and one server that measures a window
     #[arg(long, value_name = "FILE")]
     pub pcap_out: Option<PathBuf>,
 }
@@ -155,7 +155,7 @@ pub struct LiveOptions {
     /// Print report.json to standard output instead of the tables
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors (and, with --json, the report)
+    /// Print nothing but errors and events (and, with --json, the report)
     #[arg(long)]
     pub quiet: bool,
 }
@@ -190,7 +190,7 @@ pub struct CompareOptions {
     /// Print report.json to standard output instead of the table
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors (and, with --json, the report)
+    /// Print nothing but errors and notes (and, with --json, the report)
     #[arg(long)]
     pub quiet: bool,
 }
@@ -216,7 +216,7 @@ pub struct MeasureOptions {
     /// Measure little: good for trying, not for numbers
     #[arg(long)]
     pub quick: bool,
-    /// Print nothing but errors
+    /// Print nothing but errors and notes
     #[arg(long)]
     pub quiet: bool,
 }

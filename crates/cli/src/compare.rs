@@ -11,9 +11,9 @@ use nicforge_units::Time;
 use crate::args::CompareOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
-use crate::output::print;
+use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
-use crate::run::{closing, report};
+use crate::run::{closing, print_notes_of_runs, report};
 
 /// Runs every point of the scenario, first simulated, then live.
 pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
@@ -36,11 +36,9 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     for (index, point) in input.points.iter().enumerate() {
         check_live(&point.settings).map_err(|cause| failed(index, cause))?;
     }
-    Made::default().folder(&format!("--out {}", folder.display()), &folder)?;
-    if !options.quiet {
-        input.print_notes();
-        note_about_cores(&input);
-    }
+    Made::default().folder_of_report(&folder)?;
+    input.print_notes();
+    note_about_cores(&input);
     let started = Instant::now();
     let (mut simulated, mut live) = (Vec::new(), Vec::new());
     let (seed, io) = (input.scenario.seed, RunIo::default());
@@ -53,6 +51,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         let run = run.map_err(|cause| failed(index, cause))?;
         live.push((run.metrics, run.cores));
     }
+    print_notes_of_runs(&input, &simulated);
     let mut report = report(&input, simulated, started.elapsed().as_secs_f64());
     let frequency = input.machine.hardware.core.frequency;
     let clock = frequency.cycles_in(Time::from_ns(1));
@@ -80,9 +79,9 @@ fn note_about_cores(input: &Input) {
     let threads = most.unwrap_or(0) + 2;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if threads > cores {
-        eprintln!(
-            "note: live, {threads} threads (workers, device, generator) share {cores} core(s) here: \
-             they wait for each other, which those of the simulation do not"
-        );
+        print_notes(&[format!(
+            "live, {threads} threads (workers, device, generator) share {cores} core(s) here: they wait for \
+             each other, which those of the simulation do not"
+        )]);
     }
 }

@@ -7,6 +7,8 @@ use nicforge_lab::report::ReportError;
 use nicforge_lab::run::RunError;
 use thiserror::Error;
 
+use crate::output::tell;
+
 /// Why a command did not do what was asked.
 #[derive(Debug, Error)]
 pub enum CliError {
@@ -87,7 +89,7 @@ impl CliError {
             // Whoever read our output has seen enough, as in `nicforge list | head`.
             return ExitCode::SUCCESS;
         }
-        eprintln!("error: {self}");
+        tell(&format!("error: {self}\n"));
         match self {
             CliError::Config(_)
             | CliError::Usage(_)

@@ -1,4 +1,4 @@
-//! Standard output, and text in aligned columns.
+//! Standard output, standard error, and text in aligned columns.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,10 +15,17 @@ pub fn print(text: &str) -> Result<(), CliError> {
     })
 }
 
-/// Writes what is no error, and said all the same, to standard error.
+/// Writes `text` to standard error. Where nobody reads it (any more) what we do goes on, and ends as it
+/// would have.
+pub fn tell(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes what is no error, and said all the same, to standard error: also where all else is to be
+/// quiet, as notes say how far results are to be trusted.
 pub fn print_notes(notes: &[String]) {
     for note in notes {
-        eprintln!("note: {note}");
+        tell(&format!("note: {note}\n"));
     }
 }
 

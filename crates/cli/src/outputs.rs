@@ -110,15 +110,30 @@ impl Identity {
 pub struct Made(Vec<PathBuf>);
 
 impl Made {
-    /// Makes `folder`, which `by` names, and tries whether files can be made in it.
-    pub fn folder(&mut self, by: &str, folder: &Path) -> Result<(), CliError> {
+    /// Makes `folder`, which `--out` names, and tries whether a report can be put into it.
+    pub fn folder_of_report(&mut self, folder: &Path) -> Result<(), CliError> {
+        let by = format!("--out {}", folder.display());
         if folder.exists() && !folder.is_dir() {
             return Err(CliError::Usage(format!("{by}: is a file; name a folder")));
+        }
+        for (part, path) in part_paths(folder) {
+            if let Some(path) = [&part, &path].into_iter().find(|path| path.is_dir()) {
+                let wrong = format!("{} is a folder, where a file is to be", path.display());
+                let right = "take it away, or name another folder";
+                return Err(CliError::Usage(format!("{by}: {wrong}; {right}")));
+            }
+            // What is left of an earlier run is written over; what it had finished is replaced.
+            if part.is_file() {
+                try_old(&part).map_err(|cause| {
+                    let right = format!("take {} away, or name another folder", part.display());
+                    self.refuse(&by, &cause, &right)
+                })?;
+            }
         }
         let tried = self
             .make(folder)
             .and_then(|()| try_new(&folder.join(format!(".{}.part", std::process::id()))));
-        tried.map_err(|cause| self.refuse(by, &cause, "name a folder that can be written"))
+        tried.map_err(|cause| self.refuse(&by, &cause, "name a folder that can be written"))
     }
 
     /// Makes the folder of `file`, which `by` names, and tries whether it can be written.
@@ -127,7 +142,7 @@ impl Made {
             return Err(CliError::Usage(format!("{by}: is a folder; name a file")));
         }
         let tried = match std::fs::metadata(file) {
-            Ok(meta) if meta.is_file() => OpenOptions::new().append(true).open(file).map(drop),
+            Ok(meta) if meta.is_file() => try_old(file),
             // A pipe or a device: opening one may wait, or mean something.
             Ok(_) => Ok(()),
             Err(_) => self
@@ -165,6 +180,11 @@ impl Made {
         }
         Ok(())
     }
+}
+
+/// Opens the file, and leaves it as it is.
+fn try_old(file: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).open(file).map(drop)
 }
 
 /// Makes the file and takes it away again.

@@ -40,6 +40,38 @@ fn warns(settings: &str, says: &[&str]) {
 const BISECT: &str = "interface = \"rx_bisect\"\n";
 const EMULATED: &str = "interface = \"emulated\"\nemulates = \"rx_bisect\"\n";
 
+#[test]
+fn all_of_them_and_nothing_else_where_it_is_to_be_quiet() {
+    let said = |arguments: &[&str], settings: &[&str]| {
+        let folder = folder();
+        let mut whole = [arguments, &["--quiet"]].concat();
+        whole.extend(settings.iter().flat_map(|set| ["--set", set]));
+        let output = nicforge(&folder, &whole);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(output.stdout.is_empty());
+        assert!(
+            said.lines().all(|line| line.starts_with("note: ")),
+            "{said}"
+        );
+        assert!(said.contains("busiest_to_idlest"), "{said}");
+        said
+    };
+    let short = [
+        "busiest_to_idlest=2",
+        "warmup_ms=0.001",
+        "window_ms=0.001",
+        "flows=100",
+        "offered_gbps=0.001",
+    ];
+    let of_run = said(&["run", "scenarios/in-place.toml"], &short);
+    assert!(of_run.contains("no frame came in the window"), "{of_run}");
+    if cfg!(target_os = "linux") {
+        let one = ["busiest_to_idlest=2", "nics=1", "cores=1"];
+        said(&["compare", "scenarios/nat-capture.toml"], &one);
+    }
+}
+
 /// The command that comes next is one for a shell.
 #[test]
 fn the_next_command_can_be_copied() {

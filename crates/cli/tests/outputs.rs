@@ -139,6 +139,53 @@ fn a_live_run_keeps_what_it_reads() {
 }
 
 #[test]
+fn a_folder_in_the_place_of_a_report_is_known_before_the_run() {
+    for name in [
+        "report.json",
+        "points.csv",
+        "report.html",
+        ".points.csv.part",
+    ] {
+        let folder = folder();
+        std::fs::create_dir_all(folder.path().join("o").join(name)).unwrap();
+        let says = format!("--out o: o/{name} is a folder, where a file is to be; take it away");
+        let scenario = "scenarios/nat-capture.toml";
+        refused(&folder, &["run", scenario, "--out", "o"], &[&says]);
+        if cfg!(target_os = "linux") {
+            let compare = [
+                "compare", scenario, "--set", "nics=1", "--set", "cores=1", "--out", "o",
+            ];
+            refused(&folder, &compare, &[&says]);
+            let ports = "[[port]]\nread = \"scenarios/captures/sample.pcap\"\n";
+            let live = format!("[live]\nname = \"l\"\n[settings]\napp = \"l2fwd\"\n{ports}");
+            std::fs::write(folder.path().join("live.toml"), live).unwrap();
+            refused(&folder, &["live", "live.toml", "--out", "o"], &[&says]);
+        }
+    }
+}
+
+#[test]
+fn a_part_that_cannot_be_written_over_is_known_before_the_run() {
+    let folder = folder();
+    let part = folder.path().join("o/.report.json.part");
+    std::fs::create_dir(folder.path().join("o")).unwrap();
+    std::fs::write(&part, "").unwrap();
+    let mut mode = part.metadata().unwrap().permissions();
+    mode.set_readonly(true);
+    std::fs::set_permissions(&part, mode).unwrap();
+    if std::fs::OpenOptions::new().append(true).open(&part).is_ok() {
+        println!("skipped: a user who may write everything");
+        return;
+    }
+    let run = ["run", "scenarios/nat-capture.toml", "--out", "o"];
+    let says = [
+        "--out o: cannot be written",
+        "take o/.report.json.part away",
+    ];
+    refused(&folder, &run, &says);
+}
+
+#[test]
 fn what_cannot_be_written_is_known_before_the_run() {
     let folder = folder();
     let run = |more: &[&str], parts: &[&str]| {

@@ -285,6 +285,27 @@ fn outputs_that_cannot_be() {
         &with(&["--pcap-out", "x.pcap"]),
         &["needs one point, not 2"],
     );
+    // These would run, and write none.
+    let with = |set| ["--set", set, "--pcap-out", "x.pcap"];
+    let search = ["run", "scenarios/nat-capture.toml"];
+    refused(
+        "",
+        &[&search[..], &with("measure=no_drop_rate")].concat(),
+        &[
+            "--pcap-out x.pcap: measure = \"no_drop_rate\" runs trials",
+            "use --set measure=window",
+        ],
+    );
+    let system =
+        "[scenario]\nname = \"s\"\nmachine = \"m5-10gbe\"\n[settings]\ninterface = \"sinic\"\n";
+    refused(
+        system,
+        &[&["run", "s.toml"], &with("workload=tcp_receive")[..]].concat(),
+        &[
+            "--pcap-out x.pcap: whole systems (workload = \"tcp_receive\")",
+            "leave it out",
+        ],
+    );
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 mod common;
 
+use std::process::{Command, Stdio};
+
 use common::{files, folder, nicforge, stderr, stdout};
+use tempfile::TempDir;
 
 /// Settings that make a run short.
 const SHORT: [&str; 10] = [
@@ -95,6 +98,42 @@ fn json_on_standard_output_is_the_report() {
     assert_eq!(report["points"][1]["variant"], "priv_ring_small");
     assert_eq!(report["points"][1]["params"]["rx_entries"], 128);
     assert!(stderr(&output).contains("wrote o/report.json"));
+}
+
+/// The exit code of `nicforge` with `arguments` and these outputs.
+fn code_with(folder: &TempDir, arguments: &[&str], out: Stdio, error: Stdio) -> Option<i32> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicforge"));
+    command.args(arguments).current_dir(folder.path());
+    command.stdout(out).stderr(error).status().unwrap().code()
+}
+
+#[test]
+fn a_run_ends_as_it_would_where_nobody_reads_standard_error() {
+    let folder = folder();
+    let gone = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let run = |out| short(&["run", "scenarios/nat-200g.toml", "--json", "--out", out]);
+    let report = |out: &str| folder.path().join(out).join("report.json").is_file();
+    let code = |arguments: &[&str]| code_with(&folder, arguments, Stdio::null(), gone());
+    assert_eq!(code(&run("gone")), Some(0));
+    assert!(report("gone"));
+    assert_eq!(code(&["run", "missing.toml"]), Some(2));
+    assert_eq!(code(&["run", "--quite"]), Some(2));
+    if cfg!(target_os = "linux") {
+        let full = || {
+            let full = std::fs::File::options().write(true).open("/dev/full");
+            Stdio::from(full.unwrap())
+        };
+        assert_eq!(
+            code_with(&folder, &run("full"), Stdio::null(), full()),
+            Some(0)
+        );
+        assert!(report("full"));
+        assert_eq!(code_with(&folder, &["list"], full(), gone()), Some(1));
+    }
 }
 
 #[test]

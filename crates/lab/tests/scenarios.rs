@@ -1,17 +1,24 @@
-//! No text makes the parsers of scenarios and machines panic, or give an error without a place.
+//! No text makes the parsers of scenarios and machines panic, or give an error without a place. Shipped
+//! scenarios take the interfaces that README.md says.
 
 #[path = "common/exercise.rs"]
 mod exercise;
 
 use std::path::{Path, PathBuf};
 
+use nicforge_lab::machine::load_machine;
+use nicforge_lab::scenario::{load_scenario, parse_override};
+use nicforge_lab::settings::Names;
 use proptest::prelude::*;
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// Every TOML file under `folder` of the repository.
-fn toml_files(folder: &str) -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut folders: Vec<PathBuf> = vec![root.join(folder)];
-    let mut texts = Vec::new();
+fn toml_paths(folder: &str) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = vec![root().join(folder)];
+    let mut paths = Vec::new();
     while let Some(next) = folders.pop() {
         for entry in std::fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
@@ -21,12 +28,20 @@ fn toml_files(folder: &str) -> Vec<String> {
                 .extension()
                 .is_some_and(|extension| extension == "toml")
             {
-                texts.push(std::fs::read_to_string(path).unwrap());
+                paths.push(path);
             }
         }
     }
-    texts.sort();
-    texts
+    paths.sort();
+    paths
+}
+
+/// What stands in them.
+fn toml_files(folder: &str) -> Vec<String> {
+    let paths = toml_paths(folder).into_iter();
+    paths
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
 }
 
 #[test]
@@ -40,15 +55,53 @@ fn scenario_seeds() {
 
 #[test]
 fn every_shipped_scenario_parses() {
-    let mut interfaces = nicforge_interfaces::registry::names();
-    interfaces.extend(nicforge_interfaces::kernel::registry::names());
-    let names = nicforge_lab::settings::Names {
-        interfaces: &interfaces,
-        apps: nicforge_apps::names(),
-    };
+    let interfaces = interfaces();
     for text in toml_files("scenarios") {
         let file = Path::new("s.toml");
-        nicforge_lab::scenario::parse_scenario(&text, file, &names).unwrap();
+        nicforge_lab::scenario::parse_scenario(&text, file, &names(&interfaces)).unwrap();
+    }
+}
+
+fn interfaces() -> Vec<&'static str> {
+    let mut interfaces = nicforge_interfaces::registry::names();
+    interfaces.extend(nicforge_interfaces::kernel::registry::names());
+    interfaces
+}
+
+fn names<'a>(interfaces: &'a [&'static str]) -> Names<'a> {
+    Names {
+        interfaces,
+        apps: nicforge_apps::names(),
+    }
+}
+
+#[test]
+fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let row = |interface: &str| {
+        let begins = format!("| `{interface}` |");
+        readme
+            .lines()
+            .find(|line| line.starts_with(&begins))
+            .unwrap()
+    };
+    let of_one_server = nicforge_interfaces::registry::names();
+    let (_, not_emulated) = row("emulated").split_once("except in").unwrap();
+    for path in toml_paths("scenarios") {
+        let scenario = load_scenario(&path, &names(&interfaces())).unwrap();
+        let machine = load_machine(&scenario.machine_file().unwrap()).unwrap();
+        let file = path.file_name().unwrap().to_string_lossy();
+        let whole = file.starts_with("int-") || file == "integrated-cores.toml";
+        for interface in &of_one_server {
+            let set = format!("interface={interface}");
+            let set = parse_override(&set, &names(&interfaces())).unwrap();
+            let taken = scenario.expand(&machine, &[set]).is_ok();
+            let excepted = *interface == "emulated" && not_emulated.contains(&format!("{file}`"));
+            assert_eq!(taken, !whole && !excepted, "{file} {interface}");
+        }
+    }
+    for whole in ["`integrated-cores.toml`", "`paper/int-*.toml`"] {
+        assert!(row("priv_ring").contains(whole));
     }
 }
 

@@ -12,7 +12,7 @@ struct Rule {
     instead: &'static str,
 }
 
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 5] = [
     Rule {
         words: &["Instant", "SystemTime", "UNIX_EPOCH"],
         applies: |file| !may_read_clock(file),
@@ -39,6 +39,12 @@ const RULES: [Rule; 4] = [
         applies: |file| is_library(file),
         in_tests: false,
         instead: "a returned value or a typed error; only crates/cli prints",
+    },
+    Rule {
+        words: &["println!", "eprintln!", "print!", "eprint!", "dbg!"],
+        applies: |file| file.path.starts_with("crates/cli/src"),
+        in_tests: false,
+        instead: "`print` or `tell` of crates/cli/src/output.rs; the macro panics where its reader has gone",
     },
     Rule {
         words: &["unsafe"],

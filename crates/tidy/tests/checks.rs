@@ -185,10 +185,14 @@ fn clocks_randomness_and_printing_are_banned_with_a_replacement() {
     assert!(
         banned::calls(&one(
             "crates/cli/src/main.rs",
-            "use std::time::Instant; println!();"
+            "use std::time::Instant; tell();"
         ))
         .is_empty()
     );
+    for text in ["eprintln!();", "print!();"] {
+        let finding = only(banned::calls(&one("crates/cli/src/main.rs", text)));
+        assert!(finding.message.contains("use `print` or `tell`"));
+    }
     assert!(
         banned::calls(&one(
             LIB,

@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
 use crate::input::sets;
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::names;
 
@@ -108,7 +108,7 @@ fn check_outputs(
         );
         return Err(CliError::Usage(wrong));
     }
-    made.folder(&format!("--out {}", folder.display()), folder)?;
+    made.folder_of_report(folder)?;
     Ok(made)
 }
 
@@ -148,9 +148,11 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
 fn show_events(shown: &mut u64, now: &Snapshot) {
     let (missed, events) = now.events.after(*shown);
     if missed > 0 {
-        eprintln!("{missed} more things happened at once, too many to tell");
+        tell(&format!(
+            "{missed} more things happened at once, too many to tell\n"
+        ));
     }
-    events.for_each(|event| eprintln!("{event}"));
+    events.for_each(|event| tell(&format!("{event}\n")));
     *shown = now.events.count();
 }
 

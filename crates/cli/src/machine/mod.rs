@@ -22,7 +22,7 @@ use nicforge_lab::machine::{Machine, parse_machine};
 
 use crate::args::MeasureOptions;
 use crate::error::CliError;
-use crate::output::{columns, path_word, print};
+use crate::output::{columns, path_word, print, print_notes, tell};
 use crate::outputs::Made;
 
 /// Where the file goes that nobody gave a place: scenarios find machines there.
@@ -74,15 +74,15 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
     let system = system::System::of(Path::new("/sys/devices/system"), Path::new("/proc"));
     let say = |what: &str| {
         if !options.quiet {
-            eprintln!("measuring {what}");
+            tell(&format!("measuring {what}\n"));
         }
     };
-    if system.load > BUSY && !options.quiet {
-        eprintln!(
-            "note: {:.1} programs wanted a core over the last minute; what is measured beside them says \
+    if system.load > BUSY {
+        print_notes(&[format!(
+            "{:.1} programs wanted a core over the last minute; what is measured beside them says \
              little: measure when nothing else runs",
             system.load
-        );
+        )]);
     }
     let found = measure::all(&system, effort, &say).map_err(cannot("memory to measure in"))?;
     let text = file::text(&system, &found);

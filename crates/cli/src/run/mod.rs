@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use nicforge_lab::report::{table, to_json, write_all};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
+use nicforge_lab::scenario::Point;
 use nicforge_wire::capture::part_of;
 
 use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
 pub use assemble::report;
 use progress::Progress;
@@ -31,9 +32,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
         .clone()
         .unwrap_or_else(|| Path::new("out").join(&input.scenario.name));
     let mut made = check_outputs(&input, options, &folder)?;
-    if !options.quiet {
-        input.print_notes();
-    }
+    input.print_notes();
     let started = Instant::now();
     let progress = Progress::new(&input.points, options);
     let runs = run_points(&input, options, &progress);
@@ -43,7 +42,7 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     }
     let wall_seconds = started.elapsed().as_secs_f64();
     let runs = runs?;
-    print_notes(&input, &runs);
+    print_notes_of_runs(&input, &runs);
     let report = self::report(&input, runs, wall_seconds);
     let mut files = write_all(&report, &folder)?;
     files.extend(options.pcap_out.clone());
@@ -55,17 +54,17 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     }
     let closing = closing(&files, &folder);
     if options.json {
-        eprint!("{closing}");
+        tell(&closing);
         return Ok(());
     }
     print(&format!("{}\n{closing}", table(&report)))
 }
 
-/// What readers of the measurements must know, also where all else is to be quiet.
-fn print_notes(input: &Input, runs: &[PointRun]) {
+/// What readers of the measurements must know.
+pub fn print_notes_of_runs(input: &Input, runs: &[PointRun]) {
     for (point, run) in input.points.iter().zip(runs) {
         for note in &run.notes {
-            eprintln!("note: {}: {note}", point.variant);
+            tell(&format!("note: {}: {note}\n", point.variant));
         }
     }
 }
@@ -76,20 +75,38 @@ fn check_outputs(input: &Input, options: &RunOptions, folder: &Path) -> Result<M
     let mut made = Made::default();
     if let Some(pcap) = &options.pcap_out {
         let place = format!("--pcap-out {}", pcap.display());
-        if input.points.len() != 1 {
-            let count = input.points.len();
-            let right = "use a scenario without [[variant]] and [sweep]";
-            return Err(CliError::Usage(format!(
-                "{place}: needs one point, not {count}; {right}"
-            )));
-        }
+        can_be_captured(&input.points).map_err(|why| CliError::Usage(format!("{place}: {why}")))?;
         files.extend([pcap, &part_of(pcap)].map(|path| Named::new(&place, path)));
         keep_apart(&input.files(), &files)?;
         made.file(&place, pcap)?;
     }
     keep_apart(&input.files(), &files)?;
-    made.folder(&format!("--out {}", folder.display()), folder)?;
+    made.folder_of_report(folder)?;
     Ok(made)
+}
+
+/// Whether what is sent makes a capture: else why not, and what would.
+fn can_be_captured(points: &[Point]) -> Result<(), String> {
+    for settings in points.iter().map(|point| &point.settings) {
+        if settings.is_of_whole_systems() {
+            return Err(format!(
+                "whole systems (workload = \"{}\") write no capture; leave it out, or use a scenario of one server",
+                settings.workload
+            ));
+        }
+        if settings.measure != "window" {
+            return Err(format!(
+                "measure = \"{}\" runs trials at several rates and writes none of them; use --set measure=window",
+                settings.measure
+            ));
+        }
+    }
+    match points.len() {
+        1 => Ok(()),
+        count => Err(format!(
+            "needs one point, not {count}; use a scenario without [[variant]] and [sweep]"
+        )),
+    }
 }
 
 fn run_points(

@@ -11,6 +11,7 @@ use nicforge_lab::scenario::Point;
 
 use crate::args::RunOptions;
 use crate::check::{differing, plain};
+use crate::output::tell;
 
 /// Steps of the bar per point.
 const STEPS: f64 = 1000.0;
@@ -101,12 +102,12 @@ impl Progress {
             Err(_) => return,
         };
         if self.lines {
-            eprintln!(
-                "{finished}/{} {}: {:.2} Gbit/s",
+            tell(&format!(
+                "{finished}/{} {}: {:.2} Gbit/s\n",
                 self.labels.len(),
                 self.labels[index],
                 rate(metrics)
-            );
+            ));
         }
     }
 
