@@ -225,9 +225,8 @@ fn about_many_flows(settings: &Settings) -> Option<String> {
 /// A target whose time never comes.
 fn about_target(settings: &Settings) -> Option<String> {
     let ends = settings.warmup_ms + settings.window_ms;
-    let wanted = settings.target_share > 0.0 || settings.target_accesses > 0;
     let late = settings.arrival != "replay" && settings.target_begins_ms >= ends;
-    (wanted && late).then(|| {
+    (settings.has_target() && late).then(|| {
         format!(
             "the target begins at {} ms, when the run has ended ({} ms), and has no effect; set \
              target_begins_ms below warmup_ms + window_ms",

@@ -40,6 +40,11 @@ impl Settings {
         Time::from_seconds(self.target_begins_ms / 1e3)
     }
 
+    /// Whether one core per NIC is a target, with load of its own.
+    pub fn has_target(&self) -> bool {
+        self.target_share > 0.0 && self.makes_up_frames() || self.target_accesses > 0
+    }
+
     /// Whether each queue of a NIC that has `queues` gets a share of its own.
     pub fn has_queue_shares(&self, queues: usize) -> bool {
         self.busiest_to_idlest > 0.0 && queues > 1 && self.makes_up_frames()

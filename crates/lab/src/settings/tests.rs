@@ -51,7 +51,8 @@ fn every_range_fits_its_field() {
 fn conditions_name_choices_that_exist() {
     for key in KEYS {
         let conditions = key.used_when.iter().chain(key.unused_when);
-        for (name, values) in conditions.chain(key.moot_when) {
+        let conditions = conditions.chain(key.moot_when).chain(key.counts_with);
+        for (name, values) in conditions {
             let Some(other) = super::key(name) else {
                 panic!("{} depends on {name}, which is no key", key.name);
             };
@@ -62,8 +63,39 @@ fn conditions_name_choices_that_exist() {
                     key.name
                 );
             }
+            let numbers = values.contains(&conditions::ABOVE_0);
+            assert_eq!(numbers, other.range().is_some(), "{}", key.name);
         }
     }
+}
+
+/// A capture is a whole; what is measured begins and ends with it, and only a search warms up before.
+#[test]
+fn what_a_replay_does_not_use_does_not_count() {
+    let counts = |name: &str, change: fn(&mut Settings)| {
+        let mut settings = Settings {
+            arrival: "replay".into(),
+            ..Settings::default()
+        };
+        change(&mut settings);
+        super::key(name).unwrap().counts(&settings)
+    };
+    let zipf = |settings: &mut Settings| settings.flow_choice = "zipf".into();
+    let target = |settings: &mut Settings| settings.target_share = 0.5;
+    assert!(!counts("warmup_ms", |_| ()));
+    assert!(counts("warmup_ms", |s| s.measure = "no_drop_rate".into()));
+    assert!(counts("warmup_ms", |s| s.workload = "web_server".into()));
+    assert!(!counts("window_ms", |s| s.measure = "no_drop_rate".into()));
+    assert!(!counts("zipf_s", zipf));
+    for key in ["target_packet_bytes", "target_begins_ms"] {
+        assert!(!counts(key, target), "{key}");
+    }
+    assert!(!counts("flows", |_| ()));
+    // NICs know flows of their own, whoever sends.
+    assert!(counts("flows", |s| {
+        s.app = "counter".into();
+        s.offload = "accel_nfv".into();
+    }));
 }
 
 #[test]
