@@ -103,6 +103,16 @@ fn sections_are_known() {
     );
 }
 
+#[test]
+fn applications_are_known() {
+    let error = error_with("[apps.nat]", "[apps.natt]");
+    let line = line_of("[apps.nat]");
+    let start = format!("machines/m.toml:{line}:");
+    assert!(error.starts_with(&start), "{error}");
+    let says = "unknown application `natt`; did you mean `nat`?";
+    assert!(error.ends_with(says), "{error}");
+}
+
 /// Sizes that do not fit 11 ways (of 22 MiB) or 16 (of 1 MiB), and those that do.
 #[test]
 fn a_cache_has_a_power_of_two_of_sets() {
