@@ -59,7 +59,10 @@ pub(super) fn unused(key: &Key, place: &Place, with_systems: bool) -> ConfigErro
     let used = key.used_when.iter().copied();
     // Where one server runs, what else the key needs is what is missing.
     let lacks_server = key.is_of_one_server() && (with_systems || key.used_when.is_empty());
-    let used = lacks_server.then_some(of_one_server).into_iter().chain(used);
+    let used = lacks_server
+        .then_some(of_one_server)
+        .into_iter()
+        .chain(used);
     let is_out = |other: &str, value: &str| {
         let mut conditions = key.unused_when.iter();
         conditions.any(|(key, values)| *key == other && values.contains(&value))

@@ -2,7 +2,7 @@
 
 use nicforge_interfaces::emulated::{EMULATED, why_not};
 
-use crate::config::{Node, convert, nearest, number_and_unit};
+use crate::config::{Node, convert, nearest, number_and_unit, powers_next_to};
 
 use super::conditions::{WHOLE_SYSTEMS, holds, value_of};
 use super::rings::RINGS_MAX;
@@ -355,12 +355,7 @@ impl Key {
             "`{}` cannot be {value}: not a power of two from {least} to {most}",
             self.name
         );
-        let wanted = u64::try_from(value).unwrap_or(0).clamp(least, most);
-        let above = wanted.next_power_of_two();
-        let right = match above / 2 {
-            below if above != wanted && below >= least => format!("{below} or {above} would do"),
-            _ => format!("{above} would do"),
-        };
+        let right = powers_next_to(u64::try_from(value).unwrap_or(0), least, most);
         Refusal { wrong, right }
     }
 
