@@ -29,12 +29,22 @@ pub fn key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
+/// Milliseconds without what sums of binary fractions add to them.
+pub fn to_the_ns(milliseconds: f64) -> f64 {
+    (milliseconds * 1e6).round() / 1e6
+}
+
 /// All key names, in listing order.
 pub fn key_names() -> Vec<&'static str> {
     KEYS.iter().map(|key| key.name).collect()
 }
 
 impl Settings {
+    /// When the window ends, in ms since traffic began.
+    pub fn ends_ms(&self) -> f64 {
+        to_the_ns(self.warmup_ms + self.window_ms)
+    }
+
     /// When the target's share and accesses begin.
     pub fn target_begins(&self) -> Time {
         Time::from_seconds(self.target_begins_ms / 1e3)

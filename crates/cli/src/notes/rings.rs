@@ -4,11 +4,11 @@ use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_interfaces::sh_ring::batched_list::batch;
 use nicforge_lab::machine::Machine;
 use nicforge_lab::run::{line_of, topology};
-use nicforge_lab::settings::Settings;
+use nicforge_lab::settings::{Settings, to_the_ns};
 use nicforge_units::Bytes;
 use nicforge_wire::traffic::Line;
 
-use super::{range, to_the_ns};
+use super::range;
 
 /// What speaks against the sizes of a point's rings.
 pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
@@ -111,7 +111,7 @@ fn about_little_memory_traffic(settings: &Settings, machine: &Machine) -> Option
 /// Dynamic shRing that cannot have looked `needed` times when the run ends.
 fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
     let first = needed * settings.dynamic_step_ms;
-    let ends = settings.warmup_ms + settings.window_ms;
+    let ends = settings.ends_ms();
     // Down, so that the run has not ended with it either.
     let most = (ends / needed * 1000.0).floor() / 1000.0;
     let remedy = match range("dynamic_step_ms") {
@@ -123,7 +123,7 @@ fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
             "rings stay private: the control core can share them after {needed} looks at the earliest, {} ms, \
              when the run has ended ({} ms); let the run last longer{remedy}",
             to_the_ns(first),
-            to_the_ns(ends)
+            ends
         )
     })
 }

@@ -165,8 +165,7 @@ pub fn build(
 /// Whether one core per NIC is a target before the run ends.
 fn has_target(settings: &Settings) -> bool {
     // A replay has no window: it ends when all is done.
-    let begins = settings.arrival == "replay"
-        || settings.target_begins_ms < settings.warmup_ms + settings.window_ms;
+    let begins = settings.arrival == "replay" || settings.target_begins_ms < settings.ends_ms();
     begins && settings.has_target()
 }
 

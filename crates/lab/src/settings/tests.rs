@@ -98,6 +98,29 @@ fn what_a_replay_does_not_use_does_not_count() {
     }));
 }
 
+/// What is wrong with the shipped machine's settings after `change`.
+fn wrong_with(change: fn(&mut Settings)) -> Finding {
+    let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
+    let machine = crate::machine::parse_machine(text, std::path::Path::new("m.toml")).unwrap();
+    let mut settings = Settings::for_machine(&machine);
+    change(&mut settings);
+    settings.check(&machine).unwrap_err()
+}
+
+#[test]
+fn sums_of_times_have_no_rounding_errors() {
+    let finding = wrong_with(|settings| {
+        (settings.warmup_ms, settings.window_ms) = (0.1, 0.2);
+        settings.polling_starts_ms = 0.5;
+    });
+    assert!(finding.wrong.ends_with("(0.3 ms)"), "{}", finding.wrong);
+    let finding = wrong_with(|settings| {
+        (settings.warmup_ms, settings.window_ms) = (0.1, 20.2);
+        settings.timeline_ms = Some(0.001);
+    });
+    assert_eq!(finding.right, "set timeline_ms to 0.002031 or more");
+}
+
 #[test]
 fn what_a_core_plays_uses_its_own_settings() {
     let counts = |name: &str, emulates: &str| {
