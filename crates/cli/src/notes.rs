@@ -81,12 +81,8 @@ fn longest_made_up(settings: &Settings) -> Option<u32> {
         return None;
     }
     let fixed = ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
-    let target = match settings.target_share > 0.0 {
-        true => settings.target_packet_bytes,
-        false => None,
-    };
-    let usual = fixed.then(|| settings.frame_bytes());
-    usual.into_iter().chain(target).max()
+    let usual = fixed.then_some(settings.packet_bytes);
+    usual.into_iter().chain(settings.target_frame_bytes()).max()
 }
 
 /// Frames that no buffer has room for.

@@ -34,7 +34,7 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         burst_entries: nic.burst_entries,
         entries_min: nic.ring_entries_min,
         emulated: settings.interface == "emulated",
-        // Of a store the mean: what fills the cache is requests of all kinds.
+        // The mean: what fills the cache is frames of all kinds.
         frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
     })
@@ -192,11 +192,11 @@ fn about_little_traffic(settings: &Settings, machine: &Machine) -> Option<String
     let Line { rate, overhead } = line_of(&machine.hardware);
     let nics = settings.nics as f64;
     let frame = settings.frame_bytes() as f64;
-    let alike = settings.packet_sizes == "fixed" && settings.app != "kvs";
-    let made_alike =
-        alike && settings.arrival != "replay" && settings.target_packet_bytes.is_none();
-    // What Ethernet adds to each frame is known where all are alike; elsewhere it counts for nothing.
-    let frames = match made_alike {
+    // Before a target begins, frames are of another mean.
+    let of_one_mean = settings.target_frame_bytes().is_none() || settings.target_begins_ms == 0.0;
+    let known = settings.packet_sizes == "fixed" && settings.makes_up_frames() && of_one_mean;
+    // What Ethernet adds to frames is known where their mean is; elsewhere it counts for nothing.
+    let frames = match known {
         true => frame / (frame + overhead.0 as f64),
         false => 1.0,
     };

@@ -98,6 +98,26 @@ fn what_a_replay_does_not_use_does_not_count() {
     }));
 }
 
+#[test]
+fn a_targets_frames_count_by_their_share() {
+    let mean = |share: f64, target: Option<u32>, change: fn(&mut Settings)| {
+        let mut settings = Settings {
+            packet_bytes: 64,
+            target_share: share,
+            target_packet_bytes: target,
+            ..Settings::default()
+        };
+        change(&mut settings);
+        (settings.frame_bytes(), settings.frame_lines_bytes())
+    };
+    assert_eq!(mean(0.0, Some(1500), |_| ()), (64, 64));
+    assert_eq!(mean(1.0, None, |_| ()), (64, 64));
+    assert_eq!(mean(1.0, Some(1500), |_| ()), (1500, 1536));
+    assert_eq!(mean(0.25, Some(1500), |_| ()), (423, 432));
+    let replay = |settings: &mut Settings| settings.arrival = "replay".into();
+    assert_eq!(mean(1.0, Some(1500), replay), (64, 64));
+}
+
 /// What is wrong with the shipped machine's settings after `change`.
 fn wrong_with(change: fn(&mut Settings)) -> Finding {
     let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
