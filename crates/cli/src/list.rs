@@ -238,10 +238,14 @@ fn all_settings() -> String {
         let used = key.used_when.iter().map(|when| ("with", when));
         let unused = key.unused_when.iter().chain(key.moot_when);
         let unused = unused.map(|when| ("not with", when));
-        let used: Vec<String> = used
+        let used = used
             .chain(unused)
-            .map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")))
-            .collect();
+            .map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")));
+        let any = key.counts_with.iter();
+        let any = any.map(|(name, values)| format!("{name} = {}", values.join(", ")));
+        let any: Vec<String> = any.collect();
+        let any = (!any.is_empty()).then(|| format!(" [with {}]", any.join(" or ")));
+        let used: Vec<String> = used.chain(any).collect();
         vec![
             key.name.to_string(),
             key.default_text(),

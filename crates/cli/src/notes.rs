@@ -44,11 +44,6 @@ fn range(name: &str) -> Option<(f64, f64)> {
     key(name).and_then(Key::range)
 }
 
-/// Milliseconds without what sums of binary fractions add to them.
-fn to_the_ns(milliseconds: f64) -> f64 {
-    (milliseconds * 1e6).round() / 1e6
-}
-
 /// Share of the highest rate that a search without loss may say too much.
 const TOO_MUCH: f64 = 0.05;
 
@@ -86,12 +81,8 @@ fn longest_made_up(settings: &Settings) -> Option<u32> {
         return None;
     }
     let fixed = ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
-    let target = match settings.target_share > 0.0 {
-        true => settings.target_packet_bytes,
-        false => None,
-    };
-    let usual = fixed.then(|| settings.frame_bytes());
-    usual.into_iter().chain(target).max()
+    let usual = fixed.then_some(settings.packet_bytes);
+    usual.into_iter().chain(settings.target_frame_bytes()).max()
 }
 
 /// Frames that no buffer has room for.
@@ -224,15 +215,13 @@ fn about_many_flows(settings: &Settings) -> Option<String> {
 
 /// A target whose time never comes.
 fn about_target(settings: &Settings) -> Option<String> {
-    let ends = settings.warmup_ms + settings.window_ms;
-    let wanted = settings.target_share > 0.0 || settings.target_accesses > 0;
+    let ends = settings.ends_ms();
     let late = settings.arrival != "replay" && settings.target_begins_ms >= ends;
-    (wanted && late).then(|| {
+    (settings.has_target() && late).then(|| {
         format!(
             "the target begins at {} ms, when the run has ended ({} ms), and has no effect; set \
              target_begins_ms below warmup_ms + window_ms",
-            settings.target_begins_ms,
-            to_the_ns(ends)
+            settings.target_begins_ms, ends
         )
     })
 }

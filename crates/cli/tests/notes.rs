@@ -282,6 +282,11 @@ fn keys_that_are_asked_for_and_change_nothing() {
         ("packet_sizes=imix", "packet_sizes"),
         ("target_share=0.5", "target_share"),
         ("busiest_to_idlest=2", "busiest_to_idlest"),
+        ("flows=10", "flows"),
+        ("flow_choice=zipf", "flow_choice"),
+        ("warmup_ms=3", "warmup_ms"),
+        ("window_ms=1", "window_ms"),
+        ("preload_flows=true", "preload_flows"),
     ] {
         let output = nicforge(&folder(), &[&replay[..], &[set]].concat());
         let said = stderr(&output);
@@ -294,6 +299,37 @@ fn keys_that_are_asked_for_and_change_nothing() {
         );
     }
     let sweep = "cores = 16\n[sweep]\nrx_entries = [128, 1024]\n";
+    for (settings, key, why) in [
+        ("", "target_packet_bytes = [64, 128]", "target_share = 0"),
+        ("", "target_begins_ms = [1, 2]", "target_share = 0"),
+        (
+            "",
+            "nicmem_kib = [1, 2]",
+            "interface = \"priv_ring\" and copy = \"none\"",
+        ),
+        (
+            "",
+            "co_runner_socket = [\"other\"]",
+            "stream_cores = 0 and graph_cores = 0",
+        ),
+    ] {
+        let (name, _) = key.split_once(' ').unwrap();
+        let note = format!("`{name}` has no effect: nothing uses it with {why}; leave it out");
+        warns(&format!("cores = 4\n{settings}[sweep]\n{key}\n"), &[&note]);
+    }
+    for (settings, key) in [
+        ("target_share = 0.5\n", "target_packet_bytes = [64]"),
+        ("target_share = 0.5\n", "target_begins_ms = [1]"),
+        (
+            "app = \"synthetic\"\ntarget_accesses = 5\n",
+            "target_begins_ms = [1]",
+        ),
+        ("interface = \"nm_nfv\"\n", "nicmem_kib = [10000]"),
+        ("copy = \"host_to_nicmem\"\n", "nicmem_kib = [10000]"),
+        ("graph_cores = 1\n", "co_runner_socket = [\"other\"]"),
+    ] {
+        warns(&format!("cores = 4\n{settings}[sweep]\n{key}\n"), &[]);
+    }
     warns(
         &format!("{BISECT}{sweep}"),
         &["`rx_entries` has no effect: nothing uses it with interface = \"rx_bisect\"; leave"],

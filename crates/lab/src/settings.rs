@@ -13,7 +13,7 @@ mod rings;
 mod table;
 
 use nicforge_nic::room_for;
-use nicforge_units::Time;
+use nicforge_units::{CACHE_LINE_BYTES, Time};
 use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
 use crate::machine::Machine;
@@ -29,15 +29,30 @@ pub fn key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
+/// Milliseconds without what sums of binary fractions add to them.
+pub fn to_the_ns(milliseconds: f64) -> f64 {
+    (milliseconds * 1e6).round() / 1e6
+}
+
 /// All key names, in listing order.
 pub fn key_names() -> Vec<&'static str> {
     KEYS.iter().map(|key| key.name).collect()
 }
 
 impl Settings {
+    /// When the window ends, in ms since traffic began.
+    pub fn ends_ms(&self) -> f64 {
+        to_the_ns(self.warmup_ms + self.window_ms)
+    }
+
     /// When the target's share and accesses begin.
     pub fn target_begins(&self) -> Time {
         Time::from_seconds(self.target_begins_ms / 1e3)
+    }
+
+    /// Whether one core per NIC is a target, with load of its own.
+    pub fn has_target(&self) -> bool {
+        self.target_share > 0.0 && self.makes_up_frames() || self.target_accesses > 0
     }
 
     /// Whether each queue of a NIC that has `queues` gets a share of its own.
@@ -61,14 +76,39 @@ impl Settings {
         }
     }
 
-    /// Size of a frame in bytes, the mean of a store's requests; where `packet_sizes` says other
-    /// sizes, that of large ones.
+    /// Size of frames that go to the target, where they have one of their own.
+    pub fn target_frame_bytes(&self) -> Option<u32> {
+        let has_share = self.target_share > 0.0 && self.makes_up_frames();
+        self.target_packet_bytes.filter(|_| has_share)
+    }
+
+    /// Size of a frame in bytes, the mean of a store's requests and where a target's differ; where
+    /// `packet_sizes` says other sizes, all but the target's count as large ones.
     pub fn frame_bytes(&self) -> u32 {
-        if self.app != "kvs" {
-            return self.packet_bytes;
+        if self.app == "kvs" {
+            let value = self.kvs_put_share * f64::from(self.kvs_value_bytes);
+            return REQUEST_HEADERS_LEN as u32 + self.kvs_key_bytes + value.round() as u32;
         }
-        let value = self.kvs_put_share * f64::from(self.kvs_value_bytes);
-        REQUEST_HEADERS_LEN as u32 + self.kvs_key_bytes + value.round() as u32
+        self.mean_over_frames(u64::from) as u32
+    }
+
+    /// Bytes of the whole lines that a frame takes in a buffer, by the same mean.
+    pub fn frame_lines_bytes(&self) -> u64 {
+        let lines = |bytes: u32| u64::from(bytes).next_multiple_of(CACHE_LINE_BYTES);
+        match self.app.as_str() {
+            "kvs" => lines(self.frame_bytes()),
+            _ => self.mean_over_frames(lines),
+        }
+    }
+
+    /// The mean of `of` a frame's size, rounded.
+    fn mean_over_frames(&self, of: impl Fn(u32) -> u64) -> u64 {
+        let usual = of(self.packet_bytes);
+        let Some(target) = self.target_frame_bytes() else {
+            return usual;
+        };
+        let more = self.target_share * (of(target) as f64 - usual as f64);
+        (usual as f64 + more).round() as u64
     }
 
     /// Bytes of frame that a packet buffer really holds: whole cache lines.

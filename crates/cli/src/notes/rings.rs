@@ -4,11 +4,11 @@ use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_interfaces::sh_ring::batched_list::batch;
 use nicforge_lab::machine::Machine;
 use nicforge_lab::run::{line_of, topology};
-use nicforge_lab::settings::Settings;
+use nicforge_lab::settings::{Settings, to_the_ns};
 use nicforge_units::Bytes;
 use nicforge_wire::traffic::Line;
 
-use super::{range, to_the_ns};
+use super::range;
 
 /// What speaks against the sizes of a point's rings.
 pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
@@ -34,7 +34,7 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
         burst_entries: nic.burst_entries,
         entries_min: nic.ring_entries_min,
         emulated: settings.interface == "emulated",
-        // Of a store the mean: what fills the cache is requests of all kinds.
+        // The mean: what fills the cache is frames of all kinds.
         frame: Bytes(settings.frame_bytes().into()),
         io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
     })
@@ -111,7 +111,7 @@ fn about_little_memory_traffic(settings: &Settings, machine: &Machine) -> Option
 /// Dynamic shRing that cannot have looked `needed` times when the run ends.
 fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
     let first = needed * settings.dynamic_step_ms;
-    let ends = settings.warmup_ms + settings.window_ms;
+    let ends = settings.ends_ms();
     // Down, so that the run has not ended with it either.
     let most = (ends / needed * 1000.0).floor() / 1000.0;
     let remedy = match range("dynamic_step_ms") {
@@ -123,7 +123,7 @@ fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
             "rings stay private: the control core can share them after {needed} looks at the earliest, {} ms, \
              when the run has ended ({} ms); let the run last longer{remedy}",
             to_the_ns(first),
-            to_the_ns(ends)
+            ends
         )
     })
 }
@@ -192,11 +192,11 @@ fn about_little_traffic(settings: &Settings, machine: &Machine) -> Option<String
     let Line { rate, overhead } = line_of(&machine.hardware);
     let nics = settings.nics as f64;
     let frame = settings.frame_bytes() as f64;
-    let alike = settings.packet_sizes == "fixed" && settings.app != "kvs";
-    let made_alike =
-        alike && settings.arrival != "replay" && settings.target_packet_bytes.is_none();
-    // What Ethernet adds to each frame is known where all are alike; elsewhere it counts for nothing.
-    let frames = match made_alike {
+    // Before a target begins, frames are of another mean.
+    let of_one_mean = settings.target_frame_bytes().is_none() || settings.target_begins_ms == 0.0;
+    let known = settings.packet_sizes == "fixed" && settings.makes_up_frames() && of_one_mean;
+    // What Ethernet adds to frames is known where their mean is; elsewhere it counts for nothing.
+    let frames = match known {
         true => frame / (frame + overhead.0 as f64),
         false => 1.0,
     };

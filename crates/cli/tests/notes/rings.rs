@@ -3,6 +3,20 @@
 use super::common::{folder, nicforge, stderr};
 use super::*;
 
+/// What lies in buffers is the target's frames, as far as they are its.
+#[test]
+fn rings_full_of_a_targets_frames() {
+    let small = format!("{BISECT}cores = 8\nax_entries = 1024\npacket_bytes = 64\n");
+    warns(&small, &[]);
+    let target =
+        |share: &str| format!("{small}target_packet_bytes = 1500\ntarget_share = {share}\n");
+    let says = ["8 Ax rings of 1024 buffers of 1500 B are 12288000 B"];
+    warns(&target("1.0"), &says);
+    let says = ["8 Ax rings of 1024 buffers of 782 B are"];
+    warns(&target("0.5"), &says);
+    warns(&target("0.0"), &[]);
+}
+
 #[test]
 fn rings_that_rx_bisect_advises_against() {
     let sized = |cores: u32, ax: u32, bx: u32| {

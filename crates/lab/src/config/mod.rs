@@ -12,7 +12,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-pub use near::nearest;
+pub use near::{nearest, powers_next_to};
 pub use place::Place;
 pub use tree::{Field, Located, Node, parse_tree, parse_value};
 pub(crate) use unit::{convert, number_and_unit};

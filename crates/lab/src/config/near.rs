@@ -15,6 +15,16 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .or_else(|| the_only_with_more(name, known))
 }
 
+/// The powers of two from `least` to `most` next to `wanted`, in words.
+pub fn powers_next_to(wanted: u64, least: u64, most: u64) -> String {
+    let wanted = wanted.clamp(least, most);
+    let above = wanted.next_power_of_two();
+    match above / 2 {
+        below if above != wanted && below >= least => format!("{below} or {above} would do"),
+        _ => format!("{above} would do"),
+    }
+}
+
 fn misspelt<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     const CLOSE: f64 = 0.75;
     known

@@ -6,8 +6,9 @@ use nicforge_platform::sim::{
 };
 use nicforge_units::{BitRate, ByteRate, Bytes, CACHE_LINE_BYTES, Cycles, Frequency, Time};
 
-use super::limits::{CACHE_KIB_MAX, CORES_MAX, cache_sizes_kib};
+use super::limits::{CACHE_KIB_MAX, CORES_MAX, cache_sizes_kib, check};
 use super::reader::Reader;
+use crate::config::powers_next_to;
 
 /// Reads all hardware numbers. Problems stay in the reader; a field in trouble gets the
 /// least value it may have.
@@ -53,30 +54,8 @@ pub(super) fn read(from: &mut Reader<'_>) -> Hardware {
         pcie: pcie(from),
         nic: nic(from),
     };
-    if hardware.io_ways > hardware.llc.ways {
-        let wrong = format!(
-            "the LLC has {} ways, not {}",
-            hardware.llc.ways, hardware.io_ways
-        );
-        from.refuse(
-            "llc",
-            "io_ways",
-            wrong,
-            format!("use 0 to {}", hardware.llc.ways),
-        );
-    }
-    check_resume_room(from, &hardware.nic);
+    check(from, &hardware);
     hardware
-}
-
-/// The internal buffer never has more room than when it is empty.
-fn check_resume_room(from: &mut Reader<'_>, nic: &NicConfig) {
-    let [room, buffer] = [nic.tx_resume_room, nic.tx_buffer].map(|bytes| bytes.0 / 1024);
-    if room > buffer {
-        let wrong = format!("tx_buffer_kib is {buffer}: there is never room of {room} KiB in it");
-        let right = format!("use 1 to {buffer}");
-        from.refuse("nic", "tx_resume_room_kib", wrong, right);
-    }
 }
 
 fn core(from: &mut Reader<'_>) -> CoreConfig {
@@ -220,13 +199,12 @@ fn pcie(from: &mut Reader<'_>) -> LinkConfig {
             "rate_gbps",
             "usable rate per direction, TLP headers included",
         ),
-        max_payload: bytes(
+        max_payload: tlp_bytes(
             from,
-            s,
             "max_payload_bytes",
             "largest payload of a write or completion TLP",
         ),
-        max_read_request: bytes(from, s, "max_read_request_bytes", "largest read request"),
+        max_read_request: tlp_bytes(from, "max_read_request_bytes", "largest read request"),
         tlp_overhead: bytes(
             from,
             s,
@@ -268,6 +246,20 @@ fn pcie(from: &mut Reader<'_>) -> LinkConfig {
         ),
         mmio_read: ns(from, s, "mmio_read_ns", "a register read, there and back"),
     }
+}
+
+/// Sizes that the three bits of PCI Express's Device Control register can say.
+fn tlp_bytes(from: &mut Reader<'_>, key: &'static str, doc: &'static str) -> Bytes {
+    let (least, most) = (128, 4096);
+    let read = bytes(from, "pcie", key, doc);
+    if !read.0.is_power_of_two() || !(least..=most).contains(&read.0) {
+        let wrong = format!(
+            "`{key}` cannot be {}: PCI Express has powers of two from {least} to {most}",
+            read.0
+        );
+        from.refuse("pcie", key, wrong, powers_next_to(read.0, least, most));
+    }
+    read
 }
 
 fn nic(from: &mut Reader<'_>) -> NicConfig {

@@ -1,12 +1,16 @@
 //! What machines the model can hold, for whoever writes a machine file.
 
-use nicforge_platform::sim::Hierarchy;
+use nicforge_platform::sim::{Hardware, Hierarchy, NicConfig};
 use nicforge_units::CACHE_LINE_BYTES;
+
+use super::reader::Reader;
 
 /// Most cores of a machine.
 pub const CORES_MAX: usize = Hierarchy::CORES_MAX;
 /// The largest cache; the simulation keeps 8 bytes and more for each of its lines.
 pub const CACHE_KIB_MAX: u64 = 1 << 20;
+/// Memory that a machine can be modelled with, at least.
+const MEMORY_LEAST: u64 = 4 << 30;
 
 /// The caches of so many `ways` next to `kib`, below and above: a power of two of sets and a whole number of KiB.
 pub fn cache_sizes_kib(kib: u64, ways: u64) -> [u64; 2] {
@@ -24,6 +28,49 @@ pub fn nearest_cache_kib(kib: u64, ways: u64) -> u64 {
         true => above,
         false if below > CACHE_KIB_MAX => nearest_cache_kib(CACHE_KIB_MAX, ways),
         false => below,
+    }
+}
+
+/// What no number is wrong with by itself.
+pub(super) fn check(from: &mut Reader<'_>, hardware: &Hardware) {
+    if hardware.io_ways > hardware.llc.ways {
+        let wrong = format!(
+            "the LLC has {} ways, not {}",
+            hardware.llc.ways, hardware.io_ways
+        );
+        from.refuse(
+            "llc",
+            "io_ways",
+            wrong,
+            format!("use 0 to {}", hardware.llc.ways),
+        );
+    }
+    check_resume_room(from, &hardware.nic);
+    check_memory(from, hardware);
+}
+
+/// The internal buffer never has more room than when it is empty.
+fn check_resume_room(from: &mut Reader<'_>, nic: &NicConfig) {
+    let [room, buffer] = [nic.tx_resume_room, nic.tx_buffer].map(|bytes| bytes.0 / 1024);
+    if room > buffer {
+        let wrong = format!("tx_buffer_kib is {buffer}: there is never room of {room} KiB in it");
+        let right = format!("use 1 to {buffer}");
+        from.refuse("nic", "tx_resume_room_kib", wrong, right);
+    }
+}
+
+/// Tables and buffers of every application, as they are when nobody sets them, lie in memory that an L2 can tell apart.
+fn check_memory(from: &mut Reader<'_>, hardware: &Hardware) {
+    let mut larger = hardware.clone();
+    while Hierarchy::bytes_max(&larger) < MEMORY_LEAST {
+        larger.l2.size = larger.l2.size * 2;
+    }
+    if larger.l2 != hardware.l2 {
+        let (most, ways) = (Hierarchy::bytes_max(hardware) >> 20, hardware.l2.ways);
+        let wrong =
+            format!("with so small an L2 of {ways} ways only {most} MiB of memory are modelled");
+        let right = format!("use {} KiB or more", larger.l2.size.0 / 1024);
+        from.refuse("l2", "size_kib", wrong, right);
     }
 }
 

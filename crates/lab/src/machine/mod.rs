@@ -71,6 +71,9 @@ pub struct Row {
     pub fitted: Option<String>,
 }
 
+/// What processes of whole systems run, beside the applications.
+const PROGRAMS: [&str; 3] = ["web_server", "web_dynamic", "iscsi_read"];
+
 /// Reads and parses a machine file.
 pub fn load_machine(file: &Path) -> Result<Machine, ConfigError> {
     parse_machine(&read_text(file)?, file)
@@ -84,7 +87,8 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
     let integrated = reader.has("kernel").then(|| integrated::read(&mut reader));
     let plain = integrated.as_ref().and_then(Integrated::plain);
     let hardware = plain.unwrap_or_else(|| hardware::read(&mut reader));
-    let work_cycles = reader.apps();
+    let apps = nicforge_apps::names().iter().chain(&PROGRAMS);
+    let work_cycles = reader.apps(apps.copied().collect());
     let machine = Machine {
         name: file
             .file_stem()

@@ -18,6 +18,8 @@ pub(super) struct Reader<'a> {
     root: &'a [Field],
     file: Place,
     asked: Vec<(String, &'static str)>,
+    /// Applications that may be named.
+    apps: Vec<&'static str>,
     rows: Vec<Row>,
     problems: Vec<ConfigError>,
 }
@@ -28,6 +30,7 @@ impl<'a> Reader<'a> {
             root,
             file,
             asked: Vec::new(),
+            apps: Vec::new(),
             rows: Vec::new(),
             problems: Vec::new(),
         }
@@ -117,8 +120,9 @@ impl<'a> Reader<'a> {
             .push(ConfigError::new(&self.file, wrong.to_string(), right));
     }
 
-    /// `[apps.<name>] work_cycles` of every application that the file names.
-    pub(super) fn apps(&mut self) -> BTreeMap<String, u64> {
+    /// `[apps.<name>] work_cycles` of every application that the file names, which may be those of `known`.
+    pub(super) fn apps(&mut self, known: Vec<&'static str>) -> BTreeMap<String, u64> {
+        self.apps = known;
         let mut cycles = BTreeMap::new();
         for name in self.names("apps") {
             let doc = "work per packet beyond the memory accesses";
@@ -170,7 +174,10 @@ impl<'a> Reader<'a> {
                     let tables = field.value.table(&format!("[{outer}]"));
                     tables.err().or_else(|| {
                         self.section(outer).iter().find_map(|inner| {
-                            self.unknown_in(&format!("{outer}.{}", inner.key), &inner.value)
+                            let is_app = outer == "apps";
+                            let app = is_app.then(|| self.unknown_app(inner)).flatten();
+                            let section = format!("{outer}.{}", inner.key);
+                            app.or_else(|| self.unknown_in(&section, &inner.value))
                         })
                     })
                 }
@@ -181,6 +188,12 @@ impl<'a> Reader<'a> {
             }
         }
         None
+    }
+
+    fn unknown_app(&self, field: &Field) -> Option<ConfigError> {
+        let name = field.key.as_str();
+        (!self.apps.contains(&name))
+            .then(|| ConfigError::unknown(&field.place, "application", name, &self.apps))
     }
 
     fn unknown_in(&self, section: &str, value: &Located) -> Option<ConfigError> {

@@ -103,6 +103,16 @@ fn sections_are_known() {
     );
 }
 
+#[test]
+fn applications_are_known() {
+    let error = error_with("[apps.nat]", "[apps.natt]");
+    let line = line_of("[apps.nat]");
+    let start = format!("machines/m.toml:{line}:");
+    assert!(error.starts_with(&start), "{error}");
+    let says = "unknown application `natt`; did you mean `nat`?";
+    assert!(error.ends_with(says), "{error}");
+}
+
 /// Sizes that do not fit 11 ways (of 22 MiB) or 16 (of 1 MiB), and those that do.
 #[test]
 fn a_cache_has_a_power_of_two_of_sets() {
@@ -125,6 +135,41 @@ fn a_cache_has_a_power_of_two_of_sets() {
     }
     let error = error_with("ways = { value = 11,", "ways = { value = 8,");
     assert!(error.contains("use 16384 or 32768 KiB"), "{error}");
+}
+
+#[test]
+fn an_l2_can_tell_enough_memory_apart() {
+    let of = |size: u32| format!("size_kib = {{ value = {size},");
+    for (size, memory) in [(1, 64), (32, 2048)] {
+        let error = error_with(&of(1024), &of(size));
+        let place = format!("machines/m.toml:{}:", line_of(&of(1024)));
+        assert!(error.starts_with(&place), "{error}");
+        let says = format!("only {memory} MiB of memory are modelled; use 64 KiB or more");
+        assert!(error.ends_with(&says), "{error}");
+    }
+    parse(&SHIPPED.replace(&of(1024), &of(64))).unwrap();
+}
+
+#[test]
+fn pci_express_has_packets_of_some_sizes_only() {
+    for (key, shipped) in [("max_payload_bytes", 256), ("max_read_request_bytes", 1024)] {
+        let of = |bytes: u32| format!("{key} = {{ value = {bytes},");
+        for (wrong, right) in [
+            (100, "128"),
+            (300, "256 or 512"),
+            (64, "128"),
+            (8192, "4096"),
+        ] {
+            let error = error_with(&of(shipped), &of(wrong));
+            let says = format!(
+                "`{key}` cannot be {wrong}: PCI Express has powers of two from 128 to 4096; {right} would do"
+            );
+            assert!(error.ends_with(&says), "{error}");
+        }
+        for right in [128, 4096] {
+            parse(&SHIPPED.replace(&of(shipped), &of(right))).unwrap();
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What bounds a point before anything runs: wires, memory, rings. It comes from its settings and its
 //! machine, and the texts hold what was measured against it.
 
-use nicforge_units::{ByteRate, Bytes, CACHE_LINE_BYTES};
+use nicforge_units::{ByteRate, Bytes};
 use nicforge_wire::traffic::Line;
 
 use crate::machine::Machine;
@@ -59,7 +59,7 @@ impl Bounds {
     }
 }
 
-/// For frames of one size and interfaces that are known; what the others' buffers hold depends on
+/// For frames of one size, or two with a target's, and interfaces that are known; what the others' buffers hold depends on
 /// the run.
 fn ring_buffers(settings: &Settings) -> Option<Bytes> {
     if settings.packet_sizes != "fixed" || settings.arrival == "replay" {
@@ -74,8 +74,7 @@ fn ring_buffers(settings: &Settings) -> Option<Bytes> {
     } else {
         return None;
     };
-    let frame = u64::from(settings.frame_bytes()).next_multiple_of(CACHE_LINE_BYTES);
-    Some(Bytes(entries as u64 * frame))
+    Some(Bytes(entries as u64 * settings.frame_lines_bytes()))
 }
 
 #[cfg(test)]
@@ -102,6 +101,9 @@ mod tests {
         assert_eq!(mib(bounds(|s| s.interface = "rx_bisect".into())), Some(3));
         assert_eq!(mib(bounds(|s| s.interface = "nm_nfv".into())), None);
         assert_eq!(mib(bounds(|s| s.packet_sizes = "imix".into())), None);
+        // Half of the frames take 24 lines, half of them one.
+        let target = bounds(|s| (s.target_share, s.target_packet_bytes) = (0.5, Some(64)));
+        assert_eq!(target.ring_buffers, Some(Bytes((12 << 20) + (1 << 19))));
         assert_eq!(bounds(|s| s.workload = "web_server".into()).wire, None);
     }
 

@@ -17,10 +17,9 @@ impl Phases {
     /// Those of a run with `settings`.
     pub fn of(settings: &Settings) -> Phases {
         let made_up = settings.arrival != "replay";
-        let target = settings.target_share > 0.0 || settings.target_accesses > 0;
         Phases {
             polling_starts: settings.polling_starts_ms,
-            target_begins: (made_up && target).then_some(settings.target_begins_ms),
+            target_begins: (made_up && settings.has_target()).then_some(settings.target_begins_ms),
             window_begins: made_up.then_some(settings.warmup_ms),
         }
     }

@@ -164,8 +164,9 @@ pub fn build(
 
 /// Whether one core per NIC is a target before the run ends.
 fn has_target(settings: &Settings) -> bool {
-    let begins = settings.target_begins_ms < settings.warmup_ms + settings.window_ms;
-    begins && (settings.target_share > 0.0 || settings.target_accesses > 0)
+    // A replay has no window: it ends when all is done.
+    let begins = settings.arrival == "replay" || settings.target_begins_ms < settings.ends_ms();
+    begins && settings.has_target()
 }
 
 /// The memory as it is at time 0, with tables and rings filled, and what was written to registers.

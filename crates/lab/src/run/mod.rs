@@ -102,7 +102,8 @@ pub enum RunError {
     /// More memory than the model of the caches can tell apart.
     #[error(
         "the tables, buffers and arrays of this point take {} GiB, and caches of this machine's sizes are \
-         modelled over {} GiB at most: give it fewer `table_entries`, `array_mib`, `kvs_log_mib` or buffers",
+         modelled over {} GiB at most: give it fewer `table_entries`, `array_mib`, `kvs_log_mib` or buffers, \
+         or the machine a larger L2",
         .needs.div_ceil(1 << 30),
         .most >> 30
     )]

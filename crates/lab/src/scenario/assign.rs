@@ -39,7 +39,7 @@ impl Assignment {
 
     /// The error of a key that is set where nothing uses it.
     pub fn unused(&self) -> ConfigError {
-        unused(self.key, &self.place)
+        unused(self.key, &self.place, false)
     }
 
     /// Stores the value.
@@ -53,12 +53,16 @@ impl Assignment {
     }
 }
 
-/// The error of a key that is set at `place` where nothing uses it.
-pub(super) fn unused(key: &Key, place: &Place) -> ConfigError {
+/// The error of a key that is set at `place` where nothing uses it; `with_systems`: among the points are whole systems.
+pub(super) fn unused(key: &Key, place: &Place, with_systems: bool) -> ConfigError {
     let of_one_server: Condition = ("workload", &["frames"]);
     let used = key.used_when.iter().copied();
-    let plain = key.used_when.is_empty() && key.is_of_one_server();
-    let used = used.chain(plain.then_some(of_one_server));
+    // Where one server runs, what else the key needs is what is missing.
+    let lacks_server = key.is_of_one_server() && (with_systems || key.used_when.is_empty());
+    let used = lacks_server
+        .then_some(of_one_server)
+        .into_iter()
+        .chain(used);
     let is_out = |other: &str, value: &str| {
         let mut conditions = key.unused_when.iter();
         conditions.any(|(key, values)| *key == other && values.contains(&value))

@@ -38,6 +38,7 @@ impl Scenario {
         let shown = scenario.shown_keys(overrides);
         let mut points: Vec<Point> = Vec::new();
         let mut unused: BTreeMap<&'static str, (Place, bool)> = BTreeMap::new();
+        let mut with_systems = false;
         let plain = Variant {
             name: None,
             place: Place::file(&self.file),
@@ -56,6 +57,7 @@ impl Scenario {
                     .chain(swept);
                 let (settings, places) = apply(machine, assignments, &self.file)?;
                 note_unused(&settings, &places, &mut unused);
+                with_systems |= settings.is_of_whole_systems();
                 let point = Point {
                     variant: self.name_of(variant, &settings),
                     params: params(&settings, &shown, &scenario.sweep),
@@ -69,7 +71,7 @@ impl Scenario {
                 points.push(point);
             }
         }
-        refuse_unused(unused, overrides)?;
+        refuse_unused(unused, overrides, with_systems)?;
         refuse_twins(&points, variants)?;
         Ok(points)
     }
@@ -207,6 +209,7 @@ fn note_unused(
 fn refuse_unused(
     unused: BTreeMap<&'static str, (Place, bool)>,
     overrides: &[Assignment],
+    with_systems: bool,
 ) -> Result<(), ConfigError> {
     let overridden = |name: &str| overrides.iter().any(|set| set.key.name == name);
     for (name, (place, used)) in unused {
@@ -215,7 +218,7 @@ fn refuse_unused(
         };
         let excused = key.depends_on().any(overridden);
         if !used && (overridden(name) || !excused) {
-            return Err(super::assign::unused(key, &place));
+            return Err(super::assign::unused(key, &place, with_systems));
         }
     }
     Ok(())

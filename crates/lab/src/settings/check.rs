@@ -109,7 +109,7 @@ impl Settings {
     }
 
     fn check_times(&self) -> Result<(), Finding> {
-        let ends = self.warmup_ms + self.window_ms;
+        let ends = self.ends_ms();
         // A replay has no window: all of the capture is measured, and it ends when all is done.
         let polls = self.arrival == "replay" || self.polling_starts_ms < ends;
         let keys = &["polling_starts_ms", "warmup_ms", "window_ms"];
@@ -127,7 +127,11 @@ impl Settings {
         ensure(entries <= TIMELINE_MOST, keys, || {
             (
                 format!("a time line of {entries:.0} entries over {ends} ms is too long"),
-                format!("set timeline_ms to {} or more", ends / TIMELINE_MOST),
+                // Up, so that it is not too long again.
+                format!(
+                    "set timeline_ms to {} or more",
+                    (ends / TIMELINE_MOST * 1e6).ceil() / 1e6
+                ),
             )
         })
     }

@@ -1,6 +1,6 @@
 //! When keys matter: conditions that several of them have.
 
-use super::Condition;
+use super::{Condition, Settings, Value};
 
 pub const SHARED_RINGS: Condition = (
     "interface",
@@ -66,3 +66,34 @@ pub const BY_REGISTERS: Condition = (
     ],
 );
 pub const ISCSI: Condition = ("workload", &["iscsi_initiator"]);
+
+pub const MADE_UP: Condition = ("arrival", &["constant", "poisson", "bursts", "ping_pong"]);
+pub const SEARCH: Condition = ("measure", &["no_drop_rate"]);
+pub const TARGET_SHARE: Condition = ("target_share", &[ABOVE_0]);
+pub const TARGET_READS: Condition = ("target_accesses", &[ABOVE_0]);
+pub const STREAMS: Condition = ("stream_cores", &[ABOVE_0]);
+pub const GRAPHS: Condition = ("graph_cores", &[ABOVE_0]);
+pub const HOT_IN_NICMEM: Condition = ("kvs_hot_values", &["nicmem"]);
+pub const COPIES_NICMEM: Condition = ("copy", &["host_to_nicmem", "nicmem_to_host"]);
+
+/// Any number that is not 0.
+pub const ABOVE_0: &str = "above 0";
+
+/// The value that key `name` has in `settings`, if it is set.
+pub fn value_of(name: &str, settings: &Settings) -> Option<Value> {
+    super::key(name).and_then(|key| (key.get)(settings))
+}
+
+/// Whether a condition holds in a point with `settings`.
+pub fn holds((name, values): &Condition, settings: &Settings) -> bool {
+    match value_of(name, settings) {
+        Some(Value::Text(text)) => {
+            // What a core plays has settings of its own.
+            let plays = |value: &str| value.split_once('/') == Some((&text, &settings.emulates));
+            values.iter().any(|&value| value == text || plays(value))
+        }
+        Some(Value::Integer(number)) => number > 0 && values.contains(&ABOVE_0),
+        Some(Value::Number(number)) => number > 0.0 && values.contains(&ABOVE_0),
+        _ => false,
+    }
+}

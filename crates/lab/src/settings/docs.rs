@@ -1,6 +1,6 @@
 //! The reference of all settings, as Markdown.
 
-use super::{KEYS, Names};
+use super::{Condition, KEYS, Names};
 
 /// docs/settings.md: one table row per key.
 pub fn markdown(names: &Names<'_>) -> String {
@@ -15,10 +15,13 @@ pub fn markdown(names: &Names<'_>) -> String {
         let used = key.used_when.iter().map(|when| ("is", when));
         let unused = key.unused_when.iter().chain(key.moot_when);
         let unused = unused.map(|when| ("is not", when));
-        let used: Vec<String> = used
-            .chain(unused)
-            .map(|(verb, (name, values))| format!("`{name}` {verb} {}", values.join(", ")))
-            .collect();
+        let said = |(name, values): &Condition| format!("`{name}` is {}", values.join(", "));
+        let any: Vec<String> = key.counts_with.iter().map(said).collect();
+        let any = (!any.is_empty()).then(|| any.join(" or "));
+        let used = used.chain(unused);
+        let used =
+            used.map(|(verb, (name, values))| format!("`{name}` {verb} {}", values.join(", ")));
+        let used: Vec<String> = used.chain(any).collect();
         text.push_str(&format!(
             "| `{}` | {} | {} | {} | {} | {} |\n",
             key.name,

@@ -2,9 +2,9 @@
 
 use nicforge_interfaces::emulated::{EMULATED, why_not};
 
-use crate::config::{Node, convert, nearest, number_and_unit};
+use crate::config::{Node, convert, nearest, number_and_unit, powers_next_to};
 
-use super::conditions::WHOLE_SYSTEMS;
+use super::conditions::{WHOLE_SYSTEMS, holds, value_of};
 use super::rings::RINGS_MAX;
 use super::{RingGroups, Settings};
 
@@ -102,7 +102,7 @@ pub struct Refusal {
 }
 
 /// A condition under which a key matters: another key has one of these values. `emulated/sh_ring` is interface
-/// `emulated` where it plays `sh_ring`.
+/// `emulated` where it plays `sh_ring`, and `above 0` any such number.
 pub type Condition = (&'static str, &'static [&'static str]);
 
 /// The declaration of one key.
@@ -122,6 +122,8 @@ pub struct Key {
     /// If one of these holds, nothing uses the key, but to set it is no mistake: a scenario changes its
     /// interface or its traffic by one word, and keeps the other's sizes.
     pub moot_when: &'static [Condition],
+    /// And so it is where none of these holds, if there are any.
+    pub counts_with: &'static [Condition],
     /// What stands for the default when there is no plain one.
     pub default_says: &'static str,
     /// Where the default comes from; empty when it is a choice of this project.
@@ -161,7 +163,9 @@ impl Key {
 
     /// Whether its value makes a difference in a point with these settings.
     pub fn counts(&self, settings: &Settings) -> bool {
-        self.is_used(settings) && !self.moot_when.iter().any(|when| holds(when, settings))
+        let counts = |when: &Condition| holds(when, settings) && other_counts(when, settings);
+        let any = self.counts_with.is_empty() || self.counts_with.iter().any(counts);
+        any && self.is_used(settings) && !self.moot_when.iter().any(counts)
     }
 
     /// Why its value makes no difference in a point with these settings; `None` where it does.
@@ -169,20 +173,37 @@ impl Key {
         if self.counts(settings) {
             return None;
         }
-        let says = |(name, _): &Condition| {
-            let value = super::key(name).and_then(|key| (key.get)(settings));
-            let value = value.map_or("none".to_string(), |value| value.to_string());
-            let plays = match *name == "interface" && settings.interface == "emulated" {
-                true => format!(" and emulates = \"{}\"", settings.emulates),
-                false => String::new(),
-            };
-            format!("nothing uses it with {name} = {value}{plays}")
-        };
         let fails = self.used_when.iter().find(|when| !holds(when, settings));
         let mut against = self.unused_when.iter().chain(self.moot_when);
         let against = against.find(|when| holds(when, settings));
-        // What is left is a key of one server where whole systems run.
-        Some(says(fails.or(against).unwrap_or(&WHOLE_SYSTEMS)))
+        // What is left is a key of one server where whole systems run, or one that nothing counts with.
+        let reasons = match fails.or(against) {
+            Some(reason) => vec![reason],
+            None if self.is_replaced(settings) => vec![&WHOLE_SYSTEMS],
+            None => self.lacking(settings),
+        };
+        let said = reasons.iter().map(|(name, _)| {
+            let value = value_of(name, settings).map_or("none".to_string(), |v| v.to_string());
+            match *name == "interface" && settings.interface == "emulated" {
+                true => format!("{name} = {value} and emulates = \"{}\"", settings.emulates),
+                false => format!("{name} = {value}"),
+            }
+        });
+        let said: Vec<String> = said.collect();
+        Some(format!("nothing uses it with {}", said.join(" and ")))
+    }
+
+    /// Those of `counts_with` to name as the reason: what a scenario says, or all where it says nothing.
+    fn lacking(&self, settings: &Settings) -> Vec<&'static Condition> {
+        let mut all: Vec<&Condition> = self.counts_with.iter().collect();
+        all.retain(|when| other_counts(when, settings));
+        let default = Settings::default();
+        let says = |name: &str| value_of(name, settings) != value_of(name, &default);
+        let said: Vec<_> = all.iter().copied().filter(|when| says(when.0)).collect();
+        match said.is_empty() {
+            true => all,
+            false => said,
+        }
     }
 
     /// Whether something else takes the key's place in a point with these settings.
@@ -334,12 +355,7 @@ impl Key {
             "`{}` cannot be {value}: not a power of two from {least} to {most}",
             self.name
         );
-        let wanted = u64::try_from(value).unwrap_or(0).clamp(least, most);
-        let above = wanted.next_power_of_two();
-        let right = match above / 2 {
-            below if above != wanted && below >= least => format!("{below} or {above} would do"),
-            _ => format!("{above} would do"),
-        };
+        let right = powers_next_to(u64::try_from(value).unwrap_or(0), least, most);
         Refusal { wrong, right }
     }
 
@@ -366,12 +382,6 @@ impl Key {
     }
 }
 
-fn holds((name, values): &Condition, settings: &Settings) -> bool {
-    let value = super::key(name).and_then(|key| (key.get)(settings));
-    let Some(Value::Text(text)) = value else {
-        return false;
-    };
-    // What a core plays has settings of its own.
-    let plays = |value: &str| value.split_once('/') == Some((&text, &settings.emulates));
-    values.iter().any(|&value| value == text || plays(value))
+fn other_counts((name, _): &Condition, settings: &Settings) -> bool {
+    super::key(name).is_some_and(|key| key.counts(settings))
 }

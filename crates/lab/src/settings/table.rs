@@ -13,7 +13,8 @@ macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty = $default:expr, $unit:literal, $allowed:expr
-        $(, when $when:expr)* $(, unless $unless:expr)* $(, moot $moot:expr)* $(, default $says:literal)? $(, source $source:literal)?;
+        $(, when $when:expr)* $(, unless $unless:expr)* $(, moot $moot:expr)*
+        $(, with $with:expr)* $(, default $says:literal)? $(, source $source:literal)?;
     )*) => {
         /// The settings of one point, after defaults, variant, sweep and `--set` are applied.
         #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,7 @@ macro_rules! settings {
                 used_when: &[$($when),*],
                 unused_when: &[$($unless),*],
                 moot_when: &[$($moot),*],
+                counts_with: &[$($with),*],
                 default_says: concat!($($says)?),
                 source: concat!($($source)?),
                 get: |settings| settings.$name.to_value(),
@@ -146,7 +148,8 @@ settings! {
     tx_inline: bool = false, "", Flag, source "nicmem paper, section 2.2.2";
     /// Memory that each NIC gives to software: for values of hot items and copies first, the rest for
     /// packets of interfaces that use it.
-    nicmem_kib: u64 = 22_528, "KiB", Whole(0, 4_194_304), default "the machine's";
+    nicmem_kib: u64 = 22_528, "KiB", Whole(0, 4_194_304),
+        with ON_NICMEM, with HOT_IN_NICMEM, with COPIES_NICMEM, default "the machine's";
     /// Queues of each NIC whose payload goes there, the first ones.
     nicmem_queues: Option<usize> = None, "queues", Whole(0, 256), when ON_NICMEM,
         default "all queues";
@@ -241,26 +244,29 @@ settings! {
     size_file: Option<String> = None, "", File, when ("packet_sizes", &["empirical"]),
         unless KVS;
     /// Distinct flows over all ports; each has a random 5-tuple.
-    flows: u64 = 1_000_000, "flows", Whole(1, 100_000_000);
+    flows: u64 = 1_000_000, "flows", Whole(1, 100_000_000), with MADE_UP, with OFFLOAD;
     /// Which flow the next packet belongs to.
     flow_choice: String = "uniform".into(), "",
-        Choice(&["uniform", "zipf", "single", "round_robin"]);
+        Choice(&["uniform", "zipf", "single", "round_robin"]), moot REPLAY;
     /// Exponent s of the Zipf distribution.
-    zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when ("flow_choice", &["zipf"]);
+    zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when ("flow_choice", &["zipf"]),
+        moot REPLAY;
     /// Share of packets steered to the first queue of each NIC; 0: as RSS spreads them.
     target_share: f64 = 0.0, "share", Number(0.0, 1.0), unless KVS, moot REPLAY;
     /// Packets of the first queue of each NIC, the busiest, to those of its last, the idlest, 1 or more;
     /// shares of the queues between fall evenly. 0: as RSS spreads them.
     busiest_to_idlest: f64 = 0.0, "times", Number(0.0, 1000.0), unless KVS, moot REPLAY;
     /// Frame size of these packets; as of all others when unset.
-    target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), unless KVS, default "as all others";
+    target_packet_bytes: Option<u32> = None, "bytes", Whole(60, 9216), unless KVS, with TARGET_SHARE,
+        default "as all others";
     /// Random reads per packet that the core of the first queue of each NIC makes besides.
     target_accesses: u32 = 0, "reads", Whole(0, 100_000), when SYNTHETIC;
     /// Time since traffic began at which the target's share and reads begin; before, all cores
     /// are alike.
-    target_begins_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0), unless KVS;
+    target_begins_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0), unless KVS,
+        with TARGET_SHARE, with TARGET_READS;
     /// Whether flows are in the application's tables before traffic begins.
-    preload_flows: bool = true, "", Flag, when FLOW_TABLE;
+    preload_flows: bool = true, "", Flag, when FLOW_TABLE, moot REPLAY;
     /// Capture to replay (pcap or pcapng), on each NIC.
     pcap: Option<String> = None, "", File, when REPLAY;
     /// Times of the capture: as recorded, or scaled so that the mean is `offered_gbps`.
@@ -346,7 +352,8 @@ settings! {
     copy_kib: u64 = 64, "KiB", Whole(1, 1_048_576), when COPIES;
     /// Where other co-runners run: on cores of the same socket, with the workers' LLC, or on the other
     /// socket, from where they use the same memory but none of its caches.
-    co_runner_socket: String = "same".into(), "", Choice(&["same", "other"]);
+    co_runner_socket: String = "same".into(), "", Choice(&["same", "other"]),
+        with STREAMS, with GRAPHS;
 
     /// What is measured: one window, or a search for the highest rate without loss (RFC 2544).
     measure: String = "window".into(), "", Choice(&["window", "no_drop_rate"]);
@@ -354,11 +361,12 @@ settings! {
     /// a server does whose flow tables and caches are cold when traffic begins.
     polling_starts_ms: f64 = 0.0, "ms", Number(0.0, 60_000.0);
     /// Simulated time before the window.
-    warmup_ms: f64 = 5.0, "ms", Number(0.0, 60_000.0);
+    warmup_ms: f64 = 5.0, "ms", Number(0.0, 60_000.0),
+        with MADE_UP, with SEARCH, with WHOLE_SYSTEMS;
     /// Time from one entry of the report's time line to the next, from the beginning of traffic
     /// on; there is none when unset.
     timeline_ms: Option<f64> = None, "ms", Number(0.001, 60_000.0),
         when ("measure", &["window"]), default "no time line";
     /// Simulated time of the window.
-    window_ms: f64 = 10.0, "ms", Number(0.001, 60_000.0);
+    window_ms: f64 = 10.0, "ms", Number(0.001, 60_000.0), moot REPLAY;
 }

@@ -51,7 +51,8 @@ fn every_range_fits_its_field() {
 fn conditions_name_choices_that_exist() {
     for key in KEYS {
         let conditions = key.used_when.iter().chain(key.unused_when);
-        for (name, values) in conditions.chain(key.moot_when) {
+        let conditions = conditions.chain(key.moot_when).chain(key.counts_with);
+        for (name, values) in conditions {
             let Some(other) = super::key(name) else {
                 panic!("{} depends on {name}, which is no key", key.name);
             };
@@ -62,8 +63,82 @@ fn conditions_name_choices_that_exist() {
                     key.name
                 );
             }
+            let numbers = values.contains(&conditions::ABOVE_0);
+            assert_eq!(numbers, other.range().is_some(), "{}", key.name);
         }
     }
+}
+
+/// A capture is a whole; what is measured begins and ends with it, and only a search warms up before.
+#[test]
+fn what_a_replay_does_not_use_does_not_count() {
+    let counts = |name: &str, change: fn(&mut Settings)| {
+        let mut settings = Settings {
+            arrival: "replay".into(),
+            ..Settings::default()
+        };
+        change(&mut settings);
+        super::key(name).unwrap().counts(&settings)
+    };
+    let zipf = |settings: &mut Settings| settings.flow_choice = "zipf".into();
+    let target = |settings: &mut Settings| settings.target_share = 0.5;
+    assert!(!counts("warmup_ms", |_| ()));
+    assert!(counts("warmup_ms", |s| s.measure = "no_drop_rate".into()));
+    assert!(counts("warmup_ms", |s| s.workload = "web_server".into()));
+    assert!(!counts("window_ms", |s| s.measure = "no_drop_rate".into()));
+    assert!(!counts("zipf_s", zipf));
+    for key in ["target_packet_bytes", "target_begins_ms"] {
+        assert!(!counts(key, target), "{key}");
+    }
+    assert!(!counts("flows", |_| ()));
+    // NICs know flows of their own, whoever sends.
+    assert!(counts("flows", |s| {
+        s.app = "counter".into();
+        s.offload = "accel_nfv".into();
+    }));
+}
+
+#[test]
+fn a_targets_frames_count_by_their_share() {
+    let mean = |share: f64, target: Option<u32>, change: fn(&mut Settings)| {
+        let mut settings = Settings {
+            packet_bytes: 64,
+            target_share: share,
+            target_packet_bytes: target,
+            ..Settings::default()
+        };
+        change(&mut settings);
+        (settings.frame_bytes(), settings.frame_lines_bytes())
+    };
+    assert_eq!(mean(0.0, Some(1500), |_| ()), (64, 64));
+    assert_eq!(mean(1.0, None, |_| ()), (64, 64));
+    assert_eq!(mean(1.0, Some(1500), |_| ()), (1500, 1536));
+    assert_eq!(mean(0.25, Some(1500), |_| ()), (423, 432));
+    let replay = |settings: &mut Settings| settings.arrival = "replay".into();
+    assert_eq!(mean(1.0, Some(1500), replay), (64, 64));
+}
+
+/// What is wrong with the shipped machine's settings after `change`.
+fn wrong_with(change: fn(&mut Settings)) -> Finding {
+    let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
+    let machine = crate::machine::parse_machine(text, std::path::Path::new("m.toml")).unwrap();
+    let mut settings = Settings::for_machine(&machine);
+    change(&mut settings);
+    settings.check(&machine).unwrap_err()
+}
+
+#[test]
+fn sums_of_times_have_no_rounding_errors() {
+    let finding = wrong_with(|settings| {
+        (settings.warmup_ms, settings.window_ms) = (0.1, 0.2);
+        settings.polling_starts_ms = 0.5;
+    });
+    assert!(finding.wrong.ends_with("(0.3 ms)"), "{}", finding.wrong);
+    let finding = wrong_with(|settings| {
+        (settings.warmup_ms, settings.window_ms) = (0.1, 20.2);
+        settings.timeline_ms = Some(0.001);
+    });
+    assert_eq!(finding.right, "set timeline_ms to 0.002031 or more");
 }
 
 #[test]

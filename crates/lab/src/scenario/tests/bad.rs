@@ -205,8 +205,11 @@ fn keys_that_nothing_uses() {
     // Whole systems use none of the one server's keys; those of several have conditions left.
     let remedy = |name: &str| {
         let key = crate::settings::key(name).unwrap();
-        unused(key, &Place::argument("--set")).to_string()
+        unused(key, &Place::argument("--set"), true).to_string()
     };
+    let error = remedy("timeline_ms");
+    let both = "it needs workload = frames and measure = window; set";
+    assert!(error.contains(both), "{error}");
     let error = remedy("rx_entries");
     assert!(error.contains("it needs workload = frames; set"), "{error}");
     let error = remedy("streams");
