@@ -75,6 +75,39 @@ fn who_has_lent_its_last_buffer_is_told_at_once() {
     }
 }
 
+/// However long notices may be held back: where they take a ring's last entry they are written, or no packet could
+/// come that brings them. Core 0 allocates for all and gets little else than notices.
+fn small_reception_rings_go_on<G: Ground>(entries: usize) {
+    let consumption = Consumption::Batched(Time::from_ms(100));
+    let topology = Topology::in_sets(2, (1, 64), entries, 1);
+    let options = options(AxChoice::Random, consumption);
+    let mut bench: Bench<G> = bench_with(&topology, options, 256, 0);
+    bench.pass(Time::from_us(10));
+    for round in 0..200 {
+        let flow = u32::from(round % 50 < 40);
+        assert_eq!(
+            bench.send(flow, 60),
+            Ok(()),
+            "{entries} entries, round {round}"
+        );
+        bench.pass(Time::from_us(10));
+        bench.poll(0, 32);
+        bench.poll(1, 32);
+        bench.release_all();
+    }
+    bench.audit();
+}
+
+#[test]
+fn notices_that_fill_a_reception_ring_are_written_at_once() {
+    for entries in [2, 4] {
+        small_reception_rings_go_on::<Flat>(entries);
+        small_reception_rings_go_on::<Sim>(entries);
+        #[cfg(target_os = "linux")]
+        small_reception_rings_go_on::<crate::suite::Live>(entries);
+    }
+}
+
 /// Four cores, of which those with an Ax ring allocate for all. The first of them stops; returns how
 /// many of the others' 300 frames are received.
 fn received_while_an_allocator_stands(rings: usize) -> (usize, Bench<Flat>) {
