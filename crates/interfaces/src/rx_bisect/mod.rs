@@ -8,8 +8,8 @@
 //!   other driver ◄─ its Bx ring ◄── consumption notice, if the Ax ring is its ── NIC
 //! ```
 //!
-//! "Own first" is among those whose next descriptor the NIC has at hand: it waits for none on its way while
-//! another ring has one here, as all frames behind would wait with it (README.md).
+//! An own ring comes first also where its next descriptor is on its way; with `own_first` off, only where the NIC has
+//! it at hand, so that no frame waits for one while another ring has one here (README.md).
 //!
 //! | file | what it says |
 //! | --- | --- |

@@ -209,10 +209,10 @@ impl NicHalf {
             Consumption::Parallel => bx.write(dma, notice(used)),
             Consumption::Batched(time) => {
                 bx.hold_back(notice(used), dma.now() + time);
-                // Without a descriptor no packet comes that would bring the notices to a core that is waiting
-                // to put in more.
+                // Without a descriptor, or without an entry, no packet comes that would bring the notices to a
+                // core that is waiting to put in more.
                 let dry = self.ax[usize::from(used.ring)].buffers.available() == 0;
-                if dry || bx.held_back.len() >= self.held_back_max {
+                if dry || bx.is_full() || bx.held_back.len() >= self.held_back_max {
                     bx.write_held_back(dma);
                 }
                 self.due = self.due.min(bx.due);

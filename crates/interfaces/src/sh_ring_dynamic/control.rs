@@ -152,13 +152,16 @@ impl Control {
 
 /// Whether some cores call receive much less often than others: the cores' `gaps` between calls
 /// deviate by more than `ratio` times their median.
+///
+/// Of an even number the lower one in the middle is the median. Between the two it would be as large as the overload
+/// itself where half of the cores are overloaded, and none of two could ever stand out.
 fn is_overloaded(mut gaps: Vec<f64>, ratio: f64) -> bool {
     gaps.sort_by(f64::total_cmp);
     let count = gaps.len();
     if count == 0 {
         return false;
     }
-    let median = (gaps[(count - 1) / 2] + gaps[count / 2]) / 2.0;
+    let median = gaps[(count - 1) / 2];
     let mean = gaps.iter().sum::<f64>() / count as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count as f64;
     variance.sqrt() > ratio * median
@@ -263,6 +266,33 @@ mod tests {
         let mut control = Control::new(heuristic());
         let slow = switches(&mut control, 40, |c, _| look(c, 180.0, 400.0, &[0; 8]));
         assert_eq!(slow, [(9, SHARED)]);
+    }
+
+    /// Those that are not overloaded are what the others are compared with, as long as they are half of all.
+    #[test]
+    fn as_many_as_half_of_the_cores_may_be_overloaded() {
+        // In medians: two halves deviate by (r - 1) / 2, which is more than 32 from r = 66 on.
+        for cores in [2, 4, 8, 16] {
+            for (ratio, expected) in [(64.0, false), (66.0, true)] {
+                let gap = |core| if core < cores / 2 { 1.0 } else { ratio };
+                let gaps = (0..cores).map(gap).collect();
+                assert_eq!(is_overloaded(gaps, 32.0), expected, "{cores} cores");
+            }
+        }
+        // Of more than half nobody can tell whether the others are fast or they are slow.
+        assert!(!is_overloaded(vec![1.0, 1e6, 1e6], 32.0));
+        assert!(!is_overloaded(vec![1.0], 0.0));
+    }
+
+    #[test]
+    fn one_of_two_cores_that_calls_seldom_keeps_rings_private() {
+        for (calls, expected) in [(200, vec![(9, SHARED)]), (100, vec![]), (0, vec![])] {
+            let mut control = Control::new(heuristic());
+            let seen = switches(&mut control, 40, |c, _| {
+                look(c, 180.0, 400.0, &[10_000, calls])
+            });
+            assert_eq!(seen, expected, "{calls} calls");
+        }
     }
 
     /// One call of the last core lasts for 20 looks: 97 times as long as the others' from the

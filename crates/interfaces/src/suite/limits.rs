@@ -13,6 +13,7 @@ for_all! {
     an_oversized_frame_costs_no_entry,
     large_buffers_hold_jumbo_frames,
     a_queue_without_buffers_drops,
+    the_largest_rings_hold_what_arrives,
 }
 
 const ENTRIES: usize = 16;
@@ -148,6 +149,28 @@ fn a_queue_without_buffers_drops<G: Ground>(interface: &'static str) {
     bench.start();
     bench.send(0, 60).unwrap();
     bench.audit();
+}
+
+/// The most entries that a scenario can ask for. Few frames: going around takes too long.
+fn the_largest_rings_hold_what_arrives<G: Ground>(interface: &'static str) {
+    let setup = Setup {
+        rx_entries: 1 << 16,
+        room: 128,
+        ..Setup::default()
+    };
+    let mut bench: Bench<G> = Bench::new(interface, &setup);
+    for set in 0..bench.nic.sets().len() as u16 {
+        bench.switch(set);
+        for number in 0..40 {
+            bench.send(number % 3, 60 + number as usize).unwrap();
+        }
+        bench.poll(0, 8);
+        bench.release_all();
+    }
+    // Every frame and every buffer is counted after each step of these.
+    bench.drain();
+    assert_eq!(bench.taken, bench.sent, "{interface}");
+    assert!(bench.nic.waiting(0).of >= 1 << 16, "{interface}");
 }
 
 #[test]

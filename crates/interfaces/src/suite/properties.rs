@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use super::frames::{FRAME_LEN_MIN, frame_len_max};
-use super::{Bench, Ground, Setup, Stalls, for_all};
-use nicforge_nic::DropCause;
+use super::{Bench, Flat, Ground, Setup, Stalls, for_all, interfaces};
+use nicforge_nic::{DropCause, ReceiveHalf};
 use nicforge_units::Time;
 
 for_all! {
@@ -97,20 +97,56 @@ fn any_steps_in_any_order<G: Ground>(interface: &'static str) {
 /// Twice around each ring and beyond position 2^32, while cores stop for as long as several rings take
 /// to fill, and go on with some of what waits or with all of it.
 fn every_ring_size_under_random_stalls<G: Ground>(interface: &'static str) {
-    for bits in 1u8..=12 {
-        let rx_entries = 1usize << bits;
+    for setup in setups_by_size(interface) {
+        twice_around::<G>(interface, &setup);
+    }
+}
+
+/// A setup for each ring size, in which at least two cores share a ring or lend each other buffers.
+fn setups_by_size(interface: &str) -> Vec<Setup> {
+    let setup = |bits: usize| {
         // Large rings take many frames to go around.
         let most = if bits < 9 { 5 } else { 2 };
-        let queues = 1 + (usize::from(bits) * 3 + interface.len()) % most;
-        let setup = Setup {
+        let queues = 2 + (bits * 3 + interface.len()) % (most - 1);
+        let rx_entries = 1 << bits;
+        let bx_per_ax = if interface.ends_with("rx_bisect") {
+            2
+        } else {
+            1
+        };
+        Setup {
             queues,
             rx_entries,
-            sharing: [1, 2, 8][usize::from(bits) % 3],
+            sharing: [2, 3, 8][bits % 3],
+            bx_per_ax,
             spare: 64 + 64 * queues,
-            first_position: (1 << 32) - 2 * rx_entries as u64,
+            first_position: (1 << 32) - 2 * (rx_entries * bx_per_ax) as u64,
             ..Setup::default()
-        };
-        twice_around::<G>(interface, &setup);
+        }
+    };
+    (1..=12).map(setup).collect()
+}
+
+#[test]
+fn rings_of_every_size_are_shared_or_lent_and_some_have_one_core() {
+    for interface in interfaces() {
+        let setups = setups_by_size(interface);
+        let sizes = setups.iter().map(|setup| setup.rx_entries);
+        assert!(sizes.eq((1..=12).map(|bits| 1 << bits)), "{interface}");
+        for setup in &setups {
+            let bench: Bench<Flat> = Bench::down(interface, setup);
+            let cores = setup.queues;
+            assert!(cores.min(setup.sharing) >= 2, "{interface}, {setup:?}");
+            let together = |queue| bench.nic.together(queue).len();
+            let most = (0..bench.nic.queues()).map(together).max();
+            let expected = match interface.contains("sh_ring") {
+                true => setup.sharing.min(cores),
+                false => 1,
+            };
+            assert_eq!(most, Some(expected), "{interface}, {setup:?}");
+        }
+        let mut rests = setups.iter().map(|setup| setup.queues % setup.sharing);
+        assert!(rests.any(|rest| rest == 1), "{interface}");
     }
 }
 
@@ -120,7 +156,7 @@ fn twice_around<G: Ground>(interface: &'static str, setup: &Setup) {
     let seed = u64::from(rx_entries.trailing_zeros());
     let mut stalls = Stalls::new(seed, queues, 4 * rx_entries + 8);
     let mut bench: Bench<G> = Bench::new(interface, setup);
-    while !stalls.saw(2 * rx_entries + 64) {
+    while !stalls.saw(2 * rx_entries * setup.bx_per_ax + 64) {
         for _ in 0..stalls.below(rx_entries / 2 + 8) {
             let len = FRAME_LEN_MIN + stalls.below(200);
             let outcome = bench.send(stalls.below(3 * queues) as u32, len);
@@ -133,6 +169,9 @@ fn twice_around<G: Ground>(interface: &'static str, setup: &Setup) {
         bench.pass(Time::from_ns(stalls.below(2_000) as u64));
         stalls.polls(&mut bench);
     }
+    let borrowed = |queue| bench.nic.lending(queue).map(|lending| lending.borrowed);
+    let all: Option<u64> = (0..bench.nic.queues()).map(borrowed).sum();
+    assert_ne!(all, Some(0), "{what}: nobody borrowed");
     bench.release_all();
     bench.audit();
 }

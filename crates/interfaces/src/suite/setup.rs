@@ -18,6 +18,9 @@ pub struct Setup {
     pub rx_entries: usize,
     /// Queues that share a ring, where the interface shares rings.
     pub sharing: usize,
+    /// Entries of a Bx ring for each of an Ax ring's, where the interface has them. With one, who has used up
+    /// its own buffers has a full Bx ring, and borrows none.
+    pub bx_per_ax: usize,
     /// Packets of a descriptor of the batched list.
     pub list_batch: usize,
     /// Buffers beyond those that fill the rings.
@@ -44,6 +47,7 @@ impl Default for Setup {
             queues: 2,
             rx_entries: 64,
             sharing: 8,
+            bx_per_ax: 1,
             list_batch: 4,
             spare: 128,
             room: frame_len_max(),
@@ -127,7 +131,7 @@ impl Setup {
         in_rings + more + self.spare
     }
 
-    /// Both kinds of rings as large as private ones.
+    /// Ax rings as large as private ones, one for each queue.
     pub fn bisect(&self) -> rx_bisect::Options {
         rx_bisect::Options {
             ax_rings: 0,
@@ -135,7 +139,7 @@ impl Setup {
             associations: Vec::new(),
             association_sets: 1,
             ax_entries: self.rx_entries,
-            bx_entries: self.rx_entries,
+            bx_entries: self.rx_entries * self.bx_per_ax,
             choice: AxChoice::Random,
             own_first: true,
             consumption: Consumption::Batched(Time::from_us(1)),

@@ -3,7 +3,7 @@
 use nicforge_nic::ReceiveHalf;
 use nicforge_units::Time;
 
-use super::{AxChoice, Bench, CHOICES, Ground, Topology, bench, bench_with, options, waiting};
+use super::{AxChoice, Bench, CHOICES, Ground, OWN_FIRST, Topology, bench_of, options, waiting};
 use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Flat, Sim};
 
@@ -15,18 +15,25 @@ const ROUND_TRIP: Time = Time::from_ns(100);
 
 /// Two cores with rings of several reads each. A packet in another's buffer puts a notice into the
 /// other's Bx ring.
-fn two<G: Ground>(choice: AxChoice) -> Bench<G> {
-    bench(
-        &Topology::per_core(2, 128, 256),
-        choice,
-        Consumption::Parallel,
-    )
+fn two<G: Ground>(choice: AxChoice, own_first: bool) -> Bench<G> {
+    let options = Options {
+        own_first,
+        ..options(choice, Consumption::Parallel)
+    };
+    bench_of(&Topology::per_core(2, 128, 256), options)
+}
+
+/// Each policy with each answer to whether own descriptors on their way are first.
+fn each() -> impl Iterator<Item = (AxChoice, bool)> {
+    CHOICES
+        .into_iter()
+        .flat_map(|choice| OWN_FIRST.map(|own_first| (choice, own_first)))
 }
 
 #[test]
 fn an_own_descriptor_at_hand_is_taken_first() {
-    for choice in CHOICES {
-        let mut bench: Bench<Sim> = two(choice);
+    for (choice, own_first) in each() {
+        let mut bench: Bench<Sim> = two(choice, own_first);
         bench.pass(Time::from_us(10));
         for _ in 0..BATCH {
             bench.send(0, 60).unwrap();
@@ -39,7 +46,7 @@ fn an_own_descriptor_at_hand_is_taken_first() {
 #[test]
 fn one_at_hand_of_another_is_better_than_an_own_one_on_its_way() {
     for choice in CHOICES {
-        let mut bench: Bench<Sim> = two(choice);
+        let mut bench: Bench<Sim> = two(choice, false);
         bench.pass(Time::from_us(10));
         for _ in 0..BATCH {
             bench.send(0, 60).unwrap();
@@ -60,11 +67,7 @@ fn one_at_hand_of_another_is_better_than_an_own_one_on_its_way() {
 #[test]
 fn where_own_ones_are_first_it_waits_for_them() {
     for choice in CHOICES {
-        let options = Options {
-            own_first: true,
-            ..options(choice, Consumption::Parallel)
-        };
-        let mut bench: Bench<Sim> = bench_with(&Topology::per_core(2, 128, 256), options, 896, 0);
+        let mut bench: Bench<Sim> = two(choice, true);
         bench.pass(Time::from_us(10));
         for _ in 0..BATCH {
             bench.send(0, 60).unwrap();
@@ -85,8 +88,8 @@ fn where_own_ones_are_first_it_waits_for_them() {
 
 #[test]
 fn with_none_at_hand_it_waits_for_its_own() {
-    for choice in CHOICES {
-        let mut bench: Bench<Sim> = two(choice);
+    for (choice, own_first) in each() {
+        let mut bench: Bench<Sim> = two(choice, own_first);
         // Both doorbells have just rung.
         let began = bench.ground.now();
         bench.send(0, 60).unwrap();
@@ -100,13 +103,15 @@ fn with_none_at_hand_it_waits_for_its_own() {
 /// Where reads take no time, there is nothing to prefer.
 #[test]
 fn without_a_bus_the_own_ring_is_emptied_first() {
-    let mut bench: Bench<Flat> = two(AxChoice::Random);
-    for _ in 0..128 {
+    for own_first in OWN_FIRST {
+        let mut bench: Bench<Flat> = two(AxChoice::Random, own_first);
+        for _ in 0..128 {
+            bench.send(0, 60).unwrap();
+        }
+        assert_eq!(waiting(&bench), [128, 0]);
         bench.send(0, 60).unwrap();
+        assert_eq!(waiting(&bench), [129, 1]);
+        assert_eq!(bench.nic.lent(1, 0), 1);
+        bench.audit();
     }
-    assert_eq!(waiting(&bench), [128, 0]);
-    bench.send(0, 60).unwrap();
-    assert_eq!(waiting(&bench), [129, 1]);
-    assert_eq!(bench.nic.lent(1, 0), 1);
-    bench.audit();
 }

@@ -2,13 +2,17 @@
 
 use nicforge_units::Time;
 
-use super::{AxChoice, BATCHED, TIMEOUT, Topology, bench, waiting};
-use crate::rx_bisect::Consumption;
+use super::{AxChoice, BATCHED, OWN_FIRST, TIMEOUT, Topology, bench_of, options, waiting};
+use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Bench, Calls, Flat, Ground, Sim};
 
 /// Two cores with 4 buffers each.
-fn two<G: Ground>(consumption: Consumption) -> Bench<G> {
-    bench(&Topology::per_core(2, 4, 64), AxChoice::Random, consumption)
+fn two<G: Ground>(consumption: Consumption, own_first: bool) -> Bench<G> {
+    let options = Options {
+        own_first,
+        ..options(AxChoice::Random, consumption)
+    };
+    bench_of(&Topology::per_core(2, 4, 64), options)
 }
 
 /// Data writes and publishes of one frame for core 0.
@@ -24,56 +28,62 @@ fn sends(bench: &mut Bench<Flat>, flow: u32) -> (u64, u64) {
 
 #[test]
 fn one_entry_in_the_common_case_two_in_parallel_otherwise() {
-    let mut bench = two(Consumption::Parallel);
-    for _ in 0..4 {
-        assert_eq!(sends(&mut bench, 0), (1, 1), "an own buffer");
+    for own_first in OWN_FIRST {
+        let mut bench = two(Consumption::Parallel, own_first);
+        for _ in 0..4 {
+            assert_eq!(sends(&mut bench, 0), (1, 1), "an own buffer");
+        }
+        for _ in 0..4 {
+            assert_eq!(sends(&mut bench, 0), (1, 2), "a buffer of core 1");
+        }
+        assert_eq!(waiting(&bench), [8, 4]);
+        bench.audit();
     }
-    for _ in 0..4 {
-        assert_eq!(sends(&mut bench, 0), (1, 2), "a buffer of core 1");
-    }
-    assert_eq!(waiting(&bench), [8, 4]);
-    bench.audit();
 }
 
 #[test]
 fn notices_wait_for_a_packet_and_go_with_it() {
-    let mut bench = two(BATCHED);
-    for _ in 0..7 {
-        assert_eq!(sends(&mut bench, 0), (1, 1));
+    for own_first in OWN_FIRST {
+        let mut bench = two(BATCHED, own_first);
+        for _ in 0..7 {
+            assert_eq!(sends(&mut bench, 0), (1, 1));
+        }
+        // Three notices are due to core 1 and count in its ring; its packet takes them along, three
+        // entries in front of its own: 256 bytes by one write.
+        assert_eq!(waiting(&bench), [7, 3]);
+        assert_eq!(sends(&mut bench, 1), (1, 1));
+        assert_eq!(waiting(&bench), [7, 4]);
+        assert_eq!(bench.poll(1, 32), 1);
+        // Core 1 filled its ring again, so there are four buffers to borrow. With the last of them no packet can bring
+        // the notices any more: they go by a write of their own.
+        for expected in [(1, 1), (1, 1), (1, 1), (1, 2)] {
+            assert_eq!(sends(&mut bench, 0), expected);
+        }
+        bench.audit();
     }
-    // Three notices are due to core 1 and count in its ring; its packet takes them along, three
-    // entries in front of its own: 256 bytes by one write.
-    assert_eq!(waiting(&bench), [7, 3]);
-    assert_eq!(sends(&mut bench, 1), (1, 1));
-    assert_eq!(waiting(&bench), [7, 4]);
-    assert_eq!(bench.poll(1, 32), 1);
-    // Core 1 filled its ring again, so there are four buffers to borrow. With the last of them no packet can bring
-    // the notices any more: they go by a write of their own.
-    for expected in [(1, 1), (1, 1), (1, 1), (1, 2)] {
-        assert_eq!(sends(&mut bench, 0), expected);
-    }
-    bench.audit();
 }
 
 #[test]
 fn a_notice_waits_no_longer_than_its_time() {
-    let mut bench: Bench<Sim> = two(BATCHED);
-    bench.pass(Time::from_us(10));
-    for _ in 0..5 {
-        bench.send(0, 60).unwrap();
+    for own_first in OWN_FIRST {
+        let mut bench: Bench<Sim> = two(BATCHED, own_first);
+        bench.pass(Time::from_us(10));
+        for _ in 0..5 {
+            bench.send(0, 60).unwrap();
+        }
+        let last = bench.ground.now();
+        bench.ground.published();
+        bench.pass(TIMEOUT - Time::from_ns(100));
+        assert_eq!(bench.ground.published().len(), 0, "nothing yet");
+        bench.pass(Time::from_ns(100));
+        let published = bench.ground.published();
+        assert_eq!(published.len(), 1);
+        // 64 bytes with a header of 24, at 64 ps a byte, and 300 ns to memory; the time began after
+        // the last frame's data and entry had left.
+        let took = Time::from_ps((64 + 24) * 64) + Time::from_ns(300);
+        assert!(published[0] <= last + TIMEOUT + took);
+        bench.audit();
     }
-    let last = bench.ground.now();
-    bench.ground.published();
-    bench.pass(TIMEOUT - Time::from_ns(100));
-    assert_eq!(bench.ground.published().len(), 0, "nothing yet");
-    bench.pass(Time::from_ns(100));
-    let published = bench.ground.published();
-    assert_eq!(published.len(), 1);
-    // 64 bytes with a header of 24, at 64 ps a byte, and 300 ns to memory; the time began after
-    // the last frame's data and entry had left.
-    let took = Time::from_ps((64 + 24) * 64) + Time::from_ns(300);
-    assert!(published[0] <= last + TIMEOUT + took);
-    bench.audit();
 }
 
 /// When the packet's entry is visible to its core, after the end of the frame.
@@ -92,8 +102,9 @@ fn latency(bench: &mut Bench<Sim>, consumption: Consumption, borrowed: bool) -> 
 
 #[test]
 fn a_borrowed_buffer_adds_nothing_to_the_critical_path() {
-    for consumption in [Consumption::Parallel, BATCHED] {
-        let mut bench: Bench<Sim> = two(consumption);
+    let each = [Consumption::Parallel, BATCHED].into_iter();
+    for (consumption, own_first) in each.flat_map(|each| OWN_FIRST.map(|first| (each, first))) {
+        let mut bench: Bench<Sim> = two(consumption, own_first);
         // 1500 bytes in six packets and an entry of 64, with 24 bytes of header each, at 64 ps a
         // byte; and 300 ns to memory.
         let expected = Time::from_ps((1_500 + 6 * 24 + 64 + 24) * 64) + Time::from_ns(300);
@@ -105,7 +116,7 @@ fn a_borrowed_buffer_adds_nothing_to_the_critical_path() {
 
 #[test]
 fn software_tells_how_far_it_has_read() {
-    let mut bench = two::<Flat>(Consumption::Parallel);
+    let mut bench = two::<Flat>(Consumption::Parallel, true);
     for _ in 0..3 {
         bench.send(0, 60).unwrap();
     }

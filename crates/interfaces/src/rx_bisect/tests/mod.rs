@@ -26,7 +26,10 @@ const BX_FULL: Result<(), DropCause> = Err(super::BX_FULL);
 const TIMEOUT: Time = Time::from_us(3);
 const BATCHED: Consumption = Consumption::Batched(TIMEOUT);
 const CHOICES: [AxChoice; 3] = [AxChoice::Random, AxChoice::RoundRobin, AxChoice::Fullest];
+/// Whether own descriptors on their way come before others' at hand: `ax_own = "at_hand"`, and the default.
+const OWN_FIRST: [bool; 2] = [false, true];
 
+/// What scenarios have where they say nothing else.
 fn options(choice: AxChoice, consumption: Consumption) -> Options {
     Options {
         ax_rings: 0,
@@ -36,7 +39,7 @@ fn options(choice: AxChoice, consumption: Consumption) -> Options {
         ax_entries: 0,
         bx_entries: 0,
         choice,
-        own_first: false,
+        own_first: true,
         consumption,
         seed: 5,
     }
@@ -44,14 +47,14 @@ fn options(choice: AxChoice, consumption: Consumption) -> Options {
 
 /// A running bench with rings as `topology` has them, and plenty of buffers.
 fn bench<G: Ground>(topology: &Topology, choice: AxChoice, consumption: Consumption) -> Bench<G> {
+    bench_of(topology, options(choice, consumption))
+}
+
+/// The same with other options.
+fn bench_of<G: Ground>(topology: &Topology, options: Options) -> Bench<G> {
     let in_rings: usize = topology.ax.iter().map(|ring| ring.entries).sum();
     let waiting: usize = topology.bx.iter().map(|ring| ring.entries).sum();
-    bench_with(
-        topology,
-        options(choice, consumption),
-        in_rings + waiting + 128,
-        0,
-    )
+    bench_with(topology, options, in_rings + waiting + 128, 0)
 }
 
 /// The same with `buffers` buffers and rings that count from `first`.

@@ -3,19 +3,24 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-use super::{AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, Topology, bench, bench_with, options};
-use crate::rx_bisect::Consumption;
+use super::{
+    AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, OWN_FIRST, Topology, bench, bench_of,
+    bench_with, options,
+};
+use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Bench, Flat, Ground, Sim, Stalls};
 use nicforge_units::Time;
 
 /// Core 0 stops for ever; every frame for the others is received, whatever comes for it.
-fn others_go_on<G: Ground>(queues: usize, entries: [usize; 2]) {
-    for (choice, consumption) in CHOICES
-        .into_iter()
-        .zip([BATCHED, BATCHED, Consumption::Parallel])
-    {
+fn others_go_on<G: Ground>(queues: usize, entries: [usize; 2], own_first: bool) {
+    let consumptions = [BATCHED, BATCHED, Consumption::Parallel];
+    for (choice, consumption) in CHOICES.into_iter().zip(consumptions) {
         let topology = Topology::per_core(queues, entries[0], entries[1]);
-        let mut bench: Bench<G> = bench(&topology, choice, consumption);
+        let options = Options {
+            own_first,
+            ..options(choice, consumption)
+        };
+        let mut bench: Bench<G> = bench_of(&topology, options);
         let mut refused = 0;
         for round in 0..2_000 {
             for _ in 0..3 {
@@ -39,20 +44,27 @@ fn others_go_on<G: Ground>(queues: usize, entries: [usize; 2]) {
 
 #[test]
 fn a_core_that_stops_stops_nobody() {
-    others_go_on::<Flat>(2, [8, 32]);
-    others_go_on::<Flat>(4, [2, 2]);
-    others_go_on::<Flat>(3, [64, 4]);
-    others_go_on::<Sim>(3, [8, 64]);
+    for own_first in OWN_FIRST {
+        others_go_on::<Flat>(2, [8, 32], own_first);
+        others_go_on::<Flat>(4, [2, 2], own_first);
+        others_go_on::<Flat>(3, [64, 4], own_first);
+        others_go_on::<Sim>(3, [8, 64], own_first);
+        others_go_on::<Sim>(2, [128, 256], own_first);
+    }
 }
 
 /// However long notices may be held back: a core whose last buffers were lent learns of it at once, and goes on.
 #[test]
 fn who_has_lent_its_last_buffer_is_told_at_once() {
     let consumption = Consumption::Batched(Time::from_ms(100));
-    for entries in [2, 4, 8, 64] {
+    let sizes = [2, 4, 8, 64].into_iter();
+    for (entries, own_first) in sizes.flat_map(|size| OWN_FIRST.map(|first| (size, first))) {
         // More notices than such a ring has buffers may be held back.
         let topology = Topology::per_core(2, entries, 256);
-        let options = options(AxChoice::Random, consumption);
+        let options = Options {
+            own_first,
+            ..options(AxChoice::Random, consumption)
+        };
         let mut bench: Bench<Sim> = bench_with(&topology, options, 512, 0);
         bench.pass(Time::from_us(10));
         // Core 0 has stopped; its frames use up both Ax rings.
@@ -72,6 +84,39 @@ fn who_has_lent_its_last_buffer_is_told_at_once() {
             );
         }
         bench.audit();
+    }
+}
+
+/// However long notices may be held back: where they take a ring's last entry they are written, or no packet could
+/// come that brings them. Core 0 allocates for all and gets little else than notices.
+fn small_reception_rings_go_on<G: Ground>(entries: usize) {
+    let consumption = Consumption::Batched(Time::from_ms(100));
+    let topology = Topology::in_sets(2, (1, 64), entries, 1);
+    let options = options(AxChoice::Random, consumption);
+    let mut bench: Bench<G> = bench_with(&topology, options, 256, 0);
+    bench.pass(Time::from_us(10));
+    for round in 0..200 {
+        let flow = u32::from(round % 50 < 40);
+        assert_eq!(
+            bench.send(flow, 60),
+            Ok(()),
+            "{entries} entries, round {round}"
+        );
+        bench.pass(Time::from_us(10));
+        bench.poll(0, 32);
+        bench.poll(1, 32);
+        bench.release_all();
+    }
+    bench.audit();
+}
+
+#[test]
+fn notices_that_fill_a_reception_ring_are_written_at_once() {
+    for entries in [2, 4] {
+        small_reception_rings_go_on::<Flat>(entries);
+        small_reception_rings_go_on::<Sim>(entries);
+        #[cfg(target_os = "linux")]
+        small_reception_rings_go_on::<crate::suite::Live>(entries);
     }
 }
 
@@ -114,13 +159,19 @@ fn one_allocator_that_stops_stops_all_and_one_of_two_does_not() {
 /// "Overloaded cores can only hog packet buffers, leading to more buffers being allocated" (paper,
 /// section 4.3): by one core with time to spare, up to the size of the others' reception rings.
 /// From then on each packet that one takes out lets one in.
-fn overload_fills_reception_rings_and_no_more<G: Ground>(queues: usize, entries: [usize; 2]) {
-    for (choice, consumption) in CHOICES
-        .into_iter()
-        .zip([BATCHED, Consumption::Parallel, BATCHED])
-    {
+fn overload_fills_reception_rings_and_no_more<G: Ground>(
+    queues: usize,
+    entries: [usize; 2],
+    own_first: bool,
+) {
+    let consumptions = [BATCHED, Consumption::Parallel, BATCHED];
+    for (choice, consumption) in CHOICES.into_iter().zip(consumptions) {
         let topology = Topology::per_core(queues, entries[0], entries[1]);
-        let mut bench: Bench<G> = bench(&topology, choice, consumption);
+        let options = Options {
+            own_first,
+            ..options(choice, consumption)
+        };
+        let mut bench: Bench<G> = bench_of(&topology, options);
         // Buffers that hold packets, and all empty ones.
         let overloaded = queues - 1;
         let bound = (overloaded * entries[1] + queues * entries[0]) as u64;
@@ -161,9 +212,11 @@ fn overload_fills_reception_rings_and_no_more<G: Ground>(queues: usize, entries:
 
 #[test]
 fn what_overloaded_cores_hog_is_bounded_by_their_reception_rings() {
-    overload_fills_reception_rings_and_no_more::<Flat>(2, [4, 32]);
-    overload_fills_reception_rings_and_no_more::<Flat>(4, [8, 64]);
-    overload_fills_reception_rings_and_no_more::<Sim>(3, [8, 32]);
+    for own_first in OWN_FIRST {
+        overload_fills_reception_rings_and_no_more::<Flat>(2, [4, 32], own_first);
+        overload_fills_reception_rings_and_no_more::<Flat>(4, [8, 64], own_first);
+        overload_fills_reception_rings_and_no_more::<Sim>(3, [8, 32], own_first);
+    }
 }
 
 /// Random traffic, and stalls as long as several rings take to fill, until every ring has wrapped and
@@ -173,9 +226,12 @@ fn at_random(topology: &Topology, consumption: Consumption, buffers: usize, seed
     let largest = entries[0].max(entries[1]);
     let queues = topology.bx.len();
     let mut stalls = Stalls::new(seed, queues, 4 * largest + 8);
-    let choice = CHOICES[seed as usize % 3];
+    let options = Options {
+        own_first: OWN_FIRST[seed as usize / 2 % 2],
+        ..options(CHOICES[seed as usize % 3], consumption)
+    };
     let first = (1 << 32) - 2 * largest as u64;
-    let mut bench: Bench<Flat> = bench_with(topology, options(choice, consumption), buffers, first);
+    let mut bench: Bench<Flat> = bench_with(topology, options, buffers, first);
     while !stalls.saw(2 * largest + 50) {
         for _ in 0..stalls.below(largest + 4) {
             let _ = bench.send(stalls.below(queues) as u32, 60);
