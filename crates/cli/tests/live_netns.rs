@@ -8,10 +8,10 @@ mod programs;
 mod traffic;
 
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
 use std::time::Duration;
 
 use live_interfaces::interfaces;
+use netns::program::Program;
 use netns::{Hosts, has, tap_file};
 use programs::{Web, fetch};
 use traffic::{exchange, pattern, tagged_datagram, tcp_both_ways, udp_questions};
@@ -181,11 +181,7 @@ fn iperf_runs_through_nat_both_ways() {
     let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
     for direction in [&[][..], &["-R"]] {
         let mut server = hosts.on("server", "iperf3");
-        let mut server = server
-            .args(["-s", "-1"])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let server = Program::start_silent(server.args(["-s", "-1"]));
         let mut measured = serde_json::Value::Null;
         // The server needs a moment before it listens.
         for _ in 0..50 {
@@ -198,8 +194,7 @@ fn iperf_runs_through_nat_both_ways() {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        server.kill().unwrap();
-        server.wait().unwrap();
+        drop(server);
         let bytes = measured["end"]["sum_received"]["bytes"].as_u64();
         assert!(bytes >= Some(50_000_000), "{direction:?}: {measured:#}");
     }

@@ -8,10 +8,11 @@ mod traffic;
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use netns::program::Program;
 use netns::{Gateway, Hosts, example_file, has};
 use traffic::{StopAtEnd, name_server, questions, tcp_both_ways};
 
@@ -116,24 +117,6 @@ impl Counts {
     }
 }
 
-/// A program that ends with the value.
-struct Program(Child);
-
-impl Program {
-    fn start(command: &mut Command) -> Program {
-        let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
-        Program(silent.spawn().unwrap())
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn words<'a>(command: &'a mut Command, text: &str) -> &'a mut Command {
     command.args(text.split(' '))
 }
@@ -143,7 +126,7 @@ fn round(hosts: &Hosts, time: Duration) {
     let seconds = time.as_secs().max(1);
     let iperf = |text: &str| {
         let text = format!("-c 10.99.2.2 -t {seconds} {text}");
-        Program::start(words(&mut hosts.on("client", "iperf3"), &text))
+        Program::start_silent(words(&mut hosts.on("client", "iperf3"), &text))
     };
     let count = 4 * seconds;
     let (names, stop) = (
@@ -155,10 +138,10 @@ fn round(hosts: &Hosts, time: Duration) {
     std::thread::scope(|scope| {
         let _stops = StopAtEnd(&stop);
         scope.spawn(|| name_server(&names, &stop));
-        let mut programs = vec![
+        let programs = vec![
             iperf("-p 5201 -P 2 -b 20M --bidir"),
             iperf("-p 5202 -u -b 5M -l 700"),
-            Program::start(words(
+            Program::start_silent(words(
                 &mut hosts.on("client", "ping"),
                 &format!("-q -i 0.25 -c {count} 10.99.2.2"),
             )),
@@ -177,9 +160,7 @@ fn round(hosts: &Hosts, time: Duration) {
             std::thread::sleep(Duration::from_millis(200));
         }
         // Those that stream end by themselves.
-        for program in &mut programs {
-            program.0.wait().unwrap();
-        }
+        programs.into_iter().for_each(Program::ends);
     });
     tcp_both_ways(hosts, "10.99.2.2:7000", "10.99.2.2:7000", 2);
     questions(hosts, "10.99.2.2:7002", "10.99.2.2:7002", 50);
@@ -229,7 +210,7 @@ fn memory_stays_and_no_counter_drifts() {
     let mut gateway = hosts.start_with(&example_file("nat-netns.toml"), &set);
     hosts.wait_for(&mut gateway, "10.99.2.2");
     let server = |port: &str| {
-        Program::start(words(
+        Program::start_silent(words(
             &mut hosts.on("server", "iperf3"),
             &format!("-s -p {port}"),
         ))

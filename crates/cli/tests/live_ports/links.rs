@@ -11,7 +11,7 @@ fn a_link_goes_and_comes(name: &str, kind: &str) {
     let mut live = hosts.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
     live.arg("live").arg(nat(&folder, kind, kind));
     live.arg("--out").arg(folder.path().join("out"));
-    let live = live.stdout(Stdio::piped()).spawn().unwrap();
+    let live = Program::start(live.stdout(Stdio::piped()));
     wait_for_answers(&hosts);
     // Its own end, and the carrier by the other end.
     for (host, interface) in [("gateway", "nf-outside"), ("server", "eth0")] {

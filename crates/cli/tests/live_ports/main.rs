@@ -18,15 +18,13 @@ mod tap;
 mod xdp;
 
 use std::path::PathBuf;
-use std::process::Child;
 
 use netns::Hosts;
+use netns::program::Program;
 
 /// Asks `live`, whose output is piped, to stop; it must end well and have said all of `wanted`.
-fn stops_saying(live: Child, wanted: &[&str]) {
-    let id = rustix::process::Pid::from_child(&live);
-    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-    let ended = live.wait_with_output().unwrap();
+fn stops_saying(live: Program, wanted: &[&str]) {
+    let ended = live.stop();
     let said = String::from_utf8(ended.stdout).unwrap();
     assert!(ended.status.success(), "{said}");
     for wanted in wanted {

@@ -33,7 +33,7 @@ fn a_tap_device_carries_jumbo_frames_and_outlives_its_link() {
     let mut live = hosts.on("gateway", env!("CARGO_BIN_EXE_nicforge"));
     live.arg("live").arg(&file);
     live.arg("--out").arg(folder.path().join("out"));
-    let live = live.stdout(Stdio::piped()).spawn().unwrap();
+    let live = Program::start(live.stdout(Stdio::piped()));
     let there =
         "for try in $(seq 100); do ip link show nf-tap >/dev/null 2>&1 && break; sleep 0.1; done";
     let pings = || {

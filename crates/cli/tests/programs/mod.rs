@@ -3,10 +3,11 @@
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::netns::program::Program;
 use crate::netns::{Hosts, has};
 use crate::traffic::name_server;
 
@@ -84,7 +85,7 @@ pub fn streams_both_ways(hosts: &Hosts, address: &str, interface: &str) {
 fn streams(hosts: &Hosts, address: &str, interface: &str, way: &[&str]) {
     let mut server = hosts.on("server", "iperf3");
     let server = server.args(["-s", "-1"]).args(&way[..2]);
-    let mut server = server.stdout(Stdio::null()).spawn().unwrap();
+    let server = Program::start_silent(server);
     let mut measured = serde_json::Value::Null;
     // The server needs a moment before it listens.
     for _ in 0..50 {
@@ -97,8 +98,7 @@ fn streams(hosts: &Hosts, address: &str, interface: &str, way: &[&str]) {
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    server.kill().unwrap();
-    server.wait().unwrap();
+    drop(server);
     let streams = measured["end"]["streams"].as_array();
     let streams = streams.unwrap_or_else(|| panic!("{interface} {way:?}: {measured}"));
     let bytes = streams.iter().map(|one| one["receiver"]["bytes"].as_u64());
@@ -108,7 +108,9 @@ fn streams(hosts: &Hosts, address: &str, interface: &str, way: &[&str]) {
 }
 
 /// A web server with the files in `folder`; it goes with the value.
-pub struct Web(Child);
+pub struct Web {
+    _server: Program,
+}
 
 impl Web {
     /// On the server, port 8000. `None`, with a line, where it or `curl` is not to be had.
@@ -119,19 +121,8 @@ impl Web {
         }
         let mut server = hosts.on("server", "python3");
         server.args(["-m", "http.server", "8000", "--bind", "10.99.2.2", "-d"]);
-        let server = server
-            .arg(folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Some(Web(server.spawn().unwrap()))
-    }
-}
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _server = Program::start_silent(server.arg(folder));
+        Some(Web { _server })
     }
 }
 
