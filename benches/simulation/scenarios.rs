@@ -90,12 +90,14 @@ pub fn run(scenario: &str, jobs: &str, out: &Path) -> Run {
     command.current_dir(shipped(""));
     command.args(["run", scenario, "--quiet", "--jobs", jobs, "--out"]);
     let (started, before) = (Instant::now(), processor_of_children());
-    let status = command
+    // Notes would stand between the rows.
+    let ended = command
         .arg(out)
-        .status()
+        .output()
         .expect("the nicforge binary starts");
     let (wall, processor) = (started.elapsed(), processor_of_children() - before);
-    assert!(status.success(), "{scenario} runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{scenario} runs: {said}");
     let report = read_to_string(out.join("report.json")).expect("a report");
     let json: Value = serde_json::from_str(&report).expect("a report in JSON");
     Run {

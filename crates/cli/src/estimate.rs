@@ -54,7 +54,8 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
 /// About how many frames arrive in a point; `None` where the traffic alone decides.
 fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
     let sizes_vary = settings.packet_sizes != "fixed" && settings.app != "kvs";
-    if sizes_vary || settings.arrival == "ping_pong" {
+    // Whole systems send what TCP lets them.
+    if sizes_vary || settings.arrival == "ping_pong" || settings.is_of_whole_systems() {
         return None;
     }
     let nic = &machine.hardware.nic;

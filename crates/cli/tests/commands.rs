@@ -45,6 +45,21 @@ fn check_counts_trials_and_no_windows_of_replays() {
     );
 }
 
+/// How many frames whole systems send is for TCP to say.
+#[test]
+fn check_guesses_no_frames_of_whole_systems() {
+    let folder = folder();
+    let text = stdout(&nicforge(
+        &folder,
+        &["check", "scenarios/paper/int-53.toml"],
+    ));
+    assert!(text.contains("ms of simulated time"), "{text}");
+    assert!(
+        !text.contains("frames\n") && !text.contains("about"),
+        "{text}"
+    );
+}
+
 #[test]
 fn set_replaces_a_sweep() {
     let folder = folder();
