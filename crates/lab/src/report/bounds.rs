@@ -59,8 +59,8 @@ impl Bounds {
     }
 }
 
-/// For frames of one size, or two with a target's, and interfaces that are known; what the others' buffers hold depends on
-/// the run.
+/// For frames of one size, or two with a target's, and interfaces that are known; what the others' buffers hold depends
+/// on the run.
 fn ring_buffers(settings: &Settings) -> Option<Bytes> {
     if settings.packet_sizes != "fixed" || settings.arrival == "replay" {
         return None;

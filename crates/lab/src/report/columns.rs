@@ -162,8 +162,8 @@ pub const NO_DROP: Metric = metric(
     |m| m.no_drop_gbps,
 );
 
-/// Only where they apply: where cores play NICs or lend each other buffers, and of a store that refused requests. The CSV file, too, has
-/// these columns only then.
+/// Only where they apply: where cores play NICs or lend each other buffers, and of a store that refused requests. The
+/// CSV file, too, has these columns only then.
 #[rustfmt::skip]
 pub const OCCASIONAL: [Metric; 5] = [
     metric("emulator_busy_fraction", "emulating cores busy", Unit::Share, Neither, Some("NIC core"), |m| m.emulator_busy_fraction),

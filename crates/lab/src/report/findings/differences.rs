@@ -316,12 +316,14 @@ fn ratio(a: f64, b: f64, least: f64) -> f64 {
 
 /// The cause of most drops, as the end of a sentence.
 pub fn main_drop(metrics: &Metrics) -> String {
-    let most = metrics
-        .drops
-        .iter()
-        .max_by_key(|(_, count)| **count)
-        .filter(|(_, count)| **count > 0);
-    most.map_or(String::new(), |(cause, _)| format!(", mostly as {cause}"))
+    most_frequent(metrics.drops.iter())
+        .map_or(String::new(), |cause| format!(", mostly as {cause}"))
+}
+
+/// Of causes of drops with their counts, that of most.
+pub fn most_frequent<'a>(drops: impl Iterator<Item = (&'a String, &'a u64)>) -> Option<&'a str> {
+    let (cause, count) = drops.max_by_key(|(_, count)| **count)?;
+    (*count > 0).then_some(cause)
 }
 
 /// Whether a core that is behind holds entries of a shared ring while others go without: rings are

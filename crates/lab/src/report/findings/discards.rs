@@ -3,6 +3,7 @@
 use nicforge_nic::DropCause;
 
 use super::SAME;
+use super::differences::most_frequent;
 use crate::metrics::Metrics;
 use crate::report::PointResult;
 use crate::report::number::percent;
@@ -20,12 +21,9 @@ pub fn discards(metrics: &Metrics) -> Option<Discards<'_>> {
     let all: u64 = metrics.drops.values().sum();
     let causes = metrics.drops.iter();
     let own = causes.filter(|(cause, _)| !DropCause::is_name_of_load(cause));
-    let (most, sum) = own.fold((None, 0), |(most, sum), one| match most {
-        Some((_, count)) if count >= one.1 => (most, sum + one.1),
-        _ => (Some(one), sum + one.1),
-    });
+    let sum: u64 = own.clone().map(|(_, count)| count).sum();
     let share = metrics.drop_fraction * sum as f64 / all.max(1) as f64;
-    let (cause, _) = most.filter(|_| share >= SAME)?;
+    let cause = most_frequent(own).filter(|_| share >= SAME)?;
     Some(Discards { share, cause })
 }
 
