@@ -288,7 +288,11 @@ fn overloaded(base: &str, interface: &str) {
     let ns = format!("{:.0}", run.ns_per_packet());
     let besides =
         format!("({carried:.2} x a frame carried; {dropped:.0} % and {base_dropped:.0} % dropped)");
-    row(interface, ns, &format!("{ratio:.2} x {base} {besides}"));
+    row(
+        interface,
+        ns,
+        &format!("{ratio:.2} x {base}, at most 1.3 x {besides}"),
+    );
 }
 
 /// A sweep with one job and with two: time, and whether the results are the same bytes.
