@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use super::{BASE, FULL_GBPS, Job, number};
+use super::{BASE, FULL_GBPS, Job, Rings, number};
 
 /// Runs of the main job; the fastest counts, for it was disturbed least.
 const ROUNDS: usize = 3;
@@ -43,6 +43,7 @@ impl Measured {
             window_ms,
             gbps_per_core: FULL_GBPS,
             interface: BASE,
+            rings: Rings::Large,
         };
         let rounds = (0..ROUNDS).flat_map(|_| Measured::in_turn([job]));
         rounds
@@ -91,6 +92,9 @@ impl Running {
         command.arg("measure");
         command.args(numbers.map(|number| number.to_string()));
         command.arg(job.interface);
+        if let Rings::Small = job.rings {
+            command.arg("small");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the benchmark starts itself");
         let says = child.stdout.take().expect("it is piped");
