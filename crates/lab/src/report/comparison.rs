@@ -122,7 +122,7 @@ impl Comparison {
 
     /// The variant and what is particular about the point.
     fn heading(&self, report: &Report) -> String {
-        let keys = super::shape::varying_keys(report);
+        let keys = super::shape::parameters(report).columns;
         let values = keys
             .into_iter()
             .filter(|key| *key != GROUND)

@@ -11,7 +11,7 @@ use super::figures::{Figure, figures};
 use super::findings::findings;
 use super::number::{bytes, seconds};
 use super::plots::SERIES_COLOURS;
-use super::{Report, ReportError};
+use super::{Report, ReportError, shape};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -154,9 +154,11 @@ fn summary(report: &Report) -> String {
         .into_iter()
         .filter(|metric| metric.brief.is_some())
         .collect();
+    let parameters = shape::parameters(report);
     format!(
-        "<section>\n<h2>Summary</h2>\n{}</section>\n",
-        tables::points(report, &brief, &[])
+        "<section>\n<h2>Summary</h2>\n{}{}</section>\n",
+        tables::points(report, &parameters.columns, &brief, &[]),
+        tables::variants(&parameters.of_variants)
     )
 }
 
@@ -165,7 +167,7 @@ fn all_metrics(report: &Report) -> String {
     let causes = drop_causes(report.points.iter().map(|point| &point.metrics));
     format!(
         "<section class=\"screen\">\n<details>\n<summary>All metrics</summary>\n{}</details>\n</section>\n",
-        tables::points(report, &metrics, &causes)
+        tables::points(report, &shape::varying_keys(report), &metrics, &causes)
     )
 }
 

@@ -148,6 +148,51 @@ pub fn varying_keys(report: &Report) -> Vec<&str> {
         .collect()
 }
 
+/// As many parameters that only say what a variant is have columns of a table of points; if there are more, they
+/// stand below it, for they would push out what was measured.
+const IN_TABLE: usize = 2;
+
+/// The parameters of a table of points.
+pub struct Parameters<'a> {
+    /// Those with a column each.
+    pub columns: Vec<&'a str>,
+    /// Of each variant the others, which all its points have the same.
+    pub of_variants: Vec<(&'a str, String)>,
+}
+
+/// Which parameters of `report` have columns, and which stand below the table.
+pub fn parameters(report: &Report) -> Parameters<'_> {
+    let keys = varying_keys(report);
+    let variants = Shape::of(report).variants;
+    let is_swept = |key: &str| {
+        let mut variants = variants.iter();
+        variants.any(|variant| values(report, key, Some(variant)).len() > 1)
+    };
+    let (swept, fixed): (Vec<&str>, Vec<&str>) = keys.iter().partition(|key| is_swept(key));
+    if fixed.len() <= IN_TABLE {
+        return Parameters {
+            columns: keys,
+            of_variants: Vec::new(),
+        };
+    }
+    let of = |variant: &str| {
+        let point = report
+            .points
+            .iter()
+            .find(|point| point.variant == variant)?;
+        let has = |key: &&&str| point.params.contains_key(**key);
+        Some(label_of(point, fixed.iter().filter(has)))
+    };
+    let described = variants.into_iter();
+    Parameters {
+        of_variants: described
+            .filter_map(|variant| Some((variant, of(variant)?)))
+            .filter(|(_, label)| !label.is_empty())
+            .collect(),
+        columns: swept,
+    }
+}
+
 fn values<'a>(report: &'a Report, key: &str, variant: Option<&str>) -> Vec<Option<&'a Value>> {
     let mut values = Vec::new();
     for point in report
@@ -216,6 +261,38 @@ mod tests {
             ("b", &[("interface", json!("b"))]),
         ]);
         assert!(varying_keys(&by_name).is_empty());
+    }
+
+    #[test]
+    fn many_parameters_of_variants_stand_below_the_table() {
+        let entries = [("cores", json!(1)), ("rx_entries", json!(1024))];
+        let sizes = [("cores", json!(2)), ("ax_entries", json!(128))];
+        // Three parameters tell the variants apart, and `cores` is swept.
+        let report = report_of(&[
+            ("a", &entries),
+            ("a", &[("cores", json!(2)), ("rx_entries", json!(1024))]),
+            ("b", &[&sizes[..], &[("bx_entries", json!(512))]].concat()),
+        ]);
+        let of_all = parameters(&report);
+        assert_eq!(of_all.columns, ["cores"]);
+        let described: Vec<(&str, &str)> = of_all
+            .of_variants
+            .iter()
+            .map(|(variant, label)| (*variant, &**label))
+            .collect();
+        let expected = [
+            ("a", "rx_entries 1024"),
+            ("b", "ax_entries 128, bx_entries 512"),
+        ];
+        assert_eq!(described, expected);
+        // Two have a column each.
+        let few = report_of(&[
+            ("a", &[("rx_entries", json!(1024))]),
+            ("b", &[("ax_entries", json!(128))]),
+        ]);
+        let of_few = parameters(&few);
+        assert_eq!(of_few.columns, ["rx_entries", "ax_entries"]);
+        assert!(of_few.of_variants.is_empty());
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::columns::{Metric, measured};
 use super::csv::plain;
 use super::findings::{changes, unfinished_checksums};
 use super::number::decimals;
-use super::{PointResult, Report, shape};
+use super::shape::{self, Parameters};
+use super::{PointResult, Report};
 
 /// The table, with the parameters that vary and the metrics that say most; ends with a newline.
 pub fn table(report: &Report) -> String {
@@ -13,7 +14,11 @@ pub fn table(report: &Report) -> String {
         "variant",
         report.points.iter().map(|p| p.variant.clone()),
     )];
-    for key in shape::varying_keys(report) {
+    let Parameters {
+        columns: keys,
+        of_variants,
+    } = shape::parameters(report);
+    for &key in &keys {
         let cells = report
             .points
             .iter()
@@ -35,27 +40,40 @@ pub fn table(report: &Report) -> String {
         table.push_str(cells.join("  ").trim_end());
         table.push('\n');
     }
-    table += &time_line(report);
+    table += &variants(&of_variants);
+    table += &time_line(report, &keys);
     if let Some(checksums) = unfinished_checksums(report) {
         table += &format!("\n{checksums}\n");
     }
     table
 }
 
+/// A line for each variant with what it is, below an empty one.
+fn variants(variants: &[(&str, String)]) -> String {
+    let names = variants.iter().map(|(variant, _)| variant.chars().count());
+    let width = names.max().unwrap_or(0);
+    let line = |(variant, label): &(&str, String)| format!("{variant:<width$}  {label}\n");
+    let lines: String = variants.iter().map(line).collect();
+    below(lines)
+}
+
+/// Lines below an empty one, if there are any.
+fn below(lines: String) -> String {
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
+    }
+}
+
 /// A line for each point whose steering changed, below an empty one.
-fn time_line(report: &Report) -> String {
-    let keys = shape::varying_keys(report);
+fn time_line(report: &Report, keys: &[&str]) -> String {
     let line = |point: &PointResult| {
         let changes = changes(&point.switches)?;
         let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
         let values: String = keys.iter().filter_map(value).collect();
         Some(format!("{}{values}: {changes}\n", point.variant))
     };
-    let lines: String = report.points.iter().filter_map(line).collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("\n{lines}"),
-    }
+    below(report.points.iter().filter_map(line).collect())
 }
 
 /// Head, unit, then one cell per point.

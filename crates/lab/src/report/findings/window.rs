@@ -4,7 +4,7 @@ use super::SAME;
 use crate::metrics::Metrics;
 use crate::report::csv::plain;
 use crate::report::number::percent;
-use crate::report::shape::varying_keys;
+use crate::report::shape::parameters;
 use crate::report::{PointResult, Report};
 
 /// Whether frames were waited for and none came. Whole systems send themselves.
@@ -46,7 +46,7 @@ fn growing(report: &Report) -> Option<String> {
         .filter_map(|point| Some((backlog(&point.metrics)?, point)))
         .collect();
     let (most, point) = growing.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let keys = varying_keys(report);
+    let keys = parameters(report).columns;
     let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
     let values: String = keys.iter().filter_map(value).collect();
     let place = match report.points.len() {

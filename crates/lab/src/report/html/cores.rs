@@ -22,7 +22,7 @@ struct Column<'a> {
 
 /// The section; empty where no point has several cores.
 pub fn section(report: &Report) -> String {
-    let keys = shape::varying_keys(report);
+    let keys = shape::parameters(report).columns;
     let mut tables = String::new();
     for point in report.points.iter().filter(|point| point.cores.len() > 1) {
         let has = |key: &&&str| point.params.contains_key(**key);

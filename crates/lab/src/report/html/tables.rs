@@ -4,11 +4,10 @@ use super::escape;
 use crate::report::columns::{Metric, rate};
 use crate::report::csv::plain;
 use crate::report::number::{decimals, fixed};
-use crate::report::{PointResult, Report, shape};
+use crate::report::{PointResult, Report};
 
-/// One row per point: variant, varying parameters, metrics, drops by cause in frames.
-pub fn points(report: &Report, metrics: &[&Metric], causes: &[&str]) -> String {
-    let keys = shape::varying_keys(report);
+/// One row per point: variant, parameters of `keys`, metrics, drops by cause in frames.
+pub fn points(report: &Report, keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
     let columns: Vec<(&Metric, usize)> = metrics
         .iter()
         .map(|metric| {
@@ -22,7 +21,7 @@ pub fn points(report: &Report, metrics: &[&Metric], causes: &[&str]) -> String {
     let winner = winner(report);
     let mut table = format!(
         "<div class=\"scroll\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
-        points_head(&keys, metrics, causes)
+        points_head(keys, metrics, causes)
     );
     for (index, point) in report.points.iter().enumerate() {
         let class = if winner == Some(index) {
@@ -54,6 +53,18 @@ pub fn points(report: &Report, metrics: &[&Metric], causes: &[&str]) -> String {
         table += &format!("<tr{class}><th scope=\"row\">{variant}</th>{cells}</tr>\n");
     }
     table + "</tbody>\n</table></div>\n"
+}
+
+/// What variants are, where that has no columns.
+pub fn variants(variants: &[(&str, String)]) -> String {
+    if variants.is_empty() {
+        return String::new();
+    }
+    let line = |(variant, label): &(&str, String)| {
+        format!("<dt>{}</dt><dd>{}</dd>\n", escape(variant), escape(label))
+    };
+    let lines: String = variants.iter().map(line).collect();
+    format!("<dl class=\"variants\">\n{lines}</dl>\n")
 }
 
 fn points_head(keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
