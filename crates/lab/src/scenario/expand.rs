@@ -76,22 +76,21 @@ impl Scenario {
         Ok(points)
     }
 
-    /// The variant's name. One that sets an interface is called for it, so where another one runs in
-    /// its place, that stands in front.
+    /// The variant's name, or that of its interface. One that sets an interface is called for it, so where
+    /// another one runs in its place, that stands in front.
     fn name_of(&self, variant: &Variant, settings: &Settings) -> String {
-        let Some(name) = &variant.name else {
-            return settings.interface.clone();
-        };
-        let asked = self
-            .variants
-            .iter()
-            .find(|asked| asked.name == variant.name);
-        let asked = asked.into_iter().flat_map(|asked| &asked.settings);
-        let mut interfaces = asked.filter(|set| set.key.name == "interface");
-        let replaced = |set: &Assignment| set.value != Value::Text(settings.interface.clone());
-        match interfaces.next_back().is_some_and(replaced) {
-            true => format!("{} for {name}", settings.interface),
-            false => name.clone(),
+        let runs = &settings.interface;
+        let mut all = self.variants.iter();
+        let written = all.find(|written| written.place == variant.place);
+        let written = written.into_iter().flat_map(|written| &written.settings);
+        let mut interfaces = written.filter(|set| set.key.name == "interface");
+        let asked = interfaces.next_back().map(|set| &set.value);
+        let replaced = asked.filter(|asked| **asked != Value::Text(runs.clone()));
+        match (&variant.name, replaced) {
+            (Some(name), Some(_)) => format!("{runs} for {name}"),
+            (Some(name), None) => name.clone(),
+            (None, Some(Value::Text(asked))) => format!("{runs} for {asked}"),
+            (None, _) => runs.clone(),
         }
     }
 

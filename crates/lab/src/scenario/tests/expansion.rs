@@ -99,6 +99,14 @@ fn a_variant_whose_interface_is_replaced_says_so() {
 }
 
 #[test]
+fn variants_called_for_their_interface_stay_apart_where_another_replaces_them() {
+    let rest = "[[variant]]\ninterface = \"priv_ring\"\n[[variant]]\ninterface = \"sh_ring\"\n";
+    let points = points(rest, &["interface=priv_ring"]).unwrap();
+    let names: Vec<&str> = points.iter().map(|point| &*point.variant).collect();
+    assert_eq!(names, ["priv_ring", "priv_ring for sh_ring"]);
+}
+
+#[test]
 fn set_replaces_settings_variants_and_sweeps() {
     let rest = "[settings]\ncores = 2\n[[variant]]\nname = \"a\"\nrx_entries = 128\n\
                 [[variant]]\nname = \"b\"\n[sweep]\nio_ways = [0, 2]\n";
