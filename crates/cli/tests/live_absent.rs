@@ -4,6 +4,7 @@
 
 mod attach;
 mod netns;
+mod program;
 mod traffic;
 
 use std::io::{Read, Write};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use attach::Crew;
 use netns::{Gateway, Hosts, example_file};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use traffic::{CLIENT, SERVER, StopAtEnd, echo, worker_of};
 
 const WORKERS: u16 = 2;
@@ -173,7 +174,7 @@ fn others_go_on_beside_a_worker_that_hangs() {
         let gateway = gateway(&hosts, interface, &mut crew);
         let unheard = Unheard::begin(&hosts, from);
         let flow = flow(&hosts, from, WORKERS - 1);
-        let worker = crew.members[0].as_ref().map(Pid::from_child).unwrap();
+        let worker = crew.members[0].as_mut().unwrap().id();
         kill_process(worker, Signal::STOP).unwrap();
         unheard.goes_on();
         asks(&hosts, &flow, interface);

@@ -4,12 +4,13 @@
 
 mod attach;
 mod live_interfaces;
+mod program;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use nicforge_platform::live::{Bell, Region};
 use nicforge_wire::capture::CaptureReader;
 use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
+use program::Program;
 
 const FRAMES: usize = 40_000;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -77,8 +79,7 @@ fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<(u16, Vec<u8>), Vec<Vec<u8>>> {
 
 /// A run of two worker processes from one capture to another.
 struct Run {
-    /// Killed with the value, if it did not end.
-    child: Option<Child>,
+    program: Program,
     crew: Crew,
     folder: tempfile::TempDir,
 }
@@ -108,59 +109,35 @@ impl Run {
         let mut live = Command::new(env!("CARGO_BIN_EXE_nicforge"));
         live.arg("live").arg(&file).args(["--json", "--out"]);
         live.arg(folder.path().join("out"));
-        let child = live
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let program = Program::start(live.stdout(Stdio::null()).stderr(Stdio::piped()));
         let crew = Crew::new(&folder.path().join("socket"), 2);
         crew.wait_for_socket();
         Run {
-            child: Some(child),
+            program,
             crew,
             folder,
         }
     }
 
-    fn goes_on(&mut self) -> bool {
-        let child = self.child.as_mut();
-        child.is_some_and(|child| child.try_wait().unwrap().is_none())
-    }
-
-    fn ended(&mut self) -> std::process::Output {
-        self.child.take().unwrap().wait_with_output().unwrap()
-    }
-
     /// Waits until all frames are through; what it said, its report and the frames that came.
     fn end(mut self) -> (String, serde_json::Value, Vec<Vec<u8>>) {
         let until = Instant::now() + PATIENCE;
-        while self.goes_on() {
+        while self.program.is_running() {
             if Instant::now() > until {
                 let folder = self.folder.path().display().to_string();
-                self.child.as_mut().unwrap().kill().unwrap();
-                let ended = self.ended();
+                let ended = self.program.killed();
                 let said = String::from_utf8_lossy(&ended.stderr);
                 panic!("the run in {folder} does not end: {said}");
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let ended = self.ended();
+        let ended = self.program.ends_with_output();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(ended.status.success(), "{}: {said}", ended.status);
         self.crew.all_ended();
         let report = std::fs::read(self.folder.path().join("out/report.json")).unwrap();
         let came = frames(&self.folder.path().join("out.pcap"));
         (said, serde_json::from_slice(&report).unwrap(), came)
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -192,13 +169,13 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
         let mut run = Run::new(&interface, 3 * FRAMES);
         (0..2).for_each(|worker| run.crew.attach(worker));
         let mut kills = 0u64;
-        while run.goes_on() && kills < 12 {
+        while run.program.is_running() && kills < 12 {
             // Anywhere in what a worker does, which takes microseconds.
             let pause = (seed * 7_919 + kills * 104_729) % 9_000;
             std::thread::sleep(Duration::from_micros(500 + pause));
             run.crew.kill(0);
             kills += 1;
-            if run.goes_on() {
+            if run.program.is_running() {
                 run.crew.attach(0);
             }
         }
@@ -358,7 +335,10 @@ fn goes_on_after_a_mad_worker(interface: &str) -> bool {
     while mad.try_wait().unwrap().is_none() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(run.goes_on(), "{interface}: the device went with it");
+    assert!(
+        run.program.is_running(),
+        "{interface}: the device went with it"
+    );
     // It may have been ended already.
     let _ = mad.kill();
     mad.wait().unwrap();

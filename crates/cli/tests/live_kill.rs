@@ -5,6 +5,7 @@
 mod attach;
 mod live_interfaces;
 mod netns;
+mod program;
 mod traffic;
 
 use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};

@@ -3,16 +3,19 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod program;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A run that waits for workers, and so has nothing to do; it is killed with the value.
+use program::Program;
+
+/// A run that waits for workers, and so has nothing to do.
 struct Idle {
-    child: Child,
+    program: Program,
     _folder: tempfile::TempDir,
 }
 
@@ -33,16 +36,17 @@ impl Idle {
         live.arg("live").arg(&file).arg("--quiet");
         live.arg("--out").arg(folder.path().join("out"));
         live.arg("--attach").arg(folder.path().join("socket"));
-        let child = live.args(more).stdout(Stdio::null()).spawn().unwrap();
+        let program = Program::start(live.args(more).stdout(Stdio::null()));
         Idle {
-            child,
+            program,
             _folder: folder,
         }
     }
 
     /// Clock ticks (1/100 s) that the process used so far (proc(5): fields 14 and 15).
-    fn ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+    fn ticks(&mut self) -> u64 {
+        let id = self.program.id();
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
         let fields: Vec<&str> = stat
             .rsplit(')')
             .next()
@@ -53,17 +57,9 @@ impl Idle {
     }
 }
 
-impl Drop for Idle {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_run_with_nothing_to_do_sleeps() {
-    let idle = Idle::new(&[]);
+    let mut idle = Idle::new(&[]);
     std::thread::sleep(Duration::from_millis(700));
     let before = idle.ticks();
     std::thread::sleep(Duration::from_millis(2_000));

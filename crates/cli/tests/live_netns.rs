@@ -4,6 +4,7 @@
 
 mod live_interfaces;
 mod netns;
+mod program;
 mod programs;
 mod traffic;
 
@@ -11,8 +12,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use live_interfaces::interfaces;
-use netns::program::Program;
 use netns::{Hosts, has, tap_file};
+use program::Program;
 use programs::{Web, fetch};
 use traffic::{exchange, pattern, tagged_datagram, tcp_both_ways, udp_questions};
 

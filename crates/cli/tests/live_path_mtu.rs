@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod netns;
+mod program;
 mod programs;
 mod traffic;
 

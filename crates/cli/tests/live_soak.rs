@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod netns;
+mod program;
 mod traffic;
 
 use std::io::{Read, Write};
@@ -12,8 +13,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use netns::program::Program;
 use netns::{Gateway, Hosts, example_file, has};
+use program::Program;
 use traffic::{StopAtEnd, name_server, questions, tcp_both_ways};
 
 /// Traffic goes on for so long, then rests until everything is out and can be counted.
@@ -160,7 +161,8 @@ fn round(hosts: &Hosts, time: Duration) {
             std::thread::sleep(Duration::from_millis(200));
         }
         // Those that stream end by themselves.
-        programs.into_iter().for_each(Program::ends);
+        let ended = programs.into_iter().map(Program::ends);
+        assert!(ended.into_iter().all(|status| status.success()));
     });
     tcp_both_ways(hosts, "10.99.2.2:7000", "10.99.2.2:7000", 2);
     questions(hosts, "10.99.2.2:7002", "10.99.2.2:7002", 50);

@@ -5,6 +5,7 @@
 
 mod live_interfaces;
 mod netns;
+mod program;
 mod programs;
 mod traffic;
 

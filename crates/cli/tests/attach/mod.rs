@@ -2,8 +2,10 @@
 #![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::program::Program;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -17,7 +19,7 @@ pub fn shares_rings(interface: &str) -> bool {
 pub struct Crew {
     pub socket: PathBuf,
     /// Runs `nicforge attach` where the workers shall live.
-    pub members: Vec<Option<Child>>,
+    pub members: Vec<Option<Program>>,
 }
 
 impl Crew {
@@ -47,39 +49,30 @@ impl Crew {
             attach.arg("attach").arg(&self.socket);
             attach.args(["--worker", &number.to_string()]);
             attach.stdout(Stdio::piped());
-            let mut child = attach.spawn().unwrap();
+            let mut member = Program::start(&mut attach);
             let mut said = String::new();
-            let out = child.stdout.take().unwrap();
+            let out = member.stdout();
             std::io::BufReader::new(out).read_line(&mut said).unwrap();
             if said.starts_with("worker") {
-                self.members[number] = Some(child);
+                self.members[number] = Some(member);
                 return;
             }
             // The one before may not be noticed gone yet.
-            child.wait().unwrap();
+            member.ends();
             assert!(Instant::now() < until, "no place for worker {number}");
         }
     }
 
     /// SIGKILL.
     pub fn kill(&mut self, number: usize) {
-        if let Some(mut child) = self.members[number].take() {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+        self.members[number].take().map(Program::killed);
     }
 
     /// All that are still there end by themselves.
     pub fn all_ended(&mut self) {
-        for mut child in self.members.iter_mut().filter_map(Option::take) {
-            let status = child.wait().unwrap();
+        for member in self.members.iter_mut().filter_map(Option::take) {
+            let status = member.ends();
             assert!(status.success(), "a worker ended with {status}");
         }
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        (0..self.members.len()).for_each(|number| self.kill(number));
     }
 }

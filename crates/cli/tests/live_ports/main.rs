@@ -13,6 +13,8 @@ mod traffic;
 mod jumbo;
 mod links;
 mod pinning;
+#[path = "../program/mod.rs"]
+mod program;
 mod segments;
 mod tap;
 mod xdp;
@@ -20,7 +22,7 @@ mod xdp;
 use std::path::PathBuf;
 
 use netns::Hosts;
-use netns::program::Program;
+use program::Program;
 
 /// Asks `live`, whose output is piped, to stop; it must end well and have said all of `wanted`.
 fn stops_saying(live: Program, wanted: &[&str]) {

@@ -2,8 +2,6 @@
 //! threads that stand in one of them.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
-#[path = "program.rs"]
-pub mod program;
 #[path = "../../../wire/tests/common/skip.rs"]
 pub mod skip;
 

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::netns::program::Program;
 use crate::netns::{Hosts, has};
+use crate::program::Program;
 use crate::traffic::name_server;
 
 /// What a command writes, errors too.
