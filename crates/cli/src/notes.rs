@@ -85,9 +85,9 @@ fn longest_made_up(settings: &Settings) -> Option<u32> {
     usual.into_iter().chain(settings.target_frame_bytes()).max()
 }
 
-/// Frames that no buffer has room for.
+/// Frames that no buffer has room for; one that is split is no longer than one buffer either.
 fn about_long_frames(settings: &Settings) -> Option<String> {
-    let longest = longest_made_up(settings).filter(|_| !settings.splits_frames())?;
+    let longest = longest_made_up(settings)?;
     let room = settings.buffer_room();
     (longest as usize > room).then(|| {
         format!(

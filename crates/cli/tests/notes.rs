@@ -180,6 +180,8 @@ fn frames_of_a_capture_that_no_buffer_has_room_for() {
         assert!(said.contains(part), "{said}");
     }
     assert!(notes("buffer_bytes=2560").contains("1 of 4 frames"));
+    // Cut in two a frame may be no longer.
+    assert!(notes("interface=split").contains("2 of 4 frames do not fit buffers of 2048"));
     assert!(!notes("buffer_bytes=3000").contains("frames do not fit"));
     // 2496 is 39 lines, and 2500 none.
     assert!(notes("buffer_bytes=2496").contains("2 of 4 frames do not fit buffers of 2496"));

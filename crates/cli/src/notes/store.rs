@@ -15,15 +15,15 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
         settings.get_reply_bytes(),
         settings.buffer_room(),
     );
-    let splits = settings.splits_frames();
     let puts = settings.kvs_put_share > 0.0;
     let gets = settings.kvs_put_share + settings.kvs_delete_share < 1.0;
-    let stored = settings.kvs_preload_keys != Some(0) || puts && splits;
+    // What is too long for a reply was not put by a request, which is longer.
+    let stored = settings.kvs_preload_keys != Some(0);
     let cold = match settings.kvs_hot_values.as_str() {
         "nicmem" => " where it is not hot",
         _ => "",
     };
-    let puts = (puts && !splits && put as usize > room).then(|| {
+    let puts = (puts && put as usize > room).then(|| {
         let fate = "all of them will be dropped (oversized_frame)";
         (
             put,

@@ -30,11 +30,25 @@ fn values_that_no_buffer_has_room_for() {
     warns(&format!("{put}buffer_bytes = 4160\n"), &some);
     // Buffers are whole cache lines.
     warns(&format!("{put}buffer_bytes = 4161\n"), &[]);
-    // Two buffers have room for a PUT, one for its reply.
+}
+
+/// A frame that is cut in two is no longer than one buffer all the same.
+#[test]
+fn long_frames_that_are_split() {
+    let split = "interface = \"split\"\n";
+    let store = "app = \"kvs\"\nkvs_keys = 1000\nkvs_put_share = 0.5\n";
+    let puts = "PUTs of 2094 bytes do not fit buffers of 2048: all of them will be dropped (oversized_frame); set \
+                buffer_bytes to at least 2094";
+    warns(&format!("{store}{split}kvs_value_bytes = 1900\n"), &[puts]);
+    warns(&format!("{store}{split}kvs_value_bytes = 1854\n"), &[]);
+    let both =
+        "replies to GETs of 4066 bytes do not fit buffers of 2048: GETs will be answered without";
+    warns(&format!("{store}{split}kvs_value_bytes = 4000\n"), &[both]);
     warns(
-        &format!("{put}interface = \"split\"\n"),
-        &["replies to GETs of 4066 bytes"],
+        &format!("{split}packet_bytes = 2049\n"),
+        &["frames of 2049 bytes do not fit buffers of 2048: all of them will be dropped"],
     );
+    warns(&format!("{split}packet_bytes = 2048\n"), &[]);
 }
 
 #[test]
