@@ -112,3 +112,19 @@ fn pairs_that_push_each_other_out_of_the_store() {
         &[],
     );
 }
+
+/// Each core has a part of the memory, and a value lies in one part.
+#[test]
+fn hot_values_that_have_no_place_in_memory_of_the_nic() {
+    let store = "app = \"kvs\"\ncores = 16\nkvs_value_bytes = 1000\n";
+    let nicmem = "kvs_hot_values = \"nicmem\"\n";
+    let says = "kvs_hot_values = \"nicmem\" has no effect: each of 16 cores gets 960 bytes of NICs' memory, where no value \
+                of 1000 bytes has a place; set kvs_hot_kib to at least 16";
+    warns(&format!("{store}{nicmem}kvs_hot_kib = 15\n"), &[says]);
+    warns(&format!("{store}{nicmem}kvs_hot_kib = 16\n"), &[]);
+    warns(
+        &format!("{store}{nicmem}kvs_hot_kib = 0\n"),
+        &["gets 0 bytes"],
+    );
+    warns(store, &[]);
+}
