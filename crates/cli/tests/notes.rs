@@ -341,6 +341,22 @@ fn keys_that_are_asked_for_and_change_nothing() {
     warns(&format!("{BISECT}cores = 16\nrx_entries = 128\n"), &[]);
 }
 
+/// Clients that wait, and a capture that is played as it was, come as fast as they do.
+#[test]
+fn a_rate_that_nobody_keeps() {
+    for set in ["arrival=ping_pong", "replay_timing=recorded"] {
+        let check = ["check", "scenarios/nat-capture.toml", "--set", set];
+        let said = |more: &[&str]| stderr(&nicforge(&folder(), &[&check, more].concat()));
+        let (key, value) = set.split_once('=').unwrap();
+        let note = format!(
+            "`offered_gbps` has no effect: nothing uses it with {key} = \"{value}\"; leave"
+        );
+        let rate = said(&["--set", "offered_gbps=50"]);
+        assert!(rate.contains(&note), "{rate}");
+        assert!(!said(&[]).contains("offered_gbps"), "not asked for");
+    }
+}
+
 #[test]
 fn a_target_that_never_begins() {
     let target = "target_share = 0.5\nwarmup_ms = 1\nwindow_ms = 2\n";

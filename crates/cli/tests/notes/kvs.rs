@@ -1,5 +1,6 @@
 //! What is said about a key-value store.
 
+use super::common::{folder, nicforge, stderr};
 use super::{notes, warns};
 
 /// PUTs have 66 bytes of headers, the key and the value; replies to GETs have no key.
@@ -127,4 +128,52 @@ fn hot_values_that_have_no_place_in_memory_of_the_nic() {
         &["gets 0 bytes"],
     );
     warns(store, &[]);
+}
+
+/// A recorded request is what it is.
+#[test]
+fn keys_that_make_requests_change_none_of_a_capture() {
+    let check = ["check", "scenarios/nat-capture.toml", "--set", "app=kvs"];
+    for (set, others) in [
+        ("kvs_put_share=0.5", [].as_slice()),
+        ("kvs_delete_share=0.5", &[]),
+        ("kvs_key_choice=zipf", &[]),
+        ("kvs_zipf_s=1", &["kvs_key_choice=zipf"]),
+        ("hot_share=1", &["kvs_key_choice=hot_area"]),
+        ("kvs_hot_kib=512", &[]),
+        ("kvs_hot_kib=512", &["kvs_key_choice=hot_area"]),
+    ] {
+        let sets = others.iter().chain([&set]).flat_map(|set| ["--set", set]);
+        let arguments: Vec<&str> = check.into_iter().chain(sets).collect();
+        let said = stderr(&nicforge(&folder(), &arguments));
+        let (key, _) = set.split_once('=').unwrap();
+        let note = format!("note: --set {set}: `{key}` has no effect: nothing uses it with ");
+        assert!(said.contains(&note), "{said}");
+    }
+    // What is in the store before, and how hot values are sent, counts for them, too.
+    for set in [
+        "kvs_keys=1000",
+        "kvs_value_bytes=64",
+        "kvs_hot_values=nicmem",
+    ] {
+        let said = stderr(&nicforge(
+            &folder(),
+            &[&check[..], &["--set", set]].concat(),
+        ));
+        assert!(!said.contains("has no effect"), "{said}");
+    }
+}
+
+/// A hot area is of use to clients that ask for it, and to NICs that have it.
+#[test]
+fn a_hot_area_that_nobody_uses() {
+    let sweep = "[sweep]\nkvs_hot_kib = [64, 128]\n";
+    let why = "`kvs_hot_kib` has no effect: nothing uses it with kvs_key_choice = \"uniform\" and kvs_hot_values = \"host\"";
+    warns(&format!("app = \"kvs\"\ncores = 4\n{sweep}"), &[why]);
+    for uses in [
+        "kvs_key_choice = \"hot_area\"",
+        "kvs_hot_values = \"nicmem\"",
+    ] {
+        warns(&format!("app = \"kvs\"\ncores = 4\n{uses}\n{sweep}"), &[]);
+    }
 }
