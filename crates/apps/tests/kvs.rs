@@ -101,12 +101,43 @@ fn requests_may_lie_in_two_buffers() {
     let mut bench = Bench::new(&config());
     let put = frame(KvsOperation::Put, b"a long key", b"and its value");
     let get = frame(KvsOperation::Get, b"a long key", b"");
-    // Behind the header, within the key, at the value, within it.
-    for split in [66, 70, 76, 80] {
+    // Behind UDP, within the header, behind it, within the key, at the value, within it.
+    for split in [42, 50, 66, 70, 76, 80] {
         assert_eq!(ask(&mut bench, &put, split), (KvsStatus::Done, vec![]));
         let expected = (KvsStatus::Done, b"and its value".to_vec());
         assert_eq!(ask(&mut bench, &get, split.min(70)), expected);
     }
+}
+
+/// A reply is a packet of its own, whatever way its request came.
+#[test]
+fn replies_have_all_hops() {
+    let mut bench = Bench::new(&config());
+    let mut get = frame(KvsOperation::Get, b"key", b"");
+    get[22] = 1;
+    assert_eq!(ask(&mut bench, &get, WHOLE).0, KvsStatus::Missing);
+}
+
+/// Four cores with a bucket and 1000 bytes of log each.
+#[test]
+fn sizes_are_those_of_all_cores() {
+    let mut config = AppConfig::new("kvs", PortMap::one_armed(1));
+    config.kvs.index_slots = 32;
+    config.kvs.log = Bytes(4_000);
+    let mut bench = Bench::on_core(&config, 2, 4);
+    let own = |number: &u64| partition_of(key_hash(&number.to_be_bytes()), 4) == 2;
+    let mut put = |number: u64, value: &[u8]| {
+        let put = frame(KvsOperation::Put, &number.to_be_bytes(), value);
+        ask(&mut bench, &put, WHOLE).0
+    };
+    let numbers: Vec<u64> = (0..100).filter(own).take(11).collect();
+    for number in &numbers {
+        assert_eq!(put(*number, b"v"), KvsStatus::Done);
+    }
+    // 16 bytes of header, 8 of key.
+    assert_eq!(put(numbers[10], &[1; 976]), KvsStatus::Done);
+    assert_eq!(put(numbers[10], &[1; 977]), KvsStatus::TooLarge);
+    assert_eq!(bench.counter("index_evictions"), 3);
 }
 
 #[test]
@@ -155,6 +186,12 @@ fn what_is_no_request_is_dropped_under_its_cause() {
     let mut fragment = whole.clone();
     fragment[20] = 0x20;
     assert_eq!(bench.drop(0, &fragment), "fragment");
+    // Loose source routing (RFC 791, section 3.1) that goes on to 198.51.100.1.
+    let route = [131, 7, 4, 198, 51, 100, 1, 0];
+    let mut routed = [&whole[..34], &route, &whole[34..]].concat();
+    routed[14] += 2;
+    routed[17] += 8;
+    assert_eq!(bench.drop(0, &routed), "not_a_request");
     let other = udp(CLIENT, (SERVER.0, KVS_PORT + 1), &good);
     assert_eq!(bench.drop(0, &other), "not_the_service");
     assert_eq!(
@@ -222,10 +259,9 @@ fn a_value_that_no_reply_can_carry_is_told() {
     let mut small = config();
     small.kvs.log = Bytes(1_000);
     let put = frame(KvsOperation::Put, b"k", &[1; 1_000]);
-    assert_eq!(
-        ask(&mut Bench::new(&small), &put, WHOLE).0,
-        KvsStatus::TooLarge
-    );
+    let mut bench = Bench::new(&small);
+    assert_eq!(ask(&mut bench, &put, WHOLE).0, KvsStatus::TooLarge);
+    assert_eq!(bench.counter("too_large"), 1);
 }
 
 #[test]
@@ -257,6 +293,8 @@ fn ipv6_is_served_too() {
             panic!("not UDP over IPv6");
         };
         assert_eq!(ip.header().hop_limit(), 64);
+        let (source, destination) = (ip.header().source(), ip.header().destination());
+        assert_eq!((source, destination), ([2; 16], [1; 16]));
         assert_eq!(
             (udp.source_port(), udp.destination_port()),
             (SERVER.1, CLIENT.1)

@@ -2,6 +2,8 @@
 //! every reply has the value that its key had when it was asked for, whatever is written while
 //! the reply waits in the transmit ring.
 
+#[path = "kvs_hot/places.rs"]
+mod places;
 mod support;
 
 use std::collections::BTreeMap;
@@ -103,6 +105,10 @@ fn spec() -> NicSpec {
 impl Bench {
     /// A store with `hot` places.
     fn new(hot: u64) -> Bench {
+        Bench::with_log(hot, 1 << 20)
+    }
+
+    fn with_log(hot: u64, log: u64) -> Bench {
         let mut space = AddressSpace::default();
         let bytes = hot * 256;
         let mut nicmem = Nicmem::new(&mut space, 0, bytes);
@@ -110,7 +116,7 @@ impl Bench {
         let mut config = AppConfig::new("kvs", PortMap::one_armed(1));
         config.kvs = KvsConfig {
             index_slots: 1_000,
-            log: Bytes(1 << 20),
+            log: Bytes(log),
             hot: vec![memory],
             hot_value_bytes: VALUE_BYTES as u32,
         };

@@ -14,7 +14,7 @@ use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADE
 
 pub use captures::{about, about_checksums, about_long_replay};
 use rings::{about_sizes, about_small_batches, about_switching, about_uneven_sets};
-use store::{about_long_values, about_preloaded_pairs};
+use store::{about_hot_places, about_long_values, about_preloaded_pairs};
 
 /// What speaks against a point's settings.
 pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
@@ -35,6 +35,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_uneven_sets(settings));
     notes.extend(about_switching(settings, machine));
     notes.extend(about_preloaded_pairs(settings));
+    notes.extend(about_hot_places(settings));
     notes.extend(about_short_trials(settings));
     notes
 }
@@ -85,9 +86,9 @@ fn longest_made_up(settings: &Settings) -> Option<u32> {
     usual.into_iter().chain(settings.target_frame_bytes()).max()
 }
 
-/// Frames that no buffer has room for.
+/// Frames that no buffer has room for; one that is split is no longer than one buffer either.
 fn about_long_frames(settings: &Settings) -> Option<String> {
-    let longest = longest_made_up(settings).filter(|_| !settings.splits_frames())?;
+    let longest = longest_made_up(settings)?;
     let room = settings.buffer_room();
     (longest as usize > room).then(|| {
         format!(

@@ -180,6 +180,8 @@ fn frames_of_a_capture_that_no_buffer_has_room_for() {
         assert!(said.contains(part), "{said}");
     }
     assert!(notes("buffer_bytes=2560").contains("1 of 4 frames"));
+    // Cut in two a frame may be no longer.
+    assert!(notes("interface=split").contains("2 of 4 frames do not fit buffers of 2048"));
     assert!(!notes("buffer_bytes=3000").contains("frames do not fit"));
     // 2496 is 39 lines, and 2500 none.
     assert!(notes("buffer_bytes=2496").contains("2 of 4 frames do not fit buffers of 2496"));
@@ -337,6 +339,22 @@ fn keys_that_are_asked_for_and_change_nothing() {
     let other = "[[variant]]\ninterface = \"rx_bisect\"\n[[variant]]\ninterface = \"priv_ring\"\n";
     warns(&sweep.replace("[sweep]", &format!("{other}[sweep]")), &[]);
     warns(&format!("{BISECT}cores = 16\nrx_entries = 128\n"), &[]);
+}
+
+/// Clients that wait, and a capture that is played as it was, come as fast as they do.
+#[test]
+fn a_rate_that_nobody_keeps() {
+    for set in ["arrival=ping_pong", "replay_timing=recorded"] {
+        let check = ["check", "scenarios/nat-capture.toml", "--set", set];
+        let said = |more: &[&str]| stderr(&nicforge(&folder(), &[&check, more].concat()));
+        let (key, value) = set.split_once('=').unwrap();
+        let note = format!(
+            "`offered_gbps` has no effect: nothing uses it with {key} = \"{value}\"; leave"
+        );
+        let rate = said(&["--set", "offered_gbps=50"]);
+        assert!(rate.contains(&note), "{rate}");
+        assert!(!said(&[]).contains("offered_gbps"), "not asked for");
+    }
 }
 
 #[test]

@@ -175,6 +175,53 @@ fn hot_keys_are_sent_from_nicmem_and_others_are_not() {
     assert!((0.4..0.55).contains(&half), "{half}");
 }
 
+/// Places that nobody has go to whoever is asked for first.
+#[test]
+fn a_hot_area_that_is_not_loaded_before_is_for_all() {
+    let nicmem_share = |kvs_hot_preload| {
+        let settings = Settings {
+            kvs_key_choice: "hot_area".to_owned(),
+            hot_share: 0.0,
+            kvs_hot_values: "nicmem".to_owned(),
+            kvs_hot_kib: 64,
+            kvs_hot_preload,
+            kvs_put_share: 0.0,
+            ..store()
+        };
+        run(&settings).nicmem_get_share.unwrap()
+    };
+    // 256 places for 1000 - 256 keys.
+    let (loaded, empty) = (nicmem_share(true), nicmem_share(false));
+    assert!(loaded < 0.05 && empty > 0.2, "{loaded}, {empty}");
+}
+
+#[test]
+fn the_first_keys_are_the_likeliest_by_their_own_exponent() {
+    let settings = Settings {
+        kvs_key_choice: "zipf".to_owned(),
+        kvs_zipf_s: 1.5,
+        zipf_s: 0.5,
+        kvs_put_share: 0.0,
+        kvs_preload_keys: Some(100),
+        ..store()
+    };
+    // Of 500 keys behind each NIC 50: 1 + 2^-1.5 + … + 50^-1.5 = 2.331 of 2.523 up to 500.
+    let hits = run(&settings).get_hit_rate.unwrap();
+    assert!((0.87..0.95).contains(&hits), "{hits}");
+}
+
+#[test]
+fn an_index_that_is_too_small_forgets() {
+    let settings = Settings {
+        kvs_index_slots: 256,
+        kvs_put_share: 0.0,
+        ..store()
+    };
+    // Eight buckets of eight for each core's 250 keys, which fill all of them.
+    let hits = run(&settings).get_hit_rate.unwrap();
+    assert!((0.22..0.29).contains(&hits), "{hits}");
+}
+
 #[test]
 fn a_hot_area_without_a_value_in_it_is_refused() {
     let settings = Settings {

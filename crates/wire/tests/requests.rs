@@ -126,6 +126,23 @@ fn mix_and_skew_are_as_asked_for() {
     assert!((3_600..4_100).contains(&firsts), "{firsts}");
 }
 
+/// Who asks says nothing about what is asked for.
+#[test]
+fn clients_and_keys_are_drawn_each_by_itself() {
+    let mut config = config(8, 8);
+    config.clients = FlowSpace::new(1, 2).unwrap();
+    config.pairs = PairSpace::new(1, 2, 8, 8).unwrap();
+    let mut source = source(config);
+    let mut counts: BTreeMap<(Vec<u8>, Vec<u8>), u32> = BTreeMap::new();
+    for _ in 0..4_000 {
+        let bytes = source.next().unwrap().bytes;
+        let (client, key) = (&bytes[26..30], &bytes[42 + KVS_HEADER_LEN..][..8]);
+        *counts.entry((client.to_vec(), key.to_vec())).or_default() += 1;
+    }
+    let even = counts.values().all(|count| (900..1_100).contains(count));
+    assert!(counts.len() == 4 && even, "{counts:?}");
+}
+
 #[test]
 fn a_closed_loop_waits_for_replies() {
     let mut config = config(8, 8);

@@ -57,7 +57,7 @@ pub fn parse<C: Cpu>(
         return Err("bad_checksum");
     }
     let summary = headers::read(cpu, packet)?.summary;
-    // A reply would have to go back the same way (RFC 1122, section 3.2.1.8).
+    // One whose source route goes on is another host's (RFC 1122, section 3.2.1.8).
     if !summary.has_ports() || summary.protocol != ip_protocol::UDP || summary.source_routed {
         return Err("not_a_request");
     }

@@ -160,6 +160,39 @@ fn a_full_bucket_loses_its_oldest_pair() {
     }
 }
 
+/// What the log has overwritten took a slot of nobody's.
+#[test]
+fn a_slot_of_what_the_log_has_overwritten_is_free() {
+    // Items of four words, four of them.
+    let (mut partition, mut cpu) = partition(1, 4 * 32);
+    for number in 0..20u64 {
+        let key = number.to_be_bytes();
+        partition.put(&mut cpu, key_hash(&key), &key, &key).unwrap();
+    }
+    assert_eq!(partition.index_evictions(), 0);
+}
+
+/// Clients may write what they like, also what looks like an item where one was.
+#[test]
+fn bytes_over_an_old_item_are_not_taken_for_it() {
+    let (mut partition, mut cpu) = partition(8, 20 * 8);
+    let mut put = |key: &[u8], value: &[u8]| {
+        partition.put(&mut cpu, key_hash(key), key, value).unwrap();
+    };
+    let old = b"old item";
+    put(b"b", &[0; 8]);
+    put(old, &[1; 24]);
+    put(b"f", &[0; 63]);
+    // Words 0 to 6: header, key, one more, and three over the old item's header and key.
+    let mut value = vec![2; 8];
+    value.extend(key_hash(old).to_ne_bytes());
+    value.extend([8u16, 24, 4, 0].into_iter().flat_map(u16::to_ne_bytes));
+    value.extend(old);
+    put(b"new item", &value);
+    assert_eq!(get(&mut partition, &mut cpu, b"new item"), Some(value));
+    assert_eq!(get(&mut partition, &mut cpu, old), None);
+}
+
 #[test]
 fn a_value_that_fits_its_item_is_replaced_in_place() {
     let (mut partition, mut cpu) = partition(8, 1 << 12);
@@ -189,6 +222,28 @@ fn positions_begin_anew_once_they_are_used_up() {
         assert_eq!(get(&mut partition, &mut cpu, &key).unwrap(), key);
     }
     assert_eq!(partition.restarts(), 1);
+}
+
+/// No slot of before is in the way of what comes then.
+#[test]
+fn the_index_is_empty_when_positions_begin_anew() {
+    let (mut partition, mut cpu) = partition(1, 800);
+    partition.log_mut().begin_at((1 << 48) - 1 - 200);
+    let mut put = |partition: &mut Partition, number: u64| {
+        let key = number.to_be_bytes();
+        partition.put(&mut cpu, key_hash(&key), &key, &key).unwrap();
+    };
+    let mut number = 0;
+    while partition.restarts() == 0 {
+        put(&mut partition, number);
+        number += 1;
+    }
+    assert!(number > 8, "its bucket is full");
+    (number..number + 7).for_each(|number| put(&mut partition, number));
+    for number in number - 1..number + 7 {
+        let key = number.to_be_bytes();
+        assert_eq!(get(&mut partition, &mut cpu, &key).unwrap(), key);
+    }
 }
 
 #[test]

@@ -49,9 +49,7 @@ pub fn about_long_replay(
     let (room, fifo) = (settings.buffer_room(), fifo_of(machine, 0).0);
     let of_buffers = |longest| format!("set buffer_bytes to at least {longest}");
     let of_fifo = |longest| fifo_of(machine, longest).1;
-    let buffers = (!settings.splits_frames())
-        .then(|| said(room, "buffers", "oversized_frame", &of_buffers))
-        .flatten();
+    let buffers = said(room, "buffers", "oversized_frame", &of_buffers);
     let fifo = said(fifo, "the NIC's receive FIFO", "longer_than_fifo", &of_fifo);
     buffers.into_iter().chain(fifo).collect()
 }

@@ -2,6 +2,7 @@
 
 use nicforge_apps::kvs::{BUCKET_SLOTS, index_keeps, item_bytes};
 use nicforge_lab::settings::Settings;
+use nicforge_units::CACHE_LINE_BYTES;
 
 use super::range;
 
@@ -15,15 +16,15 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
         settings.get_reply_bytes(),
         settings.buffer_room(),
     );
-    let splits = settings.splits_frames();
     let puts = settings.kvs_put_share > 0.0;
     let gets = settings.kvs_put_share + settings.kvs_delete_share < 1.0;
-    let stored = settings.kvs_preload_keys != Some(0) || puts && splits;
+    // What is too long for a reply was not put by a request, which is longer.
+    let stored = settings.kvs_preload_keys != Some(0);
     let cold = match settings.kvs_hot_values.as_str() {
         "nicmem" => " where it is not hot",
         _ => "",
     };
-    let puts = (puts && !splits && put as usize > room).then(|| {
+    let puts = (puts && put as usize > room).then(|| {
         let fate = "all of them will be dropped (oversized_frame)";
         (
             put,
@@ -47,6 +48,23 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
         "{}; set buffer_bytes to at least {least}",
         said.join(", and ")
     ))
+}
+
+/// Memory of NICs for hot values that no core gets a place of.
+pub fn about_hot_places(settings: &Settings) -> Option<String> {
+    if settings.app != "kvs" || settings.kvs_hot_values != "nicmem" {
+        return None;
+    }
+    let (cores, value) = (settings.cores as u64, settings.kvs_value_bytes);
+    let each = settings.kvs_hot_kib * 1024 / cores;
+    let place = u64::from(value).next_multiple_of(CACHE_LINE_BYTES);
+    (each < place).then(|| {
+        format!(
+            "kvs_hot_values = \"nicmem\" has no effect: each of {cores} cores gets {each} bytes of NICs' memory, where no \
+             value of {value} bytes has a place; set kvs_hot_kib to at least {}",
+            (place * cores).div_ceil(1024)
+        )
+    })
 }
 
 /// Share of the pairs that are put into the store: losing less to full buckets is not worth a word.

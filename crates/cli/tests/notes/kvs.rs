@@ -1,5 +1,6 @@
 //! What is said about a key-value store.
 
+use super::common::{folder, nicforge, stderr};
 use super::{notes, warns};
 
 /// PUTs have 66 bytes of headers, the key and the value; replies to GETs have no key.
@@ -30,11 +31,25 @@ fn values_that_no_buffer_has_room_for() {
     warns(&format!("{put}buffer_bytes = 4160\n"), &some);
     // Buffers are whole cache lines.
     warns(&format!("{put}buffer_bytes = 4161\n"), &[]);
-    // Two buffers have room for a PUT, one for its reply.
+}
+
+/// A frame that is cut in two is no longer than one buffer all the same.
+#[test]
+fn long_frames_that_are_split() {
+    let split = "interface = \"split\"\n";
+    let store = "app = \"kvs\"\nkvs_keys = 1000\nkvs_put_share = 0.5\n";
+    let puts = "PUTs of 2094 bytes do not fit buffers of 2048: all of them will be dropped (oversized_frame); set \
+                buffer_bytes to at least 2094";
+    warns(&format!("{store}{split}kvs_value_bytes = 1900\n"), &[puts]);
+    warns(&format!("{store}{split}kvs_value_bytes = 1854\n"), &[]);
+    let both =
+        "replies to GETs of 4066 bytes do not fit buffers of 2048: GETs will be answered without";
+    warns(&format!("{store}{split}kvs_value_bytes = 4000\n"), &[both]);
     warns(
-        &format!("{put}interface = \"split\"\n"),
-        &["replies to GETs of 4066 bytes"],
+        &format!("{split}packet_bytes = 2049\n"),
+        &["frames of 2049 bytes do not fit buffers of 2048: all of them will be dropped"],
     );
+    warns(&format!("{split}packet_bytes = 2048\n"), &[]);
 }
 
 #[test]
@@ -97,4 +112,68 @@ fn pairs_that_push_each_other_out_of_the_store() {
         &format!("{store}kvs_log_mib = 7\nkvs_preload_keys = 7168\n"),
         &[],
     );
+}
+
+/// Each core has a part of the memory, and a value lies in one part.
+#[test]
+fn hot_values_that_have_no_place_in_memory_of_the_nic() {
+    let store = "app = \"kvs\"\ncores = 16\nkvs_value_bytes = 1000\n";
+    let nicmem = "kvs_hot_values = \"nicmem\"\n";
+    let says = "kvs_hot_values = \"nicmem\" has no effect: each of 16 cores gets 960 bytes of NICs' memory, where no value \
+                of 1000 bytes has a place; set kvs_hot_kib to at least 16";
+    warns(&format!("{store}{nicmem}kvs_hot_kib = 15\n"), &[says]);
+    warns(&format!("{store}{nicmem}kvs_hot_kib = 16\n"), &[]);
+    warns(
+        &format!("{store}{nicmem}kvs_hot_kib = 0\n"),
+        &["gets 0 bytes"],
+    );
+    warns(store, &[]);
+}
+
+/// A recorded request is what it is.
+#[test]
+fn keys_that_make_requests_change_none_of_a_capture() {
+    let check = ["check", "scenarios/nat-capture.toml", "--set", "app=kvs"];
+    for (set, others) in [
+        ("kvs_put_share=0.5", [].as_slice()),
+        ("kvs_delete_share=0.5", &[]),
+        ("kvs_key_choice=zipf", &[]),
+        ("kvs_zipf_s=1", &["kvs_key_choice=zipf"]),
+        ("hot_share=1", &["kvs_key_choice=hot_area"]),
+        ("kvs_hot_kib=512", &[]),
+        ("kvs_hot_kib=512", &["kvs_key_choice=hot_area"]),
+    ] {
+        let sets = others.iter().chain([&set]).flat_map(|set| ["--set", set]);
+        let arguments: Vec<&str> = check.into_iter().chain(sets).collect();
+        let said = stderr(&nicforge(&folder(), &arguments));
+        let (key, _) = set.split_once('=').unwrap();
+        let note = format!("note: --set {set}: `{key}` has no effect: nothing uses it with ");
+        assert!(said.contains(&note), "{said}");
+    }
+    // What is in the store before, and how hot values are sent, counts for them, too.
+    for set in [
+        "kvs_keys=1000",
+        "kvs_value_bytes=64",
+        "kvs_hot_values=nicmem",
+    ] {
+        let said = stderr(&nicforge(
+            &folder(),
+            &[&check[..], &["--set", set]].concat(),
+        ));
+        assert!(!said.contains("has no effect"), "{said}");
+    }
+}
+
+/// A hot area is of use to clients that ask for it, and to NICs that have it.
+#[test]
+fn a_hot_area_that_nobody_uses() {
+    let sweep = "[sweep]\nkvs_hot_kib = [64, 128]\n";
+    let why = "`kvs_hot_kib` has no effect: nothing uses it with kvs_key_choice = \"uniform\" and kvs_hot_values = \"host\"";
+    warns(&format!("app = \"kvs\"\ncores = 4\n{sweep}"), &[why]);
+    for uses in [
+        "kvs_key_choice = \"hot_area\"",
+        "kvs_hot_values = \"nicmem\"",
+    ] {
+        warns(&format!("app = \"kvs\"\ncores = 4\n{uses}\n{sweep}"), &[]);
+    }
 }

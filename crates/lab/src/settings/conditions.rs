@@ -31,6 +31,7 @@ pub const BATCHED: Condition = ("consumption", &["batched"]);
 pub const BURSTS: Condition = ("arrival", &["bursts"]);
 pub const PING_PONG: Condition = ("arrival", &["ping_pong"]);
 pub const REPLAY: Condition = ("arrival", &["replay"]);
+pub const RECORDED: Condition = ("replay_timing", &["recorded"]);
 pub const SYNTHETIC: Condition = ("app", &["synthetic"]);
 pub const ROUTING: Condition = ("app", &["l3fwd", "synthetic"]);
 pub const KVS: Condition = ("app", &["kvs"]);
@@ -73,6 +74,7 @@ pub const TARGET_SHARE: Condition = ("target_share", &[ABOVE_0]);
 pub const TARGET_READS: Condition = ("target_accesses", &[ABOVE_0]);
 pub const STREAMS: Condition = ("stream_cores", &[ABOVE_0]);
 pub const GRAPHS: Condition = ("graph_cores", &[ABOVE_0]);
+pub const HOT_KEYS: Condition = ("kvs_key_choice", &["hot_area"]);
 pub const HOT_IN_NICMEM: Condition = ("kvs_hot_values", &["nicmem"]);
 pub const COPIES_NICMEM: Condition = ("copy", &["host_to_nicmem", "nicmem_to_host"]);
 

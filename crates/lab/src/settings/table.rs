@@ -220,7 +220,7 @@ settings! {
     burst: usize = 32, "packets", Whole(1, 32);
 
     /// Frame bytes offered over all ports; limited by the line rate.
-    offered_gbps: f64 = 200.0, "Gbit/s", Number(0.001, 10_000.0);
+    offered_gbps: f64 = 200.0, "Gbit/s", Number(0.001, 10_000.0), moot PING_PONG, moot RECORDED;
     /// How frames arrive; `replay` plays the capture `pcap`.
     arrival: String = "constant".into(), "",
         Choice(&["constant", "poisson", "bursts", "ping_pong", "replay"]);
@@ -313,19 +313,21 @@ settings! {
     kvs_value_bytes: u32 = 1024, "bytes", Whole(8, 8192), when KVS,
         source "nicmem paper, set-up of the key-value store";
     /// Share of PUTs.
-    kvs_put_share: f64 = 0.05, "share", Number(0.0, 1.0), when KVS;
+    kvs_put_share: f64 = 0.05, "share", Number(0.0, 1.0), when KVS, moot REPLAY;
     /// Share of DELETEs; all other requests are GETs.
-    kvs_delete_share: f64 = 0.0, "share", Number(0.0, 1.0), when KVS;
+    kvs_delete_share: f64 = 0.0, "share", Number(0.0, 1.0), when KVS, moot REPLAY;
     /// Which key the next request is for; `flow_choice` says of which client it is.
-    kvs_key_choice: String = "uniform".into(), "", Choice(&["uniform", "zipf", "hot_area"]), when KVS;
+    kvs_key_choice: String = "uniform".into(), "", Choice(&["uniform", "zipf", "hot_area"]), when KVS,
+        moot REPLAY;
     /// Exponent s of the keys' Zipf distribution.
-    kvs_zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when KVS, when ("kvs_key_choice", &["zipf"]);
+    kvs_zipf_s: f64 = 0.99, "", Number(0.0, 10.0), when KVS, when ("kvs_key_choice", &["zipf"]),
+        moot REPLAY;
     /// Hot area: the first keys, as many as have values of this size in all over all NICs.
-    kvs_hot_kib: u64 = 256, "KiB", Whole(0, 4_194_304), when KVS,
+    kvs_hot_kib: u64 = 256, "KiB", Whole(0, 4_194_304), when KVS, with HOT_KEYS, with HOT_IN_NICMEM,
         source "nicmem paper, section 2.3: memory that the adapter exposes";
     /// Share of requests for keys in the hot area.
     hot_share: f64 = 0.5, "share", Number(0.0, 1.0), when KVS,
-        when ("kvs_key_choice", &["hot_area"]);
+        when HOT_KEYS, moot REPLAY;
     /// Whether values of hot items are copied out of host memory into replies, or sent from memory
     /// of the NIC (nmKVS), of which the hot area takes its size.
     kvs_hot_values: String = "host".into(), "", Choice(&["host", "nicmem"]), when KVS,

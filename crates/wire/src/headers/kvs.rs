@@ -236,6 +236,20 @@ mod tests {
         assert!(buckets.iter().all(|&n| (850..1_150).contains(&n)));
     }
 
+    /// A core's index chooses buckets by the lower bits.
+    #[test]
+    fn keys_of_a_partition_spread_over_all_buckets() {
+        let mut buckets = [0u32; 64];
+        let hashes = (0..64_000u64).map(|number| key_hash(&number.to_be_bytes()));
+        for hash in hashes.filter(|&hash| partition_of(hash, 8) == 3) {
+            buckets[(hash & 63) as usize] += 1;
+        }
+        assert!(
+            buckets.iter().all(|&n| (75..175).contains(&n)),
+            "{buckets:?}"
+        );
+    }
+
     #[test]
     fn length_and_every_byte_count() {
         let key = [0u8; 19];
