@@ -8,6 +8,8 @@ use nicforge_units::Time;
 use super::layout::{PRIVATE, SHARED};
 use crate::suite::{Bench, Flat, Ground, Setup, Sim};
 
+mod late;
+
 const NAME: &str = "sh_ring_dynamic";
 
 fn fill<G: Ground>(bench: &mut Bench<G>, flow: u32) -> usize {
