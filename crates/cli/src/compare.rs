@@ -49,7 +49,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         simulated.push(sim.map_err(|cause| failed(index, cause))?);
         let run = run_point_live(&input.machine, settings, seed, duration);
         let run = run.map_err(|cause| failed(index, cause))?;
-        live.push((run.metrics, run.cores));
+        live.push((run.metrics, run.cores, run.switches));
     }
     print_notes_of_runs(&input, &simulated);
     let mut report = report(&input, simulated, started.elapsed().as_secs_f64());

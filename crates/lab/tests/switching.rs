@@ -257,3 +257,36 @@ fn every_switch_is_told_at_its_time_whatever_the_time_line() {
         assert_eq!(run(Some(coarse)), all, "{coarse}");
     }
 }
+
+/// 100 Gbit/s come over two NICs, half by each. For each frame of 1500 bytes they write 24 lines of it and one of
+/// completion, and read as many lines and two descriptors: about 3.2 kB, which is 25.4 GiB/s.
+#[test]
+fn thresholds_are_of_what_all_nics_receive_and_move() {
+    let shares = |dynamic_gbps: f64, dynamic_memory_gib_per_s: f64| {
+        let settings = Settings {
+            offered_gbps: 100.0,
+            packet_bytes: 1500,
+            dynamic_step_ms: 0.05,
+            dynamic_window: 8,
+            dynamic_gbps,
+            dynamic_memory_gib_per_s,
+            dynamic_off_share: 1.0,
+            timeline_ms: None,
+            ..switching()
+        };
+        let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
+        !point.switches.is_empty()
+    };
+    for (gbps, gib_per_s, expected) in [
+        (99.0, 0.0, true),
+        (101.0, 0.0, false),
+        (0.0, 24.9, true),
+        (0.0, 26.0, false),
+    ] {
+        assert_eq!(
+            shares(gbps, gib_per_s),
+            expected,
+            "{gbps} Gbit/s, {gib_per_s} GiB/s"
+        );
+    }
+}

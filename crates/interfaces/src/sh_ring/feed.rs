@@ -9,6 +9,9 @@ use crate::priv_ring::fetch::frame_in;
 
 use super::layout::{BatchDescriptor, Descriptor, Order, ROOM_MAX, Ring, SLOTS_MAX, writer};
 
+#[cfg(test)]
+mod tests;
+
 /// A descriptor at the NIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fetched {

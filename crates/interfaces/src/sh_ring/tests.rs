@@ -190,6 +190,47 @@ fn each_of_these_reads_waits_for_the_one_before() {
     assert!(batched < list && batched > array, "{batched}");
 }
 
+/// What a poll for `count` packets, all that there are, spends on locks and atomics.
+fn sync_of(bench: &mut Bench<Sim>, count: usize) -> Time {
+    (0..count).for_each(|_| bench.send(0, 60).unwrap());
+    bench.pass(Time::from_us(100));
+    let before = bench.ground.worked(0, Part::Sync);
+    assert_eq!(bench.poll(0, 64), count);
+    bench.release_all();
+    bench.ground.worked(0, Part::Sync) - before
+}
+
+/// Listing 5.1 sets and clears bits of a word by one atomic each, however many.
+#[test]
+fn bits_of_one_word_take_one_atomic() {
+    let setup = Setup {
+        queues: 1,
+        rx_entries: 128,
+        ..setup()
+    };
+    let mut bench: Bench<Sim> = Bench::new("sh_ring", &setup);
+    // 20 cycles at 2 GHz each.
+    let atomics = |count: u64| Time::from_ns(10 * count);
+    for (packets, words) in [(1, 1), (63, 1), (64, 1), (32, 1), (64, 2), (1, 1), (64, 2)] {
+        // The lock is one more.
+        let expected = atomics(1 + 2 * words);
+        assert_eq!(sync_of(&mut bench, packets), expected, "{packets} packets");
+    }
+}
+
+#[test]
+fn a_doorbell_may_say_what_the_ring_holds_and_no_more() {
+    for interface in VARIANTS {
+        let mut bench: Bench<Flat> = Bench::new(interface, &setup());
+        let &(register, full) = bench.rung.last().unwrap();
+        assert!(!bench.write_register(register, full + 1), "{interface}");
+        // The NIC uses one up.
+        bench.send(0, 60).unwrap();
+        assert!(!bench.write_register(register, full + 2), "{interface}");
+        assert!(bench.write_register(register, full + 1), "{interface}");
+    }
+}
+
 /// Time of a core's poll for four packets: all of it, and locks and atomics without waiting for memory.
 struct Poll {
     all: Time,

@@ -314,6 +314,39 @@ mod tests {
         );
     }
 
+    /// Whether looks counted before the last switch or after it, the last 16 count.
+    #[test]
+    fn a_switch_forgets_no_look() {
+        let mut control = Control::new(heuristic());
+        // Eight for sharing, seven against it, the ninth for it; from then on all against it.
+        let changes = switches(&mut control, 40, |c, number| {
+            let gbps = if number <= 8 || number == 16 {
+                180.0
+            } else {
+                1.0
+            };
+            look(c, gbps, 400.0, &EVEN)
+        });
+        assert_eq!(changes, [(16, SHARED), (23, PRIVATE)]);
+    }
+
+    /// A core was silent for ten looks at which there was little traffic.
+    #[test]
+    fn time_between_calls_is_counted_whatever_the_traffic() {
+        let mut control = Control::new(Heuristic {
+            window: 1,
+            off_share: 1.0,
+            ..heuristic()
+        });
+        let changes = switches(&mut control, 13, |c, number| {
+            let gbps = if number <= 10 { 1.0 } else { 180.0 };
+            let last = if number <= 12 { 0 } else { 10 };
+            let calls = [10, 10, 10, 10, 10, 10, 10, last];
+            look(c, gbps, 400.0, &calls)
+        });
+        assert_eq!(changes, [(13, SHARED)]);
+    }
+
     #[test]
     fn an_overload_turns_sharing_off() {
         let mut control = Control::new(heuristic());

@@ -8,6 +8,8 @@ use nicforge_units::Time;
 use super::layout::{PRIVATE, SHARED};
 use crate::suite::{Bench, Flat, Ground, Setup, Sim};
 
+mod late;
+
 const NAME: &str = "sh_ring_dynamic";
 
 fn fill<G: Ground>(bench: &mut Bench<G>, flow: u32) -> usize {
@@ -28,6 +30,25 @@ fn each_set_has_rings_of_its_own() {
     bench.switch(SHARED);
     assert_eq!((fill(&mut bench, 0), fill(&mut bench, 1)), (64, 0));
     bench.audit();
+}
+
+/// Whatever a NIC asks about a queue or a register of the shared set is answered in numbers of both sets.
+#[test]
+fn what_is_said_of_shared_queues_names_shared_queues() {
+    let bench: Bench<Flat> = Bench::new(NAME, &Setup::default());
+    let nic = &bench.nic;
+    // Queues 0 and 1 with registers 0 and 1 are private; 2 and 3 share register 2.
+    for queue in 0..2 {
+        let own = queue..queue + 1;
+        assert_eq!(nic.rung_by(queue.into()), own);
+        assert_eq!((nic.together(queue), nic.blamed(queue)), (own.clone(), own));
+    }
+    for queue in 2..4 {
+        // Nobody wrote anything bad yet: the first one would be asked.
+        assert_eq!((nic.together(queue), nic.blamed(queue)), (2..4, 2..3));
+    }
+    assert_eq!(nic.rung_by(2), 2..4);
+    assert!(nic.rung_by(3).is_empty());
 }
 
 #[test]

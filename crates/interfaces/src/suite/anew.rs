@@ -1,6 +1,8 @@
 //! Software dies at any moment, and its queue begins anew: the others go on, the new driver gets a
 //! working queue.
 
+use std::collections::BTreeSet;
+
 use nicforge_nic::ReceiveHalf;
 use nicforge_units::Time;
 
@@ -28,28 +30,44 @@ fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
         return;
     }
     for round in 0..40 {
+        bench.switch(round as u16 / 8);
         for flow in 0..3 {
             bench.send_unchecked(flow, 60 + round);
         }
+        // Later the others alone, so that what they share with it is in disorder.
+        let first = if round < 30 { 0 } else { 1 };
         if round % 3 == 0 {
-            (0..3).for_each(|queue| bench.poll_unchecked(queue));
+            (first..3).for_each(|queue| bench.poll_unchecked(queue));
         }
     }
+    // A descriptor that has room for more.
+    bench.send_unchecked(1, 60);
     bench.pass(Time::from_us(100));
     let cores = 3;
     for set in 0..bench.nic.sets().len() as u16 {
         let group = bench.nic.together(set * cores);
         assert!(group.contains(&(set * cores)), "{interface}");
     }
-    // All of them, which is a whole group whatever the interface.
+    // All of them, which is a whole group whatever the interface. What their drivers rang begins anew too.
+    let mut registers = BTreeSet::new();
     for set in 0..bench.nic.sets().len() as u16 {
         let queues = set * cores..(set + 1) * cores;
         let mut device = bench.ground.device();
-        let registers = bench.nic.begin_anew(&mut *device, queues);
-        assert!(registers.is_some_and(|all| !all.is_empty()), "{interface}");
+        let of_set = bench.nic.begin_anew(&mut *device, queues);
+        registers.extend(of_set.expect("it did before"));
     }
+    let rung: BTreeSet<u32> = bench.rung.iter().map(|&(index, _)| index).collect();
+    assert!(
+        rung.is_subset(&registers),
+        "{interface}: {registers:?}, {rung:?}"
+    );
     // Other software of the same layout, with a full pool.
     let fresh: Bench<G> = Bench::down(interface, &setup);
+    for queue in 0..bench.nic.queues() {
+        let [anew, new] = [&bench, &fresh].map(|bench| bench.nic.waiting(queue));
+        let (anew, new) = ((anew.entries, anew.of), (new.entries, new.of));
+        assert_eq!(anew, new, "{interface}: entries in use of queue {queue}");
+    }
     (bench.drivers, bench.caches) = (fresh.drivers, fresh.caches);
     let pools = std::iter::once(bench.pool).chain(bench.near);
     pools.for_each(|pool| pool.start(&mut *bench.ground.core(0)));

@@ -5,11 +5,13 @@ use serde_json::{Map, Value};
 
 use super::columns::by_key;
 use super::csv::plain;
+use super::findings::changes;
 use super::html::escape;
 use super::number::{decimals, fixed, number};
 use super::{PointResult, Report};
 use crate::by_core::CoreFigures;
 use crate::metrics::Metrics;
+use crate::timeline::Switch;
 
 /// Metrics of which both grounds mean the same, in the order shown. docs/live.md says what may be
 /// concluded from them.
@@ -122,16 +124,20 @@ impl Comparison {
 
     /// The variant and what is particular about the point.
     fn heading(&self, report: &Report) -> String {
-        let keys = super::shape::parameters(report).columns;
-        let values = keys
-            .into_iter()
-            .filter(|key| *key != GROUND)
-            .filter_map(|key| {
-                let value = self.params.get(key)?;
-                Some(format!(", {key} = {}", plain(value)))
-            });
-        format!("{}{}", self.variant, values.collect::<String>())
+        heading(report, &self.variant, &self.params)
     }
+}
+
+fn heading(report: &Report, variant: &str, params: &Map<String, Value>) -> String {
+    let keys = super::shape::parameters(report).columns;
+    let values = keys
+        .into_iter()
+        .filter(|key| *key != GROUND)
+        .filter_map(|key| {
+            let value = params.get(key)?;
+            Some(format!(", {key} = {}", plain(value)))
+        });
+    format!("{variant}{}", values.collect::<String>())
 }
 
 /// The parameter that tells the two points of a comparison apart.
@@ -144,15 +150,15 @@ fn busy_ns_per_packet(metrics: &Metrics, cores: usize) -> Option<f64> {
 }
 
 impl Report {
-    /// Puts what was measured live, and what each core did, beside each point, in the points' order: a point of its own and a
-    /// comparison. `of` says how many cores at how many GHz a point has.
+    /// Puts what was measured live, what each core did, and when steering changed, beside each point, in the points'
+    /// order: a point of its own and a comparison. `of` says how many cores at how many GHz a point has.
     pub fn compare(
         &mut self,
-        live: Vec<(Metrics, Vec<CoreFigures>)>,
+        live: Vec<(Metrics, Vec<CoreFigures>, Vec<Switch>)>,
         of: impl Fn(usize) -> (usize, f64),
     ) {
         let simulated = std::mem::take(&mut self.points).into_iter().enumerate();
-        for ((number, mut sim), (live, by_core)) in simulated.zip(live) {
+        for ((number, mut sim), (live, by_core, switches)) in simulated.zip(live) {
             let (cores, ghz) = of(number);
             self.comparisons
                 .push(Comparison::of(&sim, &live, cores, ghz));
@@ -160,7 +166,7 @@ impl Report {
                 metrics: live,
                 cores: by_core,
                 timeline: Vec::new(),
-                switches: Vec::new(),
+                switches,
                 ..sim.clone()
             };
             for (point, ground) in [(&mut sim, "sim"), (&mut on_live, "live")] {
@@ -169,6 +175,16 @@ impl Report {
             }
             self.points.extend([sim, on_live]);
         }
+    }
+
+    /// When steering changed on which ground, a sentence for each point where it did.
+    pub(super) fn switches_by_ground(&self) -> Vec<String> {
+        let told = |point: &PointResult| {
+            let changes = changes(&point.switches)?;
+            let heading = heading(self, &point.variant, &point.params);
+            Some(format!("{heading} changes rings: {changes}."))
+        };
+        self.points.iter().filter_map(told).collect()
     }
 }
 
@@ -271,6 +287,8 @@ pub fn comparison_table(report: &Report) -> String {
             text.push_str(&format!("{}\n", line.trim_end()));
         }
     }
+    let switches = report.switches_by_ground().into_iter();
+    text.extend(switches.map(|told| format!("{told}\n")));
     text
 }
 

@@ -24,7 +24,9 @@ const SAME: f64 = 0.01;
 pub fn findings(report: &Report) -> Vec<String> {
     // Which ground delivers more is no question; how far they agree is.
     if !report.comparisons.is_empty() {
-        return report.agreement();
+        let mut paragraphs = report.agreement();
+        paragraphs.extend(report.switches_by_ground());
+        return paragraphs;
     }
     let mut paragraphs = window::about_windows(report);
     paragraphs.extend(unfinished_checksums(report));

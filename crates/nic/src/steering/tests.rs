@@ -193,6 +193,11 @@ fn later_fragments_follow_the_first_one() {
     // The same core's queue, of the other set.
     assert!(steering.write_register(0, 1));
     assert_eq!(steered(&mut steering, &later(7, false)), 4 + 2);
+    // As the rule has it, and back again.
+    assert_eq!(steered(&mut steering, &first(1150, 10)), 4 + 1);
+    assert_eq!(steered(&mut steering, &later(10, true)), 4 + 1);
+    assert!(steering.write_register(0, 0));
+    assert_eq!(steered(&mut steering, &later(10, false)), 1);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn report_at(live_offered: f64) -> Report {
         offered_mpps: live_offered,
         ..metrics(1.0, 0.0)
     };
-    report.compare(vec![(live, Vec::new())], |_| (2, 2.5));
+    report.compare(vec![(live, Vec::new(), Vec::new())], |_| (2, 2.5));
     report
 }
 
@@ -158,4 +158,33 @@ fn a_report_without_comparison_says_nothing_of_it() {
     assert!(!to_json(&report).contains("comparisons"));
     assert!(comparison_table(&report).is_empty());
     assert!(!to_html(&report).unwrap().contains("Simulated and live"));
+}
+
+#[test]
+fn each_ground_tells_when_it_changed_steering() {
+    let switch = |ms, set: &str| Switch {
+        ms,
+        set: set.to_owned(),
+    };
+    let mut report = Report {
+        points: vec![PointResult {
+            variant: "sh_ring_dynamic".to_owned(),
+            switches: vec![switch(9.0, "shared")],
+            ..PointResult::default()
+        }],
+        ..Report::default()
+    };
+    let live = vec![switch(90.0, "shared"), switch(230.0, "private")];
+    report.compare(vec![(metrics(1.0, 0.0), Vec::new(), live.clone())], |_| {
+        (2, 2.5)
+    });
+    assert_eq!(report.points[0].switches, [switch(9.0, "shared")]);
+    assert_eq!(report.points[1].switches, live);
+    let expected = [
+        "sh_ring_dynamic, sim changes rings: to the shared rings after 9 ms.",
+        "sh_ring_dynamic, live changes rings: to the shared rings after 90 ms, to the private rings after 230 ms.",
+    ];
+    assert!(findings(&report).ends_with(&expected.map(String::from)));
+    let table = comparison_table(&report);
+    assert!(table.ends_with(&(expected.join("\n") + "\n")), "{table}");
 }
