@@ -63,6 +63,32 @@ fn notices_wait_for_a_packet_and_go_with_it() {
     }
 }
 
+/// Until software sees a notice, no packet can have its entry: what is held back is a small part of the ring.
+#[test]
+fn what_is_held_back_leaves_room_for_a_burst() {
+    for (entries, held_back) in [(4, 0), (8, 1), (16, 3), (32, 7), (64, 7)] {
+        let topology = Topology::in_sets(2, (1, 128), entries, 1);
+        let options = options(AxChoice::Random, BATCHED);
+        let mut bench: Bench<Flat> = bench_of(&topology, options);
+        for round in 1..=entries {
+            bench.send(1, 60).unwrap();
+            bench.poll(0, 32);
+            bench.poll(1, 32);
+            // Core 0 has looked, so that what counts in its ring is what it cannot see.
+            let hidden = round % (held_back + 1);
+            assert_eq!(waiting(&bench), [hidden as u64, 0], "{entries} entries");
+        }
+        for _ in 0..held_back {
+            bench.send(1, 60).unwrap();
+        }
+        bench.poll(0, 32);
+        for _ in held_back..entries {
+            assert_eq!(bench.send(0, 60), Ok(()), "{entries} entries");
+        }
+        bench.audit();
+    }
+}
+
 #[test]
 fn a_notice_waits_no_longer_than_its_time() {
     for own_first in OWN_FIRST {
