@@ -6,7 +6,7 @@ mod anew;
 mod sets;
 mod switching;
 
-use nicforge_nic::{Pool, ReceiveHalf};
+use nicforge_nic::{DriverHalf, Pool, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Cpu, Owner};
 use nicforge_units::Time;
 
@@ -140,6 +140,33 @@ fn packets_that_wait_cost_the_core_nothing_until_a_doorbell() {
     assert_eq!(bench.poll(0, 32), 16);
     bench.pass(Time::from_us(50));
     assert_eq!(bench.poll(0, 32), 5);
+}
+
+/// The pool lacked buffers when the queue came up: what the physical ring has goes around all the same.
+#[test]
+fn a_physical_ring_that_is_not_full_goes_on() {
+    for in_physical in [1, 2, 3, 5] {
+        let setup = Setup {
+            queues: 1,
+            spare: 0,
+            ..setup("priv_ring")
+        };
+        let mut bench: Bench<Flat> = Bench::down("emulated", &setup);
+        let core = &mut *bench.ground.core(0);
+        let taken = std::iter::from_fn(|| bench.caches[0].take(core));
+        let kept: Vec<_> = taken.take(16 - in_physical).collect();
+        bench.drivers[0].start(core, &mut bench.caches[0]);
+        kept.into_iter()
+            .for_each(|mbuf| bench.caches[0].give(core, mbuf));
+        bench.ring();
+        for round in 0..100 {
+            assert_eq!(bench.send(0, 60), Ok(()), "{in_physical}, round {round}");
+            bench.pass(Time::from_us(5));
+            assert_eq!(bench.poll(0, 32), 1);
+            bench.release_all();
+        }
+        bench.audit();
+    }
 }
 
 #[test]
