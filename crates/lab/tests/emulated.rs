@@ -99,6 +99,27 @@ fn one_slow_core_behind_every_interface() {
     }
 }
 
+/// All workers are too slow, so that all physical rings wait for descriptors again and again: each doorbell wakes the core that
+/// plays the NIC, which keeps them as busy as a NIC would.
+#[test]
+fn doorbells_wake_a_core_that_waits_for_descriptors() {
+    for emulates in EMULATED {
+        let received = |interface: &str| {
+            let metrics = overloaded(|settings| {
+                settings.interface = interface.to_owned();
+                settings.emulates = emulates.to_owned();
+                (settings.target_share, settings.target_accesses) = (0.0, 0);
+                settings.reads = 50;
+            });
+            assert!(!metrics.drops.is_empty(), "{interface} {emulates}");
+            metrics.throughput_gbps
+        };
+        let (played, alone) = (received("emulated"), received(emulates));
+        let near = (0.9 * alone..1.1 * alone).contains(&played);
+        assert!(near, "{emulates}: {played} instead of {alone} Gbit/s");
+    }
+}
+
 /// Rings are shared when the first core becomes slow, and its packets stop the others until the control core
 /// sees it: from then on those have private rings, and none of their packets waits behind what is left of the
 /// shared one.

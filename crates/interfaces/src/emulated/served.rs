@@ -184,8 +184,9 @@ impl Served {
         if self.tail != before {
             cpu.work(costs.burst);
         }
-        // Small rings must not run dry for it.
-        let batch = (self.physical.ring.entries / 4).clamp(1, BURST as u64);
+        // Small rings must not run dry for it, nor those for which the pool lacked buffers.
+        let buffers = self.tail - self.head;
+        let batch = (buffers / 4).clamp(1, BURST as u64);
         if self.tail - self.rung >= batch {
             self.ring_doorbell(cpu);
         }

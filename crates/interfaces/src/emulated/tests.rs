@@ -6,7 +6,7 @@ mod anew;
 mod sets;
 mod switching;
 
-use nicforge_nic::{Pool, ReceiveHalf};
+use nicforge_nic::{DriverHalf, Pool, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Cpu, Owner};
 use nicforge_units::Time;
 
@@ -106,6 +106,21 @@ fn packets_wait_in_the_physical_ring_for_descriptors() {
     bench.audit();
 }
 
+/// What the core has not seen yet waits in the physical ring, where it leaves less room.
+#[test]
+fn the_core_deals_with_what_it_can_see() {
+    let mut bench: Bench<Flat> = Bench::new("emulated", &setup("priv_ring"));
+    bench.emulator_rests = true;
+    (0..10).for_each(|_| bench.send(0, 60).unwrap());
+    assert_eq!([0, 1].map(|queue| bench.nic.free(queue)), [6, 16]);
+    for (seen, passed) in [(0, 0), (3, 3), (0, 0), (7, 7)] {
+        let half = bench.nic.emulated().unwrap();
+        let step = half.emulate(&mut *bench.ground.core(2), seen);
+        assert_eq!((step.passed, step.more), (passed, false));
+    }
+    assert_eq!(bench.poll(0, 32), 10);
+}
+
 #[test]
 fn the_device_learns_of_buffers_a_burst_at_a_time() {
     let large = Setup {
@@ -137,9 +152,43 @@ fn packets_that_wait_cost_the_core_nothing_until_a_doorbell() {
     assert_eq!((step.moved(), step.stuck, step.more), (0, 1, false));
     assert_eq!(core.now(), began);
     drop(core);
+    // Nor does another that will stand behind them wake it.
+    bench.emulator_rests = true;
+    bench.send(0, 60).unwrap();
+    bench.send(1, 60).unwrap();
+    let half = bench.nic.emulated().unwrap();
+    assert_eq!([0, 1].map(|number| half.will_wait(number)), [true, false]);
+    bench.emulator_rests = false;
     assert_eq!(bench.poll(0, 32), 16);
     bench.pass(Time::from_us(50));
-    assert_eq!(bench.poll(0, 32), 5);
+    assert_eq!(bench.poll(0, 32), 6);
+}
+
+/// The pool lacked buffers when the queue came up: what the physical ring has goes around all the same.
+#[test]
+fn a_physical_ring_that_is_not_full_goes_on() {
+    for in_physical in [1, 2, 3, 5] {
+        let setup = Setup {
+            queues: 1,
+            spare: 0,
+            ..setup("priv_ring")
+        };
+        let mut bench: Bench<Flat> = Bench::down("emulated", &setup);
+        let core = &mut *bench.ground.core(0);
+        let taken = std::iter::from_fn(|| bench.caches[0].take(core));
+        let kept: Vec<_> = taken.take(16 - in_physical).collect();
+        bench.drivers[0].start(core, &mut bench.caches[0]);
+        kept.into_iter()
+            .for_each(|mbuf| bench.caches[0].give(core, mbuf));
+        bench.ring();
+        for round in 0..100 {
+            assert_eq!(bench.send(0, 60), Ok(()), "{in_physical}, round {round}");
+            bench.pass(Time::from_us(5));
+            assert_eq!(bench.poll(0, 32), 1);
+            bench.release_all();
+        }
+        bench.audit();
+    }
 }
 
 #[test]

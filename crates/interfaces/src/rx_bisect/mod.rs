@@ -133,14 +133,9 @@ pub fn build_with(
             borrows || lends,
             plan.costs,
         ));
-        receivers.push(nic::Bx::new(writer, bx, number, first, &linked));
+        let batch = plan.descriptor_read;
+        receivers.push(nic::Bx::new(writer, (number, bx), first, &linked, batch));
     }
-    let half = NicHalf::new(
-        fetchers,
-        receivers,
-        plan.pool,
-        &plan.bisect,
-        plan.descriptor_read,
-    );
+    let half = NicHalf::new(fetchers, receivers, plan.pool, &plan.bisect);
     Ok((half, drivers))
 }

@@ -36,20 +36,24 @@ pub struct Bx {
     /// The associated Ax rings that are linked to this ring, and those that are not.
     own: Vec<u16>,
     others: Vec<u16>,
-    /// Notices that wait for a packet, and until when. Their entries are promised.
+    /// Notices that wait for a packet, how many may, and until when. Their entries are promised.
     held_back: Vec<Completion>,
+    held_back_max: usize,
     due: Time,
 }
 
 impl Bx {
-    /// Ring `number`, described by `ring`, whose positions count from `first`.
+    /// Ring `number`, described by `ring`, whose positions count from `first`. Of notices it holds back as many
+    /// entries as fit into `batch` bytes, and no more than a quarter of it: until software sees them, packets
+    /// cannot have their entries.
     pub fn new(
         completions: CompletionWriter,
-        ring: &BxRing,
-        number: usize,
+        (number, ring): (usize, &BxRing),
         first: u64,
         linked: &[usize],
+        batch: Bytes,
     ) -> Bx {
+        let batch = (batch.0 / nicforge_nic::COMPLETION_BYTES) as usize;
         let associated = ring.associated.iter().map(|&ax| ax as u16);
         let (own, others) = associated.partition(|&ax| linked[usize::from(ax)] == number);
         Bx {
@@ -61,6 +65,7 @@ impl Bx {
             own,
             others,
             held_back: Vec::new(),
+            held_back_max: batch.min(ring.entries / 4).max(1),
             due: Time::NEVER,
         }
     }
@@ -120,8 +125,6 @@ pub struct NicHalf {
     /// Whether an own descriptor on its way is taken before another's at hand.
     own_first: bool,
     consumption: Consumption,
-    /// Notices held back for one Bx ring, at most.
-    held_back_max: usize,
     /// The Bx ring linked to the Ax ring that last named no buffer.
     blamed: usize,
     /// Packets for Bx ring `b` in buffers of an Ax ring linked to Bx ring `a`: `lent[a][b]`, since
@@ -134,15 +137,8 @@ pub struct NicHalf {
 }
 
 impl NicHalf {
-    /// Ax rings each with the Bx ring it is linked to, and Bx rings. Buffers must be `pool`'s. As
-    /// much is held back for a Bx ring as is read of descriptors at a time: `batch` bytes.
-    pub fn new(
-        ax: Vec<(Fetcher, usize)>,
-        bx: Vec<Bx>,
-        pool: Pool,
-        options: &Options,
-        batch: Bytes,
-    ) -> NicHalf {
+    /// Ax rings each with the Bx ring it is linked to, and Bx rings. Buffers must be `pool`'s.
+    pub fn new(ax: Vec<(Fetcher, usize)>, bx: Vec<Bx>, pool: Pool, options: &Options) -> NicHalf {
         let ring = |(buffers, linked)| Ax { buffers, linked };
         let chooser = |number| Chooser::new(options.choice, options.seed.wrapping_add(number));
         NicHalf {
@@ -154,7 +150,6 @@ impl NicHalf {
             pool,
             own_first: options.own_first,
             consumption: options.consumption,
-            held_back_max: ((batch.0 / nicforge_nic::COMPLETION_BYTES) as usize).max(1),
             blamed: 0,
             due: Time::NEVER,
         }
@@ -212,7 +207,7 @@ impl NicHalf {
                 // Without a descriptor, or without an entry, no packet comes that would bring the notices to a
                 // core that is waiting to put in more.
                 let dry = self.ax[usize::from(used.ring)].buffers.available() == 0;
-                if dry || bx.is_full() || bx.held_back.len() >= self.held_back_max {
+                if dry || bx.is_full() || bx.held_back.len() >= bx.held_back_max {
                     bx.write_held_back(dma);
                 }
                 self.due = self.due.min(bx.due);

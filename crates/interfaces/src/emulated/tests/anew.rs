@@ -1,7 +1,7 @@
 //! Software that comes and goes: the emulating core fills the physical rings itself, and writes down who
 //! has which buffer.
 
-use nicforge_nic::{DriverHalf, Ledger, Pool, PoolCache, ReceiveHalf};
+use nicforge_nic::{DriverHalf, DropCause, Ledger, Pool, PoolCache, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Cpu, Register};
 use nicforge_units::Time;
 
@@ -14,6 +14,7 @@ use crate::{AnyDriver, AnyNic, Plan, registry};
 fn built(emulates: &'static str) -> (Bench<Flat>, Ledger) {
     let setup = Setup {
         cache: 4,
+        bx_per_ax: 4,
         ..setup(emulates)
     };
     let mut ledger = None;
@@ -77,7 +78,7 @@ fn forget(ground: &mut Flat, registers: Vec<u32>) {
 #[test]
 fn a_core_that_fills_its_rings_itself_loses_nothing() {
     for emulates in EMULATED {
-        let (mut bench, _) = down(emulates);
+        let (mut bench, ledger) = down(emulates);
         bench.start();
         for number in 0..600u32 {
             bench.send(number % 5, 60 + number as usize).unwrap();
@@ -91,6 +92,70 @@ fn a_core_that_fills_its_rings_itself_loses_nothing() {
         }
         assert_eq!(bench.taken, 600, "{emulates}");
         assert_eq!(found(&mut bench, 0), bench.buffers() as u64, "{emulates}");
+        // What is written down of the emulating core is what lies in physical rings.
+        let buffers = (0..bench.pool.count() as u64).map(|number| bench.pool.buffer(number));
+        let core = &mut *bench.ground.core(2);
+        let its_own = buffers.filter(|&mbuf| ledger.holder(core, mbuf) == Some(Ledger::mark(2)));
+        assert_eq!(its_own.count() as u64, bench.nic.holds(), "{emulates}");
+    }
+}
+
+/// Core 0 gives the NIC a buffer of core 1's: a frame that would go there is dropped, and core 0 blamed.
+#[test]
+fn a_buffer_that_is_anothers_is_none() {
+    for emulates in ["priv_ring", "rx_bisect"] {
+        let (mut bench, _) = down(emulates);
+        bench.start();
+        let mbuf = bench.caches[1].take(&mut *bench.ground.core(1)).unwrap();
+        bench.caches[0].give(&mut *bench.ground.core(0), mbuf);
+        // It comes behind the fifteen that are in the ring already.
+        for _ in 0..16 {
+            bench.send(0, 60).unwrap();
+            bench.pass(Time::from_us(5));
+            assert_eq!(bench.poll(0, 32), 1, "{emulates}");
+            release(&mut bench);
+        }
+        bench.emulator_rests = true;
+        bench.send(0, 60).unwrap();
+        let step = bench.emulate_once().unwrap();
+        let causes: Vec<_> = step.lost.iter().map(|lost| lost.cause).collect();
+        assert_eq!(causes, [DropCause::BAD_DESCRIPTOR], "{emulates}");
+        assert_eq!(step.blamed.first(), Some(&(0..1)), "{emulates}");
+    }
+}
+
+/// The own rings of core 0 are empty, and what core 1 lends it is core 1's.
+#[test]
+fn buffers_of_another_are_borrowed_where_it_is_written_down_whose_they_are() {
+    let (mut bench, _) = down("rx_bisect");
+    bench.start();
+    for _ in 0..16 + 8 {
+        bench.send(0, 60).unwrap();
+        bench.pass(Time::from_us(5));
+    }
+    assert_eq!(bench.nic.lent(1, 0), 8);
+    assert_eq!(bench.drops.causes(), []);
+    assert_eq!(bench.poll(0, 32), 24);
+}
+
+/// What software that is gone wrote to registers, and the emulating core has not read yet, is not for whoever follows.
+#[test]
+fn doorbells_of_software_that_is_gone_are_gone() {
+    let (mut bench, _) = down("priv_ring");
+    bench.start();
+    bench.emulator_rests = true;
+    for index in 0..2 {
+        assert_eq!(bench.nic.rung_by(index), index as u16..index as u16 + 1);
+        assert!(bench.write_register(index, 16));
+    }
+    for (queue, still) in [(0, true), (1, false)] {
+        let mut device = bench.ground.device();
+        bench
+            .nic
+            .begin_anew(&mut *device, queue..queue + 1)
+            .unwrap();
+        drop(device);
+        assert_eq!(bench.nic.emulated().unwrap().rang(), still);
     }
 }
 
@@ -100,7 +165,9 @@ fn the_doorbells_of_its_rings_are_nobody_elses() {
     let doorbells = bench.rung.clone();
     assert_eq!(doorbells.len(), 2);
     for (index, value) in doorbells {
-        assert!(!bench.write_register(index, value + 1));
+        // A ring takes what it was told before, from whoever may tell it.
+        assert!(!bench.write_register(index, value));
+        assert_eq!(bench.nic.rung_by(index), 0..0);
     }
 }
 

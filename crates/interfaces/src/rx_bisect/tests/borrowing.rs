@@ -3,7 +3,10 @@
 use nicforge_nic::ReceiveHalf;
 
 use super::super::policy::Chooser;
-use super::{AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, Topology, bench, waiting};
+use super::{
+    AxChoice, BATCHED, BX_FULL, CHOICES, DropCause, NO_BUFFER, Topology, bench, bench_with,
+    options, waiting,
+};
 use crate::rx_bisect::{AxRing, Consumption, MemoryDomain};
 use crate::suite::{Bench, Flat, Ground};
 
@@ -91,6 +94,95 @@ fn what_was_lent_is_known_until_a_queue_begins_anew() {
     drop(device);
     assert_eq!(lent(&bench), [0, 3, 0, 0], "the dead one's are settled");
     assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)], "counts go on");
+    let mut device = bench.ground.device();
+    bench.nic.begin_anew(&mut *device, 0..1).unwrap();
+    drop(device);
+    assert_eq!(lent(&bench), [0, 0, 0, 0], "and the borrower's");
+}
+
+/// Whoever follows a core is told nothing of what the one before lent, and each register that counts for it is named.
+#[test]
+fn notices_for_a_core_that_is_gone_are_gone() {
+    let topology = Topology::per_core(2, 8, 64);
+    let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
+    (0..8 + 2).for_each(|_| bench.send(0, 60).unwrap());
+    assert_eq!(waiting(&bench), [10, 2]);
+    let mut device = bench.ground.device();
+    let registers = bench.nic.begin_anew(&mut *device, 1..2);
+    drop(device);
+    assert_eq!(registers, Some(vec![1, 2 + 1]));
+    assert_eq!(waiting(&bench), [10, 0]);
+    assert!(bench.write_register(3, 0));
+    assert!(!bench.write_register(3, 1), "nothing was written since");
+}
+
+#[test]
+fn registers_are_those_of_whose_rings_they_move() {
+    let mut topology = Topology::per_core(3, 8, 64);
+    topology.links[2].1 = 0;
+    let bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
+    let queues: Vec<_> = (0..7).map(|index| bench.nic.rung_by(index)).collect();
+    assert_eq!(queues, [0..1, 1..2, 0..1, 0..1, 1..2, 2..3, 0..0]);
+}
+
+/// A descriptor that names no buffer is its core's fault, whoever's packet finds it, and what it named comes back.
+#[test]
+fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
+    let topology = Topology::per_core(2, 8, 64);
+    for consumption in [Consumption::Parallel, BATCHED] {
+        let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, consumption);
+        let bad = bench.no_buffers()[0];
+        for round in 0..4 {
+            if round == 0 {
+                // On top of the stack, so that the next entry names it.
+                let core = &mut *bench.ground.core(0);
+                bench.caches[0].take(core).unwrap();
+                bench.caches[0].give(core, bad);
+                bench.send(0, 60).unwrap();
+                bench.poll(0, 32);
+                (0..7).for_each(|_| bench.send(0, 60).unwrap());
+                bench.poll(0, 32);
+                bench.release_all();
+            }
+            // It is the next of core 0's, behind all of core 1's.
+            (0..8).for_each(|_| bench.send(1, 60).unwrap());
+            assert_eq!(bench.send(1, 60), Err(DropCause::BAD_DESCRIPTOR), "{round}");
+            assert_eq!(bench.nic.blamed(1), 0..1);
+            assert_eq!(waiting(&bench), [1, 8]);
+            bench.poll(1, 32);
+            bench.poll(0, 32);
+            assert_eq!(bench.in_rings(), 16, "what came back is no ring's");
+            bench.release_all();
+            // Now it lies on top of the stack again.
+            let core = &mut *bench.ground.core(0);
+            let held: Vec<_> = std::iter::from_fn(|| bench.caches[0].take(core))
+                .take_while(|&mbuf| mbuf != bad)
+                .collect();
+            assert!(held.len() < 64, "it is lost");
+            held.into_iter()
+                .for_each(|mbuf| bench.caches[0].give(core, mbuf));
+            bench.caches[0].give(core, bad);
+            bench.send(0, 60).unwrap();
+            bench.poll(0, 32);
+            (0..7).for_each(|_| bench.send(0, 60).unwrap());
+            bench.poll(0, 32);
+            bench.release_all();
+        }
+    }
+}
+
+/// Its own notice may stand in front of packets in buffers of others: it hands them out although the pool is empty.
+#[test]
+fn who_borrows_and_lends_nothing_hands_packets_out_without_buffers() {
+    let mut topology = Topology::per_core(2, 8, 64);
+    topology.bx[1].associated = vec![1];
+    let options = options(AxChoice::Random, Consumption::Parallel);
+    let mut bench: Bench<Flat> = bench_with(&topology, options, 16, 0);
+    assert_eq!(bench.in_rings(), 16);
+    (0..8 + 4).for_each(|_| bench.send(0, 60).unwrap());
+    assert_eq!(bench.poll(0, 32), 12);
+    bench.release_all();
+    bench.audit();
 }
 
 #[test]

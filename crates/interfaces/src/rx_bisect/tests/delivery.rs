@@ -1,8 +1,11 @@
 //! Which entries are written when, and how many.
 
+use nicforge_nic::DriverHalf;
 use nicforge_units::Time;
 
-use super::{AxChoice, BATCHED, OWN_FIRST, TIMEOUT, Topology, bench_of, options, waiting};
+use super::{
+    AxChoice, BATCHED, OWN_FIRST, TIMEOUT, Topology, bench_of, bench_with, options, waiting,
+};
 use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Bench, Calls, Flat, Ground, Sim};
 
@@ -63,6 +66,32 @@ fn notices_wait_for_a_packet_and_go_with_it() {
     }
 }
 
+/// Until software sees a notice, no packet can have its entry: what is held back is a small part of the ring.
+#[test]
+fn what_is_held_back_leaves_room_for_a_burst() {
+    for (entries, held_back) in [(4, 0), (8, 1), (16, 3), (32, 7), (64, 7)] {
+        let topology = Topology::in_sets(2, (1, 128), entries, 1);
+        let options = options(AxChoice::Random, BATCHED);
+        let mut bench: Bench<Flat> = bench_of(&topology, options);
+        for round in 1..=entries {
+            bench.send(1, 60).unwrap();
+            bench.poll(0, 32);
+            bench.poll(1, 32);
+            // Core 0 has looked, so that what counts in its ring is what it cannot see.
+            let hidden = round % (held_back + 1);
+            assert_eq!(waiting(&bench), [hidden as u64, 0], "{entries} entries");
+        }
+        for _ in 0..held_back {
+            bench.send(1, 60).unwrap();
+        }
+        bench.poll(0, 32);
+        for _ in held_back..entries {
+            assert_eq!(bench.send(0, 60), Ok(()), "{entries} entries");
+        }
+        bench.audit();
+    }
+}
+
 #[test]
 fn a_notice_waits_no_longer_than_its_time() {
     for own_first in OWN_FIRST {
@@ -83,6 +112,74 @@ fn a_notice_waits_no_longer_than_its_time() {
         let took = Time::from_ps((64 + 24) * 64) + Time::from_ns(300);
         assert!(published[0] <= last + TIMEOUT + took);
         bench.audit();
+    }
+}
+
+/// The time-out of a notice is not begun anew by one that comes behind it, nor forgotten when that of another ring is over.
+#[test]
+fn each_notice_has_its_own_time() {
+    let (first, second) = (Time::from_us(2), Time::from_us(1));
+    assert_eq!(first + second, TIMEOUT);
+    let mut bench: Bench<Sim> = two(BATCHED, true);
+    bench.pass(Time::from_us(10));
+    (0..5).for_each(|_| bench.send(0, 60).unwrap());
+    bench.pass(first);
+    bench.send(0, 60).unwrap();
+    bench.ground.published();
+    bench.pass(second);
+    assert_eq!(bench.ground.published().len(), 2, "both");
+    bench.pass(Time::from_us(10));
+    assert_eq!(bench.ground.published().len(), 0);
+    bench.audit();
+    // Cores 1 and 2 lend in turn.
+    let topology = Topology::per_core(3, 4, 64);
+    let in_turn = options(AxChoice::RoundRobin, BATCHED);
+    let mut bench: Bench<Sim> = bench_of(&topology, in_turn);
+    bench.pass(Time::from_us(10));
+    (0..5).for_each(|_| bench.send(0, 60).unwrap());
+    bench.pass(first);
+    bench.send(0, 60).unwrap();
+    assert_eq!(waiting(&bench), [6, 1, 1]);
+    bench.ground.published();
+    for time in [second, first] {
+        bench.pass(time);
+        assert_eq!(bench.ground.published().len(), 1, "one after the other");
+    }
+    bench.audit();
+}
+
+#[test]
+fn a_notice_that_takes_the_last_entry_is_written_at_once() {
+    let topology = Topology::in_sets(2, (1, 128), 32, 1);
+    let mut bench: Bench<Flat> = bench_of(&topology, options(AxChoice::Random, BATCHED));
+    (0..31).for_each(|_| bench.send(0, 60).unwrap());
+    assert_eq!(sends(&mut bench, 1), (1, 2));
+    assert_eq!(waiting(&bench), [32, 1]);
+    bench.audit();
+}
+
+#[test]
+fn what_is_held_back_cannot_have_been_read() {
+    let mut bench: Bench<Flat> = two(BATCHED, true);
+    (0..5).for_each(|_| bench.send(0, 60).unwrap());
+    assert_eq!(waiting(&bench), [5, 1]);
+    assert!(!bench.write_register(3, 1));
+    bench.pass(TIMEOUT);
+    bench.pass(TIMEOUT);
+    assert!(bench.write_register(3, 1));
+}
+
+/// Somebody else moved core 0's tail, so that it is told of more buffers than it gave; the pool has none left.
+#[test]
+fn notices_of_what_was_never_given_are_not_counted() {
+    let options = options(AxChoice::Random, Consumption::Parallel);
+    let mut bench: Bench<Flat> = bench_with(&Topology::per_core(2, 8, 64), options, 16, 0);
+    (0..8).for_each(|_| bench.send_unchecked(0, 60));
+    assert!(bench.write_register(0, 16));
+    (0..4).for_each(|_| bench.send_unchecked(0, 60));
+    for _ in 0..3 {
+        bench.poll_unchecked(0);
+        assert!(bench.drivers[0].buffers_held() <= 8);
     }
 }
 
