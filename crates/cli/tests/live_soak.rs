@@ -161,8 +161,10 @@ fn round(hosts: &Hosts, time: Duration) {
             std::thread::sleep(Duration::from_millis(200));
         }
         // Those that stream end by themselves.
-        let ended = programs.into_iter().map(Program::ends);
-        assert!(ended.into_iter().all(|status| status.success()));
+        for program in programs {
+            let status = program.ends();
+            assert!(status.success(), "{status}");
+        }
     });
     tcp_both_ways(hosts, "10.99.2.2:7000", "10.99.2.2:7000", 2);
     questions(hosts, "10.99.2.2:7002", "10.99.2.2:7002", 50);

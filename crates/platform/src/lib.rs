@@ -18,6 +18,7 @@ mod bytes;
 mod cpu;
 mod dma;
 mod flat;
+mod forward;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod sim;
@@ -28,3 +29,6 @@ pub use bytes::HostBytes;
 pub use cpu::{Cpu, Part, Register};
 pub use dma::{Dma, Run, Vector};
 pub use flat::FlatCpu;
+// What `forward_cpu` names.
+#[doc(hidden)]
+pub use nicforge_units::{Cycles, Time};

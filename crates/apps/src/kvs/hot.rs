@@ -94,6 +94,11 @@ pub struct HotItems {
     pub counts: HotCounts,
 }
 
+/// Nicmem that a place for a value of up to `value_bytes` takes: whole lines, which no other value shares.
+pub fn hot_place_bytes(value_bytes: u32) -> u64 {
+    u64::from(value_bytes.max(1)).next_multiple_of(CACHE_LINE_BYTES)
+}
+
 impl HotItems {
     /// As many places for values of up to `value_bytes` as there is room for in `len` bytes of
     /// nicmem at `values`; at most 65 534. `None` when there is no room for any. The memory must
@@ -103,7 +108,7 @@ impl HotItems {
         (values, len): (Addr, u64),
         value_bytes: u32,
     ) -> Option<HotItems> {
-        let room = u64::from(value_bytes.max(1)).next_multiple_of(CACHE_LINE_BYTES);
+        let room = hot_place_bytes(value_bytes);
         let count = (len / room).min(u64::from(u16::MAX) - 1) as u16;
         (count > 0).then(|| HotItems {
             slots: space.data(u64::from(count) * SLOT_BYTES, CACHE_LINE_BYTES),

@@ -33,6 +33,7 @@ use hot::{HotItems, Lent};
 use request::Request;
 use store::{Partition, Value};
 
+pub use hot::hot_place_bytes;
 pub use index::{BUCKET_SLOTS, index_keeps};
 pub use log::item_bytes;
 

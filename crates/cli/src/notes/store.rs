@@ -1,8 +1,7 @@
 //! Notes on a key-value store.
 
-use nicforge_apps::kvs::{BUCKET_SLOTS, index_keeps, item_bytes};
+use nicforge_apps::kvs::{BUCKET_SLOTS, hot_place_bytes, index_keeps, item_bytes};
 use nicforge_lab::settings::Settings;
-use nicforge_units::CACHE_LINE_BYTES;
 
 use super::range;
 
@@ -57,7 +56,7 @@ pub fn about_hot_places(settings: &Settings) -> Option<String> {
     }
     let (cores, value) = (settings.cores as u64, settings.kvs_value_bytes);
     let each = settings.kvs_hot_kib * 1024 / cores;
-    let place = u64::from(value).next_multiple_of(CACHE_LINE_BYTES);
+    let place = hot_place_bytes(value);
     (each < place).then(|| {
         format!(
             "kvs_hot_values = \"nicmem\" has no effect: each of {cores} cores gets {each} bytes of NICs' memory, where no \

@@ -65,7 +65,7 @@ impl Crew {
 
     /// SIGKILL.
     pub fn kill(&mut self, number: usize) {
-        self.members[number].take().map(Program::killed);
+        self.members[number] = None;
     }
 
     /// All that are still there end by themselves.

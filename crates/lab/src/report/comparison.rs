@@ -5,9 +5,10 @@ use serde_json::{Map, Value};
 
 use super::columns::by_key;
 use super::csv::plain;
-use super::findings::changes;
+use super::findings::switched;
 use super::html::escape;
 use super::number::{decimals, fixed, number};
+use super::shape::{label_of, parameters};
 use super::{PointResult, Report};
 use crate::by_core::CoreFigures;
 use crate::metrics::Metrics;
@@ -124,20 +125,16 @@ impl Comparison {
 
     /// The variant and what is particular about the point.
     fn heading(&self, report: &Report) -> String {
-        heading(report, &self.variant, &self.params)
+        let keys = parameters(report).columns;
+        let values = keys
+            .into_iter()
+            .filter(|key| *key != GROUND)
+            .filter_map(|key| {
+                let value = self.params.get(key)?;
+                Some(format!(", {key} = {}", plain(value)))
+            });
+        format!("{}{}", self.variant, values.collect::<String>())
     }
-}
-
-fn heading(report: &Report, variant: &str, params: &Map<String, Value>) -> String {
-    let keys = super::shape::parameters(report).columns;
-    let values = keys
-        .into_iter()
-        .filter(|key| *key != GROUND)
-        .filter_map(|key| {
-            let value = params.get(key)?;
-            Some(format!(", {key} = {}", plain(value)))
-        });
-    format!("{variant}{}", values.collect::<String>())
 }
 
 /// The parameter that tells the two points of a comparison apart.
@@ -177,12 +174,12 @@ impl Report {
         }
     }
 
-    /// When steering changed on which ground, a sentence for each point where it did.
+    /// When steering changed on which ground, a paragraph for each point where it did.
     pub(super) fn switches_by_ground(&self) -> Vec<String> {
+        let keys = parameters(self).columns;
         let told = |point: &PointResult| {
-            let changes = changes(&point.switches)?;
-            let heading = heading(self, &point.variant, &point.params);
-            Some(format!("{heading} changes rings: {changes}."))
+            let place = label_of(point, keys.iter().filter(|key| **key != GROUND));
+            switched(point, &place)
         };
         self.points.iter().filter_map(told).collect()
     }

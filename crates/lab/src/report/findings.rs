@@ -11,7 +11,7 @@ mod steps;
 mod window;
 
 pub use checksums::{CHECKSUM_REMEDY, unfinished_checksums};
-pub use over_time::changes;
+pub use over_time::{changes, switched};
 
 use super::number::{number, percent};
 use super::shape::Shape;

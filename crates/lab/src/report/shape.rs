@@ -32,20 +32,9 @@ impl<'a> Shape<'a> {
     /// A key is swept when it changes within a variant; one that changes only between variants
     /// is part of what the variant is. Of the numeric ones, that with most values is the x axis.
     pub fn of(report: &'a Report) -> Shape<'a> {
-        let mut variants: Vec<&str> = Vec::new();
-        for point in &report.points {
-            if !variants.contains(&point.variant.as_str()) {
-                variants.push(&point.variant);
-            }
-        }
-        let swept: Vec<&str> = param_keys(report)
-            .into_iter()
-            .filter(|key| {
-                variants
-                    .iter()
-                    .any(|variant| values(report, key, Some(variant)).len() > 1)
-            })
-            .collect();
+        let variants = variants(report);
+        let mut swept = param_keys(report);
+        swept.retain(|key| is_swept(report, &variants, key));
         let numeric = |key: &&&str| {
             report
                 .points
@@ -95,6 +84,23 @@ impl<'a> Shape<'a> {
         series.sort_by(|a, b| a.0.total_cmp(&b.0));
         series
     }
+}
+
+/// What is compared, in order of appearance.
+fn variants(report: &Report) -> Vec<&str> {
+    let mut variants: Vec<&str> = Vec::new();
+    for point in &report.points {
+        if !variants.contains(&point.variant.as_str()) {
+            variants.push(&point.variant);
+        }
+    }
+    variants
+}
+
+/// Whether `key` changes within a variant.
+fn is_swept(report: &Report, variants: &[&str], key: &str) -> bool {
+    let mut variants = variants.iter();
+    variants.any(|variant| values(report, key, Some(variant)).len() > 1)
 }
 
 /// Doubling steps for powers of two, decades for what spans two of them, else even steps.
@@ -163,12 +169,9 @@ pub struct Parameters<'a> {
 /// Which parameters of `report` have columns, and which stand below the table.
 pub fn parameters(report: &Report) -> Parameters<'_> {
     let keys = varying_keys(report);
-    let variants = Shape::of(report).variants;
-    let is_swept = |key: &str| {
-        let mut variants = variants.iter();
-        variants.any(|variant| values(report, key, Some(variant)).len() > 1)
-    };
-    let (swept, fixed): (Vec<&str>, Vec<&str>) = keys.iter().partition(|key| is_swept(key));
+    let variants = variants(report);
+    let swept = |key: &&str| is_swept(report, &variants, key);
+    let (swept, fixed): (Vec<&str>, Vec<&str>) = keys.iter().partition(|key| swept(key));
     if fixed.len() <= IN_TABLE {
         return Parameters {
             columns: keys,

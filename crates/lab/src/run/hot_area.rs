@@ -1,7 +1,7 @@
 //! Which keys of a key-value store are in its hot area (nicmem, section 2.2.2).
 
+use nicforge_apps::kvs::hot_place_bytes;
 use nicforge_platform::FlatCpu;
-use nicforge_units::CACHE_LINE_BYTES;
 
 use super::RunError;
 use super::core_actor::CoreActor;
@@ -10,8 +10,8 @@ use crate::settings::Settings;
 
 /// Keys in the hot area behind one port.
 pub fn hot_keys(settings: &Settings) -> u64 {
-    let value = u64::from(settings.kvs_value_bytes).next_multiple_of(CACHE_LINE_BYTES);
-    settings.kvs_hot_kib * 1024 / settings.nics as u64 / value
+    let area = settings.kvs_hot_kib * 1024 / settings.nics as u64;
+    area / hot_place_bytes(settings.kvs_value_bytes)
 }
 
 /// Makes the keys of the hot area hot, as after a long run.

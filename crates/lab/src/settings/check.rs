@@ -1,8 +1,8 @@
 //! Checks that need more than one key, or the machine.
 
+use nicforge_apps::kvs::hot_place_bytes;
 use nicforge_interfaces::rx_bisect::Topology;
 use nicforge_interfaces::{kernel, registry};
-use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
 use crate::config::nearest;
@@ -353,7 +353,7 @@ impl Settings {
             },
         )?;
         let hot = self.kvs_hot_kib * 1024 / self.nics.max(1) as u64;
-        let value = u64::from(self.kvs_value_bytes).next_multiple_of(CACHE_LINE_BYTES);
+        let value = hot_place_bytes(self.kvs_value_bytes);
         let keys = &["kvs_hot_kib", "kvs_key_choice", "kvs_value_bytes"];
         let has_area = self.kvs_key_choice != "hot_area" || hot >= value;
         ensure(has_area, keys, || {

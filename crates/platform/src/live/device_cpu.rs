@@ -7,7 +7,7 @@
 use nicforge_units::{Cycles, Time};
 
 use super::{LiveCpu, LiveDma};
-use crate::{Addr, Cpu, Dma, Part, Pod, Register};
+use crate::{Addr, Cpu, Dma, Part, Register};
 
 /// A core that the device's thread plays between two things that it does as the device. What it
 /// announces goes the way of what the device publishes: whoever it is for is woken with the others. Its
@@ -33,15 +33,8 @@ impl<'a> DeviceCpu<'a> {
 }
 
 impl Cpu for DeviceCpu<'_> {
-    #[inline]
-    fn load<T: Pod>(&mut self, at: Addr) -> T {
-        self.cpu.load(at)
-    }
-
-    #[inline]
-    fn store<T: Pod>(&mut self, at: Addr, value: T) {
-        self.cpu.store(at, value);
-    }
+    crate::forward_cpu!(cpu: load store fetch_or fetch_and fetch_add lock unlock);
+    crate::forward_cpu!(cpu: bytes bytes_mut prefetch expect_store mmio_read);
 
     #[inline]
     fn acquire(&mut self, at: Addr) -> u64 {
@@ -66,51 +59,9 @@ impl Cpu for DeviceCpu<'_> {
         self.dma.publish_entry(at, words);
     }
 
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
-        self.cpu.fetch_or(at, bits)
-    }
-
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
-        self.cpu.fetch_and(at, bits)
-    }
-
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
-        self.cpu.fetch_add(at, value)
-    }
-
-    fn lock(&mut self, at: Addr) {
-        self.cpu.lock(at);
-    }
-
-    fn unlock(&mut self, at: Addr) {
-        self.cpu.unlock(at);
-    }
-
-    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
-        self.cpu.bytes(at, len)
-    }
-
     #[inline]
     fn copy_out(&mut self, from: Addr, into: &mut [u8]) {
         self.dma.read(from, into);
-    }
-
-    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
-        self.cpu.bytes_mut(at, len)
-    }
-
-    #[inline]
-    fn prefetch(&mut self, at: Addr, len: usize) {
-        self.cpu.prefetch(at, len);
-    }
-
-    #[inline]
-    fn expect_store(&mut self, at: Addr) {
-        self.cpu.expect_store(at);
-    }
-
-    fn mmio_read(&mut self, register: Register) -> u64 {
-        self.cpu.mmio_read(register)
     }
 
     fn mmio_write(&mut self, register: Register, value: u64) {

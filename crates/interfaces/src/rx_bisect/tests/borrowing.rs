@@ -132,18 +132,16 @@ fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
     for consumption in [Consumption::Parallel, BATCHED] {
         let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, consumption);
         let bad = bench.no_buffers()[0];
+        // It takes the place of one that lay on top of the stack.
+        bench.caches[0].take(&mut *bench.ground.core(0)).unwrap();
         for round in 0..4 {
-            if round == 0 {
-                // On top of the stack, so that the next entry names it.
-                let core = &mut *bench.ground.core(0);
-                bench.caches[0].take(core).unwrap();
-                bench.caches[0].give(core, bad);
-                bench.send(0, 60).unwrap();
+            // From there the next entry of core 0's has it.
+            bench.caches[0].give(&mut *bench.ground.core(0), bad);
+            for count in [1, 7] {
+                (0..count).for_each(|_| bench.send(0, 60).unwrap());
                 bench.poll(0, 32);
-                (0..7).for_each(|_| bench.send(0, 60).unwrap());
-                bench.poll(0, 32);
-                bench.release_all();
             }
+            bench.release_all();
             // It is the next of core 0's, behind all of core 1's.
             (0..8).for_each(|_| bench.send(1, 60).unwrap());
             assert_eq!(bench.send(1, 60), Err(DropCause::BAD_DESCRIPTOR), "{round}");
@@ -153,7 +151,6 @@ fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
             bench.poll(0, 32);
             assert_eq!(bench.in_rings(), 16, "what came back is no ring's");
             bench.release_all();
-            // Now it lies on top of the stack again.
             let core = &mut *bench.ground.core(0);
             let held: Vec<_> = std::iter::from_fn(|| bench.caches[0].take(core))
                 .take_while(|&mbuf| mbuf != bad)
@@ -161,12 +158,6 @@ fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
             assert!(held.len() < 64, "it is lost");
             held.into_iter()
                 .for_each(|mbuf| bench.caches[0].give(core, mbuf));
-            bench.caches[0].give(core, bad);
-            bench.send(0, 60).unwrap();
-            bench.poll(0, 32);
-            (0..7).for_each(|_| bench.send(0, 60).unwrap());
-            bench.poll(0, 32);
-            bench.release_all();
         }
     }
 }

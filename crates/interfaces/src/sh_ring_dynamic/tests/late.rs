@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use nicforge_nic::DriverHalf;
-use nicforge_platform::bytemuck::Pod;
-use nicforge_platform::{Addr, Cpu, FlatCpu, Part, Register};
-use nicforge_units::{Cycles, Time};
+use nicforge_platform::{Addr, Cpu, FlatCpu, forward_cpu};
+use nicforge_units::Time;
 
 use super::{NAME, PRIVATE, SHARED};
 use crate::suite::{Bench, Flat, Ground, Setup};
@@ -18,6 +17,9 @@ struct Late<'a> {
 }
 
 impl Cpu for Late<'_> {
+    forward_cpu!(cpu: load store release fetch_or fetch_and fetch_add lock unlock bytes bytes_mut);
+    forward_cpu!(cpu: prefetch mmio_read mmio_write work enter now);
+
     fn acquire(&mut self, at: Addr) -> u64 {
         self.looks.push(at);
         let hidden = self
@@ -25,70 +27,6 @@ impl Cpu for Late<'_> {
             .get(&at)
             .is_some_and(|&from| self.looks.len() < from);
         self.cpu.acquire(at) ^ u64::from(hidden)
-    }
-
-    fn load<T: Pod>(&mut self, at: Addr) -> T {
-        self.cpu.load(at)
-    }
-
-    fn store<T: Pod>(&mut self, at: Addr, value: T) {
-        self.cpu.store(at, value);
-    }
-
-    fn release(&mut self, at: Addr, value: u64) {
-        self.cpu.release(at, value);
-    }
-
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
-        self.cpu.fetch_or(at, bits)
-    }
-
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
-        self.cpu.fetch_and(at, bits)
-    }
-
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
-        self.cpu.fetch_add(at, value)
-    }
-
-    fn lock(&mut self, at: Addr) {
-        self.cpu.lock(at);
-    }
-
-    fn unlock(&mut self, at: Addr) {
-        self.cpu.unlock(at);
-    }
-
-    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
-        self.cpu.bytes(at, len)
-    }
-
-    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
-        self.cpu.bytes_mut(at, len)
-    }
-
-    fn prefetch(&mut self, at: Addr, len: usize) {
-        self.cpu.prefetch(at, len);
-    }
-
-    fn mmio_read(&mut self, register: Register) -> u64 {
-        self.cpu.mmio_read(register)
-    }
-
-    fn mmio_write(&mut self, register: Register, value: u64) {
-        self.cpu.mmio_write(register, value);
-    }
-
-    fn work(&mut self, cycles: Cycles) {
-        self.cpu.work(cycles);
-    }
-
-    fn enter(&mut self, part: Part) -> Part {
-        self.cpu.enter(part)
-    }
-
-    fn now(&self) -> Time {
-        self.cpu.now()
     }
 }
 

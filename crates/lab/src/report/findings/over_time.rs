@@ -21,7 +21,7 @@ pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
         for (x, point) in shape.series(facet, variant) {
             let place = shape
                 .x
-                .map_or(String::new(), |key| format!(" at {key} {}", number(x)));
+                .map_or(String::new(), |key| format!("{key} {}", number(x)));
             paragraphs.extend(switched(point, &place));
         }
     }
@@ -84,10 +84,11 @@ pub fn changes(switches: &[Switch]) -> Option<String> {
     Some(each.collect::<Vec<_>>().join(", ") + &more)
 }
 
-/// The switches of one point.
-fn switched(point: &PointResult, place: &str) -> Option<String> {
+/// The switches of one point, and of what values it is where that is to be said.
+pub fn switched(point: &PointResult, place: &str) -> Option<String> {
     let changes = changes(&point.switches)?;
-    let mut text = format!("{} changes rings{place}: {changes}.", point.variant);
+    let at = if place.is_empty() { "" } else { " at " };
+    let mut text = format!("{} changes rings{at}{place}: {changes}.", point.variant);
     for switch in point.switches.iter().take(MOST_SWITCHES) {
         text += &around(point, switch);
     }

@@ -7,8 +7,7 @@ use nicforge_interfaces::{in_place, nm_nfv, priv_ring, sh_ring};
 use nicforge_nic::{Ledger, registers};
 use nicforge_platform::bytemuck::{Pod, bytes_of_mut};
 use nicforge_platform::live::LiveCpu;
-use nicforge_platform::{Addr, Cpu, Part, Register};
-use nicforge_units::{Cycles, Time};
+use nicforge_platform::{Addr, Cpu, Register, forward_cpu};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +97,8 @@ impl Liar {
 }
 
 impl Cpu for Liar {
-    fn load<T: Pod>(&mut self, at: Addr) -> T {
-        self.cpu.load(at)
-    }
+    forward_cpu!(cpu: load acquire release fetch_or fetch_and fetch_add lock unlock bytes);
+    forward_cpu!(cpu: bytes_mut prefetch mmio_read work enter now);
 
     fn store<T: Pod>(&mut self, at: Addr, mut value: T) {
         let descriptors = [
@@ -120,61 +118,5 @@ impl Cpu for Liar {
         let lies = self.lie == Lie::Doorbell && register.index < registers::STEERING;
         let value = if lies { value + (1 << 40) } else { value };
         self.cpu.mmio_write(register, value);
-    }
-
-    fn acquire(&mut self, at: Addr) -> u64 {
-        self.cpu.acquire(at)
-    }
-
-    fn release(&mut self, at: Addr, value: u64) {
-        self.cpu.release(at, value);
-    }
-
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
-        self.cpu.fetch_or(at, bits)
-    }
-
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
-        self.cpu.fetch_and(at, bits)
-    }
-
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
-        self.cpu.fetch_add(at, value)
-    }
-
-    fn lock(&mut self, at: Addr) {
-        self.cpu.lock(at);
-    }
-
-    fn unlock(&mut self, at: Addr) {
-        self.cpu.unlock(at);
-    }
-
-    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
-        self.cpu.bytes(at, len)
-    }
-
-    fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
-        self.cpu.bytes_mut(at, len)
-    }
-
-    fn prefetch(&mut self, at: Addr, len: usize) {
-        self.cpu.prefetch(at, len);
-    }
-
-    fn mmio_read(&mut self, register: Register) -> u64 {
-        self.cpu.mmio_read(register)
-    }
-
-    fn work(&mut self, cycles: Cycles) {
-        self.cpu.work(cycles);
-    }
-
-    fn enter(&mut self, part: Part) -> Part {
-        self.cpu.enter(part)
-    }
-
-    fn now(&self) -> Time {
-        self.cpu.now()
     }
 }

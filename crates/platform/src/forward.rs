@@ -1,0 +1,116 @@
+//! A core that is another one but for some of what it does.
+
+/// Methods of [`Cpu`](crate::Cpu) that the core in field `$to` does: `forward_cpu!(cpu: load store);`. Those that
+/// the contract defines by others need no mention.
+#[macro_export]
+macro_rules! forward_cpu {
+    ($to:ident: $($method:ident)+) => { $($crate::forward_cpu!(@$method $to);)+ };
+    (@load $to:ident) => {
+        #[inline]
+        fn load<T: $crate::Pod>(&mut self, at: $crate::Addr) -> T {
+            self.$to.load(at)
+        }
+    };
+    (@store $to:ident) => {
+        #[inline]
+        fn store<T: $crate::Pod>(&mut self, at: $crate::Addr, value: T) {
+            self.$to.store(at, value);
+        }
+    };
+    (@acquire $to:ident) => {
+        #[inline]
+        fn acquire(&mut self, at: $crate::Addr) -> u64 {
+            self.$to.acquire(at)
+        }
+    };
+    (@release $to:ident) => {
+        #[inline]
+        fn release(&mut self, at: $crate::Addr, value: u64) {
+            self.$to.release(at, value);
+        }
+    };
+    (@fetch_or $to:ident) => {
+        #[inline]
+        fn fetch_or(&mut self, at: $crate::Addr, bits: u64) -> u64 {
+            self.$to.fetch_or(at, bits)
+        }
+    };
+    (@fetch_and $to:ident) => {
+        #[inline]
+        fn fetch_and(&mut self, at: $crate::Addr, bits: u64) -> u64 {
+            self.$to.fetch_and(at, bits)
+        }
+    };
+    (@fetch_add $to:ident) => {
+        #[inline]
+        fn fetch_add(&mut self, at: $crate::Addr, value: u64) -> u64 {
+            self.$to.fetch_add(at, value)
+        }
+    };
+    (@lock $to:ident) => {
+        #[inline]
+        fn lock(&mut self, at: $crate::Addr) {
+            self.$to.lock(at);
+        }
+    };
+    (@unlock $to:ident) => {
+        #[inline]
+        fn unlock(&mut self, at: $crate::Addr) {
+            self.$to.unlock(at);
+        }
+    };
+    (@bytes $to:ident) => {
+        #[inline]
+        fn bytes(&mut self, at: $crate::Addr, len: usize) -> &[u8] {
+            self.$to.bytes(at, len)
+        }
+    };
+    (@bytes_mut $to:ident) => {
+        #[inline]
+        fn bytes_mut(&mut self, at: $crate::Addr, len: usize) -> &mut [u8] {
+            self.$to.bytes_mut(at, len)
+        }
+    };
+    (@prefetch $to:ident) => {
+        #[inline]
+        fn prefetch(&mut self, at: $crate::Addr, len: usize) {
+            self.$to.prefetch(at, len);
+        }
+    };
+    (@expect_store $to:ident) => {
+        #[inline]
+        fn expect_store(&mut self, at: $crate::Addr) {
+            self.$to.expect_store(at);
+        }
+    };
+    (@mmio_read $to:ident) => {
+        #[inline]
+        fn mmio_read(&mut self, register: $crate::Register) -> u64 {
+            self.$to.mmio_read(register)
+        }
+    };
+    (@mmio_write $to:ident) => {
+        #[inline]
+        fn mmio_write(&mut self, register: $crate::Register, value: u64) {
+            self.$to.mmio_write(register, value);
+        }
+    };
+    (@work $to:ident) => {
+        #[inline]
+        fn work(&mut self, cycles: $crate::Cycles) {
+            self.$to.work(cycles);
+        }
+    };
+    (@enter $to:ident) => {
+        #[inline]
+        fn enter(&mut self, part: $crate::Part) -> $crate::Part {
+            self.$to.enter(part)
+        }
+    };
+    (@now $to:ident) => {
+        #[inline]
+        fn now(&self) -> $crate::Time {
+            self.$to.now()
+        }
+    };
+}
