@@ -64,10 +64,7 @@ fn measure(name: &str, flows: u32) {
         mbuf: Addr(64),
         tail: Addr(0),
         references: Addr(0),
-        head: Segment {
-            at: buffer,
-            len: FRAME_BYTES,
-        },
+        head: Segment { at: buffer, len: FRAME_BYTES },
         rest: Segment::default(),
         port: PortId(0),
         rss_hash: 0,

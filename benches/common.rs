@@ -6,9 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// `file` of the repository.
 pub fn shipped(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
 }
 
 /// CPU time that this process spends.
@@ -19,9 +17,7 @@ pub struct Clock {
 impl Clock {
     /// From now on.
     pub fn start() -> Clock {
-        Clock {
-            begun: cpu_seconds(),
-        }
+        Clock { begun: cpu_seconds() }
     }
 
     /// Seconds since the start.

@@ -86,9 +86,7 @@ fn wait(mut child: Child, stop: &AtomicBool) -> Vec<u8> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    child
-        .wait_with_output()
-        .map_or(Vec::new(), |ended| ended.stdout)
+    child.wait_with_output().map_or(Vec::new(), |ended| ended.stdout)
 }
 
 impl Bench {
@@ -182,9 +180,8 @@ impl Bench {
             let script = format!("ip neigh replace {address} lladdr {mac} dev eth0");
             self.shell(host, &script).unwrap();
         }
-        let ports = self.hosts.run("gateway", || {
-            ["nf-inside", "nf-outside"].map(|name| PacketPort::open(name).unwrap())
-        });
+        let ports =
+            self.hosts.run("gateway", || ["nf-inside", "nf-outside"].map(|name| PacketPort::open(name).unwrap()));
         let done = AtomicBool::new(false);
         let measured = std::thread::scope(|scope| {
             let _stops = SetAtEnd(&done);
@@ -215,15 +212,9 @@ fn copy([mut inside, mut outside]: [PacketPort; 2], done: &AtomicBool) {
         if there + back == 0 {
             let files = [inside.readable(), outside.readable()];
             let files = files.into_iter().flatten();
-            let mut files: Vec<_> = files
-                .map(|file| {
-                    rustix::event::PollFd::from_borrowed_fd(file, rustix::event::PollFlags::IN)
-                })
-                .collect();
-            let soon = rustix::event::Timespec {
-                tv_sec: 0,
-                tv_nsec: 50_000_000,
-            };
+            let mut files: Vec<_> =
+                files.map(|file| rustix::event::PollFd::from_borrowed_fd(file, rustix::event::PollFlags::IN)).collect();
+            let soon = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = rustix::event::poll(&mut files, Some(&soon));
         }
     }
@@ -258,12 +249,9 @@ fn best(rounds: &[[Option<Measured>; 2]]) -> [Option<Measured>; 2] {
 
 fn line(name: &str, best: [Option<Measured>; 2], kernel: [Option<Measured>; 2]) -> String {
     let way = |way: usize| match (best[way], kernel[way]) {
-        (Some(ours), Some(kernel)) => format!(
-            "{:>8.2} {:>11.2} {:>6.2}",
-            ours.rate,
-            ours.per_second,
-            ours.per_second / kernel.per_second
-        ),
+        (Some(ours), Some(kernel)) => {
+            format!("{:>8.2} {:>11.2} {:>6.2}", ours.rate, ours.per_second, ours.per_second / kernel.per_second)
+        }
         _ => format!("{:>8} {:>11} {:>6}", "-", "-", "-"),
     };
     format!("{name:<22}{}    {}", way(0), way(1))
@@ -296,9 +284,7 @@ fn main() {
     };
     let bench = Bench { hosts, stop };
     let (names, example) = contenders();
-    println!(
-        "examples/{example}; client to server, then server to client; best of {ROUNDS}, {SECONDS} s each"
-    );
+    println!("examples/{example}; client to server, then server to client; best of {ROUNDS}, {SECONDS} s each");
     println!("                        Gbit/s  Gbit/CPU-s  ratio      Gbit/s  Gbit/CPU-s  ratio");
     let (mut of_kernel, mut of_sockets) = (Vec::new(), Vec::new());
     let mut ours: Vec<Vec<_>> = vec![Vec::new(); names.len()];
@@ -324,10 +310,7 @@ fn main() {
     }
     let kernel = best(&of_kernel);
     println!("{}", line("kernel, masquerade", kernel, kernel));
-    println!(
-        "{}",
-        line("packet sockets alone", best(&of_sockets), kernel)
-    );
+    println!("{}", line("packet sockets alone", best(&of_sockets), kernel));
     for (name, rounds) in names.iter().zip(&ours) {
         println!("{}", line(name, best(rounds), kernel));
     }

@@ -21,11 +21,7 @@ fn main() {
     println!("two systems, one TCP stream of 1500 B packets, acknowledgements not counted");
     println!("{:46} {:>14}   target", "", "measured");
     for workload in ["tcp_receive", "tcp_transmit"] {
-        for (interface, placement) in [
-            ("conventional", "STE"),
-            ("conventional", "OCC"),
-            ("sinic", "OCC"),
-        ] {
+        for (interface, placement) in [("conventional", "STE"), ("conventional", "OCC"), ("sinic", "OCC")] {
             let rounds = (0..ROUNDS).map(|_| packets_per_second(workload, interface, placement));
             let best = rounds.fold(0.0, f64::max);
             let what = format!("{workload}, {interface} at {placement}, packets/s");

@@ -8,9 +8,7 @@ use std::hint::black_box;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nicforge_nic::{
-    Arriving, METADATA_BYTES, Packet, Pool, PortId, RxFlags, Segment, TxOffload, data_of,
-};
+use nicforge_nic::{Arriving, METADATA_BYTES, Packet, Pool, PortId, RxFlags, Segment, TxOffload, data_of};
 use nicforge_platform::live::hints::{expect_read, expect_write};
 use nicforge_platform::live::{Bell, Control, LiveCpu};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
@@ -111,11 +109,7 @@ impl Driver {
     #[inline]
     fn post(&mut self, shared: &mut Shared, mbuf: u64) {
         let entry = self.tail.index(0);
-        shared.descriptors[entry] = Descriptor {
-            mbuf,
-            room: self.room,
-            _zero: 0,
-        };
+        shared.descriptors[entry] = Descriptor { mbuf, room: self.room, _zero: 0 };
         self.notes[entry] = mbuf;
         self.tail.position += 1;
         expect_write(&shared.descriptors[self.tail.index(DESCRIPTORS_AHEAD)]);
@@ -123,22 +117,12 @@ impl Driver {
 
     /// Not inlined, as both ends are different processes': neither knows what the other has in registers.
     #[inline(never)]
-    fn rx_burst(
-        &mut self,
-        shared: &mut Shared,
-        memory: &mut [u8],
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst(&mut self, shared: &mut Shared, memory: &mut [u8], packets: &mut Vec<Packet>, max: usize) {
         let (from, done) = (self.next.index(0), self.next.done());
         let until = shared.completions.len().min(from + max);
         // Transfers between caches overlap.
         let lines = shared.completions[from..until].iter();
-        black_box(
-            lines
-                .take_while(|line| line.done.load(Ordering::Relaxed) & 1 == done)
-                .count(),
-        );
+        black_box(lines.take_while(|line| line.done.load(Ordering::Relaxed) & 1 == done).count());
         for _ in 0..max {
             let line = &shared.completions[self.next.index(0)];
             if line.done.load(Ordering::Acquire) & 1 != self.next.done() {
@@ -216,10 +200,7 @@ impl ByHand {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, 4 * ENTRIES);
         let entries = ENTRIES as u64;
-        let start = Cursor {
-            position: 0,
-            entries,
-        };
+        let start = Cursor { position: 0, entries };
         let control = Control::new(&space, &lay_out("priv_ring").shape).unwrap();
         let mut by_hand = ByHand {
             pages: LiveCpu::new(control, Bell::new().unwrap(), 0),
@@ -253,14 +234,7 @@ impl ByHand {
     /// The device delivers `frames`, the software takes them and frees them.
     #[inline(never)]
     pub fn burst(&mut self, frames: &[Arriving<'_>]) {
-        let ByHand {
-            pages,
-            memory_len,
-            shared,
-            queues,
-            driver,
-            packets,
-        } = self;
+        let ByHand { pages, memory_len, shared, queues, driver, packets } = self;
         let memory = pages.bytes_mut(Addr(0), *memory_len);
         for queue in queues.iter_mut() {
             queue.doorbell(shared);

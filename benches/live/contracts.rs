@@ -109,31 +109,16 @@ impl Contracts {
         let dma = LiveDma::new(control.clone(), &layout.space).workers_poll();
         layout.pool.start(&mut cpu);
         layout.driver.start(&mut cpu, &mut layout.cache);
-        Contracts {
-            layout,
-            control,
-            cpu,
-            dma,
-            doorbell: 0,
-            packets: Vec::with_capacity(BURST),
-        }
+        Contracts { layout, control, cpu, dma, doorbell: 0, packets: Vec::with_capacity(BURST) }
     }
 
     #[inline(never)]
     fn burst(&mut self, frames: &[Arriving<'_>]) {
-        let Layout {
-            nic: AnyNic::PrivRing(nic),
-            driver: AnyDriver::PrivRing(driver),
-            cache,
-            ..
-        } = &mut self.layout
+        let Layout { nic: AnyNic::PrivRing(nic), driver: AnyDriver::PrivRing(driver), cache, .. } = &mut self.layout
         else {
             unreachable!("private rings were laid out")
         };
-        let register = Register {
-            device: 0,
-            index: registers::RECEIVE,
-        };
+        let register = Register { device: 0, index: registers::RECEIVE };
         let doorbell = self.control.register_value(register);
         if doorbell != self.doorbell {
             self.doorbell = doorbell;

@@ -44,12 +44,10 @@ impl Transport {
     fn devices(self, socket: &Path) -> [String; 2] {
         let socket = socket.display();
         match self {
-            Transport::Memif => ["server", "client"]
-                .map(|role| format!("net_memif0,role={role},socket={socket},socket-abstract=no")),
-            Transport::Vhost => [
-                format!("net_vhost0,iface={socket}"),
-                format!("net_virtio_user0,path={socket}"),
-            ],
+            Transport::Memif => {
+                ["server", "client"].map(|role| format!("net_memif0,role={role},socket={socket},socket-abstract=no"))
+            }
+            Transport::Vhost => [format!("net_vhost0,iface={socket}"), format!("net_virtio_user0,path={socket}")],
         }
     }
 }
@@ -71,15 +69,11 @@ impl HugePages {
         }
         let before = number_in(NR_HUGE_PAGES, "");
         let wanted = (before + HUGE_PAGES - free).to_string();
-        let pages = HugePages {
-            before: Some(before),
-        };
+        let pages = HugePages { before: Some(before) };
         fs::write(NR_HUGE_PAGES, wanted).map_err(|error| format!("{NR_HUGE_PAGES}: {error}"))?;
         match number_in("/proc/meminfo", "HugePages_Free:") {
             free if free >= HUGE_PAGES => Ok(pages),
-            free => Err(format!(
-                "{free} of {HUGE_PAGES} huge pages could be set aside"
-            )),
+            free => Err(format!("{free} of {HUGE_PAGES} huge pages could be set aside")),
         }
     }
 }
@@ -109,13 +103,7 @@ struct Testpmd {
 
 impl Testpmd {
     /// Forwards on processor `cpu`, in mode `mode`; its other threads are anywhere.
-    fn start(
-        cpu: usize,
-        device: &str,
-        mode: &str,
-        folder: &Path,
-        more: &[&str],
-    ) -> Result<Testpmd, String> {
+    fn start(cpu: usize, device: &str, mode: &str, folder: &Path, more: &[&str]) -> Result<Testpmd, String> {
         let prefix = format!("nicforge-{}-{mode}", std::process::id());
         // Into a pipe it would say nothing before 4 KiB are full.
         let mut command = Command::new("stdbuf");
@@ -123,30 +111,12 @@ impl Testpmd {
         // What it would leave in /var/run.
         command.env("RUNTIME_DIRECTORY", folder);
         command.args(["--lcores", &format!("0@(0,1),1@{cpu}")]);
-        command.args([
-            "-m",
-            "256",
-            "--in-memory",
-            "--single-file-segments",
-            "--no-pci",
-        ]);
-        command.args([
-            "--no-telemetry",
-            "--file-prefix",
-            &prefix,
-            "--vdev",
-            device,
-            "--",
-        ]);
+        command.args(["-m", "256", "--in-memory", "--single-file-segments", "--no-pci"]);
+        command.args(["--no-telemetry", "--file-prefix", &prefix, "--vdev", device, "--"]);
         command.args(["-i", "--auto-start", "--total-num-mbufs=16384"]);
         command.arg(format!("--forward-mode={mode}")).args(more);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command
-            .spawn()
-            .map_err(|error| format!("{TESTPMD}: {error}"))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| format!("{TESTPMD}: {error}"))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(format!("{TESTPMD} without pipes"));
@@ -159,11 +129,7 @@ impl Testpmd {
                 }
             }
         });
-        Ok(Testpmd {
-            child,
-            stdin,
-            lines,
-        })
+        Ok(Testpmd { child, stdin, lines })
     }
 
     /// Packets that its port received so far, and when it said so. `None` when it says nothing.
@@ -228,22 +194,13 @@ impl Pair {
         let packets = format!("--txpkts={len}");
         let sender = Testpmd::start(1, &sender, "txonly", folder.path(), &[&packets])?;
         let began = Instant::now();
-        while receiver
-            .received(PATIENCE)
-            .is_none_or(|(_, count)| count < 100_000)
-        {
+        while receiver.received(PATIENCE).is_none_or(|(_, count)| count < 100_000) {
             if began.elapsed() > 2 * PATIENCE {
                 return Err(format!("{}: no packet came", transport.name()));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        let pair = Pair {
-            transport,
-            len,
-            receiver,
-            sender,
-            _folder: folder,
-        };
+        let pair = Pair { transport, len, receiver, sender, _folder: folder };
         pair.signal(Signal::STOP);
         Ok(pair)
     }

@@ -2,9 +2,7 @@
 
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
-use nicforge_nic::{
-    DriverCosts, DriverHalf, Nic, NicSpec, Packet, Parsed, Pool, PoolCache, PortId, registers,
-};
+use nicforge_nic::{DriverCosts, DriverHalf, Nic, NicSpec, Packet, Parsed, Pool, PoolCache, PortId, registers};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, Shape};
 use nicforge_platform::{Addr, AddressSpace, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
@@ -59,11 +57,7 @@ pub fn lay_out(interface: &str) -> Layout {
     let (nic, mut drivers) = registry::build(interface, &plan, &mut space).unwrap();
     let cache = PoolCache::new(&mut space, pool, 256, Cycles(0));
     Layout {
-        shape: Shape {
-            devices: 1,
-            workers: 1,
-            banks: vec![(registers::RECEIVE, 8)],
-        },
+        shape: Shape { devices: 1, workers: 1, banks: vec![(registers::RECEIVE, 8)] },
         space,
         pool,
         cache,
@@ -84,31 +78,16 @@ pub struct Worker {
 impl Worker {
     /// With its queue filled.
     pub fn new(layout: Layout, control: Control, bell: Bell) -> Worker {
-        let Layout {
-            mut cache,
-            mut driver,
-            ..
-        } = layout;
+        let Layout { mut cache, mut driver, .. } = layout;
         let mut cpu = LiveCpu::new(control, bell, 0).device_polls();
         driver.start(&mut cpu, &mut cache);
-        Worker {
-            cpu,
-            driver,
-            cache,
-            packets: Vec::with_capacity(BURST),
-            taken: 0,
-        }
+        Worker { cpu, driver, cache, packets: Vec::with_capacity(BURST), taken: 0 }
     }
 
     /// Takes a burst and frees it.
     #[inline]
     pub fn turn(&mut self) {
-        let Worker {
-            cpu,
-            cache,
-            packets,
-            ..
-        } = self;
+        let Worker { cpu, cache, packets, .. } = self;
         self.driver.rx_burst(cpu, cache, packets, BURST);
         if packets.is_empty() {
             return std::hint::spin_loop();
@@ -154,9 +133,7 @@ impl Device {
             let parsed = nic.parse(&frame, frame.len()).expect("a good frame");
             (frame, parsed)
         };
-        layout
-            .pool
-            .start(&mut LiveCpu::new(control.clone(), bell, 0));
+        layout.pool.start(&mut LiveCpu::new(control.clone(), bell, 0));
         let registers = control.registers(0).map(|register| (register, 0));
         Device {
             registers: registers.collect(),
@@ -180,8 +157,7 @@ impl Device {
             if value != *seen {
                 *seen = value;
                 self.started = true;
-                self.nic
-                    .write_register(&mut self.dma, register.index, value);
+                self.nic.write_register(&mut self.dma, register.index, value);
             }
         }
         let inside = self.nic.counters.delivered - taken;

@@ -68,10 +68,7 @@ fn table(wanted: &[&str]) {
             Vec::new()
         }
     };
-    println!(
-        "{:<24} {:>9} {:>9} {:>9} {:>9}",
-        "Mpps", "64 B", "ratio", "1500 B", "ratio"
-    );
+    println!("{:<24} {:>9} {:>9} {:>9} {:>9}", "Mpps", "64 B", "ratio", "1500 B", "ratio");
     for interface in names.filter(|name| !some || known(name)) {
         let slices = LENGTHS.map(|len| slices(interface, len, &mut peers));
         for (number, parses) in Parses::ALL.into_iter().enumerate() {
@@ -96,9 +93,7 @@ fn table(wanted: &[&str]) {
 fn cost_of_contracts() {
     for len in LENGTHS {
         let ratio = contracts::ratio(len);
-        println!(
-            "private rings through the contracts, time by that of hand-written loops: {ratio:.3} at {len} B"
-        );
+        println!("private rings through the contracts, time by that of hand-written loops: {ratio:.3} at {len} B");
     }
 }
 
@@ -123,10 +118,7 @@ fn peers() -> Vec<Peer> {
     for transport in dpdk::Transport::ALL {
         for len in LENGTHS {
             match dpdk::Pair::start(transport, len) {
-                Ok(pair) => peers.push(Peer {
-                    pair,
-                    slices: Vec::new(),
-                }),
+                Ok(pair) => peers.push(Peer { pair, slices: Vec::new() }),
                 Err(reason) => println!("{reason}"),
             }
         }
@@ -140,10 +132,7 @@ fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> [Vec<Slice>; 2] {
     let mut running = Parses::ALL.map(|parses| processes::Running::start(interface, len, parses));
     let mut slices = [const { Vec::new() }; 2];
     for _ in 0..WINDOWS {
-        let mut of_len: Vec<&mut Peer> = peers
-            .iter_mut()
-            .filter(|peer| peer.pair.len == len)
-            .collect();
+        let mut of_len: Vec<&mut Peer> = peers.iter_mut().filter(|peer| peer.pair.len == len).collect();
         let rates: Vec<f64> = of_len.iter_mut().map(|peer| peer.pair.rate()).collect();
         let best = rates.iter().copied().fold(f64::NAN, f64::max);
         for (peer, rate) in of_len.iter_mut().zip(rates) {
@@ -164,8 +153,5 @@ fn line(name: &str, slices: [&Vec<Slice>; 2]) {
         let mut ratios: Vec<f64> = of_len.iter().map(|slice| slice.1).collect();
         (median(&mut rates), median(&mut ratios))
     });
-    println!(
-        "{name:<24} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
-        small.0, small.1, large.0, large.1
-    );
+    println!("{name:<24} {:>9.2} {:>9.2} {:>9.2} {:>9.2}", small.0, small.1, large.0, large.1);
 }

@@ -61,18 +61,10 @@ impl Running {
         send_files(&stream, b"x", &[control.region().file(), bell.event()]).unwrap();
         let began = Instant::now();
         while device.round() < WARM {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{interface}: the worker takes nothing"
-            );
+            assert!(began.elapsed() < PATIENCE, "{interface}: the worker takes nothing");
         }
         signal(&worker, Signal::STOP);
-        Running {
-            device,
-            control,
-            worker,
-            _folder: folder,
-        }
+        Running { device, control, worker, _folder: folder }
     }
 
     /// Million packets per second that the worker took in one window.

@@ -48,23 +48,14 @@ fn main() {
         let at = arguments.iter().position(|word| word == name)?;
         let words = arguments[at + 1..].iter();
         // Cargo adds options of its own.
-        Some(
-            words
-                .filter(|word| !word.starts_with("--"))
-                .cloned()
-                .collect::<Vec<_>>(),
-        )
+        Some(words.filter(|word| !word.starts_with("--")).cloned().collect::<Vec<_>>())
     };
     match (after("measure"), after("scenarios")) {
         (Some(words), _) => measure(&words),
         (_, Some(words)) => scenarios::scenarios(&words),
         (None, None) => {
-            let sections: [(&str, fn()); 4] = [
-                ("main_job", main_job),
-                ("cores", cores),
-                ("interfaces", interfaces),
-                ("jobs", jobs),
-            ];
+            let sections: [(&str, fn()); 4] =
+                [("main_job", main_job), ("cores", cores), ("interfaces", interfaces), ("jobs", jobs)];
             let named = |(name, _): &(&str, fn())| arguments.iter().any(|word| word == name);
             let all = !sections.iter().any(named);
             let wanted = sections.iter().filter(|section| all || named(section));
@@ -94,26 +85,17 @@ enum Rings {
 /// The main job (`scenarios/nat-200g.toml`, the variant with these rings) on a machine that has the
 /// cores, each with its share of the load, eight to a NIC. Below its own load it begins with empty rings.
 fn main_job_on(job: Job<'_>) -> (Machine, Settings) {
-    let Job {
-        cores, window_ms, ..
-    } = job;
+    let Job { cores, window_ms, .. } = job;
     let interfaces = nicforge_interfaces::registry::names();
-    let names = Names {
-        interfaces: &interfaces,
-        apps: nicforge_apps::names(),
-    };
-    let scenario =
-        load_scenario(&shipped("scenarios/nat-200g.toml"), &names).expect("the shipped scenario");
+    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
+    let scenario = load_scenario(&shipped("scenarios/nat-200g.toml"), &names).expect("the shipped scenario");
     let file = scenario.machine_file().expect("its machine");
     let mut machine = load_machine(&file).expect("the shipped machine");
     let points = scenario.expand(&machine, &[]).expect("its points");
     let nics = cores.div_ceil(8);
     machine.hardware.cores = machine.hardware.cores.max(cores);
     machine.hardware.nics = machine.hardware.nics.max(nics);
-    let (interface, emulates) = job
-        .interface
-        .split_once('/')
-        .unwrap_or((job.interface, BASE));
+    let (interface, emulates) = job.interface.split_once('/').unwrap_or((job.interface, BASE));
     let begun = &points[job.rings as usize].settings;
     let settings = Settings {
         cores,
@@ -153,9 +135,7 @@ fn measure(arguments: &[String]) {
         set_up.get_or_insert(now);
         if share >= warmed_up {
             println!("{now} {packets}");
-            stdin()
-                .read_line(&mut String::new())
-                .expect("somebody at the other end");
+            stdin().read_line(&mut String::new()).expect("somebody at the other end");
         }
     };
     let run = run_point(&machine, &settings, 1, &RunIo::default(), &mut progress);
@@ -185,16 +165,8 @@ fn main_job() {
     println!("{:46} {:>14}   target", "", "measured");
     let (once, tenfold) = (Measured::of(16, 5.0), Measured::of(16, 50.0));
     let ns = tenfold.ns_per_packet();
-    row(
-        "million simulated packets/s",
-        format!("{:.2}", 1e3 / ns),
-        "at least 1.0, aim 3.0",
-    );
-    row(
-        "ns per simulated packet",
-        format!("{ns:.0}"),
-        "at most 1000, aim 333",
-    );
+    row("million simulated packets/s", format!("{:.2}", 1e3 / ns), "at least 1.0, aim 3.0");
+    row("ns per simulated packet", format!("{ns:.0}"), "at most 1000, aim 333");
     row(
         "seconds per simulated second",
         format!("{:.2}", tenfold.seconds() / 50e-3),
@@ -237,22 +209,14 @@ fn interfaces() {
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
     sched_setaffinity(None, &here).expect("it may stay where it is");
-    println!(
-        "interfaces: the main job, the highest of {CARRIED_GBPS:?} Gbit/s a core that both carry"
-    );
-    println!(
-        "{:46} {:>14}   of private rings, ns per frame",
-        "", "measured"
-    );
+    println!("interfaces: the main job, the highest of {CARRIED_GBPS:?} Gbit/s a core that both carry");
+    println!("{:46} {:>14}   of private rings, ns per frame", "", "measured");
     for (base, name) in pairs() {
         carried(base, &name);
     }
     println!();
     println!("interfaces: the main job at its own {FULL_GBPS} Gbit/s a core, ns per frame offered");
-    println!(
-        "{:46} {:>14}   of its private rings of 128, and of those of 1024",
-        "", "measured"
-    );
+    println!("{:46} {:>14}   of its private rings of 128, and of those of 1024", "", "measured");
     for (base, name) in pairs() {
         at_full_load(base, &name);
     }
@@ -271,13 +235,7 @@ fn pairs() -> impl Iterator<Item = (&'static str, String)> {
 
 /// A job of the comparison.
 fn compared(interface: &str, gbps_per_core: f64) -> Job<'_> {
-    Job {
-        cores: 16,
-        window_ms: 10.0,
-        gbps_per_core,
-        interface,
-        rings: Rings::Large,
-    }
+    Job { cores: 16, window_ms: 10.0, gbps_per_core, interface, rings: Rings::Large }
 }
 
 fn carried(base: &str, interface: &str) {
@@ -297,10 +255,7 @@ fn carried(base: &str, interface: &str) {
 /// Beside both variants of the main job: the one that carries its load, and the one that drops some of it.
 fn at_full_load(base: &str, interface: &str) {
     let [large, run] = [base, interface].map(|name| compared(name, FULL_GBPS));
-    let small = Job {
-        rings: Rings::Small,
-        ..large
-    };
+    let small = Job { rings: Rings::Small, ..large };
     let [small, large, run] = Measured::in_turn([small, large, run]);
     let [of_small, of_large] = [&small, &large].map(|base| run.ratio(base));
     let [dropped, by_small, by_large] = [&run, &small, &large].map(|run| 100.0 * run.dropped);

@@ -38,30 +38,16 @@ impl Measured {
 
     /// The fastest run of a few of the main job on private rings.
     pub fn of(cores: usize, window_ms: f64) -> Measured {
-        let job = Job {
-            cores,
-            window_ms,
-            gbps_per_core: FULL_GBPS,
-            interface: BASE,
-            rings: Rings::Large,
-        };
+        let job = Job { cores, window_ms, gbps_per_core: FULL_GBPS, interface: BASE, rings: Rings::Large };
         let rounds = (0..ROUNDS).flat_map(|_| Measured::in_turn([job]));
-        rounds
-            .min_by(|a, b| a.seconds().total_cmp(&b.seconds()))
-            .expect("at least one round")
+        rounds.min_by(|a, b| a.seconds().total_cmp(&b.seconds())).expect("at least one round")
     }
 
     /// A run of each job, slice by slice in turn: the machine's speed drifts from one second to the
     /// next, and so all of them see the same of it.
     pub fn in_turn<const N: usize>(jobs: [Job<'_>; N]) -> [Measured; N] {
         let mut runs = jobs.map(Running::begin);
-        while runs
-            .iter_mut()
-            .map(Running::step)
-            .filter(|&went| went)
-            .count()
-            > 0
-        {}
+        while runs.iter_mut().map(Running::step).filter(|&went| went).count() > 0 {}
         runs.map(|run| run.measured.expect("a run says what it took"))
     }
 
@@ -98,12 +84,7 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the benchmark starts itself");
         let says = child.stdout.take().expect("it is piped");
-        Running {
-            child,
-            says: BufReader::new(says),
-            points: Vec::new(),
-            measured: None,
-        }
+        Running { child, says: BufReader::new(says), points: Vec::new(), measured: None }
     }
 
     /// Lets it run for one slice; `false` when it has ended.
@@ -124,9 +105,7 @@ impl Running {
             };
             let slices = self.points.windows(2);
             self.measured = Some(Measured {
-                slices: slices
-                    .map(|ends| (ends[1].1 - ends[0].1, ends[1].0 - ends[0].0))
-                    .collect(),
+                slices: slices.map(|ends| (ends[1].1 - ends[0].1, ends[1].0 - ends[0].0)).collect(),
                 set_up,
                 peak_mib,
                 dropped,

@@ -23,26 +23,15 @@ pub fn scenarios(wanted: &[String]) {
     let all = names();
     let chosen: Vec<&String> = all.iter().filter(|name| is_wanted(name)).collect();
     if chosen.is_empty() {
-        eprintln!(
-            "no scenario begins with {}: there are {}",
-            wanted.join(" or "),
-            all.join(", ")
-        );
+        eprintln!("no scenario begins with {}: there are {}", wanted.join(" or "), all.join(", "));
         std::process::exit(2);
     }
     println!("scenarios/paper, --jobs 2");
-    println!(
-        "{:14} {:>7} {:>9} {:>19}",
-        "scenario", "points", "seconds", "processor seconds"
-    );
+    println!("{:14} {:>7} {:>9} {:>19}", "scenario", "points", "seconds", "processor seconds");
     let folder = Scratch::new();
     let (mut points, mut wall, mut processor) = (0, 0.0, 0.0);
     for name in &chosen {
-        let run = run(
-            &format!("scenarios/paper/{name}.toml"),
-            "2",
-            &folder.0.join(name),
-        );
+        let run = run(&format!("scenarios/paper/{name}.toml"), "2", &folder.0.join(name));
         line(name, run.points, run.wall, run.processor);
         points += run.points;
         wall += run.wall;
@@ -91,21 +80,13 @@ pub fn run(scenario: &str, jobs: &str, out: &Path) -> Run {
     command.args(["run", scenario, "--quiet", "--jobs", jobs, "--out"]);
     let (started, before) = (Instant::now(), processor_of_children());
     // Notes would stand between the rows.
-    let ended = command
-        .arg(out)
-        .output()
-        .expect("the nicforge binary starts");
+    let ended = command.arg(out).output().expect("the nicforge binary starts");
     let (wall, processor) = (started.elapsed(), processor_of_children() - before);
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{scenario} runs: {said}");
     let report = read_to_string(out.join("report.json")).expect("a report");
     let json: Value = serde_json::from_str(&report).expect("a report in JSON");
-    Run {
-        wall: wall.as_secs_f64(),
-        processor,
-        points: json["points"].as_array().map_or(0, Vec::len),
-        report,
-    }
+    Run { wall: wall.as_secs_f64(), processor, points: json["points"].as_array().map_or(0, Vec::len), report }
 }
 
 /// CPU time of the children that have ended; 0 where the system does not say.

@@ -64,10 +64,7 @@ impl Queue {
     #[cold]
     fn fetch(&mut self, shared: &Shared) {
         let mask = self.head.entries - 1;
-        let (from, to) = (
-            (self.fetched & mask) as usize,
-            self.fetched as usize % AT_HAND,
-        );
+        let (from, to) = ((self.fetched & mask) as usize, self.fetched as usize % AT_HAND);
         let count = BATCH.min((self.tail - self.fetched) as usize);
         let count = count.min(shared.descriptors.len() - from).min(AT_HAND - to);
         self.at_hand[to..to + count].copy_from_slice(&shared.descriptors[from..from + count]);
@@ -100,12 +97,7 @@ impl Queue {
 
     /// Delivers `frame` into the next buffer.
     #[inline]
-    pub fn receive(
-        &mut self,
-        shared: &mut Shared,
-        memory: &mut [u8],
-        frame: &Arriving<'_>,
-    ) -> Result<(), DropCause> {
+    pub fn receive(&mut self, shared: &mut Shared, memory: &mut [u8], frame: &Arriving<'_>) -> Result<(), DropCause> {
         if self.head.position >= self.read_from {
             self.fetch(shared);
         }

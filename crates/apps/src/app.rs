@@ -20,31 +20,13 @@ use crate::{AppConfig, AppError, SharedTables};
 
 /// Name and one line about each application.
 pub const APPS: [(&str, &str); 7] = [
-    (
-        "l2fwd",
-        "forwards by port, and changes hardware addresses only",
-    ),
-    (
-        "l3fwd",
-        "forwards by the longest matching prefix, IPv4 and IPv6",
-    ),
-    (
-        "nat",
-        "translates addresses and ports (NAPT), both directions",
-    ),
-    (
-        "lb",
-        "balances flows over servers, each flow always to the same",
-    ),
-    (
-        "synthetic",
-        "reads an array at random, then looks up a route",
-    ),
+    ("l2fwd", "forwards by port, and changes hardware addresses only"),
+    ("l3fwd", "forwards by the longest matching prefix, IPv4 and IPv6"),
+    ("nat", "translates addresses and ports (NAPT), both directions"),
+    ("lb", "balances flows over servers, each flow always to the same"),
+    ("synthetic", "reads an array at random, then looks up a route"),
     ("counter", "counts packets and bytes of each flow"),
-    (
-        "kvs",
-        "serves a key-value store: GET, PUT and DELETE over UDP",
-    ),
+    ("kvs", "serves a key-value store: GET, PUT and DELETE over UDP"),
 ];
 
 const NAMES: [&str; APPS.len()] = {
@@ -102,10 +84,7 @@ impl AnyApp {
         let ports = config.ports.clone();
         let kind = match config.name.as_str() {
             "l2fwd" => Kind::L2Fwd(L2Fwd { ports }),
-            "l3fwd" => Kind::L3Fwd(L3Fwd {
-                router: Router::new(config, core, shared),
-                last_hop: LastHop::default(),
-            }),
+            "l3fwd" => Kind::L3Fwd(L3Fwd { router: Router::new(config, core, shared), last_hop: LastHop::default() }),
             "nat" => Kind::Nat(Box::new(Nat::build(config, core, cores, space)?)),
             "lb" => Kind::Lb(Box::new(Lb::build(config, core, cores, space)?)),
             "synthetic" => Kind::Synthetic(synthetic(config, core, shared)?),
@@ -117,9 +96,7 @@ impl AnyApp {
             }),
             "kvs" => Kind::Kvs(Box::new(Kvs::build(config, core, cores, space)?)),
             name => {
-                return Err(AppError::UnknownName {
-                    name: name.to_owned(),
-                });
+                return Err(AppError::UnknownName { name: name.to_owned() });
             }
         };
         let work = config.work;
@@ -210,10 +187,7 @@ impl AnyApp {
             Kind::Lb(app) => app.learn(cpu, key(Side::Outside)),
             Kind::Counter(app) => {
                 let end = |address: SocketAddrV4| (IpAddr::V4(*address.ip()), address.port());
-                app.learn(
-                    cpu,
-                    CounterKey::new(end(source), end(destination), protocol),
-                )
+                app.learn(cpu, CounterKey::new(end(source), end(destination), protocol))
             }
             _ => Ok(()),
         }
@@ -249,32 +223,19 @@ impl AnyApp {
             Kind::Nat(app) => app.counters(),
             Kind::Lb(app) => app.counters(),
             Kind::Synthetic(app) => vec![("packets", app.packets)],
-            Kind::Counter(app) => vec![
-                ("flows", u64::from(app.flows())),
-                ("not_ip", app.not_ip),
-                ("untracked", app.untracked),
-            ],
+            Kind::Counter(app) => {
+                vec![("flows", u64::from(app.flows())), ("not_ip", app.not_ip), ("untracked", app.untracked)]
+            }
             Kind::Kvs(app) => app.counters(),
         }
     }
 }
 
-fn synthetic(
-    config: &AppConfig,
-    core: usize,
-    shared: &SharedTables,
-) -> Result<Synthetic, AppError> {
-    let (array, size) = shared.array.ok_or(AppError::MissingTable {
-        app: "synthetic",
-        table: "the array",
-    })?;
+fn synthetic(config: &AppConfig, core: usize, shared: &SharedTables) -> Result<Synthetic, AppError> {
+    let (array, size) = shared.array.ok_or(AppError::MissingTable { app: "synthetic", table: "the array" })?;
     let words = Synthetic::words(size);
     if words == 0 {
-        return Err(AppError::OutOfRange {
-            setting: "array",
-            value: size.0,
-            range: "at least 8 bytes",
-        });
+        return Err(AppError::OutOfRange { setting: "array", value: size.0, range: "at least 8 bytes" });
     }
     Ok(Synthetic {
         router: Router::new(config, core, shared),

@@ -38,27 +38,18 @@ pub enum CoRunner {
 impl CoRunner {
     /// STREAM triad.
     pub fn stream(space: &mut AddressSpace) -> CoRunner {
-        CoRunner::Stream {
-            arrays: std::array::from_fn(|_| space.data(STREAM_ARRAY.0, 4096)),
-            at: 0,
-        }
+        CoRunner::Stream { arrays: std::array::from_fn(|_| space.data(STREAM_ARRAY.0, 4096)), at: 0 }
     }
 
     /// A random-access graph kernel; `seed` tells several apart.
     pub fn graph(space: &mut AddressSpace, seed: u64) -> CoRunner {
-        CoRunner::Graph {
-            vertices: space.data(GRAPH.0, 4096),
-            state: seed | 1,
-        }
+        CoRunner::Graph { vertices: space.data(GRAPH.0, 4096), state: seed | 1 }
     }
 
     /// The same program, a graph kernel with a walk of its own.
     pub fn seeded(&self, seed: u64) -> CoRunner {
         match self.clone() {
-            CoRunner::Graph { vertices, .. } => CoRunner::Graph {
-                vertices,
-                state: seed | 1,
-            },
+            CoRunner::Graph { vertices, .. } => CoRunner::Graph { vertices, state: seed | 1 },
             same => same,
         }
     }

@@ -30,9 +30,7 @@ pub enum AppError {
         range: &'static str,
     },
     /// The shared tables were made for another application.
-    #[error(
-        "`{app}` needs {table}, which the shared tables do not have: build them from the same configuration"
-    )]
+    #[error("`{app}` needs {table}, which the shared tables do not have: build them from the same configuration")]
     MissingTable {
         /// The application.
         app: &'static str,
@@ -234,12 +232,7 @@ impl AppConfig {
     ///
     /// # Errors
     /// When the application's addresses or tables are out of range.
-    pub fn steer(
-        &self,
-        steering: &mut Steering,
-        first: usize,
-        cores: usize,
-    ) -> Result<(), AppError> {
+    pub fn steer(&self, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
         match self.name.as_str() {
             "nat" => {
                 steering.set_rule(nat::port_rule(self, first, cores)?);

@@ -16,8 +16,7 @@ pub fn copy<C: Cpu>(cpu: &mut C, from: Segment, to: Addr, at_a_time: u64) {
     while done < from.len {
         let len = (from.len - done).min(at_a_time.min(PAGE_BYTES) as u32) as usize;
         page[..len].copy_from_slice(cpu.bytes(from.at + u64::from(done), len));
-        cpu.bytes_mut(to + u64::from(done), len)
-            .copy_from_slice(&page[..len]);
+        cpu.bytes_mut(to + u64::from(done), len).copy_from_slice(&page[..len]);
         done += len as u32;
     }
 }
@@ -39,31 +38,16 @@ pub struct Copier {
 impl Copier {
     /// Copies `len` bytes, whole lines, with `line` cycles of instructions for each of these. An
     /// end that is `None` is host memory.
-    pub fn new(
-        space: &mut AddressSpace,
-        [from, to]: [Option<Addr>; 2],
-        len: u64,
-        line: Cycles,
-    ) -> Copier {
+    pub fn new(space: &mut AddressSpace, [from, to]: [Option<Addr>; 2], len: u64, line: Cycles) -> Copier {
         let mut end = |at: Option<Addr>| at.unwrap_or_else(|| space.data(len, PAGE_BYTES));
-        Copier {
-            from: end(from),
-            to: end(to),
-            len,
-            at: 0,
-            line,
-            copied: 0,
-        }
+        Copier { from: end(from), to: end(to), len, at: 0, line, copied: 0 }
     }
 
     /// Copies what is left of a page.
     pub fn step<C: Cpu>(&mut self, cpu: &mut C) {
         cpu.enter(Part::App);
         let len = (self.len - self.at).min(PAGE_BYTES);
-        let from = Segment {
-            at: self.from + self.at,
-            len: len as u32,
-        };
+        let from = Segment { at: self.from + self.at, len: len as u32 };
         copy(cpu, from, self.to + self.at, PAGE_BYTES);
         cpu.work(Cycles(self.line.0 * len.div_ceil(CACHE_LINE_BYTES)));
         self.copied += len;

@@ -31,10 +31,7 @@ impl CounterKey {
         CounterKey {
             source: words(source.0),
             destination: words(destination.0),
-            rest: u64::from(source.1) << 48
-                | u64::from(destination.1) << 32
-                | 1 << 8
-                | u64::from(protocol),
+            rest: u64::from(source.1) << 48 | u64::from(destination.1) << 32 | 1 << 8 | u64::from(protocol),
         }
     }
 
@@ -42,14 +39,8 @@ impl CounterKey {
     fn of(summary: &FrameSummary) -> Option<CounterKey> {
         let (source, destination) = match summary.addresses {
             IpAddresses::None => return None,
-            IpAddresses::V4 {
-                source,
-                destination,
-            } => (IpAddr::V4(source), IpAddr::V4(destination)),
-            IpAddresses::V6 {
-                source,
-                destination,
-            } => (IpAddr::V6(source), IpAddr::V6(destination)),
+            IpAddresses::V4 { source, destination } => (IpAddr::V4(source), IpAddr::V4(destination)),
+            IpAddresses::V6 { source, destination } => (IpAddr::V6(source), IpAddr::V6(destination)),
         };
         let source = (source, summary.source_port);
         let destination = (destination, summary.destination_port);
@@ -149,21 +140,12 @@ impl Counter {
 
     fn insert<C: Cpu>(&mut self, cpu: &mut C, key: CounterKey, counts: [u64; 2]) -> bool {
         let [packets, bytes] = counts;
-        let entry = CounterEntry {
-            key,
-            packets,
-            bytes,
-            unused: 0,
-        };
+        let entry = CounterEntry { key, packets, bytes, unused: 0 };
         self.table.insert(cpu, &entry).is_ok()
     }
 
     /// Puts a flow into the table without a packet. An error is a full table's name.
-    pub(crate) fn learn<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        key: CounterKey,
-    ) -> Result<(), &'static str> {
+    pub(crate) fn learn<C: Cpu>(&mut self, cpu: &mut C, key: CounterKey) -> Result<(), &'static str> {
         let known = self.table.find(cpu, &key).is_some();
         match known || self.insert(cpu, key, [0, 0]) {
             true => Ok(()),

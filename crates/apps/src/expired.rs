@@ -27,9 +27,7 @@ impl LastHop {
     /// the port that it came from, in its own buffer.
     #[cold]
     pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet, ports: &PortMap) -> Verdict {
-        let answer = ports
-            .get(packet.port)
-            .and_then(|port| self.answer(cpu, packet, port));
+        let answer = ports.get(packet.port).and_then(|port| self.answer(cpu, packet, port));
         answer.unwrap_or(Verdict::Drop(TTL_EXPIRED))
     }
 
@@ -52,18 +50,11 @@ impl LastHop {
         let about = cpu.bytes(packet.head.at, packet.head.len as usize);
         let error = |from| {
             let from = (port.mac, from);
-            icmp_error(
-                about,
-                frame_len,
-                Undelivered::NoHopLeft,
-                from,
-                room as usize,
-            )
+            icmp_error(about, frame_len, Undelivered::NoHopLeft, from, room as usize)
         };
         let frame = error(IpAddr::V4(address)).or_else(|| error(port.mac.link_local().into()))?;
         self.paid_until = paid_until + EVERY;
-        cpu.bytes_mut(packet.head.at, frame.len())
-            .copy_from_slice(&frame);
+        cpu.bytes_mut(packet.head.at, frame.len()).copy_from_slice(&frame);
         packet.head.len = frame.len() as u32;
         packet.rest.len = 0;
         packet.offload = TxOffload::default();

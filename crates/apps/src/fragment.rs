@@ -25,10 +25,7 @@ struct Key {
 
 impl From<PacketId> for Key {
     fn from(id: PacketId) -> Key {
-        Key {
-            addresses: id.addresses,
-            rest: u64::from(id.identification) << 16 | 1 << 8 | u64::from(id.protocol),
-        }
+        Key { addresses: id.addresses, rest: u64::from(id.identification) << 16 | 1 << 8 | u64::from(id.protocol) }
     }
 }
 
@@ -51,21 +48,13 @@ pub struct Fragments {
 impl Fragments {
     /// Takes address space.
     pub fn allocate(space: &mut AddressSpace, timeout: Time) -> Fragments {
-        Fragments {
-            lines: space.data(LINES * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
-            timeout,
-        }
+        Fragments { lines: space.data(LINES * CACHE_LINE_BYTES, CACHE_LINE_BYTES), timeout }
     }
 
     /// Remembers what was found out about a first fragment.
     pub fn remember<C: Cpu>(&self, cpu: &mut C, id: PacketId, value: u32) {
         let key = Key::from(id);
-        let line = Line {
-            key,
-            seen: cpu.now().as_ps(),
-            value: u64::from(value),
-            unused: [0; 4],
-        };
+        let line = Line { key, seen: cpu.now().as_ps(), value: u64::from(value), unused: [0; 4] };
         cpu.store(self.at(&key), line);
     }
 

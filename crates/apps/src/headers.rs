@@ -50,11 +50,7 @@ pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, &'static st
     let frame_len = packet.len() as usize;
     // To the end of the first line; of the second, if the frame begins late in the first.
     let line = (CACHE_LINE_BYTES - packet.head.at.0 % CACHE_LINE_BYTES) as usize;
-    let lines = if line < LEAST_HEADERS {
-        line + CACHE_LINE_BYTES as usize
-    } else {
-        line
-    };
+    let lines = if line < LEAST_HEADERS { line + CACHE_LINE_BYTES as usize } else { line };
     let mut window = lines.min(held);
     loop {
         let bytes = cpu.bytes(packet.head.at, window);

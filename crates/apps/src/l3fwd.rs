@@ -60,12 +60,7 @@ pub struct Router {
 impl Router {
     /// That of core `core`, over the routes of `shared`.
     pub(crate) fn new(config: &AppConfig, core: usize, shared: &SharedTables) -> Router {
-        Router {
-            ports: config.ports.clone(),
-            egress: config.egress,
-            routing: shared.routing.clone(),
-            fills: core == 0,
-        }
+        Router { ports: config.ports.clone(), egress: config.egress, routing: shared.routing.clone(), fills: core == 0 }
     }
 
     /// Core 0 writes the routes.
@@ -92,10 +87,7 @@ impl Router {
         let hop = hop.ok_or("no_route")?;
         let out = match self.egress {
             Egress::Route => PortId(hop),
-            Egress::Peer => self
-                .ports
-                .get(packet.port)
-                .map_or(packet.port, |port| port.peer),
+            Egress::Peer => self.ports.get(packet.port).map_or(packet.port, |port| port.peer),
         };
         let port = self.ports.get(out).ok_or(crate::NO_SUCH_PORT)?;
         Ok((out, [port.mac, port.next_hop]))

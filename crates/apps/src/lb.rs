@@ -133,11 +133,8 @@ impl Lb {
     pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
         for number in 0..self.server_count {
             let [.., high, low] = number.to_be_bytes();
-            let server = Server {
-                address: self.server_base.wrapping_add(number),
-                mac: [2, 0, 0, 1, high, low],
-                unused: [0; 6],
-            };
+            let server =
+                Server { address: self.server_base.wrapping_add(number), mac: [2, 0, 0, 1, high, low], unused: [0; 6] };
             cpu.store(self.servers + u64::from(number) * 16, server);
         }
     }
@@ -167,10 +164,7 @@ impl Lb {
             let sent = self.error(cpu, packet, &headers);
             return sent.unwrap_or_else(Verdict::Drop);
         }
-        if self
-            .service
-            .is_some_and(|service| service != key.destination().0)
-        {
+        if self.service.is_some_and(|service| service != key.destination().0) {
             return Verdict::Drop(crate::NOT_THE_SERVICE);
         }
         let server = match headers.summary.fragment {
@@ -190,13 +184,7 @@ impl Lb {
     }
 
     #[inline]
-    fn send_to<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        packet: &Packet,
-        headers: &Headers,
-        server: Server,
-    ) -> Verdict {
+    fn send_to<C: Cpu>(&self, cpu: &mut C, packet: &Packet, headers: &Headers, server: Server) -> Verdict {
         let Some((out, port)) = self.ports.way_out(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
         };
@@ -210,12 +198,7 @@ impl Lb {
 
     /// An error about something that a server sent, which the sender of the error took for the
     /// service's.
-    fn error<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        packet: &Packet,
-        headers: &Headers,
-    ) -> Result<Verdict, &'static str> {
+    fn error<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, headers: &Headers) -> Result<Verdict, &'static str> {
         let quoted = Quoted::read(cpu, packet, headers).ok_or(quoted::MALFORMED)?;
         // What has no ports is known by its addresses.
         let end = |(address, port)| match quoted.protocol {
@@ -238,13 +221,7 @@ impl Lb {
     }
 
     /// What a server sends comes from the service, as far as clients see.
-    fn answer<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        packet: &Packet,
-        headers: &Headers,
-        service: u32,
-    ) -> Verdict {
+    fn answer<C: Cpu>(&self, cpu: &mut C, packet: &Packet, headers: &Headers, service: u32) -> Verdict {
         let Some((out, port)) = self.ports.way_out(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
         };
@@ -286,16 +263,8 @@ impl Lb {
             }
         }
         let server = self.next_server;
-        let entry = LbEntry {
-            key,
-            seen: now.as_ps(),
-            server,
-            in_use: 1,
-            unused: [0; 4],
-        };
-        self.table
-            .insert(cpu, &entry)
-            .map_err(|_| crate::TABLE_FULL)?;
+        let entry = LbEntry { key, seen: now.as_ps(), server, in_use: 1, unused: [0; 4] };
+        self.table.insert(cpu, &entry).map_err(|_| crate::TABLE_FULL)?;
         self.next_server = (server + 1) % self.server_count;
         self.opened += 1;
         Ok(server)
@@ -323,11 +292,7 @@ impl Lb {
     }
 
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("flows", u64::from(self.table.len())),
-            ("flows_opened", self.opened),
-            ("flows_expired", self.expired),
-        ]
+        vec![("flows", u64::from(self.table.len())), ("flows_opened", self.opened), ("flows_expired", self.expired)]
     }
 }
 

@@ -76,18 +76,11 @@ impl Quoted {
     }
 
     /// Replaces an end of what is quoted, and makes the ICMP checksum follow each word.
-    pub fn replace<C: Cpu>(
-        mut self,
-        cpu: &mut C,
-        packet: &Packet,
-        end: End,
-        (address, port): (u32, Option<u16>),
-    ) {
+    pub fn replace<C: Cpu>(mut self, cpu: &mut C, packet: &Packet, end: End, (address, port): (u32, Option<u16>)) {
         let frame = &mut self.copy[..self.len];
         let address_at = self.l3 + if end == End::Source { 12 } else { 16 };
-        let l4_checksum_at = rewrite::checksum_offset(self.protocol)
-            .map(|offset| self.l4 + offset)
-            .filter(|at| at + 2 <= frame.len());
+        let l4_checksum_at =
+            rewrite::checksum_offset(self.protocol).map(|offset| self.l4 + offset).filter(|at| at + 2 <= frame.len());
         let words = [
             Some(self.l3 + 10),
             Some(address_at),
@@ -110,8 +103,7 @@ impl Quoted {
         let (first, second) = frame.split_at(head - self.message);
         cpu.bytes_mut(packet.head.at, head)[self.message..].copy_from_slice(first);
         if behind > 0 {
-            cpu.bytes_mut(packet.rest.at, behind)
-                .copy_from_slice(second);
+            cpu.bytes_mut(packet.rest.at, behind).copy_from_slice(second);
         }
     }
 }

@@ -75,18 +75,11 @@ pub fn parse_routes(file: &str, text: &str, ports: u8) -> Result<Vec<Route>, Rou
         if line.is_empty() {
             continue;
         }
-        let error = |what| RouteError::Line {
-            file: file.to_owned(),
-            line: index + 1,
-            what,
-        };
+        let error = |what| RouteError::Line { file: file.to_owned(), line: index + 1, what };
         let route = parse_route(line).map_err(error)?;
         if route.port >= ports {
             let last = ports.saturating_sub(1);
-            return Err(error(format!(
-                "there is no port {}, only 0 to {last}",
-                route.port
-            )));
+            return Err(error(format!("there is no port {}, only 0 to {last}", route.port)));
         }
         if !seen.insert((route.address, route.length)) {
             let what = format!("{}/{} stands twice", route.address, route.length);
@@ -95,9 +88,7 @@ pub fn parse_routes(file: &str, text: &str, ports: u8) -> Result<Vec<Route>, Rou
         routes.push(route);
     }
     match routes.is_empty() {
-        true => Err(RouteError::Empty {
-            file: file.to_owned(),
-        }),
+        true => Err(RouteError::Empty { file: file.to_owned() }),
         false => Ok(routes),
     }
 }
@@ -107,33 +98,18 @@ fn parse_route(line: &str) -> Result<Route, String> {
     let [prefix, port] = words[..] else {
         return Err(format!("two words expected, {} found", words.len()));
     };
-    let (address, length) = prefix
-        .split_once('/')
-        .ok_or_else(|| format!("`{prefix}` has no length"))?;
-    let address: IpAddr = address
-        .parse()
-        .map_err(|_| format!("`{address}` is not an address"))?;
+    let (address, length) = prefix.split_once('/').ok_or_else(|| format!("`{prefix}` has no length"))?;
+    let address: IpAddr = address.parse().map_err(|_| format!("`{address}` is not an address"))?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     let length: u8 = match length.parse() {
         Ok(length) if length <= most => length,
         _ => {
-            return Err(format!(
-                "length `{length}` is not a number from 0 to {most}"
-            ));
+            return Err(format!("length `{length}` is not a number from 0 to {most}"));
         }
     };
-    let port = port
-        .parse()
-        .map_err(|_| format!("port `{port}` is not a number from 0 to 255"))?;
-    let route = Route {
-        address,
-        length,
-        port,
-    };
-    let whole = Route {
-        length: 128,
-        ..route
-    };
+    let port = port.parse().map_err(|_| format!("port `{port}` is not a number from 0 to 255"))?;
+    let route = Route { address, length, port };
+    let whole = Route { length: 128, ..route };
     if whole.prefix().bits != route.prefix().bits {
         return Err(format!("{address} has bits beyond the length {length}"));
     }
@@ -157,16 +133,8 @@ const LENGTHS_V4: [(u8, u64); 13] = [
     (32, 20),
     (28, 20),
 ];
-const LENGTHS_V6: [(u8, u64); 8] = [
-    (48, 480),
-    (32, 150),
-    (44, 110),
-    (40, 100),
-    (36, 60),
-    (29, 40),
-    (64, 40),
-    (128, 20),
-];
+const LENGTHS_V6: [(u8, u64); 8] =
+    [(48, 480), (32, 150), (44, 110), (40, 100), (36, 60), (29, 40), (64, 40), (128, 20)];
 
 /// `v4` IPv4 and `v6` IPv6 routes to `ports` ports, each kind with a default route when it has
 /// any; the same seed gives the same routes.
@@ -178,11 +146,7 @@ pub fn generate_routes(seed: u64, v4: usize, v6: usize, ports: u8) -> Vec<Route>
     for (count, is_v6) in kinds {
         let mut seen = BTreeSet::new();
         while seen.len() < count {
-            let route = if seen.is_empty() {
-                route(is_v6, 0, 0)
-            } else {
-                draw(&mut random, is_v6)
-            };
+            let route = if seen.is_empty() { route(is_v6, 0, 0) } else { draw(&mut random, is_v6) };
             if seen.insert((route.address, route.length)) {
                 let port = random.below(u64::from(ports)) as u8;
                 routes.push(Route { port, ..route });
@@ -222,11 +186,7 @@ fn route(is_v6: bool, bits: u128, length: u8) -> Route {
     } else {
         IpAddr::V4(Ipv4Addr::from_bits((bits >> 96) as u32))
     };
-    Route {
-        address,
-        length,
-        port: 0,
-    }
+    Route { address, length, port: 0 }
 }
 
 #[cfg(test)]
@@ -246,40 +206,27 @@ mod tests {
     fn errors_say_where_and_what() {
         for (text, what) in [
             ("10.0.0.0/8 1\n10.0.0.0 1", "r:2: `10.0.0.0` has no length"),
-            (
-                "10.0.0.0/33 1",
-                "r:1: length `33` is not a number from 0 to 32",
-            ),
+            ("10.0.0.0/33 1", "r:1: length `33` is not a number from 0 to 32"),
             ("10.0.0.1/8 1", "r:1: 10.0.0.1 has bits beyond the length 8"),
             ("x/8 1", "r:1: `x` is not an address"),
             ("::/0 256", "r:1: port `256`"),
             ("::/0", "r:1: two words expected, 1 found"),
             ("::/0 1\n::/0 0", "r:2: ::/0 stands twice"),
-            (
-                "::/0 1\n10.0.0.0/8 7",
-                "r:2: there is no port 7, only 0 to 1",
-            ),
+            ("::/0 1\n10.0.0.0/8 7", "r:2: there is no port 7, only 0 to 1"),
             ("\n# nothing\n", "r: has no route"),
         ] {
             let error = parse_routes("r", text, 2).unwrap_err().to_string();
             assert!(error.starts_with(what), "{error}");
         }
         let error = read_routes(Path::new("no/such/file"), 2).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("no/such/file: cannot be read")
-        );
+        assert!(error.to_string().starts_with("no/such/file: cannot be read"));
     }
 
     #[test]
     fn generated_routes_are_as_many_as_asked_and_repeatable() {
         let routes = generate_routes(7, 16_000, 1_000, 2);
         assert_eq!(routes, generate_routes(7, 16_000, 1_000, 2));
-        let v4 = routes
-            .iter()
-            .filter(|route| route.address.is_ipv4())
-            .count();
+        let v4 = routes.iter().filter(|route| route.address.is_ipv4()).count();
         assert_eq!((v4, routes.len()), (16_000, 17_000));
         let long = routes.iter().filter(|route| route.length == 24).count();
         assert!((9_000..10_000).contains(&long), "{long}");

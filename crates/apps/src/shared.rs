@@ -17,10 +17,7 @@ pub struct RouteTable {
 
 impl RouteTable {
     fn allocate(space: &mut AddressSpace, routes: Vec<(Prefix, u8)>) -> Option<RouteTable> {
-        (!routes.is_empty()).then(|| RouteTable {
-            lpm: Lpm::allocate(space, &routes),
-            routes: Arc::new(routes),
-        })
+        (!routes.is_empty()).then(|| RouteTable { lpm: Lpm::allocate(space, &routes), routes: Arc::new(routes) })
     }
 }
 

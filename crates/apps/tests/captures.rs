@@ -62,37 +62,17 @@ fn right_checksums_stay_right_and_wrong_ones_wrong() {
 fn check(name: &str, before: &support::Decoded, after: &support::Decoded) {
     let unchanged = |a: support::Decoded, b: support::Decoded| assert_eq!(a, b, "{name}");
     match name {
-        "l3fwd" => unchanged(
-            *after,
-            support::Decoded {
-                ttl: before.ttl - 1,
-                ..*before
-            },
-        ),
+        "l3fwd" => unchanged(*after, support::Decoded { ttl: before.ttl - 1, ..*before }),
         "nat" => {
             assert_eq!(after.source.0.octets()[..2], [198, 19], "{name}");
             let source = after.source;
             let ttl = before.ttl - 1;
-            unchanged(
-                *after,
-                support::Decoded {
-                    source,
-                    ttl,
-                    ..*before
-                },
-            );
+            unchanged(*after, support::Decoded { source, ttl, ..*before });
         }
         "lb" => {
             assert_eq!(after.destination.0.octets()[..3], [10, 200, 0], "{name}");
             let destination = (after.destination.0, before.destination.1);
-            unchanged(
-                *after,
-                support::Decoded {
-                    destination,
-                    ttl: before.ttl - 1,
-                    ..*before
-                },
-            );
+            unchanged(*after, support::Decoded { destination, ttl: before.ttl - 1, ..*before });
         }
         _ => unchanged(*after, *before),
     }

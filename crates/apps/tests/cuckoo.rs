@@ -18,12 +18,7 @@ struct Word {
 
 impl Word {
     fn new(key: u64, value: u64) -> Word {
-        Word {
-            key,
-            value,
-            in_use: 1,
-            unused: [0; 5],
-        }
+        Word { key, value, in_use: 1, unused: [0; 5] }
     }
 }
 
@@ -34,11 +29,7 @@ impl Entry for Word {
     }
     fn hash(key: &u64) -> u64 {
         // The SAME keys share two buckets and a signature.
-        if SAME.contains(key) {
-            mix(0)
-        } else {
-            mix(*key)
-        }
+        if SAME.contains(key) { mix(0) } else { mix(*key) }
     }
     fn in_use(&self) -> bool {
         self.in_use != 0
@@ -102,19 +93,13 @@ fn fills_to_capacity_by_moving_entries() {
     for n in 0..u64::from(capacity) {
         assert_eq!(table.find(&mut cpu, &key(n)).unwrap().1.value, n);
     }
-    assert_eq!(
-        table.insert(&mut cpu, &Word::new(1, 1)),
-        Err(TableFull),
-        "one more than the capacity"
-    );
+    assert_eq!(table.insert(&mut cpu, &Word::new(1, 1)), Err(TableFull), "one more than the capacity");
 }
 
 #[test]
 fn equal_hashes_fill_two_buckets_and_no_more() {
     let (mut table, mut cpu) = table(1000);
-    let results: Vec<bool> = (1000..1020)
-        .map(|key| table.insert(&mut cpu, &Word::new(key, key)).is_ok())
-        .collect();
+    let results: Vec<bool> = (1000..1020).map(|key| table.insert(&mut cpu, &Word::new(key, key)).is_ok()).collect();
     assert_eq!(results.iter().filter(|&&done| done).count(), 16);
     assert!(results[..16].iter().all(|&done| done));
     // Nothing was lost on the way, and room can be made again.
@@ -135,9 +120,7 @@ fn the_hand_visits_every_entry_in_turn() {
         table.insert(&mut cpu, &Word::new(key, key)).unwrap();
     }
     table.remove(&mut cpu, 2);
-    let seen: Vec<Option<u64>> = (0..8)
-        .map(|_| table.sweep(&mut cpu).map(|(_, word)| word.key))
-        .collect();
+    let seen: Vec<Option<u64>> = (0..8).map(|_| table.sweep(&mut cpu).map(|(_, word)| word.key)).collect();
     let round = [Some(1), Some(2), None, Some(4)];
     assert_eq!(seen, [round, round].concat());
 }

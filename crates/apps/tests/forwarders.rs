@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use nicforge_apps::counter::CounterKey;
 use nicforge_apps::{
-    AnyApp, AppConfig, AppError, Egress, Payload, PortMap, Route, SharedTables, Verdict,
-    generate_routes, is_router, names, parse_routes,
+    AnyApp, AppConfig, AppError, Egress, Payload, PortMap, Route, SharedTables, Verdict, generate_routes, is_router,
+    names, parse_routes,
 };
 use nicforge_nic::{PortId, RxFlags};
 use nicforge_platform::AddressSpace;
@@ -51,12 +51,7 @@ fn l2fwd_swaps_addresses_and_changes_nothing_else() {
 #[test]
 fn l3fwd_follows_the_longest_prefix() {
     let mut bench = Bench::new(&routed("l3fwd"));
-    for (to, port) in [
-        ("10.9.9.9", 1),
-        ("10.1.9.9", 0),
-        ("10.1.2.127", 0),
-        ("10.1.2.200", 1),
-    ] {
+    for (to, port) in [("10.9.9.9", 1), ("10.1.9.9", 0), ("10.1.2.127", 0), ("10.1.2.200", 1)] {
         let frame = tcp(("192.0.2.1", 1), (to, 2), "A", b"payload");
         let (verdict, out) = bench.send(0, &frame);
         assert_eq!(verdict, Verdict::Transmit(PortId(port)), "{to}");
@@ -148,10 +143,7 @@ fn headers_that_a_split_cuts_have_a_cause_of_their_own() {
 #[test]
 fn a_default_route_alone_of_ipv6_takes_no_memory() {
     let memory = |routes: &str| {
-        let config = AppConfig {
-            routes: parse_routes("routes", routes, 2).unwrap().into(),
-            ..routed("l3fwd")
-        };
+        let config = AppConfig { routes: parse_routes("routes", routes, 2).unwrap().into(), ..routed("l3fwd") };
         let mut space = AddressSpace::default();
         SharedTables::allocate(&config, &mut space);
         let (verdict, _) = Bench::new(&config).send(0, &v6("2001:db9::1", 9));
@@ -250,19 +242,11 @@ fn wrong_settings_are_refused_with_a_remedy() {
         build(&AppConfig::new(name, PortMap::one_armed(1))).unwrap();
     }
     let error = build(&AppConfig::new("natt", PortMap::one_armed(1))).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("`natt`: use one of l2fwd, l3fwd")
-    );
+    assert!(error.to_string().contains("`natt`: use one of l2fwd, l3fwd"));
     let mut config = AppConfig::new("nat", PortMap::one_armed(1));
     config.table_entries = 0;
     let error = build(&config).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("`table_entries` is 0: it must be at least 1")
-    );
+    assert!(error.to_string().starts_with("`table_entries` is 0: it must be at least 1"));
     let mut config = AppConfig::new("lb", PortMap::one_armed(1));
     config.servers = 0;
     assert!(matches!(build(&config), Err(AppError::OutOfRange { .. })));

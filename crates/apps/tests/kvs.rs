@@ -6,9 +6,7 @@ use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{AppConfig, PortMap, Verdict};
 use nicforge_nic::{PortId, RxFlags};
 use nicforge_units::Bytes;
-use nicforge_wire::headers::{
-    KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash, partition_of,
-};
+use nicforge_wire::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash, partition_of};
 use proptest::prelude::*;
 use support::{Bench, address, decode, fill_checksums, tcp, udp, udp6};
 
@@ -16,15 +14,8 @@ const CLIENT: (&str, u16) = ("192.0.2.1", 50_000);
 const SERVER: (&str, u16) = ("203.0.113.1", KVS_PORT);
 
 fn config() -> AppConfig {
-    let kvs = KvsConfig {
-        index_slots: 1_000,
-        log: Bytes(1 << 16),
-        ..KvsConfig::default()
-    };
-    AppConfig {
-        kvs,
-        ..AppConfig::new("kvs", PortMap::one_armed(2))
-    }
+    let kvs = KvsConfig { index_slots: 1_000, log: Bytes(1 << 16), ..KvsConfig::default() };
+    AppConfig { kvs, ..AppConfig::new("kvs", PortMap::one_armed(2)) }
 }
 
 /// The UDP payload of a request.
@@ -68,10 +59,7 @@ fn status_and_value(reply: &[u8], request: &[u8]) -> (KvsStatus, Vec<u8>) {
     assert_eq!(view.operation(), asked.operation());
     assert_eq!((view.hash(), view.tag()), (asked.hash(), asked.tag()));
     let value = &reply[KVS_HEADER_LEN..];
-    assert_eq!(
-        (view.key_len(), usize::from(view.value_len())),
-        (0, value.len())
-    );
+    assert_eq!((view.key_len(), usize::from(view.value_len())), (0, value.len()));
     (view.status().unwrap(), value.to_vec())
 }
 
@@ -82,8 +70,7 @@ fn what_was_put_is_got_until_it_is_deleted() {
     use KvsOperation::{Delete, Get, Put};
     let mut bench = Bench::new(&config());
     let (value, none) = (vec![7; 1024], vec![]);
-    let mut step =
-        |operation, value: &[u8]| ask(&mut bench, &frame(operation, b"key", value), WHOLE);
+    let mut step = |operation, value: &[u8]| ask(&mut bench, &frame(operation, b"key", value), WHOLE);
     assert_eq!(step(Get, &[]), (KvsStatus::Missing, none.clone()));
     assert_eq!(step(Put, &value), (KvsStatus::Done, none.clone()));
     assert_eq!(step(Get, &[]), (KvsStatus::Done, value));
@@ -194,10 +181,7 @@ fn what_is_no_request_is_dropped_under_its_cause() {
     assert_eq!(bench.drop(0, &routed), "not_a_request");
     let other = udp(CLIENT, (SERVER.0, KVS_PORT + 1), &good);
     assert_eq!(bench.drop(0, &other), "not_the_service");
-    assert_eq!(
-        bench.drop(0, &tcp(CLIENT, SERVER, "A", &good)),
-        "not_a_request"
-    );
+    assert_eq!(bench.drop(0, &tcp(CLIENT, SERVER, "A", &good)), "not_a_request");
     assert_eq!(bench.drop(0, &[0; 60]), "not_a_request");
     assert_eq!(bench.drop(0, &whole[..60]), "ip_length_beyond_frame");
     for flags in [RxFlags::L3_BAD, RxFlags::L4_BAD] {
@@ -211,10 +195,7 @@ fn what_is_no_request_is_dropped_under_its_cause() {
 /// a byte longer.
 fn longest_value(room: u32, longest: usize) {
     let mut bench = Bench::new(&with_room(room));
-    for (len, status) in [
-        (longest, KvsStatus::Done),
-        (longest + 1, KvsStatus::TooLarge),
-    ] {
+    for (len, status) in [(longest, KvsStatus::Done), (longest + 1, KvsStatus::TooLarge)] {
         let value = vec![1; len];
         let put = request(KvsOperation::Put, b"k", &value);
         // Over IPv6, where a datagram may be longer.
@@ -227,11 +208,7 @@ fn longest_value(room: u32, longest: usize) {
         };
         for split in [WHOLE, 66] {
             let reply = ask(&mut bench, &get, split);
-            assert!(
-                reply == (status, got.clone()),
-                "{room}, {len}: {:?}",
-                reply.0
-            );
+            assert!(reply == (status, got.clone()), "{room}, {len}: {:?}", reply.0);
         }
     }
     let counts = ["gets", "get_hits", "too_large"].map(|name| bench.counter(name));
@@ -295,10 +272,7 @@ fn ipv6_is_served_too() {
         assert_eq!(ip.header().hop_limit(), 64);
         let (source, destination) = (ip.header().source(), ip.header().destination());
         assert_eq!((source, destination), ([2; 16], [1; 16]));
-        assert_eq!(
-            (udp.source_port(), udp.destination_port()),
-            (SERVER.1, CLIENT.1)
-        );
+        assert_eq!((udp.source_port(), udp.destination_port()), (SERVER.1, CLIENT.1));
         let header = ip.header().to_header();
         let right = udp.to_header().calc_checksum_ipv6(&header, udp.payload());
         assert_eq!(right.unwrap(), udp.checksum());

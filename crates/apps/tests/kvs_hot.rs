@@ -12,21 +12,16 @@ use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{AnyApp, AppConfig, PortMap, SharedTables, Verdict};
 use nicforge_nic::transmit::{Departure, Egress, TransmitDriver, TransmitEngine, TxRing};
 use nicforge_nic::{
-    Application, DriverCosts, NicSpec, Nicmem, Packet, Pool, PoolCache, PortId, RxFlags, Segment,
-    TxOffload, data_of, registers,
+    Application, DriverCosts, NicSpec, Nicmem, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of,
+    registers,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, FlatCpu, Register, Vector};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
-use nicforge_wire::headers::{
-    KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash,
-};
+use nicforge_wire::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash};
 use proptest::prelude::*;
 use support::{decode, udp};
 
-const DOORBELL: Register = Register {
-    device: 0,
-    index: registers::TRANSMIT,
-};
+const DOORBELL: Register = Register { device: 0, index: registers::TRANSMIT };
 const VALUE_BYTES: usize = 200;
 const KEYS: u8 = 6;
 
@@ -45,9 +40,7 @@ impl Dma for Device<'_> {
         self.now + Time::from_ns(500)
     }
     fn write(&mut self, to: Addr, bytes: &[u8]) {
-        self.memory
-            .bytes_mut(to, bytes.len())
-            .copy_from_slice(bytes);
+        self.memory.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
     }
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
         self.write(to, bytes);
@@ -114,12 +107,8 @@ impl Bench {
         let mut nicmem = Nicmem::new(&mut space, 0, bytes);
         let memory = nicmem.alloc_nicmem(Application::default(), bytes).unwrap();
         let mut config = AppConfig::new("kvs", PortMap::one_armed(1));
-        config.kvs = KvsConfig {
-            index_slots: 1_000,
-            log: Bytes(log),
-            hot: vec![memory],
-            hot_value_bytes: VALUE_BYTES as u32,
-        };
+        config.kvs =
+            KvsConfig { index_slots: 1_000, log: Bytes(log), hot: vec![memory], hot_value_bytes: VALUE_BYTES as u32 };
         let shared = SharedTables::allocate(&config, &mut space);
         let app = AnyApp::build(&config, 0, 1, &mut space, &shared).unwrap();
         let pool = Pool::new(&mut space, 128);
@@ -157,20 +146,14 @@ impl Bench {
         payload.extend_from_slice(&key);
         payload.extend_from_slice(value);
         let frame = udp(("192.0.2.1", 999), ("203.0.113.1", KVS_PORT), &payload);
-        let mbuf = self
-            .cache
-            .take(&mut self.cpu)
-            .expect("more than the ring holds");
+        let mbuf = self.cache.take(&mut self.cpu).expect("more than the ring holds");
         let at = data_of(mbuf);
         self.cpu.bytes_mut(at, frame.len()).copy_from_slice(&frame);
         let mut packet = Packet {
             mbuf,
             tail: Addr(0),
             references: Addr(0),
-            head: Segment {
-                at,
-                len: frame.len() as u32,
-            },
+            head: Segment { at, len: frame.len() as u32 },
             rest: Segment::default(),
             port: PortId(0),
             rss_hash: 0,
@@ -185,15 +168,12 @@ impl Bench {
     }
 
     fn get(&mut self, key: u8) {
-        self.expected
-            .insert(self.tag, self.values.get(&key).cloned());
+        self.expected.insert(self.tag, self.values.get(&key).cloned());
         self.request(KvsOperation::Get, key, &[]);
     }
 
     fn put(&mut self, key: u8, len: usize) {
-        let value: Vec<u8> = (0..len)
-            .map(|place| (self.tag as usize * 7 + place / 16) as u8)
-            .collect();
+        let value: Vec<u8> = (0..len).map(|place| (self.tag as usize * 7 + place / 16) as u8).collect();
         self.values.insert(key, value.clone());
         self.request(KvsOperation::Put, key, &value);
     }
@@ -208,29 +188,19 @@ impl Bench {
         self.driver.reclaim(&mut self.cpu, &mut self.cache);
         let last = self.outgoing.len();
         for (number, packet) in std::mem::take(&mut self.outgoing).iter().enumerate() {
-            if self
-                .driver
-                .push(&mut self.cpu, packet, number + 1 == last)
-                .is_err()
-            {
+            if self.driver.push(&mut self.cpu, packet, number + 1 == last).is_err() {
                 self.cache.free(&mut self.cpu, packet);
             }
         }
         self.driver.ring_doorbell(&mut self.cpu);
         let tail = self.cpu.mmio_read(DOORBELL);
-        let mut device = Device {
-            memory: &mut self.cpu,
-            now: self.now,
-        };
+        let mut device = Device { memory: &mut self.cpu, now: self.now };
         assert!(self.engine.doorbell(&mut device, 0, tail));
     }
 
     /// The NIC does one thing, such as to send a frame. Whether there was anything.
     fn nic(&mut self) -> bool {
-        let mut device = Device {
-            memory: &mut self.cpu,
-            now: self.now,
-        };
+        let mut device = Device { memory: &mut self.cpu, now: self.now };
         let next = self.engine.advance(&mut device, &mut self.wire);
         if next == Time::NEVER {
             return false;
@@ -254,12 +224,7 @@ impl Bench {
             };
             assert_eq!(view.status(), Some(status), "request {}", view.tag());
             let value = &reply[KVS_HEADER_LEN..];
-            assert_eq!(
-                value,
-                expected.unwrap_or_default(),
-                "request {}",
-                view.tag()
-            );
+            assert_eq!(value, expected.unwrap_or_default(), "request {}", view.tag());
         }
     }
 
@@ -284,18 +249,12 @@ fn a_value_on_its_way_is_not_overwritten() {
     // The NIC has not sent anything yet.
     bench.put(1, VALUE_BYTES);
     bench.get(1);
-    assert_eq!(
-        (bench.counter("hot_lent"), bench.counter("hot_copied")),
-        (1, 1)
-    );
+    assert_eq!((bench.counter("hot_lent"), bench.counter("hot_copied")), (1, 1));
     bench.drain();
     // All is sent: the stable buffer is brought up to date by the next GET, and then sent.
     bench.get(1);
     bench.get(1);
-    assert_eq!(
-        (bench.counter("hot_lent"), bench.counter("hot_copied")),
-        (3, 1)
-    );
+    assert_eq!((bench.counter("hot_lent"), bench.counter("hot_copied")), (3, 1));
     assert_eq!(bench.counter("hot_refreshed"), 2);
     bench.drain();
     assert!(bench.expected.is_empty());
@@ -310,10 +269,7 @@ fn a_reply_that_is_dropped_lets_go_of_its_value() {
     bench.drain();
     bench.put(1, VALUE_BYTES);
     bench.get(1);
-    assert_eq!(
-        (bench.counter("hot_copied"), bench.counter("hot_refreshed")),
-        (0, 2)
-    );
+    assert_eq!((bench.counter("hot_copied"), bench.counter("hot_refreshed")), (0, 2));
 }
 
 #[test]
@@ -339,10 +295,7 @@ fn what_is_asked_for_often_moves_in_and_the_rest_stays_out() {
     for key in [2, 3] {
         bench.get(key);
     }
-    assert_eq!(
-        (bench.counter("hot_lent"), bench.counter("hot_moved_out")),
-        (before + 2, 2)
-    );
+    assert_eq!((bench.counter("hot_lent"), bench.counter("hot_moved_out")), (before + 2, 2));
 }
 
 #[derive(Clone, Debug)]

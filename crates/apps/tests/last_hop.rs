@@ -19,9 +19,7 @@ fn benches(addresses: bool) -> Vec<(&'static str, Bench)> {
         let mut config = AppConfig {
             table_entries: 100,
             service: Some(address(SERVER.0)),
-            routes: parse_routes("routes", "0.0.0.0/0 1\n2001:db8::/32 1\n", 2)
-                .unwrap()
-                .into(),
+            routes: parse_routes("routes", "0.0.0.0/0 1\n2001:db8::/32 1\n", 2).unwrap().into(),
             ..AppConfig::new(name, PortMap::paired(2))
         };
         if addresses {
@@ -51,21 +49,13 @@ fn the_sender_hears_that_its_packet_got_no_further() {
             let (verdict, told) = bench.send(0, &asked);
             assert_eq!(verdict, Verdict::Transmit(PortId(0)), "{name}");
             let seen = decode(&told).unwrap();
-            assert_eq!(
-                (seen.source.0, seen.destination.0),
-                (address(INSIDE), address(CLIENT.0))
-            );
+            assert_eq!((seen.source.0, seen.destination.0), (address(INSIDE), address(CLIENT.0)));
             assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)), "{name}");
             assert_eq!(told[..12], [2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0]);
             let sliced = SlicedPacket::from_ethernet(&told).unwrap();
-            let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else {
-                panic!("{name}: {told:02x?}")
-            };
+            let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("{name}: {told:02x?}") };
             let expired = icmpv4::TimeExceededCode::TtlExceededInTransit;
-            assert_eq!(
-                icmp.icmp_type(),
-                etherparse::Icmpv4Type::TimeExceeded(expired)
-            );
+            assert_eq!(icmp.icmp_type(), etherparse::Icmpv4Type::TimeExceeded(expired));
             assert_eq!(icmp.payload(), ip_packet(&asked), "{name}");
         }
         // With one hop more it goes on, and is the last one's.
@@ -100,11 +90,7 @@ fn the_way_back_errors_and_fragments_cost_a_hop() {
         for frame in [reply, error, first, later] {
             let back = decode(&bench.forward(1, &with_hops(&frame, 7))).unwrap();
             assert_eq!((back.ttl, back.l3_right), (6, true), "{name}");
-            assert_eq!(
-                bench.drop(1, &with_hops(&frame, 1)),
-                "ttl_expired",
-                "{name}"
-            );
+            assert_eq!(bench.drop(1, &with_hops(&frame, 1)), "ttl_expired", "{name}");
         }
         let [first, later] = fragments(&question(), 48, 7);
         for frame in [first, later] {
@@ -167,8 +153,7 @@ fn ipv6_senders_are_told_from_the_ports_own_address() {
     let (verdict, told) = bench.send(0, &asked);
     assert_eq!(verdict, Verdict::Transmit(PortId(0)));
     let sliced = SlicedPacket::from_ethernet(&told).unwrap();
-    let (Some(etherparse::NetSlice::Ipv6(ip)), Some(TransportSlice::Icmpv6(icmp))) =
-        (&sliced.net, &sliced.transport)
+    let (Some(etherparse::NetSlice::Ipv6(ip)), Some(TransportSlice::Icmpv6(icmp))) = (&sliced.net, &sliced.transport)
     else {
         panic!("{told:02x?}")
     };
@@ -177,10 +162,7 @@ fn ipv6_senders_are_told_from_the_ports_own_address() {
     assert_eq!(ip.header().source_addr(), from);
     assert!(icmp.is_checksum_valid(from.octets(), [0x20; 16]));
     let expired = icmpv6::TimeExceededCode::HopLimitExceeded;
-    assert_eq!(
-        icmp.icmp_type(),
-        etherparse::Icmpv6Type::TimeExceeded(expired)
-    );
+    assert_eq!(icmp.icmp_type(), etherparse::Icmpv6Type::TimeExceeded(expired));
 }
 
 /// A NIC that puts headers before the payload's buffer leaves room for what has to be quoted.
@@ -192,9 +174,7 @@ fn the_sender_hears_it_where_headers_are_apart() {
         let (verdict, told) = bench.send_split(0, &asked, 42);
         assert_eq!(verdict, Verdict::Transmit(PortId(0)), "{name}");
         let sliced = SlicedPacket::from_ethernet(&told).unwrap();
-        let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else {
-            panic!("{name}: {told:02x?}")
-        };
+        let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("{name}: {told:02x?}") };
         assert_eq!(icmp.payload(), &ip_packet(&asked)[..28], "{name}");
     }
 }

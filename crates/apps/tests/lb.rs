@@ -6,16 +6,10 @@ use std::collections::BTreeMap;
 
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_units::Time;
-use support::{
-    Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp,
-    unreachable,
-};
+use support::{Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable};
 
 fn config() -> AppConfig {
-    AppConfig {
-        table_entries: 1000,
-        ..AppConfig::new("lb", PortMap::one_armed(1))
-    }
+    AppConfig { table_entries: 1000, ..AppConfig::new("lb", PortMap::one_armed(1)) }
 }
 
 fn flow(port: u16) -> Vec<u8> {
@@ -42,10 +36,7 @@ fn new_flows_go_round_robin_and_known_ones_stay() {
     assert!(load.values().all(|&flows| flows == 10));
     for (port, server) in servers.iter().rev() {
         let out = bench.forward(0, &flow(*port));
-        assert_eq!(
-            (decode(&out).unwrap().destination.0, out[..6].to_vec()),
-            *server
-        );
+        assert_eq!((decode(&out).unwrap().destination.0, out[..6].to_vec()), *server);
     }
 }
 
@@ -98,12 +89,8 @@ fn an_error_reaches_the_server_of_its_flow_with_the_servers_own_packet_quoted() 
     type Reply = fn(&str) -> Vec<u8>;
     let exchanges: [(Vec<u8>, Reply); 3] = [
         (flow(7), |from| tcp((from, 80), CLIENT, "A", b"reply")),
-        (udp(CLIENT, ("203.0.113.1", 53), b"x"), |from| {
-            udp((from, 53), CLIENT, b"reply")
-        }),
-        (echo(CLIENT.0, "203.0.113.1", 9, false), |from| {
-            echo(from, CLIENT.0, 9, true)
-        }),
+        (udp(CLIENT, ("203.0.113.1", 53), b"x"), |from| udp((from, 53), CLIENT, b"reply")),
+        (echo(CLIENT.0, "203.0.113.1", 9, false), |from| echo(from, CLIENT.0, 9, true)),
     ];
     for (asked, reply) in exchanges {
         let out = bench.forward(0, &asked);
@@ -111,9 +98,7 @@ fn an_error_reaches_the_server_of_its_flow_with_the_servers_own_packet_quoted() 
         // What the server sends back, and as the client and its routers see it.
         let [sent, seen] = [server.as_str(), "203.0.113.1"].map(reply);
         for quoted in [28, 200] {
-            let about = |to: &str, packet: &[u8]| {
-                unreachable("198.51.100.1", to, ip_packet(packet), quoted)
-            };
+            let about = |to: &str, packet: &[u8]| unreachable("198.51.100.1", to, ip_packet(packet), quoted);
             let back = bench.forward(0, &about("203.0.113.1", &seen));
             assert!(icmp_sum_is_right(&back));
             let direct = one_hop_on(&about(&server, &sent));
@@ -150,12 +135,7 @@ fn a_servers_error_quotes_what_the_client_sent() {
     let error = unreachable(&server, "192.0.2.1", ip_packet(&out), 200);
     let back = bench.forward(0, &error);
     assert!(icmp_sum_is_right(&back));
-    let direct = unreachable(
-        "203.0.113.1",
-        "192.0.2.1",
-        ip_packet(&one_hop_on(&asked)),
-        200,
-    );
+    let direct = unreachable("203.0.113.1", "192.0.2.1", ip_packet(&one_hop_on(&asked)), 200);
     assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&direct)));
     for split in 42..=90 {
         let (_, in_two) = bench.send_split(0, &error, split);
@@ -194,10 +174,7 @@ fn all_fragments_of_a_packet_go_to_the_server_of_its_flow() {
     let [first, later] = [bench.forward(0, &first), bench.forward(0, &later)];
     for piece in [&first, &later] {
         assert!(decode(piece).unwrap().l3_right);
-        assert_eq!(
-            (&piece[..12], &piece[26..34]),
-            (&expected[..12], &expected[26..34])
-        );
+        assert_eq!((&piece[..12], &piece[26..34]), (&expected[..12], &expected[26..34]));
     }
     assert_eq!([&first[34..], &later[34..]].concat(), expected[34..]);
     let reply = answer(&expected, &[8; 100]);

@@ -13,10 +13,7 @@ const SERVER: (&str, u16) = ("192.0.2.1", 53);
 
 /// Port 0 is inside, port 1 outside.
 fn config() -> AppConfig {
-    AppConfig {
-        table_entries: 100,
-        ..AppConfig::new("nat", PortMap::paired(2))
-    }
+    AppConfig { table_entries: 100, ..AppConfig::new("nat", PortMap::paired(2)) }
 }
 
 fn seconds(s: u64) -> Time {
@@ -45,10 +42,7 @@ fn both_directions_are_translated_with_right_checksums() {
         let reply = make(SERVER, (&external, seen.source.1), b"answer");
         let back = bench.forward(1, &reply);
         // Ethernet addresses aside, it is as if the client had been addressed at once.
-        assert_eq!(
-            ip_packet(&back),
-            ip_packet(&one_hop_on(&make(SERVER, CLIENT, b"answer")))
-        );
+        assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&make(SERVER, CLIENT, b"answer"))));
     }
     assert_eq!(bench.counter("flows"), 2);
 }
@@ -88,10 +82,7 @@ fn a_flow_keeps_its_port_and_each_flow_has_its_own() {
 #[test]
 fn what_nobody_asked_for_is_dropped() {
     let mut bench = Bench::new(&config());
-    assert_eq!(
-        bench.drop(1, &udp(SERVER, ("198.19.0.0", 2000), b"x")),
-        "no_flow"
-    );
+    assert_eq!(bench.drop(1, &udp(SERVER, ("198.19.0.0", 2000), b"x")), "no_flow");
     assert_eq!(bench.drop(1, &udp(SERVER, CLIENT, b"x")), "no_flow");
     let out = bench.forward(0, &udp(CLIENT, SERVER, b"x"));
     let seen = decode(&out).unwrap();
@@ -123,13 +114,7 @@ fn ports_run_out_by_name_and_come_back() {
     config.table_entries = 70_000;
     config.external_addresses = Some(1);
     let mut bench = Bench::new(&config);
-    let frame = |n: u32| {
-        udp(
-            (&format!("10.0.{}.1", n >> 14), n as u16 & 0x3fff),
-            SERVER,
-            b"x",
-        )
-    };
+    let frame = |n: u32| udp((&format!("10.0.{}.1", n >> 14), n as u16 & 0x3fff), SERVER, b"x");
     for n in 0..64_512 {
         bench.forward(0, &frame(n));
     }
@@ -169,11 +154,7 @@ fn tcp_lives_long_when_established_and_short_after_fin_or_reset() {
         let reply = tcp(SERVER, (&external, seen.source.1), "SA", b"");
         bench.forward(1, &reply);
         bench.forward(0, &tcp(CLIENT, SERVER, flags, b""));
-        let timeout = if established {
-            limits.tcp_established
-        } else {
-            limits.tcp_transitory
-        };
+        let timeout = if established { limits.tcp_established } else { limits.tcp_transitory };
         let late = tcp(SERVER, (&external, seen.source.1), "A", b"");
         bench.set_now(timeout - Time::from_ms(1));
         bench.forward(1, &late);
@@ -189,10 +170,7 @@ fn half_open_tcp_is_transitory() {
     let first = bench.forward(0, &tcp(CLIENT, SERVER, "S", b""));
     bench.set_now(seconds(241));
     let second = bench.forward(0, &tcp(CLIENT, SERVER, "S", b""));
-    assert_ne!(
-        decode(&first).unwrap().source,
-        decode(&second).unwrap().source
-    );
+    assert_ne!(decode(&first).unwrap().source, decode(&second).unwrap().source);
     assert_eq!(bench.counter("flows_expired"), 1);
 }
 
@@ -206,10 +184,7 @@ fn echo_is_translated_by_identifier() {
     assert!(identifier >= 1024);
     let reply = echo(SERVER.0, &seen.source.0.to_string(), identifier, true);
     let back = bench.forward(1, &reply);
-    assert_eq!(
-        ip_packet(&back),
-        ip_packet(&one_hop_on(&echo(SERVER.0, CLIENT.0, 77, true)))
-    );
+    assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&echo(SERVER.0, CLIENT.0, 77, true))));
     let request = echo(SERVER.0, "198.19.0.0", 5, false);
     assert_eq!(bench.drop(1, &request), "icmp_message");
 }

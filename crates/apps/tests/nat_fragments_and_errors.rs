@@ -5,8 +5,7 @@ mod support;
 use nicforge_apps::{AppConfig, PortMap, Verdict};
 use nicforge_nic::PortId;
 use support::{
-    Bench, address, answer, decode, fragments, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp,
-    unreachable,
+    Bench, address, answer, decode, fragments, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable,
 };
 
 const CLIENT: (&str, u16) = ("10.0.0.1", 1234);
@@ -14,10 +13,7 @@ const SERVER: (&str, u16) = ("192.0.2.1", 53);
 const ROUTER: &str = "203.0.113.7";
 
 fn bench() -> Bench {
-    Bench::new(&AppConfig {
-        table_entries: 100,
-        ..AppConfig::new("nat", PortMap::paired(2))
-    })
+    Bench::new(&AppConfig { table_entries: 100, ..AppConfig::new("nat", PortMap::paired(2)) })
 }
 
 #[test]

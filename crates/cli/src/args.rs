@@ -236,10 +236,7 @@ fn packets(text: &str) -> Result<u64, String> {
 }
 
 fn within(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number| (least..=most).contains(number));
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("use a whole number from {least} to {most}"))
 }
 

@@ -53,15 +53,10 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     }
     let mut made = Made::default();
     made.file(&by, &options.out)?;
-    let written = write_file(&options.out, |writer| {
-        frames(&mut source, writer, options.packets)
-    });
+    let written = write_file(&options.out, |writer| frames(&mut source, writer, options.packets));
     let written = written.map_err(|cause| {
         made.take_back();
-        CliError::Run(RunError::Written {
-            path: options.out.clone(),
-            cause,
-        })
+        CliError::Run(RunError::Written { path: options.out.clone(), cause })
     })?;
     print(&format!(
         "wrote {}: {written} frames\nnext: nicforge run scenarios/nat-capture.toml --pcap {}\n",
@@ -71,18 +66,11 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
 }
 
 fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
-    let mut settings = Settings {
-        nics: 1,
-        ..Settings::default()
-    };
+    let mut settings = Settings { nics: 1, ..Settings::default() };
     for set in assignments {
         if !TRAFFIC.contains(&set.key.name) {
             let wrong = format!("`{}` says nothing about traffic", set.key.name);
-            return Err(ConfigError::new(
-                &set.place,
-                wrong,
-                format!("use {}", TRAFFIC.join(", ")),
-            ));
+            return Err(ConfigError::new(&set.place, wrong, format!("use {}", TRAFFIC.join(", "))));
         }
         set.apply(&mut settings)?;
     }
@@ -90,10 +78,7 @@ fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
         return Err(set.unused());
     }
     settings.check_traffic().map_err(|finding| {
-        let place = assignments
-            .iter()
-            .rev()
-            .find(|set| finding.keys.contains(&set.key.name));
+        let place = assignments.iter().rev().find(|set| finding.keys.contains(&set.key.name));
         match place {
             Some(set) => ConfigError::new(&set.place, finding.wrong, finding.right),
             None => ConfigError::new(&Place::argument("capture"), finding.wrong, finding.right),
@@ -103,11 +88,7 @@ fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
 }
 
 /// Writes frames until there are as many as asked for, or no more; returns how many.
-fn frames(
-    source: &mut TrafficSource,
-    writer: &mut FileWriter,
-    most: u64,
-) -> Result<u64, CaptureWriteError> {
+fn frames(source: &mut TrafficSource, writer: &mut FileWriter, most: u64) -> Result<u64, CaptureWriteError> {
     let mut written = 0;
     while written < most {
         let Some(arrival) = source.next() else {

@@ -13,29 +13,15 @@ const SHOWN: usize = 40;
 
 /// Checks the scenario; runs and writes nothing.
 pub fn check(options: &CheckOptions) -> Result<(), CliError> {
-    let input = load(
-        &options.scenario,
-        &options.overrides,
-        options.machine.as_deref(),
-    )?;
+    let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
     input.print_notes();
     print(&describe(&input, options))
 }
 
 fn describe(input: &Input, options: &CheckOptions) -> String {
-    let Input {
-        scenario,
-        machine,
-        points,
-        ..
-    } = input;
+    let Input { scenario, machine, points, .. } = input;
     let mut text = format!("{}: {}\n", scenario.name, scenario.title);
-    text.push_str(&format!(
-        "machine {} ({}), seed {}\n",
-        machine.name,
-        machine.file.display(),
-        scenario.seed
-    ));
+    text.push_str(&format!("machine {} ({}), seed {}\n", machine.name, machine.file.display(), scenario.seed));
     let differs = differing(points);
     let common: Vec<String> = points
         .first()
@@ -57,11 +43,7 @@ fn describe(input: &Input, options: &CheckOptions) -> String {
     if points.len() > SHOWN {
         text.push_str(&format!("  … and {} more\n", points.len() - SHOWN));
     }
-    let count = if points.len() == 1 {
-        "1 point"
-    } else {
-        &format!("{} points", points.len())
-    };
+    let count = if points.len() == 1 { "1 point" } else { &format!("{} points", points.len()) };
     text.push_str(&format!("{count}, {}\n", amount(points, machine)));
     text.push_str(&format!("next: {}\n", run_command(options)));
     text
@@ -72,10 +54,7 @@ fn run_command(options: &CheckOptions) -> String {
     let Overrides { set, pcap, seed } = &options.overrides;
     let mut command = format!("nicforge run {}", path_word(&options.scenario));
     command.extend(set.iter().map(|text| format!(" --set {}", word(text))));
-    command.extend(
-        pcap.iter()
-            .map(|file| format!(" --pcap {}", path_word(file))),
-    );
+    command.extend(pcap.iter().map(|file| format!(" --pcap {}", path_word(file))));
     let machine = options.machine.iter();
     command.extend(machine.map(|file| format!(" --machine {}", path_word(file))));
     command.extend(seed.iter().map(|seed| format!(" --seed {seed}")));
@@ -87,10 +66,7 @@ pub fn differing(points: &[Point]) -> Vec<&String> {
     let Some((first, rest)) = points.split_first() else {
         return Vec::new();
     };
-    let differs = |key: &String| {
-        rest.iter()
-            .any(|point| point.params.get(key) != first.params.get(key))
-    };
+    let differs = |key: &String| rest.iter().any(|point| point.params.get(key) != first.params.get(key));
     first.params.keys().filter(|key| differs(key)).collect()
 }
 

@@ -17,11 +17,7 @@ use crate::run::{closing, print_notes_of_runs, report};
 
 /// Runs every point of the scenario, first simulated, then live.
 pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
-    let input = load(
-        &options.scenario,
-        &options.overrides,
-        options.machine.as_deref(),
-    )?;
+    let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
     let folder = options.out.clone().unwrap_or_else(|| {
         let name = format!("{}-compared", input.scenario.name);
         PathBuf::from("out").join(name)
@@ -65,11 +61,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     }
     match options.quiet {
         true => Ok(()),
-        false => print(&format!(
-            "{}\n{}",
-            comparison_table(&report),
-            closing(&files, &folder)
-        )),
+        false => print(&format!("{}\n{}", comparison_table(&report), closing(&files, &folder))),
     }
 }
 

@@ -91,10 +91,9 @@ impl CliError {
         }
         tell(&format!("error: {self}\n"));
         match self {
-            CliError::Config(_)
-            | CliError::Usage(_)
-            | CliError::Files(_)
-            | CliError::Setting { .. } => ExitCode::from(2),
+            CliError::Config(_) | CliError::Usage(_) | CliError::Files(_) | CliError::Setting { .. } => {
+                ExitCode::from(2)
+            }
             CliError::Point { cause, .. } if is_input(cause) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

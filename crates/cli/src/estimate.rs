@@ -18,9 +18,7 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
         all.filter(is_it).collect()
     };
     let ms = |windows: usize, of: &[&Settings]| {
-        let each = of
-            .iter()
-            .map(|s| s.warmup_ms + s.window_ms * windows as f64);
+        let each = of.iter().map(|s| s.warmup_ms + s.window_ms * windows as f64);
         (each.sum::<f64>() * 1e3).round() / 1e3
     };
     let trials = trials_max();
@@ -28,9 +26,7 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
     let windows = kind(false, false);
     if !windows.is_empty() {
         let known: Option<f64> = windows.iter().map(|s| frames(s, machine)).sum();
-        let size = known.map_or(String::new(), |frames| {
-            format!(", about {} frames", human(frames))
-        });
+        let size = known.map_or(String::new(), |frames| format!(", about {} frames", human(frames)));
         parts.push(format!("{} ms of simulated time{size}", ms(1, &windows)));
     }
     let searches = kind(true, false);
@@ -44,9 +40,7 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
         parts.push("as long as its capture for each replay".to_owned());
     }
     if !kind(true, true).is_empty() {
-        parts.push(format!(
-            "searches that replay their capture up to {trials} times"
-        ));
+        parts.push(format!("searches that replay their capture up to {trials} times"));
     }
     parts.join("; ")
 }

@@ -31,10 +31,8 @@ pub struct Input {
 impl Input {
     /// Every file that is read.
     pub fn files(&self) -> Vec<Named> {
-        let mut files = vec![
-            Named::new("the scenario", &self.scenario.file),
-            Named::new("the machine", &self.machine.file),
-        ];
+        let mut files =
+            vec![Named::new("the scenario", &self.scenario.file), Named::new("the machine", &self.machine.file)];
         for point in &self.points {
             for file in of_settings(&point.settings) {
                 if !files.contains(&file) {
@@ -65,19 +63,13 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
     };
     let overrides = assignments(overrides)?;
     let points = scenario.expand(&machine, &overrides)?;
-    let mut input = Input {
-        scenario,
-        machine,
-        points,
-        notes: Vec::new(),
-    };
+    let mut input = Input { scenario, machine, points, notes: Vec::new() };
     input.notes = try_files(&input)?;
     input.notes.extend(notes::about_equal_points(&input.points));
     let moot = notes::about_moot_keys(&input.scenario, &overrides, &input.points);
     input.notes.extend(moot);
     for point in &input.points {
-        check_point(&input.machine, &point.settings, input.scenario.seed)
-            .map_err(|cause| at_fault_in(point, cause))?;
+        check_point(&input.machine, &point.settings, input.scenario.seed).map_err(|cause| at_fault_in(point, cause))?;
         for note in notes::about_settings(point, &input.machine) {
             if !input.notes.contains(&note) {
                 input.notes.push(note);
@@ -97,10 +89,7 @@ fn name_of_machine(machine: &Path) -> Option<String> {
 /// The error with the place of the setting that it is about.
 fn at_fault_in(point: &Point, cause: RunError) -> CliError {
     let keys = at_fault(&point.settings, &cause);
-    CliError::Setting {
-        place: point.place_of(&keys).clone(),
-        cause: Box::new(cause),
-    }
+    CliError::Setting { place: point.place_of(&keys).clone(), cause: Box::new(cause) }
 }
 
 /// Makes every point's traffic once, so that a broken capture or size file stops us before the
@@ -116,10 +105,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         tried.push(files);
         let line = line_of(&input.machine.hardware);
         // Steering does not matter to the files: one queue spares us the search for flows.
-        let unsteered = Settings {
-            target_share: 0.0,
-            ..settings.clone()
-        };
+        let unsteered = Settings { target_share: 0.0, ..settings.clone() };
         let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)
             .map_err(|cause| at_fault_in(point, cause))?;
         if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
@@ -133,8 +119,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
             for point in input.points.iter().filter(same) {
                 let settings = &point.settings;
                 check_replay(settings, &replay).map_err(|cause| at_fault_in(point, cause))?;
-                let mut found =
-                    notes::about_long_replay(capture, &replay, settings, &input.machine);
+                let mut found = notes::about_long_replay(capture, &replay, settings, &input.machine);
                 found.extend(notes::about_checksums(capture, checksums, settings));
                 found.retain(|note| !said.contains(note));
                 said.extend(found);
@@ -149,10 +134,7 @@ pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError
     let mut all = sets(&overrides.set)?;
     if let Some(pcap) = &overrides.pcap {
         is_capture_file(pcap)?;
-        for text in [
-            "arrival=replay".to_string(),
-            format!("pcap={}", pcap.display()),
-        ] {
+        for text in ["arrival=replay".to_string(), format!("pcap={}", pcap.display())] {
             let mut set = parse_override(&text, &names())?;
             // What is found in the capture begins with its path.
             set.place = Place::argument("--pcap");
@@ -188,9 +170,7 @@ fn is_capture_file(pcap: &Path) -> Result<(), ConfigError> {
         Ok(meta) if meta.is_file() => return Ok(()),
         Ok(meta) if meta.is_dir() => "it is a folder".to_string(),
         Ok(_) => "it is a pipe or a device, which cannot be played from its beginning".to_string(),
-        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            "there is no such file".to_string()
-        }
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => "there is no such file".to_string(),
         Err(cause) => format!("it cannot be read: {cause}"),
     };
     let place = Place::argument(&format!("--pcap {}", pcap.display()));

@@ -18,24 +18,15 @@ use crate::registry;
 /// Lists what was asked for.
 pub fn list(options: &ListOptions) -> Result<(), CliError> {
     if options.verbose && options.what != Some(Listed::Machines) {
-        return Err(CliError::Usage(
-            "--verbose goes with `nicforge list machines`".to_string(),
-        ));
+        return Err(CliError::Usage("--verbose goes with `nicforge list machines`".to_string()));
     }
-    if options.markdown
-        && !matches!(
-            options.what,
-            Some(Listed::Settings | Listed::Machines | Listed::Registers)
-        )
-    {
+    if options.markdown && !matches!(options.what, Some(Listed::Settings | Listed::Machines | Listed::Registers)) {
         return Err(CliError::Usage(
             "--markdown goes with `nicforge list` settings, machines and registers".to_string(),
         ));
     }
     if options.device.is_some() && options.what != Some(Listed::Registers) {
-        return Err(CliError::Usage(
-            "only `nicforge list registers` takes the name of a device".to_string(),
-        ));
+        return Err(CliError::Usage("only `nicforge list registers` takes the name of a device".to_string()));
     }
     let text = match options.what {
         Some(Listed::Interfaces) => interfaces(),
@@ -67,10 +58,7 @@ fn everything() -> String {
 /// Name and line of each interface, by what it can run in.
 fn interfaces() -> String {
     let kinds = [
-        (
-            "of one server and live runs (workload = frames)",
-            INTERFACES,
-        ),
+        ("of one server and live runs (workload = frames)", INTERFACES),
         ("of whole systems (every other workload)", KERNEL_INTERFACES),
     ];
     let kinds = kinds.map(|(kind, of_kind)| format!("  {kind}\n{}", indented(&named(of_kind))));
@@ -82,10 +70,7 @@ fn apps() -> String {
 }
 
 fn named(rows: &[(&str, &str)]) -> String {
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|(name, about)| vec![name.to_string(), about.to_string()])
-        .collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(|(name, about)| vec![name.to_string(), about.to_string()]).collect();
     columns(&rows)
 }
 
@@ -100,10 +85,7 @@ fn machines(verbose: bool) -> String {
         match load_machine(&file) {
             Ok(machine) if verbose => text.push_str(&numbers(&machine)),
             Ok(machine) => rows.push(vec![machine.name, machine.title]),
-            Err(error) => rows.push(vec![
-                file.display().to_string(),
-                format!("unusable: {error}"),
-            ]),
+            Err(error) => rows.push(vec![file.display().to_string(), format!("unusable: {error}")]),
         }
     }
     text.push_str(&columns(&rows));
@@ -115,10 +97,7 @@ fn numbers(machine: &Machine) -> String {
         .rows
         .iter()
         .map(|row| {
-            let fitted = row
-                .fitted
-                .as_ref()
-                .map_or(String::new(), |points| format!(" [fitted to {points}]"));
+            let fitted = row.fitted.as_ref().map_or(String::new(), |points| format!(" [fitted to {points}]"));
             vec![
                 format!("{}.{}", row.section, row.key),
                 format!("{} {}", row.value, row.unit).trim().to_string(),
@@ -135,10 +114,7 @@ fn machines_page() -> Result<String, CliError> {
     let mut page = MACHINES_HEAD.to_string();
     for file in toml_files("machines") {
         let machine = load_machine(&file)?;
-        page.push_str(&format!(
-            "\n## {}\n\n{}.\n\n{TABLE_HEAD}",
-            machine.name, machine.title
-        ));
+        page.push_str(&format!("\n## {}\n\n{}.\n\n{TABLE_HEAD}", machine.name, machine.title));
         for row in &machine.rows {
             let value = format!("{} {}", row.value, row.unit);
             page.push_str(&format!(
@@ -192,10 +168,7 @@ fn register_maps(device: Option<&str>, markdown: bool) -> Result<String, CliErro
         None => REGISTER_MAPS.iter().collect(),
         Some(name) => vec![RegisterMap::find(name).ok_or_else(|| {
             let known: Vec<&str> = REGISTER_MAPS.iter().map(|map| map.name).collect();
-            CliError::Usage(format!(
-                "no register map of {name:?}: there are {}",
-                known.join(", ")
-            ))
+            CliError::Usage(format!("no register map of {name:?}: there are {}", known.join(", ")))
         })?],
     };
     let chapters: Vec<String> = maps
@@ -229,18 +202,12 @@ bits read as 0 and have to be written as 0. An access that means nothing is coun
 ";
 
 fn all_settings() -> String {
-    let mut rows = vec![
-        ["key", "default", "takes", "what it is"]
-            .map(str::to_string)
-            .to_vec(),
-    ];
+    let mut rows = vec![["key", "default", "takes", "what it is"].map(str::to_string).to_vec()];
     rows.extend(KEYS.iter().map(|key| {
         let used = key.used_when.iter().map(|when| ("with", when));
         let unused = key.unused_when.iter().chain(key.moot_when);
         let unused = unused.map(|when| ("not with", when));
-        let used = used
-            .chain(unused)
-            .map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")));
+        let used = used.chain(unused).map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")));
         let any = key.counts_with.iter();
         let any = any.map(|(name, values)| format!("{name} = {}", values.join(", ")));
         let any: Vec<String> = any.collect();

@@ -62,9 +62,9 @@ fn about_short_trials(settings: &Settings) -> Option<String> {
     let (held, highest) = (megabits / settings.window_ms, settings.offered_gbps);
     let enough = (megabits / (highest * TOO_MUCH)).ceil();
     let remedy = match range("window_ms") {
-        Some((_, longest)) if enough > longest => format!(
-            "the longest window_ms, {longest}, is too short for them: use smaller rings, or offer more"
-        ),
+        Some((_, longest)) if enough > longest => {
+            format!("the longest window_ms, {longest}, is too short for them: use smaller rings, or offer more")
+        }
         _ => format!("set window_ms to {enough} or more"),
     };
     (held > highest * TOO_MUCH).then(|| {
@@ -100,8 +100,7 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
 
 /// Frames that the FIFO of a NIC has no room for, however slowly they come.
 fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
-    let puts =
-        settings.app == "kvs" && settings.arrival != "replay" && settings.kvs_put_share > 0.0;
+    let puts = settings.app == "kvs" && settings.arrival != "replay" && settings.kvs_put_share > 0.0;
     let longest = match puts {
         true => settings.put_bytes(),
         false => longest_made_up(settings)?,
@@ -117,11 +116,7 @@ fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
 
 /// Bytes of a NIC's receive FIFO, and how it takes frames of `longest` bytes.
 fn fifo_of(machine: &Machine, longest: u32) -> (usize, String) {
-    let remedy = format!(
-        "set rx_fifo_kib of machine {} to at least {}",
-        machine.name,
-        longest.div_ceil(1024)
-    );
+    let remedy = format!("set rx_fifo_kib of machine {} to at least {}", machine.name, longest.div_ceil(1024));
     (machine.hardware.nic.rx_fifo.0 as usize, remedy)
 }
 
@@ -157,10 +152,7 @@ pub fn about_equal_points(points: &[Point]) -> Vec<String> {
         }
     }
     let said = |((first, second), count): ((&str, &str), usize)| {
-        let of = points
-            .iter()
-            .filter(|point| point.variant == second)
-            .count();
+        let of = points.iter().filter(|point| point.variant == second).count();
         let where_equal = match count == of {
             true => String::new(),
             false => format!(" in {count} of {of} points"),
@@ -175,25 +167,16 @@ pub fn about_equal_points(points: &[Point]) -> Vec<String> {
 
 /// Keys that somebody asked for on the command line, or sweeps, and that change nothing in any point.
 /// Those of `[settings]` may: variants share them.
-pub fn about_moot_keys(
-    scenario: &Scenario,
-    overrides: &[Assignment],
-    points: &[Point],
-) -> Vec<String> {
+pub fn about_moot_keys(scenario: &Scenario, overrides: &[Assignment], points: &[Point]) -> Vec<String> {
     let is_overridden = |name| overrides.iter().any(|set| set.key.name == name);
-    let swept = scenario
-        .sweep
-        .iter()
-        .filter_map(|sweep| sweep.values.first());
+    let swept = scenario.sweep.iter().filter_map(|sweep| sweep.values.first());
     let swept = swept.filter(|set| !is_overridden(set.key.name));
     let said = |set: &Assignment| {
         let counts = |point: &Point| set.key.counts(&point.settings);
         let first = points.first().filter(|_| !points.iter().any(counts))?;
         let why = set.key.why_moot(&first.settings)?;
         let (place, name) = (&set.place, set.key.name);
-        Some(format!(
-            "{place}: `{name}` has no effect: {why}; leave it out"
-        ))
+        Some(format!("{place}: `{name}` has no effect: {why}; leave it out"))
     };
     overrides.iter().chain(swept).filter_map(said).collect()
 }
@@ -245,15 +228,12 @@ fn about_sharing(point: &Point) -> Option<String> {
     let settings = &point.settings;
     let interface = settings.seen_by_drivers();
     let (sharing, queues) = (settings.sharing, settings.cores / settings.nics);
-    if !interface.starts_with("sh_ring") || !point.sets("sharing") || queues.is_multiple_of(sharing)
-    {
+    if !interface.starts_with("sh_ring") || !point.sets("sharing") || queues.is_multiple_of(sharing) {
         return None;
     }
     let last = queues % sharing;
     Some(match sharing > queues {
-        true => format!(
-            "each NIC has {queues} queues, so its ring is shared by {queues} and not by {sharing}"
-        ),
+        true => format!("each NIC has {queues} queues, so its ring is shared by {queues} and not by {sharing}"),
         false => format!(
             "{queues} queues of each NIC do not divide by sharing = {sharing}: its last ring is shared by {last}"
         ),

@@ -9,10 +9,7 @@ use crate::error::CliError;
 pub fn print(text: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|cause| CliError::Write {
-        what: "standard output".to_string(),
-        cause,
-    })
+    written.map_err(|cause| CliError::Write { what: "standard output".to_string(), cause })
 }
 
 /// Writes `text` to standard error. Where nobody reads it (any more) what we do goes on, and ends as it

@@ -21,18 +21,13 @@ pub struct Named {
 impl Named {
     /// The file `path`, which `by` names.
     pub fn new(by: impl Into<String>, path: &Path) -> Named {
-        Named {
-            by: by.into(),
-            path: path.to_path_buf(),
-        }
+        Named { by: by.into(), path: path.to_path_buf() }
     }
 }
 
 /// Every file that `settings` name.
 pub fn of_settings(settings: &Settings) -> Vec<Named> {
-    let keys = KEYS
-        .iter()
-        .filter(|key| matches!(key.allowed, Allowed::File));
+    let keys = KEYS.iter().filter(|key| matches!(key.allowed, Allowed::File));
     let named = keys.filter_map(|key| match (key.get)(settings)? {
         Value::Text(file) => Some(Named::new(format!("`{}`", key.name), Path::new(&file))),
         _ => None,
@@ -44,10 +39,7 @@ pub fn of_settings(settings: &Settings) -> Vec<Named> {
 pub fn of_report(folder: &Path) -> Vec<Named> {
     let by = format!("--out {}", folder.display());
     let paths = part_paths(folder).into_iter();
-    paths
-        .flat_map(|(part, path)| [part, path])
-        .map(|path| Named::new(&by, &path))
-        .collect()
+    paths.flat_map(|(part, path)| [part, path]).map(|path| Named::new(&by, &path)).collect()
 }
 
 /// Refuses `outputs` that are files of `inputs`, or of each other, by whatever name or link.
@@ -58,9 +50,7 @@ pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), CliError> {
     }
     for output in outputs {
         let identity = Identity::of(&output.path);
-        let other = taken
-            .iter()
-            .find(|(other, named, _)| *other == identity && named.by != output.by);
+        let other = taken.iter().find(|(other, named, _)| *other == identity && named.by != output.by);
         if let Some((_, other, does)) = other {
             return Err(CliError::Usage(format!(
                 "{}: {} is the file that {} {does}; name another",
@@ -92,9 +82,7 @@ impl Identity {
             return Identity::There(meta.dev(), meta.ino());
         }
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        let known = path
-            .ancestors()
-            .find_map(|above| Some((above, above.canonicalize().ok()?)));
+        let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
         Identity::Path(match known {
             Some((above, canonical)) => match path.strip_prefix(above) {
                 Ok(rest) => canonical.join(rest),
@@ -130,9 +118,7 @@ impl Made {
                 })?;
             }
         }
-        let tried = self
-            .make(folder)
-            .and_then(|()| try_new(&folder.join(format!(".{}.part", std::process::id()))));
+        let tried = self.make(folder).and_then(|()| try_new(&folder.join(format!(".{}.part", std::process::id()))));
         tried.map_err(|cause| self.refuse(&by, &cause, "name a folder that can be written"))
     }
 
@@ -145,9 +131,7 @@ impl Made {
             Ok(meta) if meta.is_file() => try_old(file),
             // A pipe or a device: opening one may wait, or mean something.
             Ok(_) => Ok(()),
-            Err(_) => self
-                .make(file.parent().unwrap_or(Path::new("")))
-                .and_then(|()| try_new(file)),
+            Err(_) => self.make(file.parent().unwrap_or(Path::new(""))).and_then(|()| try_new(file)),
         };
         tried.map_err(|cause| self.refuse(by, &cause, "name a file that can be written"))
     }
@@ -166,10 +150,8 @@ impl Made {
     }
 
     fn make(&mut self, folder: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = folder
-            .ancestors()
-            .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir())
-            .collect();
+        let missing: Vec<&Path> =
+            folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir()).collect();
         for folder in missing.into_iter().rev() {
             match std::fs::create_dir(folder) {
                 Ok(()) => self.0.push(folder.to_path_buf()),

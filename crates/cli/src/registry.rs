@@ -12,8 +12,5 @@ static INTERFACES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 
 /// Interfaces and applications that are built in.
 pub fn names() -> Names<'static> {
-    Names {
-        interfaces: &INTERFACES,
-        apps: nicforge_apps::names(),
-    }
+    Names { interfaces: &INTERFACES, apps: nicforge_apps::names() }
 }

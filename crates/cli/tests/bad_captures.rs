@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use common::{files, folder, nicforge, stderr};
 
 /// A pcap file header: little-endian, microseconds, 64 KiB, Ethernet.
-const PCAP_HEADER: [u8; 24] = [
-    0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0,
-];
+const PCAP_HEADER: [u8; 24] = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
 
 /// A record that says it holds `captured` of `original` bytes.
 fn record(captured: u32, original: u32, bytes: &[u8]) -> Vec<u8> {
@@ -89,15 +87,9 @@ fn a_cut_capture_says_how_far_it_was_read() {
     // Within the first record's frame, and within the last's.
     let error = refused_bytes(&bytes[..24 + 16 + 7]);
     assert!(error.contains("the file ends within a record"), "{error}");
-    assert!(
-        error.contains("read 0 records, stopped at byte 24"),
-        "{error}"
-    );
+    assert!(error.contains("read 0 records, stopped at byte 24"), "{error}");
     let error = refused_bytes(&bytes[..bytes.len() - 1]);
-    assert!(
-        error.contains("read 239 records, stopped at byte "),
-        "{error}"
-    );
+    assert!(error.contains("read 239 records, stopped at byte "), "{error}");
 }
 
 #[test]
@@ -105,14 +97,8 @@ fn an_over_long_record_says_how_far_it_was_read() {
     let good = record(60, 60, &[0; 60]);
     let long = record(0x7fff_ffff, 0x7fff_ffff, &[0; 100]);
     let error = refused_bytes(&[&PCAP_HEADER[..], &good, &long].concat());
-    assert!(
-        error.contains("a record or block claims more than"),
-        "{error}"
-    );
-    assert!(
-        error.contains("read 1 records, stopped at byte 100"),
-        "{error}"
-    );
+    assert!(error.contains("a record or block claims more than"), "{error}");
+    assert!(error.contains("read 1 records, stopped at byte 100"), "{error}");
 }
 
 /// A capture of two frames, `seconds` apart.
@@ -130,10 +116,7 @@ fn a_capture_that_lasts_longer_than_a_run_can_is_refused() {
         std::fs::write(folder.path().join("long.pcap"), capture_of(seconds)).unwrap();
         let scenario = "scenarios/nat-capture.toml";
         let mut arguments = vec![command, scenario, "--pcap", "long.pcap"];
-        for set in set
-            .iter()
-            .chain(&["cores=2", "nics=1", "table_entries=10000"])
-        {
+        for set in set.iter().chain(&["cores=2", "nics=1", "table_entries=10000"]) {
             arguments.extend(["--set", set]);
         }
         let output = nicforge(&folder, &arguments);
@@ -152,18 +135,11 @@ fn a_capture_that_lasts_longer_than_a_run_can_is_refused() {
     let (code, error) = said("check", 100, &[recorded, "replay_loops=91"]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("set replay_loops to at most 90"), "{error}");
-    assert_eq!(
-        said("check", 100, &[recorded, "replay_loops=90"]).0,
-        Some(0)
-    );
+    assert_eq!(said("check", 100, &[recorded, "replay_loops=90"]).0, Some(0));
     // 120 bytes at 1 Mbit/s.
     let (code, error) = said("check", 1, &["offered_gbps=0.001", "replay_loops=1000000"]);
     assert_eq!(code, Some(0), "{error}");
-    let slow = [
-        "offered_gbps=0.001",
-        "replay_loops=1000000",
-        "measure=no_drop_rate",
-    ];
+    let slow = ["offered_gbps=0.001", "replay_loops=1000000", "measure=no_drop_rate"];
     let (code, error) = said("check", 1, &slow);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("set replay_loops to at most"), "{error}");
@@ -201,10 +177,7 @@ fn a_capture_of_which_nothing_is_left_says_why() {
                 9216 bytes, 2 without bytes";
     assert!(error.contains(says), "{error}");
     let error = refused_bytes(&PCAP_HEADER);
-    assert!(
-        error.contains("read to its end and has no record"),
-        "{error}"
-    );
+    assert!(error.contains("read to its end and has no record"), "{error}");
 }
 
 #[test]
@@ -232,9 +205,7 @@ fn a_capture_without_packets_is_refused() {
 fn foreign(folder: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap");
     let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
-        skip::skipped(&format!(
-            "no ../shared/data/pcap/{folder} beside the repository"
-        ));
+        skip::skipped(&format!("no ../shared/data/pcap/{folder} beside the repository"));
         return Vec::new();
     };
     let paths = entries.map(|entry| entry.unwrap().path().canonicalize().unwrap());
@@ -267,10 +238,7 @@ fn what_is_malformed_is_refused_or_dropped_under_its_cause() {
         ("zeek-ipv4-truncated-broken-header.pcap", Ok("ip_truncated")),
         ("tcpdump-ipv6-bad-version.pcap", Ok("ip_bad_version")),
         ("ndpi-fuzz-2006-06-26-2594.pcap", Ok("udp_bad_length")),
-        (
-            "nfstream-ip_fragmented_garbage.pcap",
-            Ok("fragment_unknown"),
-        ),
+        ("nfstream-ip_fragmented_garbage.pcap", Ok("fragment_unknown")),
     ];
     let captures = foreign("bad");
     for (name, expected) in cases {

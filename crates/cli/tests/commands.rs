@@ -11,14 +11,8 @@ fn check_shows_the_points_and_writes_nothing() {
     let output = nicforge(&folder, &["check", "scenarios/paper/rxb-03.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(
-        text.contains("16 points, 400 ms of simulated time"),
-        "{text}"
-    );
-    assert!(
-        text.contains("next: nicforge run scenarios/paper/rxb-03.toml"),
-        "{text}"
-    );
+    assert!(text.contains("16 points, 400 ms of simulated time"), "{text}");
+    assert!(text.contains("next: nicforge run scenarios/paper/rxb-03.toml"), "{text}");
     assert_eq!(files(folder.path()), before);
 }
 
@@ -33,42 +27,25 @@ fn check_counts_trials_and_no_windows_of_replays() {
     assert!(text.contains(most), "{text}");
     let replay = ["check", "scenarios/nat-capture.toml"];
     let text = amount(&replay);
-    assert!(
-        text.contains("1 point, as long as its capture for each replay\n"),
-        "{text}"
-    );
+    assert!(text.contains("1 point, as long as its capture for each replay\n"), "{text}");
     let search = ["--set", "measure=no_drop_rate"];
     let text = amount(&[&replay[..], &search].concat());
-    assert!(
-        text.contains("1 point, searches that replay their capture up to 22 times\n"),
-        "{text}"
-    );
+    assert!(text.contains("1 point, searches that replay their capture up to 22 times\n"), "{text}");
 }
 
 /// How many frames whole systems send is for TCP to say.
 #[test]
 fn check_guesses_no_frames_of_whole_systems() {
     let folder = folder();
-    let text = stdout(&nicforge(
-        &folder,
-        &["check", "scenarios/paper/int-53.toml"],
-    ));
+    let text = stdout(&nicforge(&folder, &["check", "scenarios/paper/int-53.toml"]));
     assert!(text.contains("ms of simulated time"), "{text}");
-    assert!(
-        !text.contains("frames\n") && !text.contains("about"),
-        "{text}"
-    );
+    assert!(!text.contains("frames\n") && !text.contains("about"), "{text}");
 }
 
 #[test]
 fn set_replaces_a_sweep() {
     let folder = folder();
-    let arguments = [
-        "check",
-        "scenarios/paper/rxb-02.toml",
-        "--set",
-        "rx_entries=64",
-    ];
+    let arguments = ["check", "scenarios/paper/rxb-02.toml", "--set", "rx_entries=64"];
     let text = stdout(&nicforge(&folder, &arguments));
     assert!(text.contains("\n1 point, "), "{text}");
 }
@@ -87,10 +64,7 @@ fn lists_name_what_there_is() {
         assert_eq!(output.status.code(), Some(0));
         assert!(stdout(&output).contains(expected), "{what}");
         if what != "settings" {
-            assert!(
-                stdout(&nicforge(&folder, &["list"])).contains(expected),
-                "{what}"
-            );
+            assert!(stdout(&nicforge(&folder, &["list"])).contains(expected), "{what}");
         }
     }
     let verbose = stdout(&nicforge(&folder, &["list", "machines", "--verbose"]));
@@ -104,20 +78,13 @@ fn interfaces_and_applications_are_listed_with_what_they_are() {
     let text = stdout(&nicforge(&folder, &["list", "interfaces"]));
     let (server, systems) = text.split_once("whole systems").unwrap();
     for (of, name, about) in [
-        (
-            server,
-            "priv_ring",
-            "a private receive ring and completion ring per core",
-        ),
+        (server, "priv_ring", "a private receive ring and completion ring per core"),
         (server, "emulated", "played by a core"),
         (systems, "sinic", "registers"),
     ] {
         let mut lines = of.lines().map(str::trim_start);
         let line = lines.find(|line| line.starts_with(&format!("{name} ")));
-        assert!(
-            line.is_some_and(|line| line.contains(about)),
-            "{name}: {text}"
-        );
+        assert!(line.is_some_and(|line| line.contains(about)), "{name}: {text}");
     }
     let text = stdout(&nicforge(&folder, &["list", "apps"]));
     assert!(text.contains("nat        translates addresses"), "{text}");
@@ -137,10 +104,7 @@ fn generated_pages_are_up_to_date() {
 #[test]
 fn the_registers_of_one_device_can_be_listed() {
     let map = stdout(&nicforge(&folder(), &["list", "registers", "sinic"]));
-    assert!(
-        map.contains("RxMaxCopy") && !map.contains("v_sinic"),
-        "{map}"
-    );
+    assert!(map.contains("RxMaxCopy") && !map.contains("v_sinic"), "{map}");
     let output = nicforge(&folder(), &["list", "registers", "no_such_device"]);
     assert_eq!(output.status.code(), Some(2));
     let output = nicforge(&folder(), &["list", "apps", "sinic"]);
@@ -154,9 +118,6 @@ fn every_command_has_help_with_examples() {
         let output = nicforge(&folder, &[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         let text = stdout(&output);
-        assert!(
-            text.contains(&format!("Examples:\n  nicforge {command}")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("Examples:\n  nicforge {command}")), "{text}");
     }
 }

@@ -6,16 +6,8 @@ mod common;
 use common::{files, folder, nicforge, stderr, stdout};
 
 const SCENARIO: &str = "scenarios/sim-against-live.toml";
-const SMALL: [&str; 8] = [
-    "--seconds",
-    "0.3",
-    "--set",
-    "warmup_ms=1",
-    "--set",
-    "window_ms=3",
-    "--set",
-    "interface=priv_ring",
-];
+const SMALL: [&str; 8] =
+    ["--seconds", "0.3", "--set", "warmup_ms=1", "--set", "window_ms=3", "--set", "interface=priv_ring"];
 
 #[test]
 fn a_scenario_runs_on_both_grounds_and_is_put_side_by_side() {
@@ -41,12 +33,7 @@ fn a_scenario_runs_on_both_grounds_and_is_put_side_by_side() {
             let rows = comparison["rows"].as_array().unwrap().iter();
             rows.clone().find(|row| row["key"] == key).unwrap().clone()
         };
-        for key in [
-            "throughput_mpps",
-            "latency_us.p50",
-            "busy_ns_per_packet",
-            "rx_occupancy",
-        ] {
+        for key in ["throughput_mpps", "latency_us.p50", "busy_ns_per_packet", "rx_occupancy"] {
             let row = row(key);
             assert!(row["sim"].is_f64() && row["live"].is_f64(), "{row}");
         }
@@ -58,31 +45,19 @@ fn a_scenario_runs_on_both_grounds_and_is_put_side_by_side() {
 #[test]
 fn a_capture_is_played_to_its_end_on_both() {
     let folder = folder();
-    let arguments = [
-        "compare",
-        "scenarios/nat-capture.toml",
-        "--seconds",
-        "60",
-        "--json",
-    ];
+    let arguments = ["compare", "scenarios/nat-capture.toml", "--seconds", "60", "--json"];
     let set = ["--set", "nics=1", "--set", "cores=1"];
     let output = nicforge(&folder, &[&arguments[..], &set].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(
-        report["wall_seconds"].as_f64().unwrap() < 60.0,
-        "it ended by itself"
-    );
+    assert!(report["wall_seconds"].as_f64().unwrap() < 60.0, "it ended by itself");
 }
 
 #[test]
 fn what_only_a_simulation_can_do_is_refused_before_anything_runs() {
     let folder = folder();
     let before = files(folder.path());
-    for (set, says) in [
-        ("nics=2", "2 NICs with cores of their own"),
-        ("arrival=ping_pong", "ping-pong traffic"),
-    ] {
+    for (set, says) in [("nics=2", "2 NICs with cores of their own"), ("arrival=ping_pong", "ping-pong traffic")] {
         let arguments = ["compare", SCENARIO, "--set", "cores=2", "--set", set];
         let output = nicforge(&folder, &arguments);
         assert_eq!(output.status.code(), Some(2), "{set}");

@@ -42,13 +42,9 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
 fn flow(hosts: &Hosts, from: u16, worker: u16) -> UdpSocket {
     let is_its = |port: &u16| worker_of((*port, UDP_PORT), WORKERS) == worker;
     let port = (from..).find(is_its).unwrap();
-    let socket = hosts.run("client", || {
-        netns::bound(|| UdpSocket::bind((CLIENT, port)))
-    });
+    let socket = hosts.run("client", || netns::bound(|| UdpSocket::bind((CLIENT, port))));
     socket.connect((SERVER, UDP_PORT)).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     socket
 }
 
@@ -63,19 +59,11 @@ impl Unheard {
     /// It is known to the gateway.
     fn begin(hosts: &Hosts, from: u16) -> Unheard {
         let client = flow(hosts, from, 0);
-        let server = hosts.run("server", || {
-            netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT)))
-        });
-        server
-            .set_read_timeout(Some(Duration::from_secs(5)))
-            .unwrap();
+        let server = hosts.run("server", || netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT))));
+        server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         client.send(b"begins").unwrap();
         let (_, answers_to) = server.recv_from(&mut [0; 8]).unwrap();
-        Unheard {
-            client,
-            server,
-            answers_to,
-        }
+        Unheard { client, server, answers_to }
     }
 
     /// Both sides go on to send.
@@ -93,12 +81,8 @@ impl Unheard {
 /// Both hosts forget where the gateway is, and ask questions through the last worker, one at a time; none
 /// may be lost.
 fn asks(hosts: &Hosts, socket: &UdpSocket, what: &str) {
-    let server = hosts.run("server", || {
-        netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT)))
-    });
-    server
-        .set_read_timeout(Some(Duration::from_millis(100)))
-        .unwrap();
+    let server = hosts.run("server", || netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT))));
+    server.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _stops = StopAtEnd(&stop);
@@ -128,10 +112,7 @@ fn silence(hosts: &Hosts, worker: usize) -> f64 {
     stream.read_to_string(&mut page).unwrap();
     let name = format!("nicforge_worker_silent_seconds{{worker=\"{worker}\"}} ");
     let value = page.lines().find_map(|line| line.strip_prefix(&name));
-    value
-        .unwrap_or_else(|| panic!("{name}: {page}"))
-        .parse()
-        .unwrap()
+    value.unwrap_or_else(|| panic!("{name}: {page}")).parse().unwrap()
 }
 
 fn report_is_of(gateway: Gateway, what: &str) {
@@ -145,10 +126,7 @@ fn others_go_on_without_a_worker_that_was_killed() {
     let Some(hosts) = Hosts::up("gone") else {
         return;
     };
-    for (from, interface) in (20_000..)
-        .step_by(100)
-        .zip(["priv_ring", "rx_bisect", "sh_ring"])
-    {
+    for (from, interface) in (20_000..).step_by(100).zip(["priv_ring", "rx_bisect", "sh_ring"]) {
         let folder = tempfile::tempdir().unwrap();
         let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
         let gateway = gateway(&hosts, interface, &mut crew);
@@ -180,16 +158,10 @@ fn others_go_on_beside_a_worker_that_hangs() {
         asks(&hosts, &flow, interface);
         let until = Instant::now() + Duration::from_secs(30);
         while silence(&hosts, 0) < 2.0 {
-            assert!(
-                Instant::now() < until,
-                "{interface}: nobody says that it hangs"
-            );
+            assert!(Instant::now() < until, "{interface}: nobody says that it hangs");
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert!(
-            silence(&hosts, 1) < 2.0,
-            "{interface}: the other one speaks"
-        );
+        assert!(silence(&hosts, 1) < 2.0, "{interface}: the other one speaks");
         kill_process(worker, Signal::CONT).unwrap();
         report_is_of(gateway, interface);
         crew.all_ended();

@@ -112,11 +112,7 @@ impl Run {
         let program = Program::start(live.stdout(Stdio::null()).stderr(Stdio::piped()));
         let crew = Crew::new(&folder.path().join("socket"), 2);
         crew.wait_for_socket();
-        Run {
-            program,
-            crew,
-            folder,
-        }
+        Run { program, crew, folder }
     }
 
     /// Waits until all frames are through; what it said, its report and the frames that came.
@@ -152,11 +148,7 @@ fn worker_processes_forward_every_frame_on_every_interface() {
         (0..2).for_each(|worker| run.crew.attach(worker));
         let sent = by_flow(&frames(&capture(FRAMES)));
         let (_, report, came) = run.end();
-        assert!(
-            drops(&report).is_empty(),
-            "{interface}: {:?}",
-            drops(&report)
-        );
+        assert!(drops(&report).is_empty(), "{interface}: {:?}", drops(&report));
         assert!(by_flow(&came) == sent, "{interface}: {} came", came.len());
     }
 }
@@ -181,43 +173,25 @@ fn a_worker_killed_at_any_moment_costs_only_its_own_frames() {
         }
         let (said, report, came) = run.end();
         let lost: u64 = drops(&report).values().sum();
-        assert_eq!(
-            came.len() as u64 + lost,
-            3 * FRAMES as u64,
-            "{interface}: {said}"
-        );
-        assert!(
-            kills >= 2,
-            "{interface}: {kills} kills, the run was too short"
-        );
+        assert_eq!(came.len() as u64 + lost, 3 * FRAMES as u64, "{interface}: {said}");
+        assert!(kills >= 2, "{interface}: {kills} kills, the run was too short");
         let came = by_flow(&came);
         let others = sent.iter().filter(|((worker, _), _)| *worker == 1);
         for (flow, frames) in others.filter(|_| !shares_rings(&interface)) {
-            assert!(
-                came.get(flow) == Some(frames),
-                "{interface}: another's frame is lost: {said}"
-            );
+            assert!(came.get(flow) == Some(frames), "{interface}: another's frame is lost: {said}");
         }
         // Worker 0's flows go on to their last frames.
         let own = sent.iter().filter(|((worker, _), _)| *worker == 0);
-        let last = |flows: &BTreeMap<_, Vec<Vec<u8>>>, flow| {
-            flows.get(flow).and_then(|frames| frames.last().cloned())
-        };
+        let last = |flows: &BTreeMap<_, Vec<Vec<u8>>>, flow| flows.get(flow).and_then(|frames| frames.last().cloned());
         let mut ends = own.map(|(flow, _)| last(&came, flow) == last(&sent, flow));
-        assert!(
-            ends.any(|arrived| arrived),
-            "{interface}: its queue never worked again: {said}"
-        );
+        assert!(ends.any(|arrived| arrived), "{interface}: its queue never worked again: {said}");
     }
 }
 
 /// Says hello as worker 0 and that its queues are up; the region and the device's bell.
 fn join_as_worker_0(socket: &std::ffi::OsStr) -> (UnixStream, Region, Bell) {
     let mut stream = UnixStream::connect(socket).unwrap();
-    let hello = format!(
-        "{{\"hello\":{{\"version\":\"{}/2\",\"worker\":0}}}}\n",
-        env!("CARGO_PKG_VERSION")
-    );
+    let hello = format!("{{\"hello\":{{\"version\":\"{}/2\",\"worker\":0}}}}\n", env!("CARGO_PKG_VERSION"));
     stream.write_all(hello.as_bytes()).unwrap();
     let (_, mut files) = receive_files(&stream, &mut [0; 65_536]).unwrap();
     let bell = Bell::of(files.remove(1));
@@ -265,9 +239,7 @@ fn a_wrong_worker() {
     let begin = lines.find(|&line| region.load::<u64>(Addr(line)) == magic);
     let begin = begin.unwrap() + 64 * 4;
     loop {
-        region
-            .word(Addr(begin + 64 * 13))
-            .store(100, Ordering::Release);
+        region.word(Addr(begin + 64 * 13)).store(100, Ordering::Release);
         bell.ring_now();
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -314,12 +286,10 @@ fn ends_as_sent(came: &[Vec<u8>], count: usize) -> bool {
     let readable = |frame: &&Vec<u8>| frame.len() >= 38 && parse_frame(frame).is_ok();
     let came: Vec<Vec<u8>> = came.iter().filter(readable).cloned().collect();
     let came = by_flow(&came);
-    by_flow(&frames(&capture(count)))
-        .iter()
-        .all(|(flow, sent)| {
-            let last = &sent[sent.len().saturating_sub(LAST)..];
-            came.get(flow).is_some_and(|came| came.ends_with(last))
-        })
+    by_flow(&frames(&capture(count))).iter().all(|(flow, sent)| {
+        let last = &sent[sent.len().saturating_sub(LAST)..];
+        came.get(flow).is_some_and(|came| came.ends_with(last))
+    })
 }
 
 /// A run in which worker 0 goes mad and is then ended, and a fresh pair forwards what is left; whether that
@@ -335,10 +305,7 @@ fn goes_on_after_a_mad_worker(interface: &str) -> bool {
     while mad.try_wait().unwrap().is_none() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(
-        run.program.is_running(),
-        "{interface}: the device went with it"
-    );
+    assert!(run.program.is_running(), "{interface}: the device went with it");
     // It may have been ended already.
     let _ = mad.kill();
     mad.wait().unwrap();

@@ -59,17 +59,7 @@ struct Poured {
 /// Who has `router`? (RFC 826)
 fn arp_request(mac: [u8; 6], own: [u8; 4], router: [u8; 4]) -> Vec<u8> {
     let head = [0, 1, 8, 0, 6, 4, 0, 1];
-    [
-        &[0xff; 6][..],
-        &mac,
-        &[8, 6],
-        &head,
-        &mac,
-        &own,
-        &[0; 6],
-        &router,
-    ]
-    .concat()
+    [&[0xff; 6][..], &mac, &[8, 6], &head, &mac, &own, &[0; 6], &router].concat()
 }
 
 /// Garbage out of `port` until `stop`: as much at once as may wait in the gateway's socket, then a
@@ -119,10 +109,7 @@ fn check(interface: &str, drops: &BTreeMap<String, u64>, poured: &[Poured]) {
         let counted = drops.get(cause).copied().unwrap_or_default();
         assert!(counted <= sent, "{interface}: {cause} {counted} of {sent}");
         let all = counted + missed + refused >= sent || cause == TAKEN_BY_THE_SYSTEM;
-        assert!(
-            all,
-            "{interface}: {cause} {counted} of {sent}, {missed} never seen"
-        );
+        assert!(all, "{interface}: {cause} {counted} of {sent}, {missed} never seen");
     }
     for cause in drops.keys() {
         let known = poured.iter().any(|of| of.by_cause.contains_key(&**cause));
@@ -162,18 +149,12 @@ fn garbage_disturbs_no_traffic_beside_it() {
         let drops = report["points"][0]["metrics"]["drops"].clone();
         let drops: BTreeMap<String, u64> = serde_json::from_value(drops).unwrap();
         let frames: u64 = poured.iter().map(|poured| poured.frames).sum();
-        let late: u64 = WANT_OF_TIME
-            .iter()
-            .filter_map(|cause| drops.get(*cause))
-            .sum();
+        let late: u64 = WANT_OF_TIME.iter().filter_map(|cause| drops.get(*cause)).sum();
         println!(
             "{interface}: {frames} garbage beside {rounds} round(s) of TCP and UDP; {lost} questions \
              lost, {late} frames dropped for want of time"
         );
         check(interface, &drops, &poured);
-        assert!(
-            lost <= late,
-            "{interface}: {lost} questions lost: {drops:?}"
-        );
+        assert!(lost <= late, "{interface}: {lost} questions lost: {drops:?}");
     }
 }

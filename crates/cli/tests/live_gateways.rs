@@ -56,8 +56,7 @@ fn nothing_is_lost_at_a_rate_that_workers_can_do() {
     };
     let bind = "10.99.2.2:7";
     let everywhere = interfaces().into_iter().map(|interface| (NAT, interface));
-    for ((example, address), interface) in everywhere.chain([(LB, "priv_ring"), (LB, "rx_bisect")])
-    {
+    for ((example, address), interface) in everywhere.chain([(LB, "priv_ring"), (LB, "rx_bisect")]) {
         let what = format!("{example}, {interface}");
         let set = format!("interface={interface}");
         let to = format!("{address}:7");

@@ -28,10 +28,7 @@ fn the_gateway_is_a_hop() {
         let what = format!("{example}, {interface}");
         let set = format!("interface={interface}");
         let gateway = hosts.gateway(example, &[&set, "cores=2"], server);
-        let asked = [
-            ("client", Some(server), "10.99.1.1"),
-            ("server", client, "10.99.2.1"),
-        ];
+        let asked = [("client", Some(server), "10.99.1.1"), ("server", client, "10.99.2.1")];
         for (host, to, hop) in asked {
             let Some(to) = to else { continue };
             let heard = asked_with_hops(&hosts, host, to, 1);

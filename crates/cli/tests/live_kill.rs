@@ -77,11 +77,7 @@ fn flows(hosts: &Hosts, worker: u16) -> Vec<Flow> {
     let open = |port| {
         let socket = netns::bound(|| UdpSocket::bind((CLIENT, port)));
         socket.connect((SERVER, UDP_PORT)).unwrap();
-        Flow {
-            socket,
-            sent: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
-        }
+        Flow { socket, sent: AtomicU64::new(0), answered: AtomicU64::new(0) }
     };
     hosts.run("client", || ports.take(FLOWS).map(open).collect())
 }
@@ -97,9 +93,7 @@ fn connect(from: u16) -> TcpStream {
 /// TCP connections through the other worker, one after another from ports from `first` on, all bytes
 /// checked, until `stop`.
 fn streams(hosts: &Hosts, first: u16, stop: &AtomicBool) -> u32 {
-    let listener = hosts.run("server", || {
-        netns::bound(|| TcpListener::bind((SERVER, TCP_PORT)))
-    });
+    let listener = hosts.run("server", || netns::bound(|| TcpListener::bind((SERVER, TCP_PORT))));
     let mut ports = (first..).filter(|&port| worker_of((port, TCP_PORT), WORKERS) != VICTIM);
     let mut done = 0;
     while !stop.load(Ordering::Relaxed)
@@ -118,14 +112,7 @@ fn streams(hosts: &Hosts, first: u16, stop: &AtomicBool) -> u32 {
 
 fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
     let socket = crew.socket.display().to_string();
-    let set = [
-        "--attach",
-        &socket,
-        "--set",
-        &format!("interface={interface}"),
-        "--set",
-        &format!("cores={WORKERS}"),
-    ];
+    let set = ["--attach", &socket, "--set", &format!("interface={interface}"), "--set", &format!("cores={WORKERS}")];
     let mut gateway = hosts.start_with(&example_file("nat-netns.toml"), &set);
     crew.wait_for_socket();
     (0..usize::from(WORKERS)).for_each(|worker| crew.attach(worker));
@@ -137,24 +124,17 @@ fn gateway(hosts: &Hosts, interface: &str, crew: &mut Crew) -> Gateway {
 fn kill(crew: &mut Crew, interface: &str, seed: u64, victims: &[Flow]) {
     let mut random = Pcg64::seed_from_u64(seed);
     for number in 0..KILLS {
-        std::thread::sleep(Duration::from_micros(u64::from(
-            random.next_u32() % 150_000,
-        )));
+        std::thread::sleep(Duration::from_micros(u64::from(random.next_u32() % 150_000)));
         crew.kill(usize::from(VICTIM));
         // Sometimes nobody is there for a while.
-        std::thread::sleep(Duration::from_millis(
-            u64::from(random.next_u32() % 2) * 100,
-        ));
+        std::thread::sleep(Duration::from_millis(u64::from(random.next_u32() % 2) * 100));
         crew.attach(usize::from(VICTIM));
         let answered = |flow: &Flow| flow.answered.load(Ordering::Relaxed);
         let before: Vec<u64> = victims.iter().map(answered).collect();
         let until = Instant::now() + PATIENCE;
         let works = |(flow, before): (&Flow, &u64)| answered(flow) > *before;
         while !victims.iter().zip(&before).all(works) {
-            assert!(
-                Instant::now() < until,
-                "{interface}: after kill {number} a flow of the new worker stands still"
-            );
+            assert!(Instant::now() < until, "{interface}: after kill {number} a flow of the new worker stands still");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -162,12 +142,7 @@ fn kill(crew: &mut Crew, interface: &str, seed: u64, victims: &[Flow]) {
 
 /// Datagrams that were sent, and those of them that were lost.
 fn lost(flows: &[Flow]) -> (u64, u64) {
-    let sum = |of: fn(&Flow) -> &AtomicU64| -> u64 {
-        flows
-            .iter()
-            .map(|flow| of(flow).load(Ordering::Relaxed))
-            .sum()
-    };
+    let sum = |of: fn(&Flow) -> &AtomicU64| -> u64 { flows.iter().map(|flow| of(flow).load(Ordering::Relaxed)).sum() };
     let (sent, answered) = (sum(|flow| &flow.sent), sum(|flow| &flow.answered));
     (sent, sent - answered)
 }
@@ -184,9 +159,7 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
         let folder = tempfile::tempdir().unwrap();
         let mut crew = Crew::new(&folder.path().join("socket"), WORKERS.into());
         let gateway = gateway(&hosts, interface, &mut crew);
-        let server = hosts.run("server", || {
-            netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT)))
-        });
+        let server = hosts.run("server", || netns::bound(|| UdpSocket::bind((SERVER, UDP_PORT))));
         server.set_read_timeout(Some(SOON)).unwrap();
         let (own, others) = (flows(&hosts, VICTIM), flows(&hosts, VICTIM + 1));
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -195,11 +168,7 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
             scope.spawn(|| echo(&server, &over));
             let own_flows = own.iter().map(|flow| (flow, SOON));
             // Where none of the others' can be lost, one that is late is waited for.
-            let patience = if shares_rings(interface) {
-                SOON
-            } else {
-                PATIENCE
-            };
+            let patience = if shares_rings(interface) { SOON } else { PATIENCE };
             let all = own_flows.chain(others.iter().map(|flow| (flow, patience)));
             let (hosts, stop) = (&hosts, &stop);
             let all = all.map(|(flow, patience)| scope.spawn(move || flow.run(patience, stop)));
@@ -226,10 +195,7 @@ fn a_worker_killed_under_traffic_costs_only_its_own_packets() {
             let under_way = 2 * u64::from(KILLS) * u64::from(AT_ONCE) * FLOWS as u64;
             assert!(missing <= under_way, "{interface}: {missing} lost");
         } else {
-            assert_eq!(
-                missing, 0,
-                "{interface}: another worker's packet is lost: {drops}"
-            );
+            assert_eq!(missing, 0, "{interface}: another worker's packet is lost: {drops}");
         }
     }
 }

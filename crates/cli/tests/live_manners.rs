@@ -23,10 +23,7 @@ impl Idle {
     fn new(more: &[&str]) -> Idle {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("idle.toml");
-        let sample = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../scenarios/captures/sample.pcap"
-        );
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
         let text = format!(
             "[live]\nname = \"idle\"\n[settings]\ninterface = \"priv_ring\"\napp = \"l2fwd\"\n\
              [[port]]\nread = {sample:?}\n"
@@ -37,22 +34,14 @@ impl Idle {
         live.arg("--out").arg(folder.path().join("out"));
         live.arg("--attach").arg(folder.path().join("socket"));
         let program = Program::start(live.args(more).stdout(Stdio::null()));
-        Idle {
-            program,
-            _folder: folder,
-        }
+        Idle { program, _folder: folder }
     }
 
     /// Clock ticks (1/100 s) that the process used so far (proc(5): fields 14 and 15).
     fn ticks(&mut self) -> u64 {
         let id = self.program.id();
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-        let fields: Vec<&str> = stat
-            .rsplit(')')
-            .next()
-            .unwrap()
-            .split_whitespace()
-            .collect();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 }
@@ -124,9 +113,7 @@ fn prometheus_gets_its_page() {
 fn prometheus_is_answered_whatever_others_ask() {
     let (_idle, address) = with_page();
     // They say nothing, and are still there when the page is served.
-    let silent: Vec<TcpStream> = (0..8)
-        .map(|_| TcpStream::connect(address).unwrap())
-        .collect();
+    let silent: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
     for (request, status) in [
         (GET, "200 OK"),
         ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200 OK"),
@@ -134,10 +121,7 @@ fn prometheus_is_answered_whatever_others_ask() {
         ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
     ] {
         let page = asked(address, request);
-        assert!(
-            page.starts_with(&format!("HTTP/1.1 {status}\r\n")),
-            "{page}"
-        );
+        assert!(page.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{page}");
     }
     let head = asked(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
     assert!(head.ends_with("\r\n\r\n"), "{head}");
@@ -176,10 +160,7 @@ fn every_example_of_captures_runs_on_a_fresh_clone() {
         let ended = common::nicforge(&folder, &["live", file.to_str().unwrap()]);
         let said = common::stderr(&ended);
         assert!(ended.status.success(), "{}: {said}", file.display());
-        for name in text
-            .lines()
-            .filter_map(|line| line.strip_prefix("write = "))
-        {
+        for name in text.lines().filter_map(|line| line.strip_prefix("write = ")) {
             let written = folder.path().join(name.trim_matches('"'));
             assert!(written.is_file(), "{}", written.display());
         }

@@ -50,9 +50,6 @@ fn the_gateway_answers_at_its_own_addresses() {
     ping.args(["-c", "1", "-W", "10", "10.99.2.1"]);
     let heard = ping.output().unwrap();
     let heard = String::from_utf8_lossy(&heard.stdout);
-    assert!(
-        heard.contains("icmp_seq=1 ttl=64"),
-        "the public side: {heard}"
-    );
+    assert!(heard.contains("icmp_seq=1 ttl=64"), "the public side: {heard}");
     gateway.stop();
 }

@@ -35,11 +35,7 @@ fn assert_clean(report: &serde_json::Value, interface: &str) {
         let for_want_of_time = ["no_descriptor", "bx_full", "tx_ring_full", "socket_full"];
         let for_want_of_time = for_want_of_time.contains(&cause.as_str());
         assert!(harmless || for_want_of_time, "{interface}: {cause} {count}");
-        late += if for_want_of_time {
-            count.as_u64().unwrap()
-        } else {
-            0
-        };
+        late += if for_want_of_time { count.as_u64().unwrap() } else { 0 };
     }
     // `drop_fraction` is the share of all drops in the frames that arrived.
     let all: u64 = drops.values().filter_map(|count| count.as_u64()).sum();
@@ -88,9 +84,7 @@ fn tagged_frames_go_through_nat() {
     let seen = etherparse::SlicedPacket::from_ethernet(&came).unwrap();
     let tags: Vec<u16> = seen.vlan_ids().iter().map(|id| id.value()).collect();
     assert_eq!(tags, [5]);
-    let Some(etherparse::NetSlice::Ipv4(ip)) = &seen.net else {
-        panic!("{came:02x?}")
-    };
+    let Some(etherparse::NetSlice::Ipv4(ip)) = &seen.net else { panic!("{came:02x?}") };
     assert_eq!(ip.header().source_addr().octets(), [10, 99, 2, 1]);
     gateway.stop();
 }
@@ -104,10 +98,7 @@ fn a_link_that_goes_down_comes_back() {
     let gateway = hosts.gateway("nat-netns.toml", &[], "10.99.2.2");
     let link = |state: &str| {
         let mut ip = hosts.on("gateway", "ip");
-        let done = ip
-            .args(["link", "set", "nf-outside", state])
-            .status()
-            .unwrap();
+        let done = ip.args(["link", "set", "nf-outside", state]).status().unwrap();
         assert!(done.success());
     };
     for _ in 0..3 {
@@ -138,9 +129,7 @@ fn a_tap_device_is_a_port() {
     let said = ping.args(["-c", script]).output().unwrap();
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.contains(" 0% packet loss"), "{said}");
-    let listener = hosts.run("server", || {
-        netns::bound(|| TcpListener::bind("10.99.2.2:7000"))
-    });
+    let listener = hosts.run("server", || netns::bound(|| TcpListener::bind("10.99.2.2:7000")));
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(listener.accept().unwrap().0, None));
         let connection = hosts.run("gateway", || TcpStream::connect("10.99.2.2:7000").unwrap());

@@ -37,16 +37,8 @@ fn refused(text: &str, more: &[&str], parts: &[&str]) {
 fn interfaces_that_are_simulated_only() {
     let why = "is one of whole systems";
     let text = captures("interface = \"sinic\"");
-    refused(
-        &text,
-        &[],
-        &["x.toml:4:", why, "use one of emulated, in_place, "],
-    );
-    refused(
-        &captures("app = \"l2fwd\""),
-        &["--set", "interface=sinic"],
-        &["--set interface=sinic: ", why],
-    );
+    refused(&text, &[], &["x.toml:4:", why, "use one of emulated, in_place, "]);
+    refused(&captures("app = \"l2fwd\""), &["--set", "interface=sinic"], &["--set interface=sinic: ", why]);
 }
 
 /// Several ports may read captures: which one ends in the middle is said.
@@ -60,27 +52,17 @@ fn a_capture_that_is_cut_is_named() {
     let output = nicforge(&folder, &["live", "x.toml"]);
     let error = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{error}");
-    let said =
-        "capture scenarios/captures/sample.pcap: the file ends within a record; read 239 records";
+    let said = "capture scenarios/captures/sample.pcap: the file ends within a record; read 239 records";
     assert!(error.contains(said), "{error}");
 }
 
 #[test]
 fn interfaces_that_no_core_can_play() {
-    let emulates =
-        |name: &str| captures(&format!("interface = \"emulated\"\nemulates = \"{name}\""));
-    refused(
-        &emulates("split"),
-        &[],
-        &["x.toml:5:", "two buffers each", "; priv_ring, rx_bisect, "],
-    );
+    let emulates = |name: &str| captures(&format!("interface = \"emulated\"\nemulates = \"{name}\""));
+    refused(&emulates("split"), &[], &["x.toml:5:", "two buffers each", "; priv_ring, rx_bisect, "]);
     refused(&emulates("nothing"), &[], &["x.toml:5:", "priv_ring, "]);
     let text = captures("emulates = \"sh_ring\"");
-    refused(
-        &text,
-        &[],
-        &["x.toml:4:", "`emulates` is set, but nothing uses it"],
-    );
+    refused(&text, &[], &["x.toml:4:", "`emulates` is set, but nothing uses it"]);
 }
 
 #[test]
@@ -93,51 +75,26 @@ fn addresses_that_nobody_can_guess() {
 
 #[test]
 fn ports_that_are_not_there() {
-    let port = |kind: &str| {
-        format!(
-            "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\n{kind} = \"nf-none\"\n"
-        )
-    };
+    let port =
+        |kind: &str| format!("[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\n{kind} = \"nf-none\"\n");
     for kind in ["interface", "xdp"] {
         refused(&port(kind), &[], &["x.toml:5:1: interface nf-none: ", "; "]);
     }
-    refused(
-        &port("read"),
-        &[],
-        &[
-            "x.toml:5:1: capture nf-none: ",
-            "; name captures that can be read",
-        ],
-    );
+    refused(&port("read"), &[], &["x.toml:5:1: capture nf-none: ", "; name captures that can be read"]);
 }
 
 #[test]
 fn more_threads_than_cores() {
     let text = "[live]\nname = \"x\"\npin = \"yes\"\n[settings]\napp = \"l2fwd\"\ncores = 250\n\
                 [[port]]\nread = \"scenarios/captures/sample.pcap\"\n";
-    refused(
-        text,
-        &[],
-        &["x.toml:3:1: 251 threads", "; use fewer workers"],
-    );
+    refused(text, &[], &["x.toml:3:1: 251 threads", "; use fewer workers"]);
 }
 
 #[test]
 fn sockets_that_cannot_be_made() {
     let text = captures("app = \"l2fwd\"");
-    refused(
-        &text,
-        &["--attach", "machines"],
-        &["attach machines: ", "no socket; name another place"],
-    );
-    refused(
-        &text,
-        &["--attach", "nosuch/s"],
-        &[
-            "--attach nosuch/s: ",
-            "; name a path in a folder that is there",
-        ],
-    );
+    refused(&text, &["--attach", "machines"], &["attach machines: ", "no socket; name another place"]);
+    refused(&text, &["--attach", "nosuch/s"], &["--attach nosuch/s: ", "; name a path in a folder that is there"]);
     let folder = folder();
     std::fs::write(folder.path().join("x.toml"), text).unwrap();
     std::fs::write(folder.path().join("precious"), "mine").unwrap();
@@ -173,10 +130,7 @@ fn another_users_run() {
         command
     };
     let mut run = nicforge();
-    let mut run = run
-        .args(["live", "x.toml", "--attach", "s", "--quiet"])
-        .spawn()
-        .unwrap();
+    let mut run = run.args(["live", "x.toml", "--attach", "s", "--quiet"]).spawn().unwrap();
     let socket = folder.path().join("s");
     let patience = Instant::now() + Duration::from_secs(30);
     let is_ready = || {
@@ -194,13 +148,8 @@ fn another_users_run() {
         Ok(ended) => {
             let error = stderr(&ended);
             assert_eq!(ended.status.code(), Some(2), "{error}");
-            assert!(
-                error.contains("; attach as the user who started the run"),
-                "{error}"
-            );
+            assert!(error.contains("; attach as the user who started the run"), "{error}");
         }
-        Err(error) => skip::skipped(&format!(
-            "the command cannot be run as nobody here ({error})"
-        )),
+        Err(error) => skip::skipped(&format!("the command cannot be run as nobody here ({error})")),
     }
 }

@@ -85,9 +85,7 @@ impl Counts {
         let sum = |metric: &str| -> u64 {
             let lines = page.lines().filter(|line| line.starts_with(metric));
             let values = lines.map(|line| line.rsplit(' ').next().unwrap());
-            values
-                .map(|value| value.parse::<f64>().unwrap() as u64)
-                .sum()
+            values.map(|value| value.parse::<f64>().unwrap() as u64).sum()
         };
         Counts {
             arrived: sum("nicforge_received_frames_total{"),
@@ -130,30 +128,20 @@ fn round(hosts: &Hosts, time: Duration) {
         Program::start_silent(words(&mut hosts.on("client", "iperf3"), &text))
     };
     let count = 4 * seconds;
-    let (names, stop) = (
-        hosts.run("server", || {
-            netns::bound(|| UdpSocket::bind("10.99.2.2:53"))
-        }),
-        AtomicBool::new(false),
-    );
+    let (names, stop) =
+        (hosts.run("server", || netns::bound(|| UdpSocket::bind("10.99.2.2:53"))), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let _stops = StopAtEnd(&stop);
         scope.spawn(|| name_server(&names, &stop));
         let programs = vec![
             iperf("-p 5201 -P 2 -b 20M --bidir"),
             iperf("-p 5202 -u -b 5M -l 700"),
-            Program::start_silent(words(
-                &mut hosts.on("client", "ping"),
-                &format!("-q -i 0.25 -c {count} 10.99.2.2"),
-            )),
+            Program::start_silent(words(&mut hosts.on("client", "ping"), &format!("-q -i 0.25 -c {count} 10.99.2.2"))),
         ];
         let ends = Instant::now() + time;
         while Instant::now() < ends {
             let mut dig = hosts.on("client", "dig");
-            words(
-                &mut dig,
-                "+short +time=2 +tries=10 @10.99.2.2 soak.example.net",
-            );
+            words(&mut dig, "+short +time=2 +tries=10 @10.99.2.2 soak.example.net");
             let answer = dig.output().unwrap();
             let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
             // Above it stands what was asked again.
@@ -183,9 +171,7 @@ fn stays(rounds: &[Memory]) {
 fn wait_for_servers(hosts: &Hosts) {
     let until = Instant::now() + REST;
     for port in [5_201, 5_202] {
-        while hosts.run("server", || {
-            TcpStream::connect(("10.99.2.2", port)).is_err()
-        }) {
+        while hosts.run("server", || TcpStream::connect(("10.99.2.2", port)).is_err()) {
             assert!(Instant::now() < until, "iperf3 does not listen");
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -207,18 +193,11 @@ fn memory_stays_and_no_counter_drifts() {
     let Some(hosts) = Hosts::up("soak") else {
         return;
     };
-    words(&mut hosts.on("gateway", "ip"), "link set lo up")
-        .status()
-        .unwrap();
+    words(&mut hosts.on("gateway", "ip"), "link set lo up").status().unwrap();
     let set = ["--set", "cores=2", "--metrics", METRICS];
     let mut gateway = hosts.start_with(&example_file("nat-netns.toml"), &set);
     hosts.wait_for(&mut gateway, "10.99.2.2");
-    let server = |port: &str| {
-        Program::start_silent(words(
-            &mut hosts.on("server", "iperf3"),
-            &format!("-s -p {port}"),
-        ))
-    };
+    let server = |port: &str| Program::start_silent(words(&mut hosts.on("server", "iperf3"), &format!("-s -p {port}")));
     let _servers = [server("5201"), server("5202")];
     wait_for_servers(&hosts);
     let (began, lasts) = (Instant::now(), duration());

@@ -67,20 +67,13 @@ fn ipv6_is_forwarded_on_every_interface() {
     let Some(hosts) = Hosts::up("six") else {
         return;
     };
-    for (host, own, other) in [
-        ("client", "2001:db8:1::2/64", "2001:db8:2::/64"),
-        ("server", "2001:db8:2::2/64", "2001:db8:1::/64"),
-    ] {
-        run(hosts
-            .on(host, "sysctl")
-            .args(["-qw", "net.ipv6.conf.eth0.disable_ipv6=0"]));
-        run(hosts
-            .on(host, "ip")
-            .args(["addr", "add", own, "dev", "eth0", "nodad"]));
+    for (host, own, other) in
+        [("client", "2001:db8:1::2/64", "2001:db8:2::/64"), ("server", "2001:db8:2::2/64", "2001:db8:1::/64")]
+    {
+        run(hosts.on(host, "sysctl").args(["-qw", "net.ipv6.conf.eth0.disable_ipv6=0"]));
+        run(hosts.on(host, "ip").args(["addr", "add", own, "dev", "eth0", "nodad"]));
         let router = own.replace("::2/64", "::1");
-        run(hosts
-            .on(host, "ip")
-            .args(["route", "add", other, "via", &router, "dev", "eth0"]));
+        run(hosts.on(host, "ip").args(["route", "add", other, "via", &router, "dev", "eth0"]));
     }
     let folder = tempfile::tempdir().unwrap();
     let routes = folder.path().join("routes");
@@ -110,10 +103,7 @@ fn ipv6_is_forwarded_on_every_interface() {
             // The server is found where it is then.
             let moves = ["link", "set", "eth0", "address", "02:00:0a:63:02:77"];
             run(hosts.on("server", "ip").args(moves));
-            assert!(
-                answers("2001:db8:2::2"),
-                "{interface}: it is not found again"
-            );
+            assert!(answers("2001:db8:2::2"), "{interface}: it is not found again");
         }
         gateway.stop();
     }

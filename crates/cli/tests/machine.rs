@@ -39,10 +39,7 @@ fn a_measured_machine_passes_the_check_of_a_scenario() {
         assert!(measured(key), "{key}");
     }
     let text = std::fs::read_to_string(folder.path().join(file)).unwrap();
-    assert!(
-        text.contains("# - copies within the nearest cache: "),
-        "{text}"
-    );
+    assert!(text.contains("# - copies within the nearest cache: "), "{text}");
     let check = |more: &[&str]| {
         let arguments = ["check", "scenarios/nat-200g.toml", "--set", "cores=1"];
         let set = ["--set", "nics=1"];
@@ -50,11 +47,7 @@ fn a_measured_machine_passes_the_check_of_a_scenario() {
     };
     let checked = check(&["--machine", file]);
     assert_eq!(checked.status.code(), Some(0), "{}", stderr(&checked));
-    assert!(
-        stdout(&checked).contains("this-machine"),
-        "{}",
-        stdout(&checked)
-    );
+    assert!(stdout(&checked).contains("this-machine"), "{}", stdout(&checked));
     assert!(stdout(&checked).contains("--machine machines/this-machine.toml"));
     let unknown = check(&["--machine", "machines/none.toml"]);
     assert_eq!(unknown.status.code(), Some(2));
@@ -65,15 +58,9 @@ fn a_file_that_is_there_stays() {
     let folder = folder();
     let before = files(folder.path());
     let shipped = "machines/xeon-4216-cx5.toml";
-    let output = nicforge(
-        &folder,
-        &["machine", "measure", "--quick", "--out", shipped],
-    );
+    let output = nicforge(&folder, &["machine", "measure", "--quick", "--out", shipped]);
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
-    assert!(
-        said.contains(shipped) && said.contains("is there already"),
-        "{said}"
-    );
+    assert!(said.contains(shipped) && said.contains("is there already"), "{said}");
     assert_eq!(files(folder.path()), before);
 }

@@ -42,12 +42,7 @@ impl Run {
         }
         let output = nicforge(&folder, &arguments);
         let place = capture.display();
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{place}: {}",
-            stderr(&output)
-        );
+        assert_eq!(output.status.code(), Some(0), "{place}: {}", stderr(&output));
         let json = std::fs::read_to_string(folder.path().join("out/report.json")).unwrap();
         Run {
             report: serde_json::from_str(&json).unwrap(),
@@ -120,13 +115,8 @@ impl Run {
 }
 
 /// Flows without their sources, in an order that does not depend on them.
-fn by_content(
-    flows: std::collections::BTreeMap<decoder::Flow, Vec<Content>>,
-) -> Vec<(u8, End, Vec<Content>)> {
-    let mut all: Vec<_> = flows
-        .into_iter()
-        .map(|((protocol, _, to), packets)| (protocol, to, packets))
-        .collect();
+fn by_content(flows: std::collections::BTreeMap<decoder::Flow, Vec<Content>>) -> Vec<(u8, End, Vec<Content>)> {
+    let mut all: Vec<_> = flows.into_iter().map(|((protocol, _, to), packets)| (protocol, to, packets)).collect();
     all.sort();
     all
 }
@@ -143,9 +133,7 @@ fn foreign(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap");
     let path = root.join(name);
     if !path.is_file() {
-        skip::skipped(&format!(
-            "no ../shared/data/pcap/{name} beside the repository"
-        ));
+        skip::skipped(&format!("no ../shared/data/pcap/{name} beside the repository"));
         return None;
     }
     Some(path.canonicalize().unwrap())
@@ -226,11 +214,7 @@ fn a_flood_is_dropped_by_cause_and_the_rest_is_right() {
 
 #[test]
 fn co_runners_end_with_the_capture() {
-    let run = Run::of(
-        &sample(),
-        2,
-        &["cores=14", "stream_cores=1", "graph_cores=1"],
-    );
+    let run = Run::of(&sample(), 2, &["cores=14", "stream_cores=1", "graph_cores=1"]);
     run.assert_counts();
     run.assert_translated();
 }

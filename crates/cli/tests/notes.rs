@@ -10,17 +10,12 @@ use common::{folder, nicforge, stderr};
 use nicforge_units::Time;
 use nicforge_wire::capture::{CaptureFormat, CaptureWriter};
 
-const SCENARIO: &str =
-    "[scenario]\nname = \"s\"\nmachine = \"xeon-4216-cx5\"\n[settings]\nnics = 2\n";
+const SCENARIO: &str = "[scenario]\nname = \"s\"\nmachine = \"xeon-4216-cx5\"\n[settings]\nnics = 2\n";
 
 /// The notes on a scenario with `settings` on top of two NICs.
 fn notes(settings: &str) -> Vec<String> {
     let folder = folder();
-    std::fs::write(
-        folder.path().join("s.toml"),
-        format!("{SCENARIO}{settings}"),
-    )
-    .unwrap();
+    std::fs::write(folder.path().join("s.toml"), format!("{SCENARIO}{settings}")).unwrap();
     let output = nicforge(&folder, &["check", "s.toml"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{settings}: {said}");
@@ -50,20 +45,11 @@ fn all_of_them_and_nothing_else_where_it_is_to_be_quiet() {
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert!(output.stdout.is_empty());
-        assert!(
-            said.lines().all(|line| line.starts_with("note: ")),
-            "{said}"
-        );
+        assert!(said.lines().all(|line| line.starts_with("note: ")), "{said}");
         assert!(said.contains("busiest_to_idlest"), "{said}");
         said
     };
-    let short = [
-        "busiest_to_idlest=2",
-        "warmup_ms=0.001",
-        "window_ms=0.001",
-        "flows=100",
-        "offered_gbps=0.001",
-    ];
+    let short = ["busiest_to_idlest=2", "warmup_ms=0.001", "window_ms=0.001", "flows=100", "offered_gbps=0.001"];
     let of_run = said(&["run", "scenarios/in-place.toml"], &short);
     assert!(of_run.contains("no frame came in the window"), "{of_run}");
     if cfg!(target_os = "linux") {
@@ -78,14 +64,7 @@ fn the_next_command_can_be_copied() {
     let folder = folder();
     std::fs::write(folder.path().join("s.toml"), SCENARIO).unwrap();
     let rings = "associations=0 1, 0 1";
-    let set = [
-        "--set",
-        "interface=rx_bisect",
-        "--set",
-        "cores=4",
-        "--set",
-        rings,
-    ];
+    let set = ["--set", "interface=rx_bisect", "--set", "cores=4", "--set", rings];
     let output = nicforge(&folder, &[&["check", "s.toml"], &set[..]].concat());
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let next = said.lines().last().unwrap();
@@ -94,23 +73,14 @@ fn the_next_command_can_be_copied() {
 
 #[test]
 fn settings_under_which_all_is_lost() {
-    warns(
-        "packet_bytes = 9000\n",
-        &["frames of 9000 bytes do not fit buffers of 2048: all of them will be dropped"],
-    );
+    warns("packet_bytes = 9000\n", &["frames of 9000 bytes do not fit buffers of 2048: all of them will be dropped"]);
     warns("packet_bytes = 9000\nbuffer_bytes = 9000\n", &[]);
     // Buffers are whole cache lines.
     warns("packet_bytes = 2112\nbuffer_bytes = 2050\n", &[]);
-    warns(
-        "packet_bytes = 2113\nbuffer_bytes = 2050\n",
-        &["frames of 2113 bytes do not fit buffers of 2112"],
-    );
+    warns("packet_bytes = 2113\nbuffer_bytes = 2050\n", &["frames of 2113 bytes do not fit buffers of 2112"]);
     let many = "flows = 10000000\ntable_entries = 1000\n";
     warns(many, &["at most 1000 have room in the table"]);
-    warns(
-        &format!("app = \"counter\"\n{many}"),
-        &["will not be counted"],
-    );
+    warns(&format!("app = \"counter\"\n{many}"), &["will not be counted"]);
     warns("app = \"l2fwd\"\nflows = 10000000\n", &[]);
 }
 
@@ -139,15 +109,13 @@ fn trials_that_rings_take_up() {
     warns(&format!("{search}window_ms = 1\n"), &[says]);
     warns(&format!("{search}window_ms = 10\n"), &[]);
     let slow = search.replace("offered_gbps = 100", "offered_gbps = 0.01");
-    let enough = "of 0.01 Gbit/s; the longest window_ms, 60000, is too short for them: use smaller rings, or offer more";
+    let enough =
+        "of 0.01 Gbit/s; the longest window_ms, 60000, is too short for them: use smaller rings, or offer more";
     warns(&format!("{slow}window_ms = 60000\n"), &[enough]);
     warns("cores = 4\noffered_gbps = 100\nwindow_ms = 1\n", &[]);
     for (rings, frames) in [
         ("interface = \"sh_ring\"\nsharing = 2\n", "hold 2048 frames"),
-        (
-            "interface = \"rx_bisect\"\nax_entries = 512\n",
-            "hold 2048 frames",
-        ),
+        ("interface = \"rx_bisect\"\nax_entries = 512\n", "hold 2048 frames"),
     ] {
         warns(&format!("{search}{rings}window_ms = 1\n"), &[frames]);
     }
@@ -209,11 +177,7 @@ fn frames_that_the_fifo_has_no_room_for() {
     let folder = folder();
     shorten_fifo(&folder);
     let said = |settings: &str, command: &[&str]| {
-        std::fs::write(
-            folder.path().join("s.toml"),
-            format!("{SCENARIO}cores = 2\n{settings}"),
-        )
-        .unwrap();
+        std::fs::write(folder.path().join("s.toml"), format!("{SCENARIO}cores = 2\n{settings}")).unwrap();
         let output = nicforge(&folder, &[command, &["s.toml"]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         stderr(&output)
@@ -237,10 +201,7 @@ fn frames_that_the_fifo_has_no_room_for() {
     let report = std::fs::read_to_string(folder.path().join("out/report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let metrics = &report["points"][0]["metrics"];
-    assert!(
-        metrics["drops"]["longer_than_fifo"].as_u64() > Some(0),
-        "{metrics}"
-    );
+    assert!(metrics["drops"]["longer_than_fifo"].as_u64() > Some(0), "{metrics}");
     assert!(metrics["no_drop_gbps"].as_f64() > Some(0.9), "{metrics}");
 }
 
@@ -258,20 +219,14 @@ fn variants_that_differ_in_nothing_that_counts() {
     };
     assert_eq!(said(variants, &[]), "");
     let replaced = said(variants, &["--set", "rx_entries=512"]);
-    assert!(
-        replaced.contains("note: large is small again: no setting that counts differs"),
-        "{replaced}"
-    );
+    assert!(replaced.contains("note: large is small again: no setting that counts differs"), "{replaced}");
     // A table of another size is one for those who have a table.
     let tables = "[[variant]]\nname = \"plain\"\n\
                   [[variant]]\nname = \"tables\"\ntable_entries = 2000000\n\
                   [[variant]]\nname = \"shared\"\ninterface = \"sh_ring\"\n\
                   [sweep]\napp = [\"nat\", \"l2fwd\"]\n";
     let partly = said(tables, &[]);
-    assert!(
-        partly.contains("tables is plain again in 1 of 2 points: "),
-        "{partly}"
-    );
+    assert!(partly.contains("tables is plain again in 1 of 2 points: "), "{partly}");
     assert!(!partly.contains("shared"), "{partly}");
 }
 
@@ -295,25 +250,14 @@ fn keys_that_are_asked_for_and_change_nothing() {
         assert_eq!(output.status.code(), Some(0), "{said}");
         let note = format!("note: --set {set}: `{key}` has no effect: nothing uses it with ");
         assert!(said.contains(&note), "{said}");
-        assert!(
-            said.contains("arrival = \"replay\"; leave it out"),
-            "{said}"
-        );
+        assert!(said.contains("arrival = \"replay\"; leave it out"), "{said}");
     }
     let sweep = "cores = 16\n[sweep]\nrx_entries = [128, 1024]\n";
     for (settings, key, why) in [
         ("", "target_packet_bytes = [64, 128]", "target_share = 0"),
         ("", "target_begins_ms = [1, 2]", "target_share = 0"),
-        (
-            "",
-            "nicmem_kib = [1, 2]",
-            "interface = \"priv_ring\" and copy = \"none\"",
-        ),
-        (
-            "",
-            "co_runner_socket = [\"other\"]",
-            "stream_cores = 0 and graph_cores = 0",
-        ),
+        ("", "nicmem_kib = [1, 2]", "interface = \"priv_ring\" and copy = \"none\""),
+        ("", "co_runner_socket = [\"other\"]", "stream_cores = 0 and graph_cores = 0"),
     ] {
         let (name, _) = key.split_once(' ').unwrap();
         let note = format!("`{name}` has no effect: nothing uses it with {why}; leave it out");
@@ -322,10 +266,7 @@ fn keys_that_are_asked_for_and_change_nothing() {
     for (settings, key) in [
         ("target_share = 0.5\n", "target_packet_bytes = [64]"),
         ("target_share = 0.5\n", "target_begins_ms = [1]"),
-        (
-            "app = \"synthetic\"\ntarget_accesses = 5\n",
-            "target_begins_ms = [1]",
-        ),
+        ("app = \"synthetic\"\ntarget_accesses = 5\n", "target_begins_ms = [1]"),
         ("interface = \"nm_nfv\"\n", "nicmem_kib = [10000]"),
         ("copy = \"host_to_nicmem\"\n", "nicmem_kib = [10000]"),
         ("graph_cores = 1\n", "co_runner_socket = [\"other\"]"),
@@ -348,9 +289,7 @@ fn a_rate_that_nobody_keeps() {
         let check = ["check", "scenarios/nat-capture.toml", "--set", set];
         let said = |more: &[&str]| stderr(&nicforge(&folder(), &[&check, more].concat()));
         let (key, value) = set.split_once('=').unwrap();
-        let note = format!(
-            "`offered_gbps` has no effect: nothing uses it with {key} = \"{value}\"; leave"
-        );
+        let note = format!("`offered_gbps` has no effect: nothing uses it with {key} = \"{value}\"; leave");
         let rate = said(&["--set", "offered_gbps=50"]);
         assert!(rate.contains(&note), "{rate}");
         assert!(!said(&[]).contains("offered_gbps"), "not asked for");
@@ -360,10 +299,7 @@ fn a_rate_that_nobody_keeps() {
 #[test]
 fn a_target_that_never_begins() {
     let target = "target_share = 0.5\nwarmup_ms = 1\nwindow_ms = 2\n";
-    warns(
-        &format!("{target}target_begins_ms = 3\n"),
-        &["the target begins at 3 ms, when the run has ended (3 ms)"],
-    );
+    warns(&format!("{target}target_begins_ms = 3\n"), &["the target begins at 3 ms, when the run has ended (3 ms)"]);
     warns(&format!("{target}target_begins_ms = 2.9\n"), &[]);
 }
 
@@ -378,12 +314,7 @@ fn shares_of_a_lone_queue() {
 #[test]
 fn a_machine_may_be_named_as_scenarios_name_it() {
     let folder = folder();
-    let check = [
-        "check",
-        "scenarios/nat-200g.toml",
-        "--machine",
-        "xeon-4216-cx5",
-    ];
+    let check = ["check", "scenarios/nat-200g.toml", "--machine", "xeon-4216-cx5"];
     let output = nicforge(&folder, &check);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

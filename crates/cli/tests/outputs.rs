@@ -11,10 +11,7 @@ use tempfile::TempDir;
 /// Every file under `folder` with its bytes.
 fn state(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let bytes = |path: &String| std::fs::read(path).unwrap_or_default();
-    files(folder)
-        .into_iter()
-        .map(|path| (path.clone(), bytes(&path)))
-        .collect()
+    files(folder).into_iter().map(|path| (path.clone(), bytes(&path))).collect()
 }
 
 #[track_caller]
@@ -26,10 +23,7 @@ fn refused(folder: &TempDir, arguments: &[&str], parts: &[&str]) {
     for part in parts {
         assert!(error.contains(part), "`{part}` in: {error}");
     }
-    assert!(
-        state(folder.path()) == before,
-        "{arguments:?}: all as it was"
-    );
+    assert!(state(folder.path()) == before, "{arguments:?}: all as it was");
 }
 
 /// A folder with the shipped capture as same.pcap, and links to it of both kinds.
@@ -46,24 +40,14 @@ fn with_links() -> TempDir {
 #[test]
 fn a_run_keeps_what_it_reads() {
     let folder = with_links();
-    for out in [
-        "same.pcap",
-        "./scenarios/../same.pcap",
-        "hard.pcap",
-        "soft.pcap",
-    ] {
+    for out in ["same.pcap", "./scenarios/../same.pcap", "hard.pcap", "soft.pcap"] {
         let scenario = "scenarios/nat-capture.toml";
         let run = ["run", scenario, "--pcap", "same.pcap", "--pcap-out", out];
-        refused(
-            &folder,
-            &run,
-            &["--pcap-out ", "is the file that `pcap` reads"],
-        );
+        refused(&folder, &run, &["--pcap-out ", "is the file that `pcap` reads"]);
     }
-    for (out, reads) in [
-        ("scenarios/nat-capture.toml", "the scenario reads"),
-        ("machines/xeon-4216-cx5.toml", "the machine reads"),
-    ] {
+    for (out, reads) in
+        [("scenarios/nat-capture.toml", "the scenario reads"), ("machines/xeon-4216-cx5.toml", "the machine reads")]
+    {
         let run = ["run", "scenarios/nat-capture.toml", "--pcap-out", out];
         refused(&folder, &run, &[reads]);
     }
@@ -74,14 +58,7 @@ fn a_run_keeps_what_it_reads() {
     let scenario = "scenarios/nat-capture.toml";
     let run = ["run", scenario, "--pcap", "same.pcap", "--out", "o"];
     refused(&folder, &run, &["--out o: ", "`pcap` reads"]);
-    let run = [
-        "run",
-        scenario,
-        "--out",
-        "new",
-        "--pcap-out",
-        "new/report.json",
-    ];
+    let run = ["run", scenario, "--out", "new", "--pcap-out", "new/report.json"];
     refused(&folder, &run, &["is the file that --out new writes"]);
 }
 
@@ -89,15 +66,7 @@ fn a_run_keeps_what_it_reads() {
 fn a_capture_keeps_what_it_is_made_of() {
     let folder = with_links();
     for out in ["same.pcap", "hard.pcap"] {
-        let capture = [
-            "capture",
-            "--pcap",
-            "same.pcap",
-            "--out",
-            out,
-            "--packets",
-            "10",
-        ];
+        let capture = ["capture", "--pcap", "same.pcap", "--out", out, "--packets", "10"];
         refused(&folder, &capture, &["is the file that `pcap` reads"]);
     }
     // It is written here first.
@@ -112,49 +81,29 @@ fn a_capture_keeps_what_it_is_made_of() {
 fn a_live_run_keeps_what_it_reads() {
     let folder = with_links();
     let live = |ports: &str, more: &[&str], parts: &[&str]| {
-        let text =
-            format!("[live]\nname = \"l\"\nduration_s = 0.1\n[settings]\napp = \"l2fwd\"\n{ports}");
+        let text = format!("[live]\nname = \"l\"\nduration_s = 0.1\n[settings]\napp = \"l2fwd\"\n{ports}");
         std::fs::write(folder.path().join("live.toml"), text).unwrap();
         refused(&folder, &[&["live", "live.toml"], more].concat(), parts);
     };
     let reads = "[[port]]\nread = \"same.pcap\"\n";
     let crossed = format!("{reads}[[port]]\nwrite = \"hard.pcap\"\n");
-    live(
-        &crossed,
-        &[],
-        &["live.toml:8:1: `write`: ", "live.toml:6:1: `read` reads"],
-    );
+    live(&crossed, &[], &["live.toml:8:1: `write`: ", "live.toml:6:1: `read` reads"]);
     let both = "[[port]]\nwrite = \"x.pcap\"\n[[port]]\nwrite = \"./x.pcap\"\n";
     live(both, &[], &["live.toml:6:1: `write` writes"]);
-    live(
-        "[[port]]\nwrite = \"live.toml\"\n",
-        &[],
-        &["the live run's file reads"],
-    );
-    live(
-        reads,
-        &["--attach", "hard.pcap"],
-        &["attach hard.pcap: is there and no socket"],
-    );
+    live("[[port]]\nwrite = \"live.toml\"\n", &[], &["the live run's file reads"]);
+    live(reads, &["--attach", "hard.pcap"], &["attach hard.pcap: is there and no socket"]);
 }
 
 #[test]
 fn a_folder_in_the_place_of_a_report_is_known_before_the_run() {
-    for name in [
-        "report.json",
-        "points.csv",
-        "report.html",
-        ".points.csv.part",
-    ] {
+    for name in ["report.json", "points.csv", "report.html", ".points.csv.part"] {
         let folder = folder();
         std::fs::create_dir_all(folder.path().join("o").join(name)).unwrap();
         let says = format!("--out o: o/{name} is a folder, where a file is to be; take it away");
         let scenario = "scenarios/nat-capture.toml";
         refused(&folder, &["run", scenario, "--out", "o"], &[&says]);
         if cfg!(target_os = "linux") {
-            let compare = [
-                "compare", scenario, "--set", "nics=1", "--set", "cores=1", "--out", "o",
-            ];
+            let compare = ["compare", scenario, "--set", "nics=1", "--set", "cores=1", "--out", "o"];
             refused(&folder, &compare, &[&says]);
             let ports = "[[port]]\nread = \"scenarios/captures/sample.pcap\"\n";
             let live = format!("[live]\nname = \"l\"\n[settings]\napp = \"l2fwd\"\n{ports}");
@@ -178,10 +127,7 @@ fn a_part_that_cannot_be_written_over_is_known_before_the_run() {
         return;
     }
     let run = ["run", "scenarios/nat-capture.toml", "--out", "o"];
-    let says = [
-        "--out o: cannot be written",
-        "take o/.report.json.part away",
-    ];
+    let says = ["--out o: cannot be written", "take o/.report.json.part away"];
     refused(&folder, &run, &says);
 }
 
@@ -198,24 +144,14 @@ fn what_cannot_be_written_is_known_before_the_run() {
     // Of the folders on the way none stays.
     let long = format!("new/folder/{}", "x".repeat(300));
     run(&["--out", &long], &["cannot be written"]);
-    run(
-        &["--pcap-out", &format!("{file}/x.pcap")],
-        &["cannot be written"],
-    );
+    run(&["--pcap-out", &format!("{file}/x.pcap")], &["cannot be written"]);
     run(&["--pcap-out", "machines"], &["is a folder; name a file"]);
     if cfg!(target_os = "linux") {
         // Nobody can make anything there, whatever the mode of a folder means to who runs this.
         for out in ["/proc", "/proc/x"] {
-            run(
-                &["--out", out],
-                &[&format!("--out {out}: cannot be written")],
-            );
+            run(&["--out", out], &[&format!("--out {out}: cannot be written")]);
         }
         run(&["--pcap-out", "/proc/x.pcap"], &["cannot be written"]);
-        refused(
-            &folder,
-            &["capture", "--out", "/proc/x.pcap"],
-            &["cannot be written"],
-        );
+        refused(&folder, &["capture", "--out", "/proc/x.pcap"], &["cannot be written"]);
     }
 }

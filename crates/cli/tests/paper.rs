@@ -36,9 +36,7 @@ fn every_paper_scenario_has_a_prediction_text_and_every_text_is_listed() {
     let names = |folder: &str| -> Vec<String> {
         let entries = std::fs::read_dir(root.join(folder)).unwrap();
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        entries
-            .map(|entry| name(entry).into_string().unwrap())
-            .collect()
+        entries.map(|entry| name(entry).into_string().unwrap()).collect()
     };
     let read = |text: &str| {
         let file = root.join("docs/predictions").join(text);
@@ -48,18 +46,12 @@ fn every_paper_scenario_has_a_prediction_text_and_every_text_is_listed() {
     let all: String = texts.iter().map(|text| read(text)).collect();
     for scenario in names("scenarios/paper") {
         let command = format!("run scenarios/paper/{scenario}");
-        assert!(
-            all.contains(&command),
-            "no text says what `{command}` shows"
-        );
+        assert!(all.contains(&command), "no text says what `{command}` shows");
     }
     let list = read("README.md");
     for text in texts.iter().filter(|text| *text != "README.md") {
         let line = format!("- [{}]({text}): ", text.trim_end_matches(".md"));
-        assert!(
-            list.contains(&line),
-            "docs/predictions/README.md has no `{line}`"
-        );
+        assert!(list.contains(&line), "docs/predictions/README.md has no `{line}`");
     }
 }
 
@@ -88,9 +80,6 @@ fn a_hot_area_larger_than_the_nics_memory_is_refused() {
     let output = nicforge(&folder, &[&arguments[..], &["nicmem_kib=22528"]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
     let said = stderr(&output);
-    assert!(
-        said.contains("65536 KiB of each NIC's memory wanted, it gives 22528"),
-        "{said}"
-    );
+    assert!(said.contains("65536 KiB of each NIC's memory wanted, it gives 22528"), "{said}");
     assert!(said.contains("set nicmem_kib to at least 65536"), "{said}");
 }

@@ -27,9 +27,7 @@ fn short<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 
 /// `report.json` without the line that says how long the run took.
 fn without_wall_time(json: &str) -> String {
-    let lines = json
-        .lines()
-        .filter(|line| !line.contains("\"wall_seconds\""));
+    let lines = json.lines().filter(|line| !line.contains("\"wall_seconds\""));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -40,19 +38,10 @@ fn a_run_writes_its_report_and_says_where() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     for name in ["report.json", "points.csv", "report.html"] {
-        assert!(
-            folder.path().join("out/nat-200g").join(name).is_file(),
-            "{name}"
-        );
-        assert!(
-            text.contains(&format!("wrote out/nat-200g/{name}")),
-            "{text}"
-        );
+        assert!(folder.path().join("out/nat-200g").join(name).is_file(), "{name}");
+        assert!(text.contains(&format!("wrote out/nat-200g/{name}")), "{text}");
     }
-    assert!(
-        text.contains("next: open out/nat-200g/report.html"),
-        "{text}"
-    );
+    assert!(text.contains("next: open out/nat-200g/report.html"), "{text}");
     // No terminal: one line per finished point instead of a bar.
     assert_eq!(stderr(&output).lines().count(), 2, "{}", stderr(&output));
     assert!(stderr(&output).starts_with("1/2 priv_ring rx_entries=1024: "));
@@ -66,10 +55,7 @@ fn jobs_change_nothing() {
         let arguments = ["run", scenario, "--jobs", jobs, "--out", out, "--quiet"];
         let output = nicforge(&folder, &short(&arguments));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert_eq!(
-            (stdout(&output), stderr(&output)),
-            (String::new(), String::new())
-        );
+        assert_eq!((stdout(&output), stderr(&output)), (String::new(), String::new()));
         let json = std::fs::read_to_string(folder.path().join(out).join("report.json")).unwrap();
         without_wall_time(&json)
     };
@@ -81,15 +67,7 @@ fn jobs_change_nothing() {
 #[test]
 fn json_on_standard_output_is_the_report() {
     let folder = folder();
-    let arguments = [
-        "run",
-        "scenarios/nat-200g.toml",
-        "--json",
-        "--seed",
-        "9",
-        "--out",
-        "o",
-    ];
+    let arguments = ["run", "scenarios/nat-200g.toml", "--json", "--seed", "9", "--out", "o"];
     let output = nicforge(&folder, &short(&arguments));
     let written = std::fs::read_to_string(folder.path().join("o/report.json")).unwrap();
     assert_eq!(stdout(&output), written);
@@ -127,10 +105,7 @@ fn a_run_ends_as_it_would_where_nobody_reads_standard_error() {
             let full = std::fs::File::options().write(true).open("/dev/full");
             Stdio::from(full.unwrap())
         };
-        assert_eq!(
-            code_with(&folder, &run("full"), Stdio::null(), full()),
-            Some(0)
-        );
+        assert_eq!(code_with(&folder, &run("full"), Stdio::null(), full()), Some(0));
         assert!(report("full"));
         assert_eq!(code_with(&folder, &["list"], full(), gone()), Some(1));
     }
@@ -140,10 +115,7 @@ fn a_run_ends_as_it_would_where_nobody_reads_standard_error() {
 fn the_shipped_capture_runs_and_comes_out() {
     let folder = folder();
     let scenario = "scenarios/nat-capture.toml";
-    let output = nicforge(
-        &folder,
-        &["run", scenario, "--pcap-out", "new/nat.pcap", "--quiet"],
-    );
+    let output = nicforge(&folder, &["run", scenario, "--pcap-out", "new/nat.pcap", "--quiet"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(folder.path().join("new/nat.pcap").is_file());
 }
@@ -161,13 +133,7 @@ fn a_written_capture_is_the_same_for_the_same_seed_and_can_be_replayed() {
     let first = capture("a.pcap", "3");
     assert_eq!(first, capture("b.pcap", "3"));
     assert_ne!(first, capture("c.pcap", "4"));
-    let replay = [
-        "run",
-        "scenarios/nat-capture.toml",
-        "--pcap",
-        "a.pcap",
-        "--quiet",
-    ];
+    let replay = ["run", "scenarios/nat-capture.toml", "--pcap", "a.pcap", "--quiet"];
     assert_eq!(nicforge(&folder, &replay).status.code(), Some(0));
 }
 
@@ -180,19 +146,8 @@ fn broken_input_files_stop_a_run_before_it_writes() {
     let before = files(folder.path());
     let cases: [(&[&str], &str); 3] = [
         (&["--pcap", "bad.pcap"], "bad.pcap: "),
-        (
-            &[
-                "--set",
-                "packet_sizes=empirical",
-                "--set",
-                "size_file=sizes",
-            ],
-            "line 2",
-        ),
-        (
-            &["--set", "app=l3fwd", "--set", "routes_file=routes"],
-            "routes:1: ",
-        ),
+        (&["--set", "packet_sizes=empirical", "--set", "size_file=sizes"], "line 2"),
+        (&["--set", "app=l3fwd", "--set", "routes_file=routes"], "routes:1: "),
     ];
     for (arguments, expected) in cases {
         let run = ["run", "scenarios/nat-200g.toml"];

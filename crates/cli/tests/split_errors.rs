@@ -25,20 +25,8 @@ fn sent(frames: &[&[u8]], settings: &[&str]) -> Vec<Vec<u8>> {
     let folder = folder();
     std::fs::write(folder.path().join("in.pcap"), capture(frames)).unwrap();
     let run = ["run", "scenarios/nat-capture.toml", "--quiet"];
-    let files = [
-        "--out",
-        "out",
-        "--pcap",
-        "in.pcap",
-        "--pcap-out",
-        "out.pcap",
-    ];
-    let one = [
-        "nics=1",
-        "cores=1",
-        "table_entries=1000",
-        "replay_timing=recorded",
-    ];
+    let files = ["--out", "out", "--pcap", "in.pcap", "--pcap-out", "out.pcap"];
+    let one = ["nics=1", "cores=1", "table_entries=1000", "replay_timing=recorded"];
     let sets = one.iter().chain(settings).flat_map(|set| ["--set", set]);
     let arguments: Vec<&str> = run.into_iter().chain(files).chain(sets).collect();
     let output = nicforge(&folder, &arguments);
@@ -64,18 +52,13 @@ fn an_error_is_the_same_whether_or_not_its_quote_is_split_off() {
     let mut error = Vec::new();
     PacketBuilder::ethernet2(ETHERNET.0, ETHERNET.1)
         .ipv4([203, 0, 113, 7], outer, 64)
-        .icmpv4(Icmpv4Type::DestinationUnreachable(
-            DestUnreachableHeader::Host,
-        ))
+        .icmpv4(Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::Host))
         .write(&mut error, &translated[14..])
         .unwrap();
     let frames = [&question[..], &error];
     let whole = sent(&frames, &["interface=priv_ring"]);
     // To the client, with its own packet quoted: addresses of the IP headers without and within.
-    assert_eq!(
-        (&whole[1][30..34], &whole[1][54..58]),
-        (&CLIENT[..], &CLIENT[..])
-    );
+    assert_eq!((&whole[1][30..34], &whole[1][54..58]), (&CLIENT[..], &CLIENT[..]));
     for split in [
         &["interface=split"][..],
         &["interface=split", "split_at=64"],

@@ -42,9 +42,7 @@ fn checksums_that_a_capture_lacks_are_told_before_and_after() {
         "note: sender.pcap: 10 of 20 frames have a wrong IPv4 header checksum and will be dropped by nat \
          (ip_checksum): {remedy}\n"
     );
-    let after = format!(
-        "10 replayed frames were dropped for a wrong IPv4 header checksum (ip_checksum): {remedy}."
-    );
+    let after = format!("10 replayed frames were dropped for a wrong IPv4 header checksum (ip_checksum): {remedy}.");
     assert_eq!(command(&["check"]).1, before);
     let (table, _) = command(&["run", "--out", "out"]);
     assert!(table.contains(&after), "{table}");

@@ -181,9 +181,7 @@ impl RegisterMap {
     /// Head of the table, and a row per register, each followed by rows for its fields: offset
     /// or bits, tag, width, virtual, access, reset, what it is.
     fn table(&self) -> Vec<[String; 7]> {
-        let head = [
-            "offset", "tag", "width", "virtual", "access", "reset", "what",
-        ];
+        let head = ["offset", "tag", "width", "virtual", "access", "reset", "what"];
         let mut table = vec![head.map(str::to_string)];
         for row in self.rows {
             table.push([
@@ -218,9 +216,8 @@ impl RegisterMap {
     /// The map as aligned columns.
     pub fn text(&self) -> String {
         let table = self.table();
-        let widths: Vec<usize> = (0..6)
-            .map(|column| table.iter().map(|row| row[column].len()).max().unwrap_or(0))
-            .collect();
+        let widths: Vec<usize> =
+            (0..6).map(|column| table.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
         let mut text = format!("{}: {}\n", self.name, self.about);
         for row in &table {
             for (cell, &width) in row.iter().zip(&widths) {

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{
-    Arriving, DriverHalf, DropCause, HalfJob, Lending, Packet, PoolCache, ReceiveHalf, Waiting,
-};
+use nicforge_nic::{Arriving, DriverHalf, DropCause, HalfJob, Lending, Packet, PoolCache, ReceiveHalf, Waiting};
 use nicforge_platform::{AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 

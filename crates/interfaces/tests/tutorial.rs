@@ -31,10 +31,7 @@ fn blocks() -> Vec<Block> {
         let (language, path) = fence.split_once(' ').unwrap_or((fence, ""));
         if matches!(language, "rust" | "toml") {
             assert!(!path.is_empty(), "a block of {language} names no file");
-            blocks.push(Block {
-                path: path.into(),
-                text: body.join("\n"),
-            });
+            blocks.push(Block { path: path.into(), text: body.join("\n") });
         }
     }
     blocks
@@ -47,10 +44,7 @@ fn lines_of(text: &str) -> Vec<&str> {
 #[test]
 fn every_block_stands_in_the_file_that_it_names() {
     for Block { path, text } in blocks() {
-        assert!(
-            read(&path).contains(&text),
-            "docs/adding-an-interface.md and {path} differ in\n{text}"
-        );
+        assert!(read(&path).contains(&text), "docs/adding-an-interface.md and {path} differ in\n{text}");
     }
 }
 

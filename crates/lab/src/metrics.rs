@@ -207,9 +207,7 @@ pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
 /// Drops as the report has them.
 pub(crate) fn by_cause(drops: &DropCounters) -> BTreeMap<String, u64> {
     let causes = drops.causes().iter();
-    causes
-        .map(|&(cause, count)| (cause.to_owned(), count))
-        .collect()
+    causes.map(|&(cause, count)| (cause.to_owned(), count)).collect()
 }
 
 #[cfg(test)]

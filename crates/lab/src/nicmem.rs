@@ -2,9 +2,7 @@
 
 use nicforge_interfaces::nm_nfv::{Options, Split};
 use nicforge_nic::transmit::TransmitDriver;
-use nicforge_nic::{
-    Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, PoolOrder, room_for,
-};
+use nicforge_nic::{Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, PoolOrder, room_for};
 use nicforge_platform::AddressSpace;
 use nicforge_units::Cycles;
 
@@ -78,29 +76,18 @@ pub(crate) fn pool_order(settings: &Settings) -> PoolOrder {
 impl NearMemory {
     /// Reserves what NIC `device` with `queues` queues gives. Before anything else takes from
     /// `space`.
-    pub fn reserve(
-        space: &mut AddressSpace,
-        settings: &Settings,
-        device: usize,
-        queues: usize,
-    ) -> NearMemory {
+    pub fn reserve(space: &mut AddressSpace, settings: &Settings, device: usize, queues: usize) -> NearMemory {
         let bytes = match settings.uses_nicmem(queues) {
             true => settings.nicmem_kib * 1024,
             false => 0,
         };
-        NearMemory {
-            nicmem: Nicmem::new(space, device as u8, bytes),
-            pool: None,
-            areas: Vec::new(),
-        }
+        NearMemory { nicmem: Nicmem::new(space, device as u8, bytes), pool: None, areas: Vec::new() }
     }
 
     /// The same for every NIC of a run in the simulation.
     pub fn reserve_all(space: &mut AddressSpace, settings: &Settings) -> Vec<NearMemory> {
         let queues = settings.cores / settings.nics;
-        (0..settings.nics)
-            .map(|device| NearMemory::reserve(space, settings, device, queues))
-            .collect()
+        (0..settings.nics).map(|device| NearMemory::reserve(space, settings, device, queues)).collect()
     }
 
     /// Takes `bytes` for something else than packet buffers; nothing where that is 0. Before
@@ -128,10 +115,7 @@ impl NearMemory {
         settings: &Settings,
         queues: usize,
     ) -> Result<(), NicmemError> {
-        let each = settings.rx_entries
-            + settings.tx_entries
-            + 2 * settings.pool_cache
-            + 2 * settings.burst;
+        let each = settings.rx_entries + settings.tx_entries + 2 * settings.pool_cache + 2 * settings.burst;
         let wanted = (settings.nicmem_users(queues) * each) as u64;
         let room = room_for(settings.buffer_bytes as u64);
         let buffers = wanted.min(self.nicmem.available() / room);

@@ -40,19 +40,13 @@ fn sum(run: &PointRun, of: impl Fn(&CoreFigures) -> f64) -> f64 {
 
 #[track_caller]
 fn near(sum: f64, whole: f64, what: &str) {
-    assert!(
-        (sum - whole).abs() <= 1e-9 * whole.abs().max(1.0),
-        "{what}: {sum} of {whole}"
-    );
+    assert!((sum - whole).abs() <= 1e-9 * whole.abs().max(1.0), "{what}: {sum} of {whole}");
 }
 
 /// Everything that is known of all cores together.
 fn check_sums(settings: &Settings, run: &PointRun) {
     let (metrics, cores) = (&run.metrics, &run.cores);
-    let said: Vec<_> = cores
-        .iter()
-        .map(|core| (core.core, core.nic, core.queue))
-        .collect();
+    let said: Vec<_> = cores.iter().map(|core| (core.core, core.nic, core.queue)).collect();
     let place = |core: usize| (core, Some(core / 2), Some(core % 2));
     assert_eq!(said, [0, 1, 2, 3].map(place));
 
@@ -62,9 +56,7 @@ fn check_sums(settings: &Settings, run: &PointRun) {
     let taken: u64 = in_window.map(|at| at.taken).sum();
     near(sum(run, |core| core.received as f64), taken as f64, "taken");
     for (cause, &count) in &metrics.drops {
-        let of_cores = sum(run, |core| {
-            core.drops.get(cause).copied().unwrap_or(0) as f64
-        });
+        let of_cores = sum(run, |core| core.drops.get(cause).copied().unwrap_or(0) as f64);
         let count = if cause == "fifo_full" { 0 } else { count };
         near(of_cores, count as f64, cause);
     }
@@ -75,24 +67,13 @@ fn check_sums(settings: &Settings, run: &PointRun) {
     // All frames are equally long, so that bits weigh as frames do.
     let cycles = |core: &CoreFigures| core.cycles_per_packet.unwrap_or(0.0) * gbps(core);
     let total = metrics.cycles_per_packet.as_ref().unwrap().total;
-    near(
-        sum(run, cycles),
-        total * metrics.throughput_gbps,
-        "cycles of all",
-    );
+    near(sum(run, cycles), total * metrics.throughput_gbps, "cycles of all");
     let busy = sum(run, |core| core.busy_fraction.unwrap()) / settings.cores as f64;
     // Of each by itself the last poll may be charged beyond the window.
     assert!((busy - (1.0 - metrics.idle_fraction.unwrap())).abs() < 1e-3);
 
-    let full: Vec<f64> = cores
-        .iter()
-        .map(|core| core.rx_occupancy.unwrap())
-        .collect();
-    let (least, most) = full
-        .iter()
-        .fold((1.0, 0.0), |(least, most): (f64, f64), &at| {
-            (least.min(at), most.max(at))
-        });
+    let full: Vec<f64> = cores.iter().map(|core| core.rx_occupancy.unwrap()).collect();
+    let (least, most) = full.iter().fold((1.0, 0.0), |(least, most): (f64, f64), &at| (least.min(at), most.max(at)));
     let mean = metrics.rx_occupancy.unwrap();
     assert!(least <= mean && mean <= most, "{mean} of {full:?}");
     for core in cores.iter().filter(|core| core.received > 0) {
@@ -107,9 +88,7 @@ fn check_sums(settings: &Settings, run: &PointRun) {
 fn check_lending(run: &PointRun, lends: bool) {
     assert_eq!(run.metrics.borrowed_fraction.is_some(), lends);
     for pair in run.cores.chunks(2) {
-        let [busiest, idlest] = pair else {
-            unreachable!("two cores for each NIC")
-        };
+        let [busiest, idlest] = pair else { unreachable!("two cores for each NIC") };
         let counts = |core: &CoreFigures| core.borrowed.zip(core.lent);
         assert_eq!(counts(busiest).is_some(), lends);
         if let (Some((borrowed, lent)), Some(others)) = (counts(busiest), counts(idlest)) {
@@ -125,12 +104,8 @@ fn the_cores_of_every_interface_add_up_to_the_point() {
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| (name, "priv_ring"));
     for (interface, emulates) in plain.chain(EMULATED.map(|name| ("emulated", name))) {
-        let settings = Settings {
-            interface: interface.to_owned(),
-            emulates: emulates.to_owned(),
-            sharing: 2,
-            ..unequal()
-        };
+        let settings =
+            Settings { interface: interface.to_owned(), emulates: emulates.to_owned(), sharing: 2, ..unequal() };
         let run = run(&settings);
         assert!(run.metrics.drop_fraction > 0.05, "{interface}");
         check_sums(&settings, &run);
@@ -142,9 +117,7 @@ fn the_cores_of_every_interface_add_up_to_the_point() {
 fn with_unequal_load_it_shows_which_core_is_the_limit() {
     let run = run(&unequal());
     for pair in run.cores.chunks(2) {
-        let [busiest, idlest] = pair else {
-            unreachable!("two cores for each NIC")
-        };
+        let [busiest, idlest] = pair else { unreachable!("two cores for each NIC") };
         assert!(busiest.busy_fraction.unwrap() > 0.99 && busiest.rx_occupancy.unwrap() > 0.8);
         assert!(busiest.drops["no_descriptor"] > 100);
         assert!(idlest.busy_fraction.unwrap() < 0.5 && idlest.drops.is_empty());
@@ -156,11 +129,7 @@ fn with_unequal_load_it_shows_which_core_is_the_limit() {
 /// The best trial's, as all other metrics.
 #[test]
 fn a_search_has_the_cores_of_the_trial_that_counts() {
-    let settings = Settings {
-        measure: "no_drop_rate".to_owned(),
-        timeline_ms: None,
-        ..unequal()
-    };
+    let settings = Settings { measure: "no_drop_rate".to_owned(), timeline_ms: None, ..unequal() };
     let run = run(&settings);
     let gbps = |core: &CoreFigures| core.throughput_gbps.unwrap();
     near(sum(&run, gbps), run.metrics.throughput_gbps, "throughput");

@@ -56,30 +56,16 @@ fn the_time_of_the_core_that_plays_a_nic_is_told() {
             settings.packet_bytes = 200;
             settings.offered_gbps = offered_gbps;
         });
-        (
-            metrics
-                .emulator_busy_fraction
-                .zip(metrics.emulator_burst_frames),
-            metrics.idle_fraction.unwrap(),
-        )
+        (metrics.emulator_busy_fraction.zip(metrics.emulator_burst_frames), metrics.idle_fraction.unwrap())
     };
     let (much, idle) = busy("emulated", 60.0);
     let (share, burst) = much.unwrap();
-    assert!(
-        share > 0.95 && burst > 30.0 && idle > 0.1,
-        "{much:?} {idle}"
-    );
+    assert!(share > 0.95 && burst > 30.0 && idle > 0.1, "{much:?} {idle}");
     // It has hardly an empty poll left, and room for many more frames.
     let (share, burst) = busy("emulated", 15.0).0.unwrap();
-    assert!(
-        share > 0.95 && (1.0..8.0).contains(&burst),
-        "{share} {burst}"
-    );
+    assert!(share > 0.95 && (1.0..8.0).contains(&burst), "{share} {burst}");
     let (share, burst) = busy("emulated", 0.5).0.unwrap();
-    assert!(
-        (0.001..0.5).contains(&share) && (1.0..1.1).contains(&burst),
-        "{share} {burst}"
-    );
+    assert!((0.001..0.5).contains(&share) && (1.0..1.1).contains(&burst), "{share} {burst}");
     assert_eq!(busy("rx_bisect", 0.5).0, None);
 }
 
@@ -161,10 +147,7 @@ fn one_slow_core_and_cores_that_are_kept_apart() {
         });
         let (received, expected) = (received.throughput_gbps, share * OTHERS);
         let near = (0.85 * expected..1.15 * expected).contains(&received);
-        assert!(
-            near,
-            "{interface}, {sets} sets: {received} Gbit/s, not {expected}"
-        );
+        assert!(near, "{interface}, {sets} sets: {received} Gbit/s, not {expected}");
     }
 }
 

@@ -16,13 +16,7 @@ use nicforge_wire::headers::{KVS_HEADER_LEN, KvsOperation, KvsStatus, KvsView};
 
 /// Its index has room for all keys: none loses its slot.
 fn store() -> Settings {
-    Settings {
-        app: "kvs".to_owned(),
-        kvs_index_slots: 20_000,
-        kvs_put_share: 0.5,
-        kvs_value_bytes: 256,
-        ..small()
-    }
+    Settings { app: "kvs".to_owned(), kvs_index_slots: 20_000, kvs_put_share: 0.5, kvs_value_bytes: 256, ..small() }
 }
 
 fn run(settings: &Settings) -> Metrics {
@@ -34,9 +28,7 @@ fn run(settings: &Settings) -> Metrics {
 /// The UDP payload of a frame whose checksums another implementation finds right.
 fn payload(frame: &[u8]) -> Vec<u8> {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
-    let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) =
-        (&packet.net, &packet.transport)
-    else {
+    let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Udp(udp))) = (&packet.net, &packet.transport) else {
         panic!("not UDP over IPv4");
     };
     let header = ip.header().to_header();
@@ -63,9 +55,7 @@ fn every_reply_is_right_and_every_value_its_keys() {
             window_ms: 1.5,
             ..store()
         };
-        let io = RunIo {
-            pcap_out: Some(path.clone()),
-        };
+        let io = RunIo { pcap_out: Some(path.clone()) };
         run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
         let mut reader = CaptureReader::open(&path).unwrap();
         // A hash stands for its key; all values of a key begin with the same word.
@@ -91,10 +81,7 @@ fn every_reply_is_right_and_every_value_its_keys() {
             }
         }
         let counts = (gets, puts, words.len());
-        assert!(
-            gets > 100 && puts > 100 && words.len() > 100,
-            "{interface}: {counts:?}"
-        );
+        assert!(gets > 100 && puts > 100 && words.len() > 100, "{interface}: {counts:?}");
         let distinct: std::collections::BTreeSet<_> = words.values().collect();
         assert_eq!(distinct.len(), words.len(), "two keys share a value");
     }
@@ -121,12 +108,7 @@ fn values_are_as_long_as_the_buffers_that_there_are() {
 
 #[test]
 fn a_value_that_no_reply_has_room_for_is_no_hit_and_told() {
-    let settings = Settings {
-        kvs_put_share: 0.0,
-        kvs_value_bytes: 4000,
-        kvs_log_mib: 8,
-        ..store()
-    };
+    let settings = Settings { kvs_put_share: 0.0, kvs_value_bytes: 4000, kvs_log_mib: 8, ..store() };
     let metrics = run(&settings);
     assert_eq!(metrics.get_hit_rate, Some(0.0));
     assert!(metrics.requests_too_large.unwrap() > 100, "{metrics:?}");
@@ -138,11 +120,7 @@ fn a_value_that_no_reply_has_room_for_is_no_hit_and_told() {
 #[test]
 fn hits_are_as_many_as_were_preloaded() {
     let share = |keys: u64| {
-        let settings = Settings {
-            kvs_put_share: 0.0,
-            kvs_preload_keys: Some(keys),
-            ..store()
-        };
+        let settings = Settings { kvs_put_share: 0.0, kvs_preload_keys: Some(keys), ..store() };
         run(&settings).get_hit_rate.unwrap()
     };
     assert_eq!((share(0), share(1000)), (0.0, 1.0));
@@ -212,11 +190,7 @@ fn the_first_keys_are_the_likeliest_by_their_own_exponent() {
 
 #[test]
 fn an_index_that_is_too_small_forgets() {
-    let settings = Settings {
-        kvs_index_slots: 256,
-        kvs_put_share: 0.0,
-        ..store()
-    };
+    let settings = Settings { kvs_index_slots: 256, kvs_put_share: 0.0, ..store() };
     // Eight buckets of eight for each core's 250 keys, which fill all of them.
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.22..0.29).contains(&hits), "{hits}");
@@ -224,12 +198,7 @@ fn an_index_that_is_too_small_forgets() {
 
 #[test]
 fn a_hot_area_without_a_value_in_it_is_refused() {
-    let settings = Settings {
-        kvs_key_choice: "hot_area".to_owned(),
-        kvs_hot_kib: 1,
-        kvs_value_bytes: 1024,
-        ..store()
-    };
+    let settings = Settings { kvs_key_choice: "hot_area".to_owned(), kvs_hot_kib: 1, kvs_value_bytes: 1024, ..store() };
     let finding = settings.check(machine()).unwrap_err();
     assert_eq!(finding.right, "set kvs_hot_kib to at least 2");
 }
@@ -237,25 +206,14 @@ fn a_hot_area_without_a_value_in_it_is_refused() {
 #[test]
 fn what_is_deleted_is_not_found() {
     // Every request finds what the ones before left: a PUT's share of the keys that were touched.
-    let settings = Settings {
-        kvs_keys: 100,
-        kvs_put_share: 0.2,
-        kvs_delete_share: 0.6,
-        window_ms: 0.2,
-        ..store()
-    };
+    let settings = Settings { kvs_keys: 100, kvs_put_share: 0.2, kvs_delete_share: 0.6, window_ms: 0.2, ..store() };
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.15..0.45).contains(&hits), "{hits}");
 }
 
 #[test]
 fn a_log_that_is_too_small_forgets() {
-    let settings = Settings {
-        kvs_value_bytes: 1500,
-        kvs_put_share: 0.0,
-        kvs_log_mib: 1,
-        ..store()
-    };
+    let settings = Settings { kvs_value_bytes: 1500, kvs_put_share: 0.0, kvs_log_mib: 1, ..store() };
     // 1000 items of 16 + 128 + 1500 bytes in whole words, 1 MiB for them: 0.636 fit.
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.57..0.70).contains(&hits), "{hits}");
@@ -263,13 +221,7 @@ fn a_log_that_is_too_small_forgets() {
 
 #[test]
 fn a_closed_loop_keeps_its_requests_in_flight() {
-    let closed = |in_flight| {
-        run(&Settings {
-            arrival: "ping_pong".to_owned(),
-            in_flight,
-            ..store()
-        })
-    };
+    let closed = |in_flight| run(&Settings { arrival: "ping_pong".to_owned(), in_flight, ..store() });
     let (one, eight) = (closed(1), closed(8));
     assert!(one.drops.is_empty() && eight.drops.is_empty());
     let gain = eight.throughput_mpps / one.throughput_mpps;
@@ -315,26 +267,16 @@ fn a_closed_loop_stays_as_large_as_it_was_asked_to_be() {
         let settings = dropping(interface, 400);
         let metrics = run(&settings);
         let given_up = metrics.requests_timed_out.unwrap();
-        assert!(
-            given_up > 0 && !metrics.drops.is_empty(),
-            "{interface}: {metrics:?}"
-        );
+        assert!(given_up > 0 && !metrics.drops.is_empty(), "{interface}: {metrics:?}");
         let latency = metrics.latency_us.as_ref().unwrap();
         // An answer that comes too late takes no place: its request was given up.
         let in_time = latency.max < settings.request_timeout_us;
-        let answered = if in_time {
-            latency.mean * metrics.throughput_mpps
-        } else {
-            0.0
-        };
+        let answered = if in_time { latency.mean * metrics.throughput_mpps } else { 0.0 };
         let lost = given_up as f64 / settings.window_ms / 1e3 * settings.request_timeout_us;
         let ports = settings.nics as f64;
         let in_flight = (answered + lost) / ports / f64::from(settings.in_flight);
         // Requests that were dropped together are given up together, ten times in the window or once less.
-        assert!(
-            (0.8..1.2).contains(&in_flight),
-            "{interface}: {in_flight} of all"
-        );
+        assert!((0.8..1.2).contains(&in_flight), "{interface}: {in_flight} of all");
     }
 }
 
@@ -343,14 +285,8 @@ fn only_a_closed_loop_that_loses_requests_gives_any_up() {
     let open = run(&store());
     assert_eq!(open.requests_timed_out, None);
     for interface in nicforge_interfaces::registry::names() {
-        let few = run(&Settings {
-            request_timeout_us: 5000.0,
-            ..dropping(interface, 4)
-        });
-        assert!(
-            few.drops.is_empty() && few.throughput_mpps > 0.1,
-            "{interface}: {few:?}"
-        );
+        let few = run(&Settings { request_timeout_us: 5000.0, ..dropping(interface, 4) });
+        assert!(few.drops.is_empty() && few.throughput_mpps > 0.1, "{interface}: {few:?}");
         assert_eq!(few.requests_timed_out, Some(0), "{interface}");
     }
 }

@@ -17,16 +17,10 @@ use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-const SAMPLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../scenarios/captures/sample.pcap"
-);
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
 
 fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
-    Names {
-        interfaces,
-        apps: nicforge_apps::names(),
-    }
+    Names { interfaces, apps: nicforge_apps::names() }
 }
 
 fn frames(path: &Path) -> Vec<Vec<u8>> {
@@ -106,11 +100,7 @@ fn a_run_goes_around_small_rings_many_times() {
         );
         let (run, came) = through(&settings);
         assert_eq!(run.snapshot.inside(), 0);
-        assert_eq!(
-            came.len() as u64 + run.snapshot.drops().total(),
-            run.snapshot.arrived(),
-            "{interface}"
-        );
+        assert_eq!(came.len() as u64 + run.snapshot.drops().total(), run.snapshot.arrived(), "{interface}");
         assert!(came.len() >= 200, "{interface}: {} came", came.len());
         // Of each worker is known what it took and what was dropped for it.
         let cores = &run.cores;
@@ -124,14 +114,8 @@ fn a_run_goes_around_small_rings_many_times() {
         assert_eq!(borrowed, sum(|core| core.lent), "{interface}");
         assert_eq!(borrowed.is_some(), interface.contains("rx_bisect"));
         for core in cores {
-            assert!(
-                core.busy_fraction
-                    .is_some_and(|busy| (0.0..=1.0).contains(&busy))
-            );
-            assert_eq!(
-                (core.nic, core.throughput_gbps, core.mean_burst),
-                (None, None, None)
-            );
+            assert!(core.busy_fraction.is_some_and(|busy| (0.0..=1.0).contains(&busy)));
+            assert_eq!((core.nic, core.throughput_gbps, core.mean_burst), (None, None, None));
         }
     }
 }
@@ -192,35 +176,14 @@ fn what_cannot_be_is_refused_with_its_place() {
     for (text, says) in [
         (live.to_string(), "there are 0 ports"),
         (port.to_string(), "[live] has no `name`"),
-        (
-            format!("{live}speed = 1\n{port}"),
-            "x.toml:3:1: unknown key",
-        ),
-        (
-            format!("{live}{port}tap = \"b\"\n"),
-            "a port with 2 other ends",
-        ),
+        (format!("{live}speed = 1\n{port}"), "x.toml:3:1: unknown key"),
+        (format!("{live}{port}tap = \"b\"\n"), "a port with 2 other ends"),
         (format!("{live}{port}peer = 1\n"), "`peer` is no port"),
-        (
-            format!("{live}{port}next_hop = \"10.0.0.1\"\n"),
-            "`next_hop` is to be asked for",
-        ),
-        (
-            format!("{live}{port}mac = \"02:00\"\n"),
-            "`mac` is no address",
-        ),
-        (
-            format!("{live}[settings]\nio_ways = 2\n{port}"),
-            "`io_ways` means nothing on the live ground",
-        ),
-        (
-            format!("{live}[settings]\napp = \"l3fwd\"\n{port}"),
-            "`l3fwd` has no routes",
-        ),
-        (
-            format!("{live}[settings]\nax_entries = 64\n{port}"),
-            "`ax_entries` is set, but nothing uses it",
-        ),
+        (format!("{live}{port}next_hop = \"10.0.0.1\"\n"), "`next_hop` is to be asked for"),
+        (format!("{live}{port}mac = \"02:00\"\n"), "`mac` is no address"),
+        (format!("{live}[settings]\nio_ways = 2\n{port}"), "`io_ways` means nothing on the live ground"),
+        (format!("{live}[settings]\napp = \"l3fwd\"\n{port}"), "`l3fwd` has no routes"),
+        (format!("{live}[settings]\nax_entries = 64\n{port}"), "`ax_entries` is set, but nothing uses it"),
         (
             format!("{live}[settings]\nemulates = \"sh_ring\"\n{port}"),
             "x.toml:4:12: `emulates` is set, but nothing uses it",
@@ -230,19 +193,11 @@ fn what_cannot_be_is_refused_with_its_place() {
             "its frames lie in two buffers each",
         ),
         (
-            format!(
-                "{live}[settings]\ninterface = \"emulated\"\nemulator_socket = \"same\"\n{port}"
-            ),
+            format!("{live}[settings]\ninterface = \"emulated\"\nemulator_socket = \"same\"\n{port}"),
             "`emulator_socket` means nothing on the live ground",
         ),
-        (
-            format!("{live}duration_s = -1\n{port}"),
-            "`duration_s` cannot be -1",
-        ),
-        (
-            format!("{live}idle = \"no\"\n{port}"),
-            "`idle` cannot be \"no\"",
-        ),
+        (format!("{live}duration_s = -1\n{port}"), "`duration_s` cannot be -1"),
+        (format!("{live}idle = \"no\"\n{port}"), "`idle` cannot be \"no\""),
     ] {
         let error = parse_live(&text, Path::new("x.toml"), &names(&interfaces)).unwrap_err();
         assert!(error.to_string().contains(says), "{error}\n{says}");
@@ -257,10 +212,7 @@ fn an_interface_that_there_is_not_is_named() {
     let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
     let error = run_live(&config, &AtomicBool::new(true), &mut |_| {}).unwrap_err();
     let says = error.to_string();
-    assert!(
-        says.starts_with("x.toml:5:1: interface no-such-port: "),
-        "{says}"
-    );
+    assert!(says.starts_with("x.toml:5:1: interface no-such-port: "), "{says}");
     // Who may open no interface does not learn which there are.
     let remedies = ["; name an interface that", "; run it as root, or with CAP_"];
     assert!(remedies.iter().any(|text| says.contains(text)), "{says}");
@@ -279,8 +231,7 @@ fn a_run_that_asks_for_its_next_hop_can_be_stopped() {
         let run = scope.spawn(|| run_live_over(&config, vec![Box::new(port)], &stop, &mut |_| {}));
         let mut asked = false;
         while !asked {
-            host.receive(1, &mut |frame| asked |= frame[12..14] == [8, 6])
-                .unwrap();
+            host.receive(1, &mut |frame| asked |= frame[12..14] == [8, 6]).unwrap();
         }
         stop.store(true, Ordering::Release);
         run.join().unwrap()

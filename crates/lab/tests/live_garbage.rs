@@ -36,10 +36,7 @@ const NOT_FORWARDED: [&str; 2] = ["oversized_frame", "arp"];
 
 fn config(text: &str) -> LiveConfig {
     let interfaces = registry::names();
-    let names = Names {
-        interfaces: &interfaces,
-        apps: nicforge_apps::names(),
-    };
+    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
     parse_live(text, Path::new("garbage.toml"), &names).unwrap()
 }
 
@@ -143,11 +140,7 @@ fn run_with_garbage(interface: &str, seed: u64) -> (LiveRun, Fed, u64) {
     ));
     let ((ours_in, theirs_in), (ours_out, theirs_out)) = (pair(), pair());
     let ports: Vec<Box<dyn Port>> = vec![Box::new(theirs_in), Box::new(theirs_out)];
-    let (seen, stop, over) = (
-        AtomicU64::new(0),
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-    );
+    let (seen, stop, over) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let fed = scope.spawn(|| {
             let fed = feed(ours_in, seed, &seen);
@@ -188,10 +181,7 @@ fn garbage_is_counted_under_its_cause_and_sound_frames_arrive() {
              want of time)",
             fed.frames, run.snapshot.seconds, fed.sound
         );
-        assert!(
-            lost <= late + unseen,
-            "{interface}: {lost} lost, {late} late"
-        );
+        assert!(lost <= late + unseen, "{interface}: {lost} lost, {late} late");
     }
 }
 
@@ -234,16 +224,9 @@ fn a_capture_that_breaks_off_ends_with_a_reason() {
     wifi[20] = 105;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.pcap");
-    for broken in [
-        &bytes[..24 + 16 + 7],
-        &bytes[..bytes.len() - 1],
-        &long,
-        &wifi,
-    ] {
+    for broken in [&bytes[..24 + 16 + 7], &bytes[..bytes.len() - 1], &long, &wifi] {
         std::fs::write(&file, broken).unwrap();
-        let text = format!(
-            "[live]\nname = \"bad\"\n[settings]\napp = \"l2fwd\"\n[[port]]\nread = {file:?}\n"
-        );
+        let text = format!("[live]\nname = \"bad\"\n[settings]\napp = \"l2fwd\"\n[[port]]\nread = {file:?}\n");
         let run = run_live(&config(&text), &AtomicBool::new(false), &mut |_| {});
         refused(&run.expect_err("a broken capture"));
     }

@@ -54,10 +54,7 @@ fn replies(requests: &Path, settings: &str) -> (Vec<Vec<u8>>, u64) {
          [[port]]\nread = {requests:?}\nwrite = {out:?}\n"
     );
     let interfaces = registry::names();
-    let names = Names {
-        interfaces: &interfaces,
-        apps: nicforge_apps::names(),
-    };
+    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
     let config = parse_live(&text, Path::new("test.toml"), &names).unwrap();
     let run = run_live(&config, &AtomicBool::new(false), &mut |_| {}).unwrap();
     let counters = run.snapshot.workers.iter().flat_map(|worker| &worker.app);

@@ -17,9 +17,7 @@ use nicforge_wire::capture::CaptureReader;
 
 fn run(settings: &Settings, io: &RunIo) -> Metrics {
     let point = run_point(machine(), settings, 1, io, &mut |_, _| {});
-    point
-        .unwrap_or_else(|error| panic!("{error}\n{settings:#?}"))
-        .metrics
+    point.unwrap_or_else(|error| panic!("{error}\n{settings:#?}")).metrics
 }
 
 #[test]
@@ -27,13 +25,8 @@ fn any_amount_of_nicmem_will_do_and_what_is_short_is_shown() {
     for interface in ["nm_nfv", "nm_nfv_minus", "split"] {
         for rx_inline in [false, true] {
             let spilled = [0, 2, 64, 1024, 22_528].map(|nicmem_kib| {
-                let settings = Settings {
-                    interface: interface.into(),
-                    rx_inline,
-                    nicmem_kib,
-                    offered_gbps: 200.0,
-                    ..small()
-                };
+                let settings =
+                    Settings { interface: interface.into(), rx_inline, nicmem_kib, offered_gbps: 200.0, ..small() };
                 run(&settings, &RunIo::default()).spill_fraction
             });
             if interface == "split" {
@@ -43,10 +36,7 @@ fn any_amount_of_nicmem_will_do_and_what_is_short_is_shown() {
             let [without, hardly, some, .., plenty] = spilled;
             assert_eq!((without, plenty), (None, Some(0.0)));
             // A queue that got no nicmem at all does not spill, so the two cannot be compared.
-            assert!(
-                some > Some(0.0) && hardly > Some(0.0),
-                "{hardly:?}, {some:?}"
-            );
+            assert!(some > Some(0.0) && hardly > Some(0.0), "{hardly:?}, {some:?}");
         }
     }
 }
@@ -67,9 +57,7 @@ fn forwarded(capture: &Path, app: &str, interface: &str, rx_inline: bool) -> (Ve
         nics: 1,
         ..small()
     };
-    let io = RunIo {
-        pcap_out: Some(path.clone()),
-    };
+    let io = RunIo { pcap_out: Some(path.clone()) };
     let metrics = run(&settings, &io);
     (frames(&path), metrics.drops.values().sum())
 }
@@ -139,9 +127,7 @@ fn real_captures() -> Vec<PathBuf> {
         let path = root.join(name);
         match path.is_file() {
             true => found.push(path),
-            false => skip::skipped(&format!(
-                "no ../shared/data/pcap/{name} beside the repository"
-            )),
+            false => skip::skipped(&format!("no ../shared/data/pcap/{name} beside the repository")),
         }
     }
     found
@@ -190,8 +176,5 @@ fn a_single_transmit_ring_fills_with_host_memory_and_not_with_nicmem() {
     assert!(!near.drops.contains_key("tx_ring_full"), "{:?}", near.drops);
     assert!(near.throughput_gbps > host.throughput_gbps);
     let busy = |metrics: &Metrics| metrics.pcie_in_utilisation.expect("a link");
-    assert!(
-        busy(&near) < busy(&host) / 4.0,
-        "payload does not cross the bus"
-    );
+    assert!(busy(&near) < busy(&host) / 4.0, "payload does not cross the bus");
 }

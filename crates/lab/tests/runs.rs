@@ -15,9 +15,7 @@ use proptest::prelude::*;
 
 fn run(settings: &Settings, seed: u64) -> Metrics {
     let point = run_point(machine(), settings, seed, &RunIo::default(), &mut |_, _| {});
-    point
-        .unwrap_or_else(|error| panic!("{error}\n{settings:#?}"))
-        .metrics
+    point.unwrap_or_else(|error| panic!("{error}\n{settings:#?}")).metrics
 }
 
 /// What must hold for the metrics of any run.
@@ -31,10 +29,7 @@ fn check(settings: &Settings, metrics: &Metrics) {
     let sent_bits = metrics.throughput_gbps * seconds * 1e9;
     // A store's replies may be longer than the requests.
     let echoes = settings.app != "kvs";
-    assert!(
-        !echoes || sent_bits <= window_bits + inside_bits,
-        "{metrics:?}"
-    );
+    assert!(!echoes || sent_bits <= window_bits + inside_bits, "{metrics:?}");
     let line = 100.0 * settings.nics as f64;
     assert!(metrics.throughput_gbps <= line * 1.01 && metrics.offered_gbps <= line * 1.01);
     let drops: u64 = metrics.drops.values().sum();
@@ -146,13 +141,8 @@ fn the_time_line_adds_up() {
     };
     let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
     let timeline = &point.timeline;
-    let ends: Vec<f64> = timeline
-        .iter()
-        .map(|entry| (entry.ms * 100.0).round())
-        .collect();
-    let expected = [
-        10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 102.0,
-    ];
+    let ends: Vec<f64> = timeline.iter().map(|entry| (entry.ms * 100.0).round()).collect();
+    let expected = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 102.0];
     assert_eq!(ends, expected);
     // The window begins with the fourth entry.
     let (window, last) = (&timeline[3..], timeline[10].offered_gbps);
@@ -162,33 +152,17 @@ fn the_time_line_adds_up() {
     let mean = (offered * 0.1 + last * 0.02) / 0.72;
     assert!((mean - point.metrics.offered_gbps).abs() < 1e-6);
     // Sharing begins with the third look, and the overload is later.
-    let sets: Vec<_> = timeline
-        .iter()
-        .map(|entry| entry.active_set.as_deref().unwrap())
-        .collect();
+    let sets: Vec<_> = timeline.iter().map(|entry| entry.active_set.as_deref().unwrap()).collect();
     assert_eq!(sets[..4], ["private", "shared", "shared", "shared"]);
-    assert!(
-        timeline[3].drop_fraction + 0.1 < timeline[9].drop_fraction,
-        "{timeline:?}"
-    );
-    let without = Settings {
-        timeline_ms: None,
-        ..settings
-    };
-    let point_without =
-        run_point(machine(), &without, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
-    assert_eq!(
-        (&point_without.metrics, point_without.timeline.len()),
-        (&point.metrics, 0)
-    );
+    assert!(timeline[3].drop_fraction + 0.1 < timeline[9].drop_fraction, "{timeline:?}");
+    let without = Settings { timeline_ms: None, ..settings };
+    let point_without = run_point(machine(), &without, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
+    assert_eq!((&point_without.metrics, point_without.timeline.len()), (&point.metrics, 0));
 }
 
 #[test]
 fn a_target_that_never_begins_changes_nothing() {
-    let settings = Settings {
-        app: "synthetic".to_owned(),
-        ..small()
-    };
+    let settings = Settings { app: "synthetic".to_owned(), ..small() };
     let from = |target_begins_ms| Settings {
         target_share: 0.5,
         target_packet_bytes: Some(64),
@@ -199,45 +173,27 @@ fn a_target_that_never_begins_changes_nothing() {
     let without = run(&settings, 1);
     assert_eq!(run(&from(1.0), 1), without);
     let [late, early] = [0.06, 0.0].map(|ms| run(&from(ms), 1).throughput_gbps);
-    assert!(
-        early < late && late < without.throughput_gbps,
-        "{early} {late}"
-    );
+    assert!(early < late && late < without.throughput_gbps, "{early} {late}");
 }
 
 #[test]
 fn another_seed_is_another_run() {
-    let settings = Settings {
-        arrival: "poisson".to_owned(),
-        ..small()
-    };
+    let settings = Settings { arrival: "poisson".to_owned(), ..small() };
     assert_ne!(run(&settings, 1), run(&settings, 2));
 }
 
 #[test]
 fn a_single_flow_of_minimum_frames_drops_under_a_cause() {
-    let settings = Settings {
-        packet_bytes: 60,
-        offered_gbps: 200.0,
-        flow_choice: "single".to_owned(),
-        rx_entries: 64,
-        ..small()
-    };
+    let settings =
+        Settings { packet_bytes: 60, offered_gbps: 200.0, flow_choice: "single".to_owned(), rx_entries: 64, ..small() };
     let metrics = run(&settings, 1);
     check(&settings, &metrics);
-    assert!(
-        metrics.drop_fraction > 0.5,
-        "one core of {}: {metrics:?}",
-        settings.cores
-    );
+    assert!(metrics.drop_fraction > 0.5, "one core of {}: {metrics:?}", settings.cores);
 }
 
 #[test]
 fn an_idle_server_drops_nothing() {
-    let settings = Settings {
-        offered_gbps: 1.0,
-        ..small()
-    };
+    let settings = Settings { offered_gbps: 1.0, ..small() };
     let metrics = run(&settings, 1);
     check(&settings, &metrics);
     assert_eq!(metrics.drop_fraction, 0.0);
@@ -248,22 +204,10 @@ fn an_idle_server_drops_nothing() {
 /// Cores that sleep through the window, and cores that slept long before it.
 #[test]
 fn who_sleeps_is_idle() {
-    let settings = Settings {
-        flow_choice: "single".to_owned(),
-        nics: 1,
-        cores: 4,
-        offered_gbps: 40.0,
-        ..small()
-    };
+    let settings = Settings { flow_choice: "single".to_owned(), nics: 1, cores: 4, offered_gbps: 40.0, ..small() };
     let busy = run(&settings, 1).idle_fraction.unwrap();
-    assert!(
-        (0.75..1.0).contains(&busy),
-        "three of four cores get nothing: {busy}"
-    );
-    let nobody = Settings {
-        offered_gbps: 0.001,
-        ..settings
-    };
+    assert!((0.75..1.0).contains(&busy), "three of four cores get nothing: {busy}");
+    let nobody = Settings { offered_gbps: 0.001, ..settings };
     assert_eq!(run(&nobody, 1).idle_fraction, Some(1.0));
 }
 
@@ -313,12 +257,6 @@ fn where_all_that_is_dropped_came_before_the_window_all_is_dropped() {
 /// Frames that wait until cores are to poll are not stuck, however long that is.
 #[test]
 fn cores_may_begin_to_poll_late() {
-    let settings = Settings {
-        offered_gbps: 0.1,
-        polling_starts_ms: 60.0,
-        warmup_ms: 60.0,
-        window_ms: 2.0,
-        ..small()
-    };
+    let settings = Settings { offered_gbps: 0.1, polling_starts_ms: 60.0, warmup_ms: 60.0, window_ms: 2.0, ..small() };
     assert!(run(&settings, 1).throughput_gbps > 0.0);
 }

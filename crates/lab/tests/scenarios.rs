@@ -24,10 +24,7 @@ fn toml_paths(folder: &str) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "toml")
-            {
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
                 paths.push(path);
             }
         }
@@ -39,9 +36,7 @@ fn toml_paths(folder: &str) -> Vec<PathBuf> {
 /// What stands in them.
 fn toml_files(folder: &str) -> Vec<String> {
     let paths = toml_paths(folder).into_iter();
-    paths
-        .map(|path| std::fs::read_to_string(path).unwrap())
-        .collect()
+    paths.map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
 #[test]
@@ -69,10 +64,7 @@ fn interfaces() -> Vec<&'static str> {
 }
 
 fn names<'a>(interfaces: &'a [&'static str]) -> Names<'a> {
-    Names {
-        interfaces,
-        apps: nicforge_apps::names(),
-    }
+    Names { interfaces, apps: nicforge_apps::names() }
 }
 
 #[test]
@@ -80,10 +72,7 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let row = |interface: &str| {
         let begins = format!("| `{interface}` |");
-        readme
-            .lines()
-            .find(|line| line.starts_with(&begins))
-            .unwrap()
+        readme.lines().find(|line| line.starts_with(&begins)).unwrap()
     };
     let of_one_server = nicforge_interfaces::registry::names();
     let (_, not_emulated) = row("emulated").split_once("except in").unwrap();

@@ -13,10 +13,7 @@ use nicforge_lab::settings::Settings;
 use nicforge_units::Time;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 
-const SAMPLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../scenarios/captures/sample.pcap"
-);
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
 
 fn run(settings: &Settings) -> Metrics {
     let point = run_point(machine(), settings, 1, &RunIo::default(), &mut |_, _| {});
@@ -38,11 +35,7 @@ fn search() -> Settings {
 #[test]
 fn the_no_drop_rate_drops_nothing() {
     for (packet_bytes, cores) in [(1500, 2), (64, 1)] {
-        let settings = Settings {
-            packet_bytes,
-            cores,
-            ..search()
-        };
+        let settings = Settings { packet_bytes, cores, ..search() };
         let metrics = run(&settings);
         assert_eq!(metrics.drop_fraction, 0.0);
         let best = metrics.no_drop_gbps.unwrap();
@@ -75,20 +68,10 @@ fn a_trial_fails_by_what_is_lost_after_its_window() {
         ..search()
     };
     let metrics = run(&settings);
-    let window = Settings {
-        measure: "window".to_owned(),
-        warmup_ms: 0.0,
-        ..settings
-    };
+    let window = Settings { measure: "window".to_owned(), warmup_ms: 0.0, ..settings };
     let highest = run(&window);
-    assert_eq!(
-        highest.drop_fraction, 0.0,
-        "the window itself loses nothing: {highest:?}"
-    );
-    assert!(
-        metrics.no_drop_gbps.unwrap() < highest.offered_gbps,
-        "{metrics:?}"
-    );
+    assert_eq!(highest.drop_fraction, 0.0, "the window itself loses nothing: {highest:?}");
+    assert!(metrics.no_drop_gbps.unwrap() < highest.offered_gbps, "{metrics:?}");
 }
 
 #[test]
@@ -104,20 +87,12 @@ fn a_cold_start_is_no_part_of_the_no_drop_rate() {
     };
     // The same from the second search on, whatever it took to get warm.
     let rates = [0.3, 0.6].map(|warmup_ms| {
-        let settings = Settings {
-            warmup_ms,
-            ..settings.clone()
-        };
+        let settings = Settings { warmup_ms, ..settings.clone() };
         run(&settings).no_drop_gbps.unwrap()
     });
     assert!((rates[0] - rates[1]).abs() <= 1.0, "{rates:?}");
     // From the very beginning on, tables are cold, and the same rate is lost.
-    let cold = Settings {
-        measure: "window".to_owned(),
-        offered_gbps: rates[0],
-        warmup_ms: 0.0,
-        ..settings
-    };
+    let cold = Settings { measure: "window".to_owned(), offered_gbps: rates[0], warmup_ms: 0.0, ..settings };
     assert!(run(&cold).drop_fraction > 0.0);
 }
 
@@ -159,28 +134,16 @@ fn what_overload_leaves_in_rings_is_no_trial_s_burden() {
     };
     let best = run(&settings).no_drop_gbps.unwrap();
     // It passes where it is the highest rate of a search, too, so that the first trial at it comes after overload.
-    let again = Settings {
-        offered_gbps: best,
-        ..settings
-    };
+    let again = Settings { offered_gbps: best, ..settings };
     assert_eq!(run(&again).no_drop_gbps, Some(best));
 }
 
 #[test]
 fn a_rate_that_nobody_carries_is_zero() {
-    let settings = Settings {
-        app: "synthetic".to_owned(),
-        reads: 10_000,
-        cores: 1,
-        rx_entries: 8,
-        ..search()
-    };
+    let settings = Settings { app: "synthetic".to_owned(), reads: 10_000, cores: 1, rx_entries: 8, ..search() };
     let metrics = run(&settings);
     assert_eq!(metrics.no_drop_gbps, Some(0.0));
-    assert!(
-        metrics.drop_fraction > 0.0,
-        "of the slowest trial: {metrics:?}"
-    );
+    assert!(metrics.drop_fraction > 0.0, "of the slowest trial: {metrics:?}");
 }
 
 /// What an application discards for what it is, it discards at every rate.
@@ -201,11 +164,7 @@ fn frames_that_no_rate_brings_through_do_not_fail_a_trial() {
             writer.write(Time::from_ms(1), &arp).unwrap();
         }
         writer.finish().unwrap();
-        run(&Settings {
-            arrival: "replay".to_owned(),
-            pcap: Some(path.display().to_string()),
-            ..search()
-        })
+        run(&Settings { arrival: "replay".to_owned(), pcap: Some(path.display().to_string()), ..search() })
     };
     let (clean, mixed) = (play("clean.pcap", false), play("mixed.pcap", true));
     assert!(clean.no_drop_gbps.unwrap() > 0.0, "{clean:?}");
@@ -218,11 +177,7 @@ fn frames_that_no_rate_brings_through_do_not_fail_a_trial() {
 /// A window of less than a frame's time counts the frame that it begins with whole.
 #[test]
 fn no_more_is_found_than_is_offered() {
-    let settings = Settings {
-        window_ms: 0.000_2,
-        offered_gbps: 40.0,
-        ..search()
-    };
+    let settings = Settings { window_ms: 0.000_2, offered_gbps: 40.0, ..search() };
     let metrics = run(&settings);
     assert!(metrics.offered_gbps > 40.0, "{metrics:?}");
     assert_eq!(metrics.no_drop_gbps, Some(40.0));

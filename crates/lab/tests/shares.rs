@@ -35,12 +35,7 @@ fn run(settings: &Settings) -> Metrics {
 #[test]
 fn the_first_queue_of_each_port_is_the_busiest() {
     for flow_choice in ["uniform", "zipf", "round_robin"] {
-        let settings = Settings {
-            cores: 6,
-            busiest_to_idlest: 4.0,
-            flow_choice: flow_choice.to_owned(),
-            ..small()
-        };
+        let settings = Settings { cores: 6, busiest_to_idlest: 4.0, flow_choice: flow_choice.to_owned(), ..small() };
         for port in 0..2 {
             // 4, 2.5 and 1 of 7.5.
             let expected = [5_333, 3_333, 1_333];
@@ -64,36 +59,20 @@ fn shares_of_a_busy_queue_overload_its_core() {
     };
     // 30 Gbit/s for each NIC's two cores, which can do some 12 each: 15 and 15, or 27 and 3.
     let (alike, ramp) = (run(&with(1.0)), run(&with(9.0)));
-    assert!(
-        ramp.throughput_gbps < 0.8 * alike.throughput_gbps,
-        "{} {}",
-        ramp.throughput_gbps,
-        alike.throughput_gbps
-    );
+    assert!(ramp.throughput_gbps < 0.8 * alike.throughput_gbps, "{} {}", ramp.throughput_gbps, alike.throughput_gbps);
     assert_eq!(run(&with(9.0)), ramp);
 }
 
 #[test]
 fn a_lone_queue_has_all_packets_anyway() {
-    let without = Settings {
-        cores: 2,
-        ..small()
-    };
-    let with = Settings {
-        busiest_to_idlest: 3.25,
-        ..without.clone()
-    };
+    let without = Settings { cores: 2, ..small() };
+    let with = Settings { busiest_to_idlest: 3.25, ..without.clone() };
     assert_eq!(run(&with), run(&without));
 }
 
 #[test]
 fn a_queue_without_flows_is_found_before_the_run() {
-    let with = |flows| Settings {
-        cores: 16,
-        flows,
-        busiest_to_idlest: 3.25,
-        ..small()
-    };
+    let with = |flows| Settings { cores: 16, flows, busiest_to_idlest: 3.25, ..small() };
     assert!(check_point(machine(), &with(500), 1).is_ok());
     let settings = with(9);
     let checked = check_point(machine(), &settings, 1).unwrap_err();

@@ -59,12 +59,9 @@ fn below_saturation_a_switch_neither_loses_nor_reorders() {
 }
 
 fn below_saturation(interface: &str) {
-    for (arrival, offered_gbps, packet_bytes) in [
-        ("constant", 100.0, 1500),
-        ("poisson", 60.0, 1500),
-        ("bursts", 40.0, 1500),
-        ("constant", 4.0, 64),
-    ] {
+    for (arrival, offered_gbps, packet_bytes) in
+        [("constant", 100.0, 1500), ("poisson", 60.0, 1500), ("bursts", 40.0, 1500), ("constant", 4.0, 64)]
+    {
         let settings = Settings {
             interface: interface.to_owned(),
             arrival: arrival.to_owned(),
@@ -76,9 +73,7 @@ fn below_saturation(interface: &str) {
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
-        let io = RunIo {
-            pcap_out: Some(path.clone()),
-        };
+        let io = RunIo { pcap_out: Some(path.clone()) };
         let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
         let count = point.switches.len();
         let what = format!("{interface}, {arrival}");
@@ -114,25 +109,16 @@ fn overloaded_switch(interface: &str) {
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.pcap");
-    let io = RunIo {
-        pcap_out: Some(path.clone()),
-    };
+    let io = RunIo { pcap_out: Some(path.clone()) };
     let point = run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
     assert!(point.switches.len() > 40);
     let causes: Vec<&str> = point.metrics.drops.keys().map(String::as_str).collect();
     let at_arrival = ["fifo_full", "no_descriptor"];
-    assert!(
-        !causes.is_empty() && causes.iter().all(|cause| at_arrival.contains(cause)),
-        "{interface}: {causes:?}"
-    );
+    assert!(!causes.is_empty() && causes.iter().all(|cause| at_arrival.contains(cause)), "{interface}: {causes:?}");
     let mut backlog = 0;
     for at in &point.timeline {
         let came = backlog + at.arrivals;
-        assert_eq!(
-            came,
-            at.backlog + at.taken + at.drops,
-            "{interface}: {at:?}"
-        );
+        assert_eq!(came, at.backlog + at.taken + at.drops, "{interface}: {at:?}");
         backlog = at.backlog;
     }
     for (flow, numbers) in sequences(&path) {
@@ -178,24 +164,15 @@ fn a_saturated_switch_drops_what_the_smaller_rings_have_no_room_for() {
     let (private, shared) = (8 * 512, 2 * 512);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.pcap");
-    let io = RunIo {
-        pcap_out: Some(path.clone()),
-    };
+    let io = RunIo { pcap_out: Some(path.clone()) };
     let point = run_point(machine(), &saturated(), 1, &io, &mut |_, _| {}).unwrap();
     let timeline = &point.timeline;
-    assert_eq!(
-        switches(&point),
-        [(0.8, "shared".to_owned()), (1.6, "private".to_owned())]
-    );
+    assert_eq!(switches(&point), [(0.8, "shared".to_owned()), (1.6, "private".to_owned())]);
 
     // Each drop is accounted for, interval by interval, and none is of a packet that a ring had.
     let mut backlog = 0;
     for at in timeline {
-        assert_eq!(
-            backlog + at.arrivals,
-            at.backlog + at.taken + at.drops,
-            "{at:?}"
-        );
+        assert_eq!(backlog + at.arrivals, at.backlog + at.taken + at.drops, "{at:?}");
         backlog = at.backlog;
     }
     let causes: Vec<&str> = point.metrics.drops.keys().map(String::as_str).collect();
@@ -236,19 +213,12 @@ fn a_saturated_switch_drops_what_the_smaller_rings_have_no_room_for() {
 #[test]
 fn every_switch_is_told_at_its_time_whatever_the_time_line() {
     let run = |timeline_ms| {
-        let settings = Settings {
-            dynamic_step_ms: 0.05,
-            timeline_ms,
-            ..switching()
-        };
+        let settings = Settings { dynamic_step_ms: 0.05, timeline_ms, ..switching() };
         let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {});
         switches(&point.unwrap())
     };
     let all = run(None);
-    let times: Vec<u32> = all
-        .iter()
-        .map(|(ms, _)| (ms * 100.0).round() as u32)
-        .collect();
+    let times: Vec<u32> = all.iter().map(|(ms, _)| (ms * 100.0).round() as u32).collect();
     assert_eq!(times, (5..100).step_by(5).collect::<Vec<u32>>());
     for (index, (_, set)) in all.iter().enumerate() {
         assert_eq!(set, ["shared", "private"][index % 2]);
@@ -277,16 +247,7 @@ fn thresholds_are_of_what_all_nics_receive_and_move() {
         let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
         !point.switches.is_empty()
     };
-    for (gbps, gib_per_s, expected) in [
-        (99.0, 0.0, true),
-        (101.0, 0.0, false),
-        (0.0, 24.9, true),
-        (0.0, 26.0, false),
-    ] {
-        assert_eq!(
-            shares(gbps, gib_per_s),
-            expected,
-            "{gbps} Gbit/s, {gib_per_s} GiB/s"
-        );
+    for (gbps, gib_per_s, expected) in [(99.0, 0.0, true), (101.0, 0.0, false), (0.0, 24.9, true), (0.0, 26.0, false)] {
+        assert_eq!(shares(gbps, gib_per_s), expected, "{gbps} Gbit/s, {gib_per_s} GiB/s");
     }
 }

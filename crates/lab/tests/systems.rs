@@ -41,39 +41,22 @@ fn a_stream_arrives_as_it_was_sent_whatever_the_link_does() {
         let metrics = measure(&impaired);
         let bandwidth = metrics.bandwidth_gbps.unwrap();
         assert!(bandwidth > 0.01, "{streams} streams: {bandwidth}");
-        assert!(
-            Some(bandwidth) < clean.bandwidth_gbps,
-            "{streams} streams: {bandwidth}"
-        );
+        assert!(Some(bandwidth) < clean.bandwidth_gbps, "{streams} streams: {bandwidth}");
     }
 }
 
 #[test]
 fn several_streams_share_a_link_and_both_ends_drop_nothing() {
     for workload in ["tcp_receive", "tcp_transmit"] {
-        let metrics = measure(&Settings {
-            streams: 8,
-            ..settings(workload, "OCM")
-        });
-        assert!(
-            metrics.bandwidth_gbps.unwrap() > 1.0,
-            "{workload}: {metrics:?}"
-        );
-        assert_eq!(
-            metrics.drops.values().sum::<u64>(),
-            0,
-            "{workload}: {metrics:?}"
-        );
+        let metrics = measure(&Settings { streams: 8, ..settings(workload, "OCM") });
+        assert!(metrics.bandwidth_gbps.unwrap() > 1.0, "{workload}: {metrics:?}");
+        assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{workload}: {metrics:?}");
     }
 }
 
 #[test]
 fn data_that_goes_to_the_cache_is_found_there() {
-    let misses = |placement| {
-        measure(&settings("tcp_receive", placement))
-            .misses_per_kb
-            .unwrap()
-    };
+    let misses = |placement| measure(&settings("tcp_receive", placement)).misses_per_kb.unwrap();
     let (memory, header, cache) = (misses("OCS"), misses("OCSP"), misses("OCC"));
     // 16 lines are 1024 bytes; of each packet's 24 lines OCSP has one in the cache.
     assert!(memory > 16.0 && header < memory - 0.5, "{memory} {header}");
@@ -86,10 +69,7 @@ fn data_that_goes_to_the_cache_is_found_there() {
 fn no_interrupt_is_lost_where_the_nic_is_far_and_the_core_slow() {
     for placement in ["STE", "HTE"] {
         for workload in ["nat_gateway", "tcp_receive"] {
-            let metrics = measure(&Settings {
-                cpu_ghz: Some(2.0),
-                ..settings(workload, placement)
-            });
+            let metrics = measure(&Settings { cpu_ghz: Some(2.0), ..settings(workload, placement) });
             let bandwidth = metrics.bandwidth_gbps.unwrap();
             assert!(bandwidth > 1.0, "{workload} {placement}: {metrics:?}");
         }

@@ -8,18 +8,12 @@ use nicforge_lab::settings::Settings;
 use whole_systems::measure;
 
 fn settings(workload: &str, interface: &str, cores: usize) -> Settings {
-    Settings {
-        cores,
-        streams: 8,
-        ..whole_systems::settings(workload, interface, "OCC")
-    }
+    Settings { cores, streams: 8, ..whole_systems::settings(workload, interface, "OCC") }
 }
 
 /// Whether its driver does what Config says, as one with registers for that does.
 fn spreads(interface: &str) -> impl Iterator<Item = bool> {
-    [false, true]
-        .into_iter()
-        .filter(move |&spread| !spread || interface != "conventional")
+    [false, true].into_iter().filter(move |&spread| !spread || interface != "conventional")
 }
 
 #[test]
@@ -46,12 +40,7 @@ fn streams_arrive_over_all_cores_whatever_the_link_does() {
 #[test]
 fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
     for &(interface, _) in KERNEL_INTERFACES {
-        for (workload, cores) in [
-            ("tcp_receive", 4),
-            ("tcp_transmit", 4),
-            ("web_server", 2),
-            ("nat_gateway", 2),
-        ] {
+        for (workload, cores) in [("tcp_receive", 4), ("tcp_transmit", 4), ("web_server", 2), ("nat_gateway", 2)] {
             for spread in spreads(interface) {
                 let metrics = measure(&Settings {
                     receive_thread: spread,
@@ -63,10 +52,7 @@ fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
                 // Two links can bring a gateway more than it forwards; then its FIFOs fill.
                 let overload = |cause: &str| workload == "nat_gateway" && cause == "fifo_full";
                 let drops = metrics.drops.iter();
-                let wrong: u64 = drops
-                    .filter(|(cause, _)| !overload(cause))
-                    .map(|(_, count)| count)
-                    .sum();
+                let wrong: u64 = drops.filter(|(cause, _)| !overload(cause)).map(|(_, count)| count).sum();
                 assert_eq!(wrong, 0, "{what}");
             }
         }
@@ -76,10 +62,7 @@ fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
 #[test]
 fn a_thread_that_sends_for_all_cores_sends_everything() {
     for interface in ["sinic", "v_sinic_zero_copy"] {
-        let metrics = measure(&Settings {
-            transmit_thread: true,
-            ..settings("tcp_transmit", interface, 4)
-        });
+        let metrics = measure(&Settings { transmit_thread: true, ..settings("tcp_transmit", interface, 4) });
         assert!(metrics.bandwidth_gbps.unwrap() > 0.5, "{metrics:?}");
         assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{metrics:?}");
     }
@@ -109,8 +92,5 @@ fn more_cores_receive_more_where_packets_are_spread() {
         metrics.bandwidth_gbps.unwrap()
     };
     let (one, steered, spread) = (bandwidth(1, false), bandwidth(4, false), bandwidth(4, true));
-    assert!(
-        spread > 1.5 * one && spread > steered,
-        "{one} {steered} {spread}"
-    );
+    assert!(spread > 1.5 * one && spread > steered, "{one} {steered} {spread}");
 }

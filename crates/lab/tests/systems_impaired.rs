@@ -22,10 +22,7 @@ fn arrives_as_sent(workload: &str, streams: usize) {
         });
         let bandwidth = metrics.bandwidth_gbps.unwrap();
         // A wire's worth would be 9.6.
-        assert!(
-            (1e-4..5.0).contains(&bandwidth),
-            "{workload} {interface}: {bandwidth}"
-        );
+        assert!((1e-4..5.0).contains(&bandwidth), "{workload} {interface}: {bandwidth}");
         let idle = metrics.cpu_time.unwrap().idle;
         assert!(idle > 0.3, "{workload} {interface}: idle {idle}");
     }

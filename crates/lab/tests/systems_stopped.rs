@@ -12,13 +12,7 @@ fn settings(workload: &str) -> Settings {
 /// Eight windows of 256 KiB overflow a FIFO of 512 KiB when all connections begin at once, and every
 /// one of them loses so much that it waits for its timer.
 fn overflowing() -> Settings {
-    Settings {
-        streams: 8,
-        cpu_ghz: Some(2.0),
-        warmup_ms: 20.0,
-        window_ms: 20.0,
-        ..settings("tcp_receive")
-    }
+    Settings { streams: 8, cpu_ghz: Some(2.0), warmup_ms: 20.0, window_ms: 20.0, ..settings("tcp_receive") }
 }
 
 #[test]
@@ -37,13 +31,8 @@ fn a_window_without_payload_says_why() {
 /// A first segment that is lost is sent again after a second: until then the connection is being opened.
 #[test]
 fn a_connection_that_is_being_opened_waits_for_a_timer() {
-    let point = run(&Settings {
-        link_loss: 0.9,
-        streams: 1,
-        warmup_ms: 1.0,
-        window_ms: 20.0,
-        ..settings("tcp_receive")
-    });
+    let point =
+        run(&Settings { link_loss: 0.9, streams: 1, warmup_ms: 1.0, window_ms: 20.0, ..settings("tcp_receive") });
     let note = point.notes.join("\n");
     assert!(!note.contains(" 0 wait for a timer"), "{note}");
     for part in ["no payload moved", "the first for", "on the links"] {
@@ -60,11 +49,7 @@ fn a_core_that_sleeps_beyond_the_window_was_idle_in_it() {
 /// Connections that wait for a timer go on after a fifth of a second, not after a whole one.
 #[test]
 fn what_was_lost_is_sent_again_after_200_ms() {
-    let point = run(&Settings {
-        warmup_ms: 20.0,
-        window_ms: 280.0,
-        ..overflowing()
-    });
+    let point = run(&Settings { warmup_ms: 20.0, window_ms: 280.0, ..overflowing() });
     assert!(point.metrics.bandwidth_gbps.unwrap() > 0.1, "{point:?}");
     assert!(point.notes.is_empty());
 }

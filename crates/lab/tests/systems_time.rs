@@ -18,12 +18,8 @@ fn metrics_with(workload: &str, (from, to): (&str, &str)) -> Metrics {
     let text = std::fs::read_to_string(&machine().file).unwrap();
     assert_eq!(text.matches(from).count(), 1, "`{from}` stands once");
     let machine = parse_machine(&text.replace(from, to), Path::new("mine.toml")).unwrap();
-    let settings = Settings {
-        cpu_ghz: Some(GHZ),
-        warmup_ms: 2.0,
-        window_ms: 5.0,
-        ..settings(workload, "conventional", "OCC")
-    };
+    let settings =
+        Settings { cpu_ghz: Some(GHZ), warmup_ms: 2.0, window_ms: 5.0, ..settings(workload, "conventional", "OCC") };
     run_on(&machine, &settings).metrics
 }
 
@@ -55,10 +51,7 @@ fn is_charged(workload: &str, cost: &str, more: u64, part: &str, paid: fn(&Metri
         let change = share(&after) - share(&before);
         let expected = if name == part { expected } else { 0.0 };
         // How often the NIC interrupts depends on how long a poll lasts.
-        assert!(
-            (change - expected).abs() < 0.02,
-            "{cost}: {name} changed by {change}, not {expected}"
-        );
+        assert!((change - expected).abs() < 0.02, "{cost}: {name} changed by {change}, not {expected}");
     }
 }
 
@@ -69,24 +62,12 @@ fn packets(metrics: &Metrics) -> f64 {
 #[test]
 fn interrupts_are_charged_as_such() {
     let paid = |metrics: &Metrics| metrics.interrupts_khz.unwrap() * 1e3;
-    is_charged(
-        "tcp_receive",
-        "interrupt_cycles = 1500",
-        8,
-        "interrupt",
-        paid,
-    );
+    is_charged("tcp_receive", "interrupt_cycles = 1500", 8, "interrupt", paid);
 }
 
 #[test]
 fn the_drivers_work_is_the_drivers() {
-    is_charged(
-        "tcp_receive",
-        "rx_packet_cycles = 600",
-        3,
-        "driver",
-        packets,
-    );
+    is_charged("tcp_receive", "rx_packet_cycles = 600", 3, "driver", packets);
 }
 
 #[test]
@@ -106,15 +87,9 @@ fn a_process_pays_for_its_own_work() {
 #[test]
 fn copying_is_charged_by_the_byte() {
     // Eight bytes a cycle; at one, seven eighths of a cycle more for each.
-    let eight = (
-        "copy_bytes_per_cycle = { value = 8,",
-        "copy_bytes_per_cycle = { value = 8,",
-    );
+    let eight = ("copy_bytes_per_cycle = { value = 8,", "copy_bytes_per_cycle = { value = 8,");
     let one = (eight.0, "copy_bytes_per_cycle = { value = 1,");
-    let (before, after) = (
-        metrics_with("tcp_receive", eight),
-        metrics_with("tcp_receive", one),
-    );
+    let (before, after) = (metrics_with("tcp_receive", eight), metrics_with("tcp_receive", one));
     let bytes = after.bandwidth_gbps.unwrap() * 1e9 / 8.0;
     let expected = bytes * (1.0 - 1.0 / 8.0) / (GHZ * 1e9);
     let (before, after) = (before.cpu_time.unwrap(), after.cpu_time.unwrap());
@@ -122,9 +97,6 @@ fn copying_is_charged_by_the_byte() {
     for (name, share) in PARTS {
         let change = share(&after) - share(&before);
         let expected = if name == "copy" { expected } else { 0.0 };
-        assert!(
-            (change - expected).abs() < 0.02,
-            "{name}: {change}, not {expected}"
-        );
+        assert!((change - expected).abs() < 0.02, "{name}: {change}, not {expected}");
     }
 }

@@ -20,8 +20,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use crate::{
-    Arriving, DropCause, HEADROOM_BYTES, METADATA_BYTES, Packet, PortId, RxFlags, Segment,
-    TxOffload, data_of,
+    Arriving, DropCause, HEADROOM_BYTES, METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of,
 };
 
 mod cursor;
@@ -275,12 +274,7 @@ impl CompletionWriter {
     /// The descriptor of `entry` named no buffer, so that `frame` is dropped. The entry is used up
     /// all the same: software learns of it by a completion of length 0, and can give a new buffer.
     #[cold]
-    pub fn refuse<D: Dma>(
-        &mut self,
-        dma: &mut D,
-        frame: &Arriving<'_>,
-        entry: u32,
-    ) -> Result<(), DropCause> {
+    pub fn refuse<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>, entry: u32) -> Result<(), DropCause> {
         self.publish(dma, &Completion::of(frame, entry, 0, Addr(0)));
         Err(DropCause::BAD_DESCRIPTOR)
     }
@@ -291,9 +285,7 @@ impl CompletionReader {
     #[inline]
     pub fn look_ahead<C: Cpu>(&self, cpu: &mut C, max: usize) {
         let until = self.cursor.until(max as u64);
-        let Cursor {
-            at, done, stride, ..
-        } = self.cursor;
+        let Cursor { at, done, stride, .. } = self.cursor;
         cpu.look_ahead(at + DONE_WORD..until, stride, done);
     }
 

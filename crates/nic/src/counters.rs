@@ -81,17 +81,8 @@ mod tests {
         drops.count("no_descriptor");
         assert_eq!(drops.total(), 3);
         assert_eq!(drops.of_load(), 3);
-        assert_eq!(
-            drops.since(&before).causes(),
-            [("fifo_full", 1), ("no_descriptor", 1)]
-        );
-        for of_the_frame in [
-            "oversized_frame",
-            "longer_than_fifo",
-            "not_ip",
-            "ttl_expired",
-            "bad_descriptor",
-        ] {
+        assert_eq!(drops.since(&before).causes(), [("fifo_full", 1), ("no_descriptor", 1)]);
+        for of_the_frame in ["oversized_frame", "longer_than_fifo", "not_ip", "ttl_expired", "bad_descriptor"] {
             drops.count(of_the_frame);
         }
         assert_eq!((drops.total(), drops.of_load()), (8, 3));

@@ -156,9 +156,7 @@ impl<R: ReceiveHalf> Nic<R> {
                 self.counters.receive_ps += (dma.now() - came).as_ps();
             }
             Err(cause) => {
-                self.queues[usize::from(arriving.queue)]
-                    .drops
-                    .count(cause.0);
+                self.queues[usize::from(arriving.queue)].drops.count(cause.0);
                 if cause == DropCause::BAD_DESCRIPTOR {
                     blame(&self.receive, &mut self.queues, arriving.queue);
                 }
@@ -218,11 +216,9 @@ impl<R: ReceiveHalf> Nic<R> {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(dma, queue, value)
         } else if index >= registers::STEERING {
-            self.steering
-                .write_register(index - registers::STEERING, value)
+            self.steering.write_register(index - registers::STEERING, value)
         } else {
-            self.receive
-                .write_register(dma, index - registers::RECEIVE, value)
+            self.receive.write_register(dma, index - registers::RECEIVE, value)
         };
         self.counters.bad_register_writes += u64::from(!known);
         known

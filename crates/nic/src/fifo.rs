@@ -17,12 +17,7 @@ pub struct MacFifo {
 impl MacFifo {
     /// An empty FIFO of `size` bytes.
     pub fn new(size: Bytes) -> MacFifo {
-        MacFifo {
-            size,
-            held: Bytes(0),
-            frames: VecDeque::new(),
-            timed: 0,
-        }
+        MacFifo { size, held: Bytes(0), frames: VecDeque::new(), timed: 0 }
     }
 
     /// Whether a frame of `len` bytes fits at `now`.
@@ -72,10 +67,7 @@ impl MacFifo {
 
     /// Frames still inside at `now`.
     pub fn frames_inside(&self, now: Time) -> usize {
-        self.frames
-            .iter()
-            .filter(|(drained, _)| *drained > now)
-            .count()
+        self.frames.iter().filter(|(drained, _)| *drained > now).count()
     }
 }
 

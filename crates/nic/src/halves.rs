@@ -66,10 +66,7 @@ impl Add for Lending {
     type Output = Lending;
 
     fn add(self, other: Lending) -> Lending {
-        Lending {
-            borrowed: self.borrowed + other.borrowed,
-            lent: self.lent + other.lent,
-        }
+        Lending { borrowed: self.borrowed + other.borrowed, lent: self.lent + other.lent }
     }
 }
 
@@ -135,10 +132,7 @@ impl std::ops::Add for Waiting {
 
     #[inline]
     fn add(self, other: Waiting) -> Waiting {
-        Waiting {
-            entries: self.entries + other.entries,
-            of: self.of + other.of,
-        }
+        Waiting { entries: self.entries + other.entries, of: self.of + other.of }
     }
 }
 
@@ -264,13 +258,7 @@ pub trait DriverHalf {
     fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache);
 
     /// Appends up to `max` received packets to `packets` and gives the NIC new buffers.
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    );
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize);
 
     /// Packets handed out so far.
     fn taken(&self) -> u64;

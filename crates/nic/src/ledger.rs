@@ -81,8 +81,7 @@ impl Ledger {
         for number in 0..self.pool.count() as u64 {
             let holder: u16 = cpu.load(self.entry(number));
             // A mark of nobody is nonsense that somebody wrote.
-            let of_gone = usize::from(holder) > workers
-                || gone.iter().any(|&worker| Ledger::mark(worker) == holder);
+            let of_gone = usize::from(holder) > workers || gone.iter().any(|&worker| Ledger::mark(worker) == holder);
             if of_gone {
                 back += 1;
                 cpu.store(self.entry(number), 0u16);

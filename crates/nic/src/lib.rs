@@ -27,20 +27,17 @@ mod steering;
 pub mod transmit;
 
 pub use completion::{
-    COMPLETION_BYTES, Completion, CompletionReader, CompletionWriter, RX_INLINE_BYTES,
-    completion_ring, inlining_completion_ring,
+    COMPLETION_BYTES, Completion, CompletionReader, CompletionWriter, RX_INLINE_BYTES, completion_ring,
+    inlining_completion_ring,
 };
 pub use counters::DropCounters;
 pub use device::{Incoming, Nic, NicCounters, NicSpec, Parsed, QueueState, registers};
 pub use exchange::exchange;
 pub use fifo::MacFifo;
-pub use halves::{
-    Arriving, DriverCosts, DriverHalf, DropCause, HalfJob, Lending, ReceiveHalf, Waiting,
-};
+pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, HalfJob, Lending, ReceiveHalf, Waiting};
 pub use ledger::{LEDGER_ENTRY_BYTES, Ledger};
 pub use mbuf::{
-    DATA_BYTES_MAX, HEADROOM_BYTES, METADATA_BYTES, NEXT_OFFSET, REFERENCES_OFFSET, data_of,
-    mbuf_room, room_for,
+    DATA_BYTES_MAX, HEADROOM_BYTES, METADATA_BYTES, NEXT_OFFSET, REFERENCES_OFFSET, data_of, mbuf_room, room_for,
 };
 pub use nicforge_wire::unfinished::TxOffload;
 pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};

@@ -23,11 +23,7 @@ pub const DATA_BYTES_MAX: u64 = 65_600;
 
 /// The room of a buffer that shall hold frames of `wanted` bytes: whole lines.
 pub const fn room_for(wanted: u64) -> u64 {
-    let least = if wanted < DATA_BYTES_MAX {
-        wanted
-    } else {
-        DATA_BYTES_MAX
-    };
+    let least = if wanted < DATA_BYTES_MAX { wanted } else { DATA_BYTES_MAX };
     least.next_multiple_of(64)
 }
 

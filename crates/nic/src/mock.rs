@@ -47,9 +47,7 @@ impl Dma for MockHost {
     }
 
     fn write(&mut self, to: Addr, bytes: &[u8]) {
-        self.memory
-            .bytes_mut(to, bytes.len())
-            .copy_from_slice(bytes);
+        self.memory.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {

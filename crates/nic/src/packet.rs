@@ -115,10 +115,7 @@ impl Packet {
         let part = |segment: Segment, offset: u32| {
             let begin = from.saturating_sub(offset).min(segment.len);
             let end = until.saturating_sub(offset).min(segment.len).max(begin);
-            Segment {
-                at: segment.at + u64::from(begin),
-                len: end - begin,
-            }
+            Segment { at: segment.at + u64::from(begin), len: end - begin }
         };
         [part(self.head, 0), part(self.rest, self.head.len)]
     }

@@ -44,9 +44,7 @@ impl PortRule {
         }
         let port = match summary.protocol {
             _ if summary.has_ports() => summary.destination_port,
-            ip_protocol::ICMP if summary.has_l4_header => {
-                icmp_port(frame.get(usize::from(summary.l4_offset)..)?)?
-            }
+            ip_protocol::ICMP if summary.has_l4_header => icmp_port(frame.get(usize::from(summary.l4_offset)..)?)?,
             _ => return None,
         };
         let number = u32::from(port.checked_sub(self.first_port)?) / self.share.max(1);
@@ -75,9 +73,7 @@ fn hash_by_quoted(rss: &Toeplitz, frame: &[u8], summary: &FrameSummary) -> Optio
     let quoted = Quoted::read(frame.get(usize::from(summary.l4_offset)..)?)?;
     let (from, to) = (quoted.destination.into(), quoted.source.into());
     match quoted.ports {
-        Some((source, destination)) if quoted.has_ports() => {
-            Some(rss.hash_ipv4_ports(from, to, destination, source))
-        }
+        Some((source, destination)) if quoted.has_ports() => Some(rss.hash_ipv4_ports(from, to, destination, source)),
         _ => Some(rss.hash_ipv4(from, to)),
     }
 }
@@ -130,12 +126,7 @@ impl Steering {
 
     /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
     #[inline(always)]
-    pub fn queue_of(
-        &mut self,
-        frame: &[u8],
-        summary: &FrameSummary,
-        (rss, hash): (&Toeplitz, u32),
-    ) -> u16 {
+    pub fn queue_of(&mut self, frame: &[u8], summary: &FrameSummary, (rss, hash): (&Toeplitz, u32)) -> u16 {
         match self.follows_flows || self.rule.is_some() {
             true => self.queue_of_flow(frame, summary, (rss, hash)),
             false => self.queue(hash),
@@ -143,12 +134,7 @@ impl Steering {
     }
 
     #[inline(never)]
-    fn queue_of_flow(
-        &mut self,
-        frame: &[u8],
-        summary: &FrameSummary,
-        (rss, hash): (&Toeplitz, u32),
-    ) -> u16 {
+    fn queue_of_flow(&mut self, frame: &[u8], summary: &FrameSummary, (rss, hash): (&Toeplitz, u32)) -> u16 {
         if !self.follows_flows {
             return self.queue_by_rule(frame, summary, hash);
         }

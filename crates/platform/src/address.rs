@@ -43,9 +43,7 @@ pub const CONTROL_BYTES: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SpaceError {
     /// Rings are too many or too large.
-    #[error(
-        "rings need more than the {CONTROL_BYTES} bytes of control memory: use fewer or smaller rings"
-    )]
+    #[error("rings need more than the {CONTROL_BYTES} bytes of control memory: use fewer or smaller rings")]
     ControlFull,
 }
 
@@ -164,9 +162,7 @@ mod tests {
         let second = space.nicmem(1, 64);
         let data = space.data(64, 64);
         assert_eq!((first.0 % 4096, second.0 % 4096, data.0 % 4096), (0, 0, 0));
-        let [of_0, of_1] = space.nicmem_ranges() else {
-            panic!("two ranges")
-        };
+        let [of_0, of_1] = space.nicmem_ranges() else { panic!("two ranges") };
         assert_eq!((of_0.device, of_1.device), (0, 1));
         let last = (first + ((100 << 10) - 64)).line();
         assert!(of_0.holds_line(last) && !of_0.holds_line(last + 1));
@@ -176,9 +172,6 @@ mod tests {
     #[test]
     fn control_memory_is_bounded() {
         let mut space = AddressSpace::default();
-        assert_eq!(
-            space.control(CONTROL_BYTES, Owner(0)),
-            Err(SpaceError::ControlFull)
-        );
+        assert_eq!(space.control(CONTROL_BYTES, Owner(0)), Err(SpaceError::ControlFull));
     }
 }

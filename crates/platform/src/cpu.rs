@@ -37,15 +37,8 @@ pub enum Part {
 
 impl Part {
     /// All parts, in the order of their number.
-    pub const ALL: [Part; 7] = [
-        Part::Driver,
-        Part::App,
-        Part::Sync,
-        Part::Alloc,
-        Part::Interrupt,
-        Part::Stack,
-        Part::Copy,
-    ];
+    pub const ALL: [Part; 7] =
+        [Part::Driver, Part::App, Part::Sync, Part::Alloc, Part::Interrupt, Part::Stack, Part::Copy];
 }
 
 /// Where an entry of a line says that it is there.

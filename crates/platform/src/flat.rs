@@ -28,13 +28,7 @@ impl FlatCpu {
 
     /// The memory of somebody else, such as that of a run that is over.
     pub fn over(memory: HostBytes) -> FlatCpu {
-        FlatCpu {
-            memory,
-            registers: BTreeMap::new(),
-            part: Part::App,
-            now: Time::ZERO,
-            work: Cycles(0),
-        }
+        FlatCpu { memory, registers: BTreeMap::new(), part: Part::App, now: Time::ZERO, work: Cycles(0) }
     }
 
     /// Sets the time that [`Cpu::now`] tells.
@@ -54,9 +48,7 @@ impl FlatCpu {
 
     /// The last value written to each register, for the device that takes over.
     pub fn registers(&self) -> impl Iterator<Item = (Register, u64)> + '_ {
-        self.registers
-            .iter()
-            .map(|(&(device, index), &value)| (Register { device, index }, value))
+        self.registers.iter().map(|(&(device, index), &value)| (Register { device, index }, value))
     }
 
     fn word(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
@@ -132,8 +124,7 @@ impl Cpu for FlatCpu {
     }
 
     fn mmio_write(&mut self, register: Register, value: u64) {
-        self.registers
-            .insert((register.device, register.index), value);
+        self.registers.insert((register.device, register.index), value);
     }
 
     #[inline]
@@ -178,10 +169,7 @@ mod tests {
         cpu.work(Cycles(3));
         cpu.work(Cycles(4));
         assert_eq!(cpu.total_work(), Cycles(7));
-        let register = Register {
-            device: 1,
-            index: 2,
-        };
+        let register = Register { device: 1, index: 2 };
         assert_eq!(cpu.mmio_read(register), 0);
         cpu.mmio_write(register, 9);
         assert_eq!(cpu.mmio_read(register), 9);

@@ -86,11 +86,7 @@ pub fn calls(files: &[File]) -> Vec<Finding> {
             for word in rule.words {
                 for at in words(&file.code, word).filter(|at| rule.in_tests || !file.in_test(*at)) {
                     let message = format!("`{word}` is banned here: use {}", rule.instead);
-                    findings.push(Finding {
-                        file: file.path.clone(),
-                        line: line_of(&file.code, at),
-                        message,
-                    });
+                    findings.push(Finding { file: file.path.clone(), line: line_of(&file.code, at), message });
                 }
             }
         }
@@ -102,18 +98,12 @@ pub fn calls(files: &[File]) -> Vec<Finding> {
 pub fn hashing(files: &[File], allowed: &[(&str, &str)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.is_rust()) {
-        let uses = ["HashMap", "HashSet"]
-            .into_iter()
-            .flat_map(|word| words(&file.code, word));
+        let uses = ["HashMap", "HashSet"].into_iter().flat_map(|word| words(&file.code, word));
         let uses: Vec<usize> = uses.filter(|at| !file.in_test(*at)).collect();
         let listed = allowed.iter().any(|(path, _)| *path == file.path);
         if listed && uses.is_empty() {
             let message = "uses no hash map any more: delete its entry in HASHED of crates/tidy/src/exceptions.rs";
-            findings.push(Finding {
-                file: file.path.clone(),
-                line: 1,
-                message: message.into(),
-            });
+            findings.push(Finding { file: file.path.clone(), line: 1, message: message.into() });
         }
         if listed || !SIM_SIDE.iter().any(|folder| file.path.starts_with(folder)) {
             continue;
@@ -121,24 +111,12 @@ pub fn hashing(files: &[File], allowed: &[(&str, &str)]) -> Vec<Finding> {
         for at in uses {
             let message = "no hash map or set on the simulated side: use BTreeMap, a Vec or an index, or list the \
                            file with its reason in HASHED of crates/tidy/src/exceptions.rs";
-            findings.push(Finding {
-                file: file.path.clone(),
-                line: line_of(&file.code, at),
-                message: message.into(),
-            });
+            findings.push(Finding { file: file.path.clone(), line: line_of(&file.code, at), message: message.into() });
         }
     }
-    for (path, _) in allowed
-        .iter()
-        .filter(|(path, _)| !files.iter().any(|file| file.path == *path))
-    {
-        let message =
-            "HASHED in crates/tidy/src/exceptions.rs names this, but it is gone: delete the entry";
-        findings.push(Finding {
-            file: (*path).into(),
-            line: 1,
-            message: message.into(),
-        });
+    for (path, _) in allowed.iter().filter(|(path, _)| !files.iter().any(|file| file.path == *path)) {
+        let message = "HASHED in crates/tidy/src/exceptions.rs names this, but it is gone: delete the entry";
+        findings.push(Finding { file: (*path).into(), line: 1, message: message.into() });
     }
     findings
 }

@@ -5,39 +5,21 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 8] = [
-    "units",
-    "wire",
-    "platform",
-    "nic",
-    "interfaces",
-    "apps",
-    "lab",
-    "cli",
-];
+pub const LAYERS: [&str; 8] = ["units", "wire", "platform", "nic", "interfaces", "apps", "lab", "cli"];
 /// Crates that stand apart: nobody depends on them and they depend on none of the layers.
 pub const APART: [&str; 1] = ["tidy"];
 
 /// Dependencies that point up or sideways, and crates without a layer.
 pub fn directions(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in files
-        .iter()
-        .filter(|file| file.path.ends_with("/Cargo.toml"))
-    {
+    for file in files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
         let Some(name) = file.crate_name() else {
             continue;
         };
         let layer = LAYERS.iter().position(|layer| *layer == name);
         if layer.is_none() && !APART.contains(&name) {
-            let message = format!(
-                "crate `{name}` has no layer: add it to LAYERS in crates/tidy/src/layers.rs"
-            );
-            findings.push(Finding {
-                file: file.path.clone(),
-                line: 1,
-                message,
-            });
+            let message = format!("crate `{name}` has no layer: add it to LAYERS in crates/tidy/src/layers.rs");
+            findings.push(Finding { file: file.path.clone(), line: 1, message });
             continue;
         }
         for dependency in own_dependencies(&file.text) {
@@ -51,11 +33,7 @@ pub fn directions(files: &[File]) -> Vec<Finding> {
                 "`{name}` must not depend on `{dependency}`: the order is {}; move what both need down",
                 LAYERS.join(" <- ")
             );
-            findings.push(Finding {
-                file: file.path.clone(),
-                line,
-                message,
-            });
+            findings.push(Finding { file: file.path.clone(), line, message });
         }
     }
     findings
@@ -78,9 +56,7 @@ fn own_dependencies(manifest: &str) -> Vec<String> {
 /// Uses of a ground outside the crate that assembles runs.
 pub fn grounds(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let outside = |file: &&File| {
-        file.is_rust() && !matches!(file.crate_name(), None | Some("lab" | "platform"))
-    };
+    let outside = |file: &&File| file.is_rust() && !matches!(file.crate_name(), None | Some("lab" | "platform"));
     for file in files.iter().filter(outside) {
         for at in words(&file.code, "nicforge_platform") {
             let rest = file.code[at + "nicforge_platform".len()..].trim_start();
@@ -89,26 +65,16 @@ pub fn grounds(files: &[File]) -> Vec<Finding> {
             };
             let path = match path.trim_start() {
                 group if group.starts_with('{') => &group[..item_end(group, 0)],
-                single => single
-                    .split(|c: char| !c.is_alphanumeric() && c != '_')
-                    .next()
-                    .unwrap_or(""),
+                single => single.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(""),
             };
-            let Some(ground) = ["sim", "live"]
-                .into_iter()
-                .find(|ground| words(path, ground).next().is_some())
-            else {
+            let Some(ground) = ["sim", "live"].into_iter().find(|ground| words(path, ground).next().is_some()) else {
                 continue;
             };
             if !file.in_test(at) {
                 let message = format!(
                     "only `lab` and tests may use `platform::{ground}`: take a `Cpu` or `Dma` type parameter instead"
                 );
-                findings.push(Finding {
-                    file: file.path.clone(),
-                    line: line_of(&file.code, at),
-                    message,
-                });
+                findings.push(Finding { file: file.path.clone(), line: line_of(&file.code, at), message });
             }
         }
     }
@@ -118,15 +84,8 @@ pub fn grounds(files: &[File]) -> Vec<Finding> {
 /// NIC halves that see `Cpu`, and driver halves that see `Dma`.
 pub fn halves(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in files
-        .iter()
-        .filter(|file| file.is_rust() && file.crate_name() == Some("interfaces"))
-    {
-        let part = |name: &str| {
-            file.path
-                .split('/')
-                .any(|part| part.trim_end_matches(".rs") == name)
-        };
+    for file in files.iter().filter(|file| file.is_rust() && file.crate_name() == Some("interfaces")) {
+        let part = |name: &str| file.path.split('/').any(|part| part.trim_end_matches(".rs") == name);
         let (half, own, other) = match (part("nic"), part("driver")) {
             (true, _) => ("NIC", "Dma", "Cpu"),
             (_, true) => ("driver", "Cpu", "Dma"),
@@ -136,11 +95,7 @@ pub fn halves(files: &[File]) -> Vec<Finding> {
             let message = format!(
                 "the {half} half sees only `{own}`, not `{other}`: pass what it needs through memory or registers"
             );
-            findings.push(Finding {
-                file: file.path.clone(),
-                line: line_of(&file.code, at),
-                message,
-            });
+            findings.push(Finding { file: file.path.clone(), line: line_of(&file.code, at), message });
         }
     }
     findings

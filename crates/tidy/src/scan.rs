@@ -86,19 +86,14 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 
 /// A raw string's end, or nothing when this is an identifier such as `r#fn` or `rest`.
 fn raw_string_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let hashes = bytes[start + 1..]
-        .iter()
-        .take_while(|b| **b == b'#')
-        .count();
+    let hashes = bytes[start + 1..].iter().take_while(|b| **b == b'#').count();
     let body = start + 1 + hashes;
     if bytes.get(body) != Some(&b'"') {
         return None;
     }
     let mut close = vec![b'"'];
     close.resize(1 + hashes, b'#');
-    let length = bytes[body + 1..]
-        .windows(close.len())
-        .position(|w| w == close);
+    let length = bytes[body + 1..].windows(close.len()).position(|w| w == close);
     Some(length.map_or(bytes.len(), |length| body + 1 + length + close.len()))
 }
 
@@ -106,10 +101,7 @@ fn raw_string_end(bytes: &[u8], start: usize) -> Option<usize> {
 fn character_end(bytes: &[u8], start: usize) -> usize {
     if bytes.get(start + 1) == Some(&b'\\') {
         let rest = bytes.get(start + 3..).unwrap_or(&[]);
-        return rest
-            .iter()
-            .position(|b| *b == b'\'')
-            .map_or(bytes.len(), |n| start + 4 + n);
+        return rest.iter().position(|b| *b == b'\'').map_or(bytes.len(), |n| start + 4 + n);
     }
     // One character of one to four bytes, then the closing quote.
     let width = match bytes.get(start + 1) {
@@ -118,11 +110,7 @@ fn character_end(bytes: &[u8], start: usize) -> usize {
         Some(0xC0..) => 2,
         _ => 1,
     };
-    if bytes.get(start + 1 + width) == Some(&b'\'') {
-        start + 2 + width
-    } else {
-        start
-    }
+    if bytes.get(start + 1 + width) == Some(&b'\'') { start + 2 + width } else { start }
 }
 
 /// Whether a byte can be part of an identifier.
@@ -134,25 +122,17 @@ pub fn is_word(byte: u8) -> bool {
 pub fn words<'a>(code: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
     let outer = |index: Option<usize>, inner: u8| {
-        index
-            .and_then(|i| bytes.get(i))
-            .is_none_or(|b| !is_word(*b) || !is_word(inner))
+        index.and_then(|i| bytes.get(i)).is_none_or(|b| !is_word(*b) || !is_word(inner))
     };
     let needle_bytes = needle.as_bytes();
-    code.match_indices(needle)
-        .map(|(at, _)| at)
-        .filter(move |at| {
-            outer(at.checked_sub(1), needle_bytes[0])
-                && outer(Some(at + needle.len()), needle_bytes[needle.len() - 1])
-        })
+    code.match_indices(needle).map(|(at, _)| at).filter(move |at| {
+        outer(at.checked_sub(1), needle_bytes[0]) && outer(Some(at + needle.len()), needle_bytes[needle.len() - 1])
+    })
 }
 
 /// The line, from 1, of a byte offset.
 pub fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset]
-        .iter()
-        .filter(|b| **b == b'\n')
-        .count()
+    1 + text.as_bytes()[..offset].iter().filter(|b| **b == b'\n').count()
 }
 
 /// From `from`, the end of the item that starts there: past its matching `}` or its `;`.
@@ -180,7 +160,5 @@ pub fn item_end(code: &str, from: usize) -> usize {
 /// The parts of `code` under `#[cfg(test)]`, as byte ranges.
 pub fn test_ranges(code: &str) -> Vec<Range<usize>> {
     const MARK: &str = "#[cfg(test)]";
-    code.match_indices(MARK)
-        .map(|(at, _)| at..item_end(code, at + MARK.len()))
-        .collect()
+    code.match_indices(MARK).map(|(at, _)| at..item_end(code, at + MARK.len())).collect()
 }

@@ -7,14 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::scan::{code_only, test_ranges, words};
 
 /// What holds products or test input, not source.
-const SKIPPED: [&str; 6] = [
-    ".git",
-    "target",
-    "out",
-    "artifacts",
-    "corpus",
-    "node_modules",
-];
+const SKIPPED: [&str; 6] = [".git", "target", "out", "artifacts", "corpus", "node_modules"];
 
 /// The repository cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -42,23 +35,11 @@ pub struct File {
 impl File {
     /// A file from its path and text.
     pub fn new(path: &str, text: &str) -> File {
-        let code = if path.ends_with(".rs") {
-            code_only(text)
-        } else {
-            String::new()
-        };
+        let code = if path.ends_with(".rs") { code_only(text) } else { String::new() };
         let test_ranges = test_ranges(&code);
-        let is_test = path
-            .split('/')
-            .any(|part| matches!(part, "tests" | "benches" | "examples" | "tests.rs"))
+        let is_test = path.split('/').any(|part| matches!(part, "tests" | "benches" | "examples" | "tests.rs"))
             || path.ends_with("_tests.rs");
-        File {
-            path: path.into(),
-            text: text.into(),
-            code,
-            is_test,
-            test_ranges,
-        }
+        File { path: path.into(), text: text.into(), code, is_test, test_ranges }
     }
 
     /// Whether this is Rust.
@@ -85,10 +66,7 @@ pub fn read_all(root: &Path) -> Result<Vec<File>, TreeError> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        let failed = |cause| TreeError {
-            path: folder.clone(),
-            cause,
-        };
+        let failed = |cause| TreeError { path: folder.clone(), cause };
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
@@ -100,16 +78,9 @@ pub fn read_all(root: &Path) -> Result<Vec<File>, TreeError> {
                 folders.push(path);
                 continue;
             }
-            let bytes = std::fs::read(&path).map_err(|cause| TreeError {
-                path: path.clone(),
-                cause,
-            })?;
+            let bytes = std::fs::read(&path).map_err(|cause| TreeError { path: path.clone(), cause })?;
             if let Ok(text) = String::from_utf8(bytes) {
-                let relative = path
-                    .strip_prefix(root)
-                    .unwrap_or(&path)
-                    .to_string_lossy()
-                    .replace('\\', "/");
+                let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
                 files.push(File::new(&relative, &text));
             }
         }
@@ -136,9 +107,7 @@ pub fn mark_test_modules(files: &mut [File]) {
     }
     for file in files {
         let stem = file.path.trim_end_matches(".rs");
-        file.is_test |= roots
-            .iter()
-            .any(|root| stem == root || stem.starts_with(&format!("{root}/")));
+        file.is_test |= roots.iter().any(|root| stem == root || stem.starts_with(&format!("{root}/")));
     }
 }
 

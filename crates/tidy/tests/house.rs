@@ -20,11 +20,7 @@ fn expect_none(findings: Vec<Finding>) {
 #[test]
 fn the_repository_is_found() {
     assert!(FILES.iter().any(|file| file.path == "Cargo.toml"));
-    assert!(
-        FILES
-            .iter()
-            .any(|file| file.path == "crates/tidy/tests/house.rs" && file.is_test)
-    );
+    assert!(FILES.iter().any(|file| file.path == "crates/tidy/tests/house.rs" && file.is_test));
 }
 
 #[test]
@@ -34,10 +30,7 @@ fn files_are_short() {
 
 #[test]
 fn functions_are_short() {
-    expect_none(lengths::function_lengths(
-        &FILES,
-        exceptions::LONG_FUNCTIONS,
-    ));
+    expect_none(lengths::function_lengths(&FILES, exceptions::LONG_FUNCTIONS));
 }
 
 #[test]

@@ -47,10 +47,7 @@ fn words_are_whole() {
 
 #[test]
 fn an_item_ends_at_its_brace_or_semicolon() {
-    assert_eq!(
-        item_end("fn f(x: [u8; 2]) { { } } rest", 0),
-        "fn f(x: [u8; 2]) { { } }".len()
-    );
+    assert_eq!(item_end("fn f(x: [u8; 2]) { { } } rest", 0), "fn f(x: [u8; 2]) { { } }".len());
     assert_eq!(item_end("fn f(); { }", 0), "fn f();".len());
     assert_eq!(item_end("fn f() {", 0), "fn f() {".len());
 }
@@ -67,19 +64,13 @@ fn test_code_is_found() {
 #[test]
 fn functions_are_measured_from_fn_to_brace() {
     let source = "trait T { fn declared(&self); }\nfn one() {}\nfn three(f: fn(u8) -> u8) {\n    let a = \"}\";\n}\n";
-    let found: Vec<_> = functions(&code_only(source))
-        .into_iter()
-        .map(|f| (f.name, f.line, f.lines))
-        .collect();
+    let found: Vec<_> = functions(&code_only(source)).into_iter().map(|f| (f.name, f.line, f.lines)).collect();
     assert_eq!(found, [("one".into(), 2, 1), ("three".into(), 3, 3)]);
 }
 
 #[test]
 fn functions_in_functions_count_for_both() {
     let source = "fn outer() {\n    fn inner() {\n    }\n}";
-    let found: Vec<_> = functions(source)
-        .into_iter()
-        .map(|f| (f.name, f.lines))
-        .collect();
+    let found: Vec<_> = functions(source).into_iter().map(|f| (f.name, f.lines)).collect();
     assert_eq!(found, [("outer".into(), 4), ("inner".into(), 2)]);
 }

@@ -69,10 +69,7 @@ impl Frequency {
     pub fn from_ghz(ghz: f64) -> Frequency {
         let hertz = (ghz * 1e9).round() as u64;
         let ps_per_cycle_q32 = ((1_000_000_000_000u128 << 32) / u128::from(hertz.max(1))) as u64;
-        Frequency {
-            hertz,
-            ps_per_cycle_q32,
-        }
+        Frequency { hertz, ps_per_cycle_q32 }
     }
 
     /// In hertz.
@@ -104,10 +101,7 @@ mod tests {
     #[test]
     fn cycles_at_2_1_ghz() {
         let clock = Frequency::from_ghz(2.1);
-        assert_eq!(
-            clock.time_for(Cycles(2_100_000)),
-            Time::from_ps(999_999_999)
-        );
+        assert_eq!(clock.time_for(Cycles(2_100_000)), Time::from_ps(999_999_999));
         assert!((clock.cycles_in(Time::from_us(1)) - 2100.0).abs() < 1e-9);
     }
 }

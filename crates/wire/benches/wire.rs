@@ -69,16 +69,8 @@ fn main() {
     for bytes in [60, 1500] {
         for (name, arrival, choice) in [
             ("constant, uniform", constant, FlowChoice::Uniform),
-            (
-                "Poisson, uniform",
-                ArrivalModel::Poisson { rate },
-                FlowChoice::Uniform,
-            ),
-            (
-                "constant, Zipf 0.99",
-                constant,
-                FlowChoice::Zipf { s: 0.99 },
-            ),
+            ("Poisson, uniform", ArrivalModel::Poisson { rate }, FlowChoice::Uniform),
+            ("constant, Zipf 0.99", constant, FlowChoice::Zipf { s: 0.99 }),
         ] {
             let mut source = source(bytes, arrival, choice);
             measure(&format!("next frame, {bytes} B, {name}"), || {

@@ -146,17 +146,11 @@ pub fn pseudo_header(addresses: &IpAddresses, protocol: u8, l4_len: u32) -> Accu
     let mut total = Accumulator::new();
     match addresses {
         IpAddresses::None => {}
-        IpAddresses::V4 {
-            source,
-            destination,
-        } => {
+        IpAddresses::V4 { source, destination } => {
             total.add(&source.octets());
             total.add(&destination.octets());
         }
-        IpAddresses::V6 {
-            source,
-            destination,
-        } => {
+        IpAddresses::V6 { source, destination } => {
             total.add(&source.octets());
             total.add(&destination.octets());
         }
@@ -185,10 +179,7 @@ pub struct ChecksumVerdict {
 /// beginning, the rest of it is zeros.
 #[inline]
 pub fn verify(frame: &[u8], summary: &FrameSummary) -> ChecksumVerdict {
-    ChecksumVerdict {
-        l3: verify_l3(frame, summary),
-        l4: verify_l4(frame, summary),
-    }
+    ChecksumVerdict { l3: verify_l3(frame, summary), l4: verify_l4(frame, summary) }
 }
 
 /// Whether the IPv4 header's checksum is right; `None` where there is none.
@@ -215,11 +206,7 @@ fn verify_l4(frame: &[u8], summary: &FrameSummary) -> Option<bool> {
     let protocol_and_length = match summary.protocol {
         ip_protocol::ICMP if over_ipv4 => 0,
         protocol => {
-            let words = [
-                protocol.into(),
-                (summary.l4_len >> 16) as u16,
-                summary.l4_len as u16,
-            ];
+            let words = [protocol.into(), (summary.l4_len >> 16) as u16, summary.l4_len as u16];
             words.iter().map(|word| u64::from(word.to_be())).sum()
         }
     };

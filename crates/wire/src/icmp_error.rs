@@ -12,8 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::checksum::{Accumulator, checksum, pseudo_header};
 use crate::headers::{
-    EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN, Ipv4View, Ipv6View,
-    MacAddress, icmp_type, icmpv6_type, ip_protocol,
+    EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN, Ipv4View, Ipv6View, MacAddress, icmp_type,
+    icmpv6_type, ip_protocol,
 };
 use crate::rewrite::put16;
 use crate::{Fragment, FrameSummary, IpAddresses, parse_headers};
@@ -118,10 +118,7 @@ fn put_ipv6(packet: &mut [u8], from: Ipv6Addr, to: Ipv6Addr) -> Option<u16> {
     ip.set_hop_limit(HOPS);
     ip.set_source(from);
     ip.set_destination(to);
-    let addresses = IpAddresses::V6 {
-        source: from,
-        destination: to,
-    };
+    let addresses = IpAddresses::V6 { source: from, destination: to };
     Some(pseudo_header(&addresses, ip_protocol::ICMPV6, len as u32).sum())
 }
 
@@ -149,9 +146,7 @@ fn put_message(message: &mut [u8], version: Version, why: Undelivered, pseudo: u
 pub fn is_host(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => (1..224).contains(&address.octets()[0]) && !address.is_loopback(),
-        IpAddr::V6(address) => {
-            !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
-        }
+        IpAddr::V6(address) => !(address.is_unspecified() || address.is_multicast() || address.is_loopback()),
     }
 }
 
@@ -162,21 +157,15 @@ fn may_be_told(frame: &[u8], summary: &FrameSummary) -> bool {
     let is_error = match summary.protocol {
         ip_protocol::ICMP => message.is_none_or(icmp_type::is_error),
         // A redirect is no error, and nothing is told about it either (RFC 4443, section 2.4 e.2).
-        ip_protocol::ICMPV6 => {
-            message.is_none_or(|kind| icmpv6_type::is_error(kind) || kind == icmpv6_type::REDIRECT)
-        }
+        ip_protocol::ICMPV6 => message.is_none_or(|kind| icmpv6_type::is_error(kind) || kind == icmpv6_type::REDIRECT),
         _ => false,
     };
     let between_hosts = match summary.addresses {
         IpAddresses::None => false,
-        IpAddresses::V4 {
-            source,
-            destination,
-        } => is_host(source.into()) && !destination.is_multicast() && !destination.is_broadcast(),
-        IpAddresses::V6 {
-            source,
-            destination,
-        } => is_host(source.into()) && !destination.is_multicast(),
+        IpAddresses::V4 { source, destination } => {
+            is_host(source.into()) && !destination.is_multicast() && !destination.is_broadcast()
+        }
+        IpAddresses::V6 { source, destination } => is_host(source.into()) && !destination.is_multicast(),
     };
     !to_many && !is_error && between_hosts && summary.fragment != Fragment::Later
 }
@@ -184,9 +173,7 @@ fn may_be_told(frame: &[u8], summary: &FrameSummary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etherparse::{
-        Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice,
-    };
+    use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
     use etherparse::{icmpv4, icmpv6};
 
     const US: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
@@ -220,30 +207,23 @@ mod tests {
     #[test]
     fn the_sender_is_told_in_ipv4() {
         for (why, expected) in [
-            (
-                Undelivered::NoHopLeft,
-                Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit),
-            ),
+            (Undelivered::NoHopLeft, Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit)),
             (
                 Undelivered::TooBig { mtu: 1200 },
-                Icmpv4Type::DestinationUnreachable(
-                    icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1200 },
-                ),
+                Icmpv4Type::DestinationUnreachable(icmpv4::DestUnreachableHeader::FragmentationNeeded {
+                    next_hop_mtu: 1200,
+                }),
             ),
         ] {
             for payload in [0, 1, 20, 1400] {
                 let about = question(payload);
                 let frame = told(&about, why, 1514).unwrap();
                 let sliced = SlicedPacket::from_ethernet(&frame).unwrap();
-                let Some(NetSlice::Ipv4(ip)) = &sliced.net else {
-                    panic!("{frame:02x?}")
-                };
+                let Some(NetSlice::Ipv4(ip)) = &sliced.net else { panic!("{frame:02x?}") };
                 let header = ip.header().to_header();
                 assert_eq!((header.source, header.destination), (ROUTER, [10, 0, 0, 1]));
                 assert_eq!(header.header_checksum, header.calc_header_checksum());
-                let Some(TransportSlice::Icmpv4(icmp)) = &sliced.transport else {
-                    panic!("{frame:02x?}")
-                };
+                let Some(TransportSlice::Icmpv4(icmp)) = &sliced.transport else { panic!("{frame:02x?}") };
                 assert_eq!(icmp.icmp_type(), expected);
                 let sum = icmp.icmp_type().calc_checksum(icmp.payload());
                 assert_eq!(sum, icmp.checksum());
@@ -257,23 +237,15 @@ mod tests {
     #[test]
     fn the_sender_is_told_in_ipv6() {
         for (why, expected) in [
-            (
-                Undelivered::NoHopLeft,
-                Icmpv6Type::TimeExceeded(icmpv6::TimeExceededCode::HopLimitExceeded),
-            ),
-            (
-                Undelivered::TooBig { mtu: 1300 },
-                Icmpv6Type::PacketTooBig { mtu: 1300 },
-            ),
+            (Undelivered::NoHopLeft, Icmpv6Type::TimeExceeded(icmpv6::TimeExceededCode::HopLimitExceeded)),
+            (Undelivered::TooBig { mtu: 1300 }, Icmpv6Type::PacketTooBig { mtu: 1300 }),
         ] {
             for payload in [0, 1, 1400] {
                 let about = question_6(payload);
                 let from = (US, IpAddr::from(ROUTER_6));
                 let frame = icmp_error(&about, about.len(), why, from, 1514).unwrap();
                 let sliced = SlicedPacket::from_ethernet(&frame).unwrap();
-                let Some(TransportSlice::Icmpv6(icmp)) = &sliced.transport else {
-                    panic!("{frame:02x?}")
-                };
+                let Some(TransportSlice::Icmpv6(icmp)) = &sliced.transport else { panic!("{frame:02x?}") };
                 assert_eq!(icmp.icmp_type(), expected);
                 assert!(icmp.is_checksum_valid(ROUTER_6, [1; 16]));
                 let quoted = about[14..].len().min(LONGEST_V6 - 48);
@@ -320,13 +292,9 @@ mod tests {
         echo[34] = icmp_type::ECHO_REQUEST;
         assert!(told(&echo, Undelivered::NoHopLeft, 1514).is_some());
         let from = (US, IpAddr::from(ROUTER_6));
-        let about =
-            |frame: &[u8]| icmp_error(frame, frame.len(), Undelivered::NoHopLeft, from, 1514);
+        let about = |frame: &[u8]| icmp_error(frame, frame.len(), Undelivered::NoHopLeft, from, 1514);
         let mut message = about(&question_6(20)).unwrap();
-        for (kind, told) in [
-            (icmpv6_type::ECHO_REQUEST, true),
-            (icmpv6_type::REDIRECT, false),
-        ] {
+        for (kind, told) in [(icmpv6_type::ECHO_REQUEST, true), (icmpv6_type::REDIRECT, false)] {
             message[54] = kind;
             assert_eq!(about(&message).is_some(), told, "ICMPv6 {kind}");
         }

@@ -227,11 +227,7 @@ mod tests {
         let chunks = data.chunks(1000).enumerate();
         let frames: Vec<Vec<u8>> = chunks
             .map(|(i, chunk)| {
-                let mut frame = frame(
-                    (u32::MAX - 1500).wrapping_add(1000 * i as u32),
-                    chunk,
-                    i == 3,
-                );
+                let mut frame = frame((u32::MAX - 1500).wrapping_add(1000 * i as u32), chunk, i == 3);
                 // Cutting counts identifications on, as senders do.
                 frame[19] = i as u8;
                 let summary = parse_frame(&frame).unwrap();
@@ -281,16 +277,8 @@ mod tests {
         }
         let short = frame(100, &[2; 50], false);
         let after = frame(150, &[3; 50], false);
-        assert_eq!(
-            joined(&[first(), short, after]).1,
-            2,
-            "nothing after a short one"
-        );
-        assert_eq!(
-            joined(&[frame(0, &[1; 100], true), next()]).1,
-            1,
-            "after PSH"
-        );
+        assert_eq!(joined(&[first(), short, after]).1, 2, "nothing after a short one");
+        assert_eq!(joined(&[frame(0, &[1; 100], true), next()]).1, 1, "after PSH");
         let (alone, _) = joined(&[first()]);
         assert_eq!(alone[OFFLOAD_HEADER_LEN..], first()[..]);
         assert_eq!(alone[..OFFLOAD_HEADER_LEN], [0; OFFLOAD_HEADER_LEN]);

@@ -5,8 +5,7 @@ use std::net::Ipv6Addr;
 use crate::IpAddresses;
 use crate::checksum::pseudo_header;
 use crate::headers::{
-    ETHERNET_HEADER_LEN, EthernetView, IPV6_HEADER_LEN, Ipv6View, MacAddress, ethertype,
-    icmpv6_type, ip_protocol,
+    ETHERNET_HEADER_LEN, EthernetView, IPV6_HEADER_LEN, Ipv6View, MacAddress, ethertype, icmpv6_type, ip_protocol,
 };
 
 /// What all hops are of messages that no router passed on (RFC 4861, section 7.1).
@@ -71,37 +70,17 @@ impl NeighbourMessage {
         let target = <[u8; 16]>::try_from(&message[TARGET..MESSAGE_LEN]).ok()?;
         let target = Ipv6Addr::from(target);
         let hardware = hardware(&message[MESSAGE_LEN..], option)?;
-        (!target.is_multicast()).then_some(NeighbourMessage {
-            kind,
-            source,
-            destination,
-            target,
-            hardware,
-        })
+        (!target.is_multicast()).then_some(NeighbourMessage { kind, source, destination, target, hardware })
     }
 
     /// The question of who is at `source`, with hardware address `mac`, for `target`: to all that may have it.
     pub fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
         let [.., a, b, c] = target.octets();
-        let group = [
-            [0xff, 2],
-            [0; 2],
-            [0; 2],
-            [0; 2],
-            [0; 2],
-            [0, 1],
-            [0xff, a],
-            [b, c],
-        ];
+        let group = [[0xff, 2], [0; 2], [0; 2], [0; 2], [0; 2], [0, 1], [0xff, a], [b, c]];
         let destination = Ipv6Addr::from(group.map(u16::from_be_bytes));
         let to = MacAddress([0x33, 0x33, 0xff, a, b, c]);
-        let message = NeighbourMessage {
-            kind: NeighbourKind::Solicitation,
-            source,
-            destination,
-            target,
-            hardware: Some(mac),
-        };
+        let message =
+            NeighbourMessage { kind: NeighbourKind::Solicitation, source, destination, target, hardware: Some(mac) };
         message.frame(mac, to)
     }
 
@@ -127,9 +106,7 @@ impl NeighbourMessage {
         let mut frame = vec![0; ETHERNET_HEADER_LEN + IPV6_HEADER_LEN];
         let (kind, flags, option) = match self.kind {
             NeighbourKind::Solicitation => (icmpv6_type::NEIGHBOUR_SOLICITATION, 0, OF_SOURCE),
-            NeighbourKind::Advertisement => {
-                (icmpv6_type::NEIGHBOUR_ADVERTISEMENT, ADVERTISED, OF_TARGET)
-            }
+            NeighbourKind::Advertisement => (icmpv6_type::NEIGHBOUR_ADVERTISEMENT, ADVERTISED, OF_TARGET),
         };
         let mut message = vec![kind, 0, 0, 0, 0, 0, 0, 0];
         message[FLAGS] = flags;
@@ -162,10 +139,7 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// The checksum of `message`: 0 if it has one and that is right.
 fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
-    let addresses = IpAddresses::V6 {
-        source,
-        destination,
-    };
+    let addresses = IpAddresses::V6 { source, destination };
     let mut sum = pseudo_header(&addresses, ip_protocol::ICMPV6, message.len() as u32);
     sum.add(message);
     sum.checksum()
@@ -200,17 +174,11 @@ mod tests {
         let [us, them] = [OURS, THEIRS].map(MacAddress::link_local);
         let question = NeighbourMessage::solicitation(OURS, us, them);
         let sliced = etherparse::SlicedPacket::from_ethernet(&question).unwrap();
-        let Some(etherparse::TransportSlice::Icmpv6(icmp)) = &sliced.transport else {
-            panic!("{sliced:?}")
-        };
+        let Some(etherparse::TransportSlice::Icmpv6(icmp)) = &sliced.transport else { panic!("{sliced:?}") };
         assert_eq!(icmp.type_u8(), 135);
-        let Some(etherparse::NetSlice::Ipv6(ip)) = &sliced.net else {
-            panic!("{sliced:?}")
-        };
+        let Some(etherparse::NetSlice::Ipv6(ip)) = &sliced.net else { panic!("{sliced:?}") };
         let header = ip.header();
-        let right =
-            icmp.icmp_type()
-                .calc_checksum(header.source(), header.destination(), icmp.payload());
+        let right = icmp.icmp_type().calc_checksum(header.source(), header.destination(), icmp.payload());
         assert_eq!(right.unwrap(), icmp.checksum());
         let heard = NeighbourMessage::read(&question).unwrap();
         assert_eq!((heard.target, heard.hardware), (them, Some(OURS)));

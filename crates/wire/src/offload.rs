@@ -78,8 +78,7 @@ impl Offload {
     /// As a header; `headers` is the length of all headers.
     pub fn encode(&self, headers: u16) -> [u8; OFFLOAD_HEADER_LEN] {
         let mut header = [0; OFFLOAD_HEADER_LEN];
-        let mut put =
-            |at: usize, word: u16| header[at..at + 2].copy_from_slice(&word.to_ne_bytes());
+        let mut put = |at: usize, word: u16| header[at..at + 2].copy_from_slice(&word.to_ne_bytes());
         put(2, headers);
         put(4, self.segment_bytes);
         if let Some((start, offset)) = self.checksum {
@@ -112,12 +111,7 @@ impl Offload {
         Ok(1)
     }
 
-    fn cut(
-        &self,
-        frame: &[u8],
-        scratch: &mut Vec<u8>,
-        each: &mut dyn FnMut(&[u8]),
-    ) -> Result<usize, OffloadError> {
+    fn cut(&self, frame: &[u8], scratch: &mut Vec<u8>, each: &mut dyn FnMut(&[u8])) -> Result<usize, OffloadError> {
         let wrong = OffloadError::Segmentation;
         let summary = parse_frame(frame).map_err(|_| wrong)?;
         let v4 = matches!(summary.addresses, IpAddresses::V4 { .. });
@@ -256,11 +250,7 @@ mod tests {
     #[test]
     fn a_large_segment_becomes_frames_that_say_the_same() {
         for (v6, kind) in [(false, Offload::TCP_V4), (true, Offload::TCP_V6)] {
-            let offload = Offload {
-                kind,
-                segment_bytes: 1400,
-                ..Offload::default()
-            };
+            let offload = Offload { kind, segment_bytes: 1400, ..Offload::default() };
             let mut whole = tcp(3000, v6);
             let frames = finished(&offload, &mut whole).unwrap();
             let mut payload = Vec::new();
@@ -285,14 +275,9 @@ mod tests {
     #[test]
     fn datagrams_are_cut_too() {
         let mut whole = Vec::new();
-        let builder =
-            PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9);
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9);
         builder.udp(5, 6).write(&mut whole, &[7; 2500]).unwrap();
-        let offload = Offload {
-            kind: Offload::UDP,
-            segment_bytes: 1200,
-            ..Offload::default()
-        };
+        let offload = Offload { kind: Offload::UDP, segment_bytes: 1200, ..Offload::default() };
         let frames = finished(&offload, &mut whole).unwrap();
         let lengths: Vec<u32> = frames
             .iter()
@@ -344,29 +329,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_finished_is_refused() {
-        let cut = |kind, segment_bytes| Offload {
-            kind,
-            segment_bytes,
-            checksum: None,
-        };
+        let cut = |kind, segment_bytes| Offload { kind, segment_bytes, checksum: None };
         let mut frame = tcp(3000, false);
-        for offload in [
-            cut(Offload::TCP_V6, 1400),
-            cut(Offload::UDP, 1400),
-            cut(Offload::TCP_V4, 0),
-            cut(3, 1400),
-        ] {
+        for offload in [cut(Offload::TCP_V6, 1400), cut(Offload::UDP, 1400), cut(Offload::TCP_V4, 0), cut(3, 1400)] {
             let refused = finished(&offload, &mut frame);
             assert_eq!(refused, Err(OffloadError::Segmentation), "{offload:?}");
         }
-        let outside = Offload {
-            checksum: Some((u16::MAX, u16::MAX)),
-            ..Offload::default()
-        };
-        assert_eq!(
-            finished(&outside, &mut frame),
-            Err(OffloadError::ChecksumOutside)
-        );
+        let outside = Offload { checksum: Some((u16::MAX, u16::MAX)), ..Offload::default() };
+        assert_eq!(finished(&outside, &mut frame), Err(OffloadError::ChecksumOutside));
         for len in [0, 13, 14, 20, 60] {
             let refused = finished(&cut(Offload::TCP_V4, 1400), &mut frame[..len]);
             assert_eq!(refused, Err(OffloadError::Segmentation), "{len} bytes");

@@ -8,10 +8,7 @@ impl FrameSummary {
     #[inline]
     pub fn ipv4_words(&self) -> Option<(u32, u32)> {
         match self.addresses {
-            IpAddresses::V4 {
-                source,
-                destination,
-            } => Some((source.to_bits(), destination.to_bits())),
+            IpAddresses::V4 { source, destination } => Some((source.to_bits(), destination.to_bits())),
             _ => None,
         }
     }

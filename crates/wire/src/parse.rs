@@ -8,9 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::frame_error::FrameError;
 use crate::headers::{
-    ETHERNET_HEADER_LEN, ExtensionHeaders, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN,
-    Ipv4View, TCP_MIN_HEADER_LEN, UDP_HEADER_LEN, VLAN_TAG_LEN, array, be16, ethertype,
-    ip_protocol,
+    ETHERNET_HEADER_LEN, ExtensionHeaders, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN, Ipv4View,
+    TCP_MIN_HEADER_LEN, UDP_HEADER_LEN, VLAN_TAG_LEN, array, be16, ethertype, ip_protocol,
 };
 use crate::plain::summary_of;
 
@@ -167,18 +166,11 @@ pub fn walk_headers(bytes: &[u8], frame_len: usize) -> Result<FrameSummary, Fram
 }
 
 fn is_vlan(ethertype: u16) -> bool {
-    matches!(
-        ethertype,
-        ethertype::VLAN | ethertype::SERVICE_VLAN | ethertype::OLD_SERVICE_VLAN
-    )
+    matches!(ethertype, ethertype::VLAN | ethertype::SERVICE_VLAN | ethertype::OLD_SERVICE_VLAN)
 }
 
 #[inline]
-fn parse_ipv4(
-    bytes: &[u8],
-    frame_len: usize,
-    summary: &mut FrameSummary,
-) -> Result<(), FrameError> {
+fn parse_ipv4(bytes: &[u8], frame_len: usize, summary: &mut FrameSummary) -> Result<(), FrameError> {
     let l3_offset = usize::from(summary.l3_offset);
     let packet = &bytes[l3_offset..];
     // The version counts first: one byte is enough to see that this is not IPv4.
@@ -226,11 +218,7 @@ fn ipv4_source_route_left(packet: &[u8]) -> bool {
     })
 }
 
-fn parse_ipv6(
-    bytes: &[u8],
-    frame_len: usize,
-    summary: &mut FrameSummary,
-) -> Result<(), FrameError> {
+fn parse_ipv6(bytes: &[u8], frame_len: usize, summary: &mut FrameSummary) -> Result<(), FrameError> {
     let l3_offset = usize::from(summary.l3_offset);
     let packet = &bytes[l3_offset..];
     match packet.first() {

@@ -6,9 +6,7 @@
 use std::net::Ipv4Addr;
 
 use crate::checksum::{ChecksumVerdict, fold, sum_of};
-use crate::headers::{
-    ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, TCP_MIN_HEADER_LEN, UDP_HEADER_LEN,
-};
+use crate::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, TCP_MIN_HEADER_LEN, UDP_HEADER_LEN};
 use crate::headers::{array, be16, ip_protocol};
 use crate::rss::Toeplitz;
 use crate::{Fragment, FrameSummary, IpAddresses};
@@ -52,10 +50,7 @@ pub fn parse_plain(bytes: &[u8], frame_len: usize, rss: &Toeplitz) -> Option<Pla
         fold(pseudo + sum_of(&bytes[L4..end])) == 0xffff
     };
     Some(Plain {
-        verdict: ChecksumVerdict {
-            l3: Some(fold(sum_of(&headers[L3..L4])) == 0xffff),
-            l4: has_checksum.then(l4_good),
-        },
+        verdict: ChecksumVerdict { l3: Some(fold(sum_of(&headers[L3..L4])) == 0xffff), l4: has_checksum.then(l4_good) },
         rss_hash: rss.hash_octets(addresses, ports),
         headers_end,
         summary,

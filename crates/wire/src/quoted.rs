@@ -101,10 +101,7 @@ mod tests {
                 assert_eq!(quoted.ports, ports, "protocol {protocol}");
                 assert_eq!(quoted.protocol, protocol);
                 assert_eq!(quoted.l4_offset, 28 + 4 * usize::from(options));
-                assert_eq!(
-                    (quoted.source, quoted.destination),
-                    (0x0a00_0001, 0x0a00_0002)
-                );
+                assert_eq!((quoted.source, quoted.destination), (0x0a00_0001, 0x0a00_0002));
                 let is_flow = [ip_protocol::TCP, ip_protocol::UDP].contains(&protocol);
                 assert_eq!(quoted.has_ports(), is_flow);
             }
@@ -126,10 +123,7 @@ mod tests {
         for len in 0..whole.len() {
             let quoted = Quoted::read(&whole[..len]);
             assert_eq!(quoted.is_some(), len >= 32, "{len} bytes");
-            assert!(
-                quoted.is_none_or(|quoted| quoted.ports.is_none()),
-                "{len} bytes"
-            );
+            assert!(quoted.is_none_or(|quoted| quoted.ports.is_none()), "{len} bytes");
         }
         let mut other = whole;
         other[0] = icmp_type::ECHO_REQUEST;

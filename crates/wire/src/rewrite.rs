@@ -46,13 +46,7 @@ pub fn decrement_hops(frame: &mut [u8], l3_offset: usize) {
 /// Replaces one end of an IPv4 packet: its address, and its port or ICMP echo identifier if
 /// `port` says so. `frame` holds all headers of `summary`, but for TCP options.
 #[inline]
-pub fn replace_end(
-    frame: &mut [u8],
-    summary: &FrameSummary,
-    end: End,
-    address: u32,
-    port: Option<u16>,
-) {
+pub fn replace_end(frame: &mut [u8], summary: &FrameSummary, end: End, address: u32, port: Option<u16>) {
     let old = replace_address(&mut frame[usize::from(summary.l3_offset)..], end, address);
     if summary.fragment == Fragment::Later || !summary.has_l4_header {
         return;
@@ -106,13 +100,7 @@ pub fn checksum_offset(protocol: u8) -> Option<usize> {
 /// of address `(before, after)`. If the segment is cut off before its checksum, as in what an
 /// ICMP error quotes, only the port changes.
 #[inline(always)]
-pub fn replace_l4(
-    segment: &mut [u8],
-    protocol: u8,
-    end: End,
-    address: (u32, u32),
-    port: Option<u16>,
-) {
+pub fn replace_l4(segment: &mut [u8], protocol: u8, end: End, address: (u32, u32), port: Option<u16>) {
     let Some(checksum_at) = checksum_offset(protocol) else {
         return;
     };

@@ -12,9 +12,9 @@ const INPUT_MAX: usize = 36;
 
 /// The key of Microsoft's verification suite, the default of many drivers.
 pub const MICROSOFT_KEY: [u8; KEY_LEN] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
-    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
-    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b,
+    0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac,
+    0x01, 0xfa,
 ];
 
 /// The Toeplitz hash with one key. The hash is linear over xor, so what each value of each half of an input
@@ -38,9 +38,7 @@ impl Toeplitz {
         let mut tables = Box::new([[[0u32; 16]; 2]; INPUT_MAX]);
         for (place, halves) in tables.iter_mut().enumerate() {
             // The 40 key bits from bit 8 * place on; bit b of the byte sees 32 from its own on.
-            let window = key[place..place + 5]
-                .iter()
-                .fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+            let window = key[place..place + 5].iter().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
             for (first, table) in [0, 4].into_iter().zip(halves) {
                 for (value, entry) in table.iter_mut().enumerate() {
                     *entry = (0..4)
@@ -101,14 +99,8 @@ impl Toeplitz {
     fn hash_by(&self, summary: &FrameSummary, by_ports: bool) -> u32 {
         let (by_addresses, ports_at) = match summary.addresses {
             IpAddresses::None => return 0,
-            IpAddresses::V4 {
-                source,
-                destination,
-            } => (self.hash_ipv4(source, destination), 8),
-            IpAddresses::V6 {
-                source,
-                destination,
-            } => (self.hash_ipv6(source, destination), 32),
+            IpAddresses::V4 { source, destination } => (self.hash_ipv4(source, destination), 8),
+            IpAddresses::V6 { source, destination } => (self.hash_ipv6(source, destination), 32),
         };
         if by_ports {
             by_addresses ^ self.ports(ports_at, summary.source_port, summary.destination_port)
@@ -157,9 +149,7 @@ impl IndirectionTable {
     /// `queues`.
     pub fn spread(queues: Range<u16>) -> IndirectionTable {
         let count = queues.len().max(1);
-        IndirectionTable {
-            queues: std::array::from_fn(|entry| queues.start + (entry % count) as u16),
-        }
+        IndirectionTable { queues: std::array::from_fn(|entry| queues.start + (entry % count) as u16) }
     }
 
     /// The entry that a hash selects.

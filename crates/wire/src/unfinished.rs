@@ -54,19 +54,14 @@ impl TxOffload {
         }
         let cuts = match (offload.kind, is_v4, protocol) {
             (0, ..) => false,
-            (Offload::TCP_V4, true, ip_protocol::TCP)
-            | (Offload::TCP_V6, false, ip_protocol::TCP)
+            (Offload::TCP_V4, true, ip_protocol::TCP) | (Offload::TCP_V6, false, ip_protocol::TCP)
                 if offload.segment_bytes > 0 =>
             {
                 true
             }
             _ => return None,
         };
-        Some(TxOffload {
-            l3_checksum: false,
-            l4_checksum: true,
-            segment: if cuts { offload.segment_bytes } else { 0 },
-        })
+        Some(TxOffload { l3_checksum: false, l4_checksum: true, segment: if cuts { offload.segment_bytes } else { 0 } })
     }
 
     /// Makes the headers of a frame of `len` bytes, which all lie in `headers`, what a NIC expects that
@@ -97,24 +92,16 @@ impl TxOffload {
             checksum::fill(headers, &summary, true, false);
         }
         let l4 = usize::from(summary.l4_offset);
-        let begun =
-            checksum::pseudo_header(&summary.addresses, summary.protocol, summary.l4_len).sum();
+        let begun = checksum::pseudo_header(&summary.addresses, summary.protocol, summary.l4_len).sum();
         put16(headers, l4 + field, begun);
-        let offload = Offload {
-            checksum: Some((summary.l4_offset, field as u16)),
-            kind,
-            segment_bytes: self.segment,
-        };
+        let offload = Offload { checksum: Some((summary.l4_offset, field as u16)), kind, segment_bytes: self.segment };
         let headers_len = summary.headers_end(headers);
         let l3 = usize::from(summary.l3_offset);
         let longest = match kind {
             0 => summary.l3_end as usize,
             _ => headers_len + usize::from(self.segment),
         };
-        Some(Begun {
-            header: offload.encode(headers_len as u16),
-            l3_len: longest - l3,
-        })
+        Some(Begun { header: offload.encode(headers_len as u16), l3_len: longest - l3 })
     }
 
     /// Does what is left to do for `frame`, and hands what becomes of it to `each`; returns how many
@@ -159,11 +146,7 @@ mod tests {
         let mut frame = Vec::new();
         let tcp = builder.tcp(1000, 2000, 7, 100).ack(9);
         tcp.write(&mut frame, &data).unwrap();
-        let left = TxOffload {
-            l4_checksum: true,
-            segment: 1400,
-            ..TxOffload::default()
-        };
+        let left = TxOffload { l4_checksum: true, segment: 1400, ..TxOffload::default() };
         let len = frame.len();
         let begun = left.begin(&mut frame, len).unwrap();
         (Offload::decode(&begun.header), frame)
@@ -210,30 +193,12 @@ mod tests {
             assert_eq!(TxOffload::left(&offload, frame), None, "{offload:?}");
         };
         let (checksum, segment_bytes) = (None, 0);
-        none(
-            Offload {
-                checksum,
-                ..offload
-            },
-            &frame,
-        );
+        none(Offload { checksum, ..offload }, &frame);
         none(Offload { kind: 4, ..offload }, &frame);
         none(Offload { kind: 5, ..offload }, &frame);
-        none(
-            Offload {
-                segment_bytes,
-                ..offload
-            },
-            &frame,
-        );
+        none(Offload { segment_bytes, ..offload }, &frame);
         let checksum = Some((33, 16));
-        none(
-            Offload {
-                checksum,
-                ..offload
-            },
-            &frame,
-        );
+        none(Offload { checksum, ..offload }, &frame);
         for len in [0, 13, 14, 54] {
             none(offload, &frame[..len]);
         }
@@ -245,11 +210,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_stays_as_it_is() {
         let (_, frame) = segment(false, 100);
-        let left = TxOffload {
-            l3_checksum: true,
-            l4_checksum: true,
-            segment: 1000,
-        };
+        let left = TxOffload { l3_checksum: true, l4_checksum: true, segment: 1000 };
         for len in [0, 13, 33] {
             let mut short = frame[..len].to_vec();
             assert_eq!(left.begin(&mut short, len), None);

@@ -53,10 +53,7 @@ fn offsets_and_units_of_pcapng_in_both_byte_orders() {
         // 3 s in millionths; 3 s and 1536/1024 s.
         let stamps = [3_000_000, 1 << 10 | 512];
         let binary = 0x80 | 10;
-        assert_eq!(
-            times(&with_offset(big, binary, 3, stamps)),
-            [0, 1_500_000_000]
-        );
+        assert_eq!(times(&with_offset(big, binary, 3, stamps)), [0, 1_500_000_000]);
         // 10⁻²⁰ s: finer than 64 bits hold in a second.
         assert_eq!(times(&with_offset(big, 20, 4, stamps)), [0, 1_000_000_000]);
         let absurd = with_offset(big, 100, 0, stamps);
@@ -73,11 +70,7 @@ fn a_packet_longer_than_its_block_is_malformed() {
         let first = whole.len() - 72;
         let captured = first + 20;
         let mut file = whole;
-        let length = if big {
-            5_000u32.to_be_bytes()
-        } else {
-            5_000u32.to_le_bytes()
-        };
+        let length = if big { 5_000u32.to_be_bytes() } else { 5_000u32.to_le_bytes() };
         file[captured..captured + 4].copy_from_slice(&length);
         assert_eq!(problem(&file), CaptureProblem::Malformed);
         // The same at the very end of the file, and one that is cut.
@@ -124,12 +117,7 @@ fn packet_blocks_of_early_files_are_read() {
             let contents: Vec<u8> = head.into_iter().chain(words).chain([1; 20]).collect();
             block(big, 2, &contents)
         };
-        let file = [
-            whole.clone(),
-            early(1, 1_000_000, 20),
-            early(0, 2_000_000, 18),
-        ]
-        .concat();
+        let file = [whole.clone(), early(1, 1_000_000, 20), early(0, 2_000_000, 18)].concat();
         assert_eq!(lengths(&file), [(4, 4), (4, 4), (20, 60), (18, 60)]);
         assert_eq!(times(&file), [0, 0, 1_000_000_000, 2_000_000_000]);
         let longer = [whole.clone(), early(0, 0, 21)].concat();

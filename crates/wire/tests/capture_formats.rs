@@ -10,19 +10,13 @@ use nicforge_units::Time;
 use nicforge_wire::capture::{CaptureProblem, CaptureReader};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, Endianness};
 
 /// A pcap of records (seconds, fraction, original length, bytes).
 fn pcap(magic: u32, link: u32, big: bool, records: &[(u32, u32, u32, &[u8])]) -> Vec<u8> {
     let word = |value: u32| {
-        if big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        }
+        if big { value.to_be_bytes() } else { value.to_le_bytes() }
     };
     let version = if big { 0x0002_0004 } else { 0x0004_0002 };
     let header = [magic, version, 0, 0, 65_535, link];
@@ -96,10 +90,7 @@ fn odd_records_are_counted() {
     let counts = reader.counts();
     assert_eq!((counts.zero_length, counts.longer_than_original), (1, 1));
     assert_eq!((counts.captured_short, counts.time_went_back), (1, 1));
-    assert_eq!(
-        (counts.fraction_out_of_range, counts.time_out_of_range),
-        (1, 1)
-    );
+    assert_eq!((counts.fraction_out_of_range, counts.time_out_of_range), (1, 1));
     assert_eq!((counts.skipped(), reader.records()), (2, 6));
 }
 
@@ -107,13 +98,8 @@ fn odd_records_are_counted() {
 #[test]
 fn the_fcs_is_taken_off_frames() {
     // Whole, captured without the FCS, with a part of it, cut in the frame, and nothing but FCS.
-    let records: &[(u32, u32, u32, &[u8])] = &[
-        (0, 0, 24, &[1; 24]),
-        (0, 0, 24, &[1; 20]),
-        (0, 0, 24, &[1; 22]),
-        (0, 0, 24, &[1; 15]),
-        (0, 0, 4, &[1; 4]),
-    ];
+    let records: &[(u32, u32, u32, &[u8])] =
+        &[(0, 0, 24, &[1; 24]), (0, 0, 24, &[1; 20]), (0, 0, 24, &[1; 22]), (0, 0, 24, &[1; 15]), (0, 0, 4, &[1; 4])];
     let lengths = |link: u32, big: bool| {
         let file = pcap(0xa1b2_c3d4, link, big, records);
         let mut reader = CaptureReader::new(&file[..]).unwrap();
@@ -128,12 +114,7 @@ fn the_fcs_is_taken_off_frames() {
         assert_eq!(seen, [(20, 20), (20, 20), (20, 20), (15, 20)]);
         assert_eq!((counts.zero_length, counts.captured_short), (1, 1));
         // Raw IP has none of what stands before: 14 bytes of Ethernet come to it.
-        let ip = pcap(
-            0xa1b2_c3d4,
-            2 << 28 | 1 << 26 | 101,
-            big,
-            &[(0, 0, 24, &[0x45; 24])],
-        );
+        let ip = pcap(0xa1b2_c3d4, 2 << 28 | 1 << 26 | 101, big, &[(0, 0, 24, &[0x45; 24])]);
         let mut reader = CaptureReader::new(&ip[..]).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!((record.bytes.len(), record.original_len), (34, 34));
@@ -177,9 +158,7 @@ fn pcapng(
 /// What each frame has of how many bytes.
 #[test]
 fn the_fcs_is_taken_off_frames_of_pcapng() {
-    let frames: Vec<_> = [24, 20, 22, 15]
-        .map(|len| (24, vec![1; len], None))
-        .to_vec();
+    let frames: Vec<_> = [24, 20, 22, 15].map(|len| (24, vec![1; len], None)).to_vec();
     for order in [Endianness::Little, Endianness::Big] {
         // Bits as the draft says, and bytes as some write.
         for length in [32, 4] {
@@ -189,9 +168,7 @@ fn the_fcs_is_taken_off_frames_of_pcapng() {
         }
         assert_eq!(lengths(&pcapng(order, &[], &frames))[0], (24, 24));
         // A packet's own flags, in bytes, come before what is said of its interface.
-        let flagged: Vec<_> = [None, Some(1), Some(2 << 5 | 1)]
-            .map(|flags| (24, vec![1; 24], flags))
-            .to_vec();
+        let flagged: Vec<_> = [None, Some(1), Some(2 << 5 | 1)].map(|flags| (24, vec![1; 24], flags)).to_vec();
         let option = InterfaceDescriptionOption::IfFcsLen(32);
         let seen = lengths(&pcapng(order, &[option], &flagged));
         assert_eq!(seen, [(20, 20), (20, 20), (22, 22)]);
@@ -227,10 +204,7 @@ fn an_fcs_longer_than_any_is_an_error() {
 #[test]
 fn what_cannot_be_read_is_named() {
     assert_eq!(problem(b""), CaptureProblem::NotACapture);
-    assert_eq!(
-        problem(b"GIF89a, surely not a capture"),
-        CaptureProblem::NotACapture
-    );
+    assert_eq!(problem(b"GIF89a, surely not a capture"), CaptureProblem::NotACapture);
     let unknown = pcap(0xa1b2_c3d4, 147, false, &[]);
     assert_eq!(problem(&unknown), CaptureProblem::UnsupportedLinkType(147));
     let mut long = pcap(0xa1b2_c3d4, 1, false, &[(0, 0, 1, &[1])]);

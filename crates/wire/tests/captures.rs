@@ -76,10 +76,9 @@ fn good_captures_have_the_listed_number_of_packets() {
 
 #[test]
 fn times_that_go_back_are_counted() {
-    for (path, times) in [
-        ("pcap/rates/zeek-echo-connections.pcap", 2),
-        ("pcap/rates/wiki-c05-http-reply-first8500.pcap", 2),
-    ] {
+    for (path, times) in
+        [("pcap/rates/zeek-echo-connections.pcap", 2), ("pcap/rates/wiki-c05-http-reply-first8500.pcap", 2)]
+    {
         if let Some(result) = read_all(path) {
             assert_eq!(result.unwrap().1.counts().time_went_back, times, "{path}");
         }
@@ -138,11 +137,7 @@ fn checksum_captures_verify_as_named() {
                 let mut reader = CaptureReader::open(&path).unwrap();
                 let mut frame = reader.next_record().unwrap().unwrap().bytes.to_vec();
                 let summary = parse_frame(&frame).unwrap();
-                assert_eq!(
-                    checksum::verify(&frame, &summary).l4,
-                    Some(right),
-                    "{path:?}"
-                );
+                assert_eq!(checksum::verify(&frame, &summary).l4, Some(right), "{path:?}");
                 checksum::fill(&mut frame, &summary, true, true);
                 let verdict = checksum::verify(&frame, &summary);
                 assert_eq!(verdict.l4, Some(true));
@@ -160,9 +155,7 @@ fn checksum_captures_verify_as_named() {
 
 #[test]
 fn rss_spreads_a_real_capture_as_computed_elsewhere() {
-    let expected = [
-        222, 200, 181, 283, 201, 98, 124, 197, 405, 414, 614, 140, 187, 119, 273, 438,
-    ];
+    let expected = [222, 200, 181, 283, 201, 98, 124, 197, 405, 414, 614, 140, 187, 119, 273, 438];
     let Some(path) = shared_data("pcap/mixed/snabb-sanitized4k.pcap") else {
         return;
     };
@@ -181,9 +174,7 @@ fn what_is_written_reads_back() {
     for format in [CaptureFormat::Pcap, CaptureFormat::PcapNg] {
         let mut writer = CaptureWriter::new(Vec::new(), format).unwrap();
         writer.write(Time::from_ns(5), &[1; 61]).unwrap();
-        writer
-            .write(Time::from_ns(1_000_000_007), &[2; 1500])
-            .unwrap();
+        writer.write(Time::from_ns(1_000_000_007), &[2; 1500]).unwrap();
         let file = writer.finish().unwrap();
         let mut reader = CaptureReader::new(&file[..]).unwrap();
         assert_eq!(reader.next_record().unwrap().unwrap().bytes, [1; 61]);
@@ -205,17 +196,7 @@ fn a_cut_file_says_how_far_it_was_read() {
     let mut reader = CaptureReader::new(&file[..]).unwrap();
     reader.next_record().unwrap().unwrap();
     let error = reader.next_record().unwrap_err();
-    assert!(matches!(
-        error,
-        CaptureError::Broken {
-            records: 1,
-            offset: 100,
-            ..
-        }
-    ));
-    assert_eq!(
-        error.to_string(),
-        "the file ends within a record; read 1 records, stopped at byte 100"
-    );
+    assert!(matches!(error, CaptureError::Broken { records: 1, offset: 100, .. }));
+    assert_eq!(error.to_string(), "the file ends within a record; read 1 records, stopped at byte 100");
     assert!(reader.next_record().unwrap().is_none());
 }

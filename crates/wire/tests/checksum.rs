@@ -15,11 +15,7 @@ fn text<'a>(row: &'a Table, key: &str) -> &'a str {
 }
 
 fn rows<'a>(table: &'a Table, key: &str) -> impl Iterator<Item = &'a Table> {
-    table[key]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row.as_table().unwrap())
+    table[key].as_array().unwrap().iter().map(|row| row.as_table().unwrap())
 }
 
 #[test]
@@ -34,19 +30,12 @@ fn published_vectors() {
     }
     for row in rows(&vectors, "update") {
         let [before, old, new] = ["checksum", "old", "new"].map(|key| number(row, key));
-        assert_eq!(
-            checksum::update16(before, old, new),
-            number(row, "result"),
-            "{row}"
-        );
+        assert_eq!(checksum::update16(before, old, new), number(row, "result"), "{row}");
     }
     for row in rows(&vectors, "packet") {
         let protocol = number(row, "protocol") as u8;
         let addresses = match text(row, "src").parse() {
-            Ok(source) => IpAddresses::V4 {
-                source,
-                destination: text(row, "dst").parse().unwrap(),
-            },
+            Ok(source) => IpAddresses::V4 { source, destination: text(row, "dst").parse().unwrap() },
             Err(_) => IpAddresses::V6 {
                 source: text(row, "src").parse().unwrap(),
                 destination: text(row, "dst").parse().unwrap(),

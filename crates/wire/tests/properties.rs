@@ -7,9 +7,7 @@ use std::net::Ipv6Addr;
 use common::exercise;
 use nicforge_units::Time;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
-use nicforge_wire::headers::{
-    EthernetView, Ipv4View, Ipv6View, MacAddress, TcpView, UdpView, ethertype, ip_protocol,
-};
+use nicforge_wire::headers::{EthernetView, Ipv4View, Ipv6View, MacAddress, TcpView, UdpView, ethertype, ip_protocol};
 use nicforge_wire::{Fragment, IpAddresses, checksum, parse_frame};
 use proptest::collection::vec;
 use proptest::prelude::*;

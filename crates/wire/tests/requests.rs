@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use nicforge_units::{BitRate, Time};
 use nicforge_wire::headers::{
-    KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, MacAddress, key_hash,
-    partition_of,
+    KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, MacAddress, key_hash, partition_of,
 };
 use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -19,9 +18,7 @@ fn config(key_bytes: u16, value_bytes: u16) -> RequestConfig {
     RequestConfig {
         seed: 1,
         line: Line::ethernet(BitRate::from_gbps(100.0)),
-        arrival: ArrivalModel::Constant {
-            rate: BitRate::from_gbps(80.0),
-        },
+        arrival: ArrivalModel::Constant { rate: BitRate::from_gbps(80.0) },
         clients: FlowSpace::new(1, 50).unwrap(),
         client_choice: FlowChoice::Uniform,
         pairs: PairSpace::new(1, 100, key_bytes, value_bytes).unwrap(),
@@ -147,10 +144,7 @@ fn clients_and_keys_are_drawn_each_by_itself() {
 fn a_closed_loop_waits_for_replies() {
     let mut config = config(8, 8);
     let timeout = Time::from_us(500);
-    config.arrival = ArrivalModel::PingPong {
-        in_flight: 2,
-        timeout,
-    };
+    config.arrival = ArrivalModel::PingPong { in_flight: 2, timeout };
     let mut source = source(config);
     let first = source.next().unwrap().time;
     let second = source.next().unwrap().time;

@@ -27,10 +27,7 @@ fn microsoft_verification_suite() {
         let row = row.as_table().unwrap();
         let [source, destination]: [Ipv4Addr; 2] = ["src", "dst"].map(|key| address(row, key));
         let [from, to] = ["src_port", "dst_port"].map(|key| number(row, key) as u16);
-        assert_eq!(
-            toeplitz.hash_ipv4(source, destination),
-            number(row, "hash_addr")
-        );
+        assert_eq!(toeplitz.hash_ipv4(source, destination), number(row, "hash_addr"));
         let hash = toeplitz.hash_ipv4_ports(source, destination, from, to);
         assert_eq!(hash, number(row, "hash_ports"));
     }
@@ -38,10 +35,7 @@ fn microsoft_verification_suite() {
         let row = row.as_table().unwrap();
         let [source, destination]: [Ipv6Addr; 2] = ["src", "dst"].map(|key| address(row, key));
         let [from, to] = ["src_port", "dst_port"].map(|key| number(row, key) as u16);
-        assert_eq!(
-            toeplitz.hash_ipv6(source, destination),
-            number(row, "hash_addr")
-        );
+        assert_eq!(toeplitz.hash_ipv6(source, destination), number(row, "hash_addr"));
         let hash = toeplitz.hash_ipv6_ports(source, destination, from, to);
         assert_eq!(hash, number(row, "hash_ports"));
     }

@@ -11,9 +11,7 @@ use nicforge_wire::headers::{ARP_LEN, ArpOperation, ArpView};
 use nicforge_wire::{checksum, parse_frame};
 
 fn seeds(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/seeds")
-        .join(target)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
 }
 
 fn run(target: &str, exercise: fn(&[u8])) {
@@ -42,10 +40,7 @@ fn rewrite_the_seeds() {
     for (name, frame) in &frames {
         std::fs::write(seeds("headers").join(name), frame).unwrap();
     }
-    for (name, format) in [
-        ("nanoseconds.pcap", CaptureFormat::Pcap),
-        ("nanoseconds.pcapng", CaptureFormat::PcapNg),
-    ] {
+    for (name, format) in [("nanoseconds.pcap", CaptureFormat::Pcap), ("nanoseconds.pcapng", CaptureFormat::PcapNg)] {
         let mut writer = CaptureWriter::new(Vec::new(), format).unwrap();
         for (index, (_, frame)) in frames.iter().enumerate() {
             writer.write(Time::from_us(index as u64), frame).unwrap();
@@ -64,18 +59,7 @@ fn rewrite_the_seeds() {
 /// A big-endian capture of one packet, by hand.
 fn pcap(magic: u32, link_type: u32, packet: &[u8]) -> Vec<u8> {
     let length = packet.len() as u32;
-    let words = [
-        magic,
-        0x0002_0004,
-        0,
-        0,
-        65_535,
-        link_type,
-        1,
-        2,
-        length,
-        length,
-    ];
+    let words = [magic, 0x0002_0004, 0, 0, 65_535, link_type, 1, 2, length, length];
     let mut file: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
     file.extend_from_slice(packet);
     file
@@ -96,10 +80,7 @@ fn frames() -> Vec<(&'static str, Vec<u8>)> {
         ("tcp4", ip4(V4, 6, "", tcp)),
         ("icmp4-vlans", ip4(V4, 1, vlans, echo)),
         ("udp6", ip6(V6, 17, "", udp)),
-        (
-            "tcp6-extensions",
-            ip6(V6, 0, "2b00010400000000060000000000000000", tcp),
-        ),
+        ("tcp6-extensions", ip6(V6, 0, "2b00010400000000060000000000000000", tcp)),
         ("fragment6", ip6(V6, 44, "1100000100000007", udp)),
         ("icmp6", ip6(V6, 58, "", "8000000000010002")),
     ];
@@ -129,9 +110,7 @@ fn ip4(header: &str, protocol: u8, tags: &str, l4: &str) -> Vec<u8> {
 fn ip6(header: &str, next: u8, extensions: &str, l4: &str) -> Vec<u8> {
     // Extension headers come in whole units of 8 bytes.
     let extensions = &extensions[..extensions.len() / 16 * 16];
-    let mut frame = common::hex(&format!(
-        "02000000000202000000000186dd{header}{extensions}{l4}"
-    ));
+    let mut frame = common::hex(&format!("02000000000202000000000186dd{header}{extensions}{l4}"));
     let payload = (frame.len() - 54) as u16;
     frame[18..20].copy_from_slice(&payload.to_be_bytes());
     frame[20] = next;

@@ -12,10 +12,7 @@ fn skips() {
 #[test]
 fn what_a_passing_test_skips_is_seen() {
     let mut tests = std::process::Command::new(std::env::current_exe().unwrap());
-    let output = tests
-        .args(["--exact", "skips", "--ignored"])
-        .output()
-        .unwrap();
+    let output = tests.args(["--exact", "skips", "--ignored"]).output().unwrap();
     assert!(output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said.trim(), "skipped: for a test");

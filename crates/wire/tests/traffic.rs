@@ -9,8 +9,8 @@ use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, QueueShares, Replay, ReplayTiming,
-    Shares, SizeModel, Synthetic, SyntheticConfig, Target, TrafficSource,
+    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, QueueShares, Replay, ReplayTiming, Shares, SizeModel,
+    Synthetic, SyntheticConfig, Target, TrafficSource,
 };
 use nicforge_wire::{checksum, parse_frame};
 
@@ -18,9 +18,7 @@ fn config(sizes: SizeModel, choice: FlowChoice) -> SyntheticConfig {
     SyntheticConfig {
         seed: 1,
         line: Line::ethernet(BitRate::from_gbps(100.0)),
-        arrival: ArrivalModel::Constant {
-            rate: BitRate::from_gbps(80.0),
-        },
+        arrival: ArrivalModel::Constant { rate: BitRate::from_gbps(80.0) },
         sizes,
         flows: FlowSpace::new(1, 1000).unwrap(),
         choice,
@@ -47,9 +45,7 @@ fn decode(frame: &[u8]) -> FlowTuple {
     let header = ip.header().to_header();
     assert_eq!(header.calc_header_checksum(), header.header_checksum);
     let udp_header = udp.to_header();
-    let checksum = udp_header
-        .calc_checksum_ipv4(&header, udp.payload())
-        .unwrap();
+    let checksum = udp_header.calc_checksum_ipv4(&header, udp.payload()).unwrap();
     assert_eq!(checksum, udp_header.checksum);
     FlowTuple {
         source: header.source.into(),
@@ -61,11 +57,7 @@ fn decode(frame: &[u8]) -> FlowTuple {
 
 #[test]
 fn synthetic_frames_are_valid_to_an_independent_decoder() {
-    for sizes in [
-        SizeModel::Fixed(1500),
-        SizeModel::Fixed(60),
-        SizeModel::Imix,
-    ] {
+    for sizes in [SizeModel::Fixed(1500), SizeModel::Fixed(60), SizeModel::Imix] {
         let config = config(sizes, FlowChoice::Zipf { s: 0.99 });
         let flows = config.flows;
         let mut source = source(config);
@@ -84,9 +76,7 @@ fn the_same_seed_gives_the_same_frames_at_the_same_times() {
     let run = |seed| {
         let mut config = config(SizeModel::Imix, FlowChoice::Uniform);
         config.seed = seed;
-        config.arrival = ArrivalModel::Poisson {
-            rate: BitRate::from_gbps(50.0),
-        };
+        config.arrival = ArrivalModel::Poisson { rate: BitRate::from_gbps(50.0) };
         let mut source = source(config);
         let next = |_| {
             let arrival = source.next().unwrap();
@@ -113,12 +103,8 @@ fn the_rate_is_of_frame_bytes_and_the_next_time_is_known_before() {
 
 /// Where a NIC of eight queues steers a flow.
 fn queue_of_flow(flow: &FlowTuple) -> u16 {
-    let hash = Toeplitz::default().hash_ipv4_ports(
-        flow.source,
-        flow.destination,
-        flow.source_port,
-        flow.destination_port,
-    );
+    let hash =
+        Toeplitz::default().hash_ipv4_ports(flow.source, flow.destination, flow.source_port, flow.destination_port);
     IndirectionTable::spread_over(8).queue(hash)
 }
 
@@ -158,11 +144,7 @@ fn queues_of_falling_shares(seed: u64, choice: FlowChoice) -> Vec<u16> {
 
 #[test]
 fn queues_get_shares_that_fall_evenly() {
-    for choice in [
-        FlowChoice::Uniform,
-        FlowChoice::RoundRobin,
-        FlowChoice::Zipf { s: 0.99 },
-    ] {
+    for choice in [FlowChoice::Uniform, FlowChoice::RoundRobin, FlowChoice::Zipf { s: 0.99 }] {
         let queues = queues_of_falling_shares(1, choice);
         for queue in 0..8u16 {
             // 4.33 down to 1 in seven steps, of 8 times their mean.

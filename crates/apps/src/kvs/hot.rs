@@ -103,11 +103,7 @@ impl HotItems {
     /// As many places for values of up to `value_bytes` as there is room for in `len` bytes of
     /// nicmem at `values`; at most 65 534. `None` when there is no room for any. The memory must
     /// be zero.
-    pub fn allocate(
-        space: &mut AddressSpace,
-        (values, len): (Addr, u64),
-        value_bytes: u32,
-    ) -> Option<HotItems> {
+    pub fn allocate(space: &mut AddressSpace, (values, len): (Addr, u64), value_bytes: u32) -> Option<HotItems> {
         let room = hot_place_bytes(value_bytes);
         let count = (len / room).min(u64::from(u16::MAX) - 1) as u16;
         (count > 0).then(|| HotItems {
@@ -147,10 +143,7 @@ impl HotItems {
         let at = self.slot_at(slot);
         let known: Slot = cpu.load(at);
         let pending = log.value(item.at, &item.header);
-        let value = Segment {
-            at: self.values + u64::from(slot) * self.room,
-            len: pending.len,
-        };
+        let value = Segment { at: self.values + u64::from(slot) * self.room, len: pending.len };
         if known.valid == 0 {
             if known.references > 0 {
                 self.counts.copied += 1;
@@ -162,10 +155,7 @@ impl HotItems {
         }
         cpu.store(at, known.references + 1);
         self.counts.lent += 1;
-        Some(Lent {
-            value,
-            references: at,
-        })
+        Some(Lent { value, references: at })
     }
 
     /// The value of a hot item in the log was replaced by one of `len` bytes: what lies in nicmem
@@ -246,12 +236,7 @@ impl HotItems {
     }
 
     fn assign<C: Cpu>(&mut self, cpu: &mut C, log: &Log, slot: u16, item: &Item) {
-        let known = Slot {
-            references: 0,
-            item: item.position.0 + 1,
-            hash: item.header.hash,
-            valid: 0,
-        };
+        let known = Slot { references: 0, item: item.position.0 + 1, hash: item.header.hash, valid: 0 };
         cpu.store(self.slot_at(slot), known);
         log.set_hot(cpu, item.at, slot + 1);
         self.counts.moved_in += 1;

@@ -48,9 +48,7 @@ impl Bucket {
     #[inline]
     pub fn slot_for_new(&self) -> usize {
         // A free slot is zero, so it counts as the oldest of all.
-        (0..BUCKET_SLOTS)
-            .min_by_key(|&slot| self.slots[slot] & POSITION_MASK)
-            .unwrap_or(0)
+        (0..BUCKET_SLOTS).min_by_key(|&slot| self.slots[slot] & POSITION_MASK).unwrap_or(0)
     }
 }
 
@@ -95,10 +93,7 @@ impl Index {
     /// 2^32). The memory must be zero.
     pub fn allocate(space: &mut AddressSpace, slots: u64) -> Index {
         let buckets = buckets_of(slots);
-        Index {
-            buckets: space.data(buckets * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
-            mask: buckets - 1,
-        }
+        Index { buckets: space.data(buckets * CACHE_LINE_BYTES, CACHE_LINE_BYTES), mask: buckets - 1 }
     }
 
     /// Where the bucket of a hash is: one line.

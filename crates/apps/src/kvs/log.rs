@@ -80,11 +80,7 @@ impl Log {
     /// Takes address space for a log of `size`, rounded up to whole words.
     pub fn allocate(space: &mut AddressSpace, size: Bytes) -> Log {
         let words = size.0.div_ceil(WORD).max(1);
-        Log {
-            at: space.data(words * WORD, WORD),
-            words,
-            tail: 0,
-        }
+        Log { at: space.data(words * WORD, WORD), words, tail: 0 }
     }
 
     /// How often the log was filled so far.
@@ -139,21 +135,12 @@ impl Log {
     /// Where the value of an item lies.
     #[inline]
     pub fn value(&self, item: Addr, header: &ItemHeader) -> Segment {
-        Segment {
-            at: item + HEADER + u64::from(header.key_len),
-            len: u32::from(header.value_len),
-        }
+        Segment { at: item + HEADER + u64::from(header.key_len), len: u32::from(header.value_len) }
     }
 
     /// Appends an item. `key` and `value` have at most 65 535 bytes each.
     #[inline]
-    pub fn append<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        hash: u64,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<Position, NoRoom> {
+    pub fn append<C: Cpu>(&mut self, cpu: &mut C, hash: u64, key: &[u8], value: &[u8]) -> Result<Position, NoRoom> {
         let bytes = HEADER + (key.len() + value.len()) as u64;
         let words = item_bytes(key.len() as u64, value.len() as u64) / WORD;
         let position = self.reserve(words)?;
@@ -176,20 +163,11 @@ impl Log {
 
     /// Replaces the value of an item that has room for it; says whether it has.
     #[inline]
-    pub fn replace<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        item: Addr,
-        header: &ItemHeader,
-        value: &[u8],
-    ) -> bool {
+    pub fn replace<C: Cpu>(&self, cpu: &mut C, item: Addr, header: &ItemHeader, value: &[u8]) -> bool {
         if value.len() > header.room() {
             return false;
         }
-        let header = ItemHeader {
-            value_len: value.len() as u16,
-            ..*header
-        };
+        let header = ItemHeader { value_len: value.len() as u16, ..*header };
         cpu.store(item, header);
         let place = self.value(item, &header);
         cpu.bytes_mut(place.at, value.len()).copy_from_slice(value);

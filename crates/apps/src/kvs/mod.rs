@@ -54,12 +54,7 @@ pub struct KvsConfig {
 impl Default for KvsConfig {
     /// For about a million small pairs.
     fn default() -> KvsConfig {
-        KvsConfig {
-            index_slots: 2_000_000,
-            log: Bytes(256 << 20),
-            hot: Vec::new(),
-            hot_value_bytes: 1024,
-        }
+        KvsConfig { index_slots: 2_000_000, log: Bytes(256 << 20), hot: Vec::new(), hot_value_bytes: 1024 }
     }
 }
 
@@ -168,9 +163,7 @@ impl Kvs {
                 };
                 match found {
                     Value::Lent(lent) => self.lent = Some(lent),
-                    Value::InLog(value)
-                        if value.len > reply::value_room(request, self.buffer_room) =>
-                    {
+                    Value::InLog(value) if value.len > reply::value_room(request, self.buffer_room) => {
                         self.counts.too_large += 1;
                         return KvsStatus::TooLarge;
                     }

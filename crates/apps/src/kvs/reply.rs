@@ -4,9 +4,7 @@
 use nicforge_nic::Packet;
 use nicforge_platform::Cpu;
 use nicforge_wire::IpAddresses;
-use nicforge_wire::headers::{
-    EthernetView, IPV6_HEADER_LEN, Ipv4View, Ipv6View, KvsStatus, KvsView, UdpView,
-};
+use nicforge_wire::headers::{EthernetView, IPV6_HEADER_LEN, Ipv4View, Ipv6View, KvsStatus, KvsView, UdpView};
 
 use super::hot::Lent;
 use super::request::Request;
@@ -23,13 +21,7 @@ pub fn value_room(request: &Request, buffer_room: u32) -> u32 {
 
 /// Turns the packet of `request` into its reply. `value` is empty, or as long as there is room.
 #[inline]
-pub fn build<C: Cpu>(
-    cpu: &mut C,
-    packet: &mut Packet,
-    request: &Request,
-    status: KvsStatus,
-    value: &[u8],
-) {
+pub fn build<C: Cpu>(cpu: &mut C, packet: &mut Packet, request: &Request, status: KvsStatus, value: &[u8]) {
     let value_len = value.len() as u32;
     headers(cpu, packet, request, status, value_len);
     // The value lies where the payload of the request lay: after the header, or apart from it.
@@ -64,13 +56,7 @@ pub fn lend<C: Cpu>(cpu: &mut C, packet: &mut Packet, request: &Request, lent: L
 
 /// Rewrites all headers for a reply with a value of `value_len` bytes.
 #[inline]
-pub fn headers<C: Cpu>(
-    cpu: &mut C,
-    packet: &Packet,
-    request: &Request,
-    status: KvsStatus,
-    value_len: u32,
-) {
+pub fn headers<C: Cpu>(cpu: &mut C, packet: &Packet, request: &Request, status: KvsStatus, value_len: u32) {
     let end = request.key_at() + value_len;
     let (l3, l4) = (request.summary.l3_offset, request.summary.l4_offset);
     let frame = cpu.bytes_mut(packet.head.at, request.key_at() as usize);
@@ -84,10 +70,7 @@ pub fn headers<C: Cpu>(
     let ip = &mut before[usize::from(l3)..];
     let l3_bytes = end - u32::from(l3);
     match request.summary.addresses {
-        IpAddresses::V4 {
-            source,
-            destination,
-        } => {
+        IpAddresses::V4 { source, destination } => {
             if let Ok(mut ip) = Ipv4View::new(ip) {
                 ip.set_source(destination);
                 ip.set_destination(source);
@@ -95,10 +78,7 @@ pub fn headers<C: Cpu>(
                 ip.set_total_len(l3_bytes as u16);
             }
         }
-        IpAddresses::V6 {
-            source,
-            destination,
-        } => {
+        IpAddresses::V6 { source, destination } => {
             if let Ok(mut ip) = Ipv6View::new(ip) {
                 ip.set_source(destination);
                 ip.set_destination(source);

@@ -47,11 +47,7 @@ impl Request {
 /// Reads the headers of a packet in buffers that hold frames of `buffer_room` bytes. An error is the
 /// name of a drop.
 #[inline]
-pub fn parse<C: Cpu>(
-    cpu: &mut C,
-    packet: &mut Packet,
-    buffer_room: u32,
-) -> Result<Request, &'static str> {
+pub fn parse<C: Cpu>(cpu: &mut C, packet: &mut Packet, buffer_room: u32) -> Result<Request, &'static str> {
     // A pair must not be stored damaged.
     if packet.flags.is_checksum_bad() {
         return Err("bad_checksum");

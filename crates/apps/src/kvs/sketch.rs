@@ -35,10 +35,7 @@ pub struct Sketch {
 impl Sketch {
     /// Takes address space for a sketch that finds `items` hot ones. The memory must be zero.
     pub fn allocate(space: &mut AddressSpace, items: u64) -> Sketch {
-        let lines = (items * COUNTERS_PER_ITEM)
-            .div_ceil(CACHE_LINE_BYTES)
-            .max(1)
-            .next_power_of_two();
+        let lines = (items * COUNTERS_PER_ITEM).div_ceil(CACHE_LINE_BYTES).max(1).next_power_of_two();
         let period = (items * SAMPLE_PER_ITEM).div_ceil(lines).max(1);
         Sketch {
             lines: space.data(lines * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
@@ -77,9 +74,7 @@ impl Sketch {
         }
         self.until_halving = self.period;
         let at = self.lines + self.hand * CACHE_LINE_BYTES;
-        cpu.bytes_mut(at, LINE)
-            .iter_mut()
-            .for_each(|count| *count /= 2);
+        cpu.bytes_mut(at, LINE).iter_mut().for_each(|count| *count /= 2);
         self.hand = (self.hand + 1) & self.mask;
     }
 
@@ -120,10 +115,7 @@ mod tests {
             }
         }
         for hash in 0..30 {
-            assert!(
-                u64::from(sketch.estimate(&mut cpu, hash)) >= hash % 3,
-                "{hash}"
-            );
+            assert!(u64::from(sketch.estimate(&mut cpu, hash)) >= hash % 3, "{hash}");
         }
     }
 

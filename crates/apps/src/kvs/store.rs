@@ -67,10 +67,7 @@ impl Partition {
 
     /// The same with places for hot items.
     pub fn with_hot(self, hot: Option<HotItems>) -> Partition {
-        Partition {
-            hot: hot.map(Box::new),
-            ..self
-        }
+        Partition { hot: hot.map(Box::new), ..self }
     }
 
     /// Its hot items.
@@ -123,10 +120,7 @@ impl Partition {
         let Found { item, .. } = self.find(cpu, &bucket, hash, key)?;
         let hot = self.hot.as_mut();
         let lent = hot.and_then(|hot| hot.get(cpu, &self.log, &item));
-        Some(lent.map_or_else(
-            || Value::InLog(self.log.value(item.at, &item.header)),
-            Value::Lent,
-        ))
+        Some(lent.map_or_else(|| Value::InLog(self.log.value(item.at, &item.header)), Value::Lent))
     }
 
     /// Makes a key hot before the run, while there is room.
@@ -141,13 +135,7 @@ impl Partition {
 
     /// Stores a value; other pairs may be lost for it. Key and value have at most 65 535 bytes.
     #[inline]
-    pub fn put<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        hash: u64,
-        key: &[u8],
-        value: &[u8],
-    ) -> Result<(), TooLarge> {
+    pub fn put<C: Cpu>(&mut self, cpu: &mut C, hash: u64, key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
         let mut bucket = self.index.load(cpu, hash);
         let mut found = self.find(cpu, &bucket, hash, key);
         if let Some(Found { item, .. }) = &found
@@ -219,11 +207,7 @@ impl Partition {
                 && usize::from(header.key_len) == key.len()
                 && self.log.key(cpu, at, &header) == key;
             if same {
-                let item = Item {
-                    position,
-                    at,
-                    header,
-                };
+                let item = Item { position, at, header };
                 return Some(Found { slot, item });
             }
         }

@@ -54,12 +54,7 @@ fn steps(keys: u8) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Runs the steps on both; says how many GETs found nothing although the map has a value.
-fn compare(
-    partition: &mut Partition,
-    cpu: &mut FlatCpu,
-    steps: &[Step],
-    hash: impl Fn(&[u8]) -> u64,
-) -> u32 {
+fn compare(partition: &mut Partition, cpu: &mut FlatCpu, steps: &[Step], hash: impl Fn(&[u8]) -> u64) -> u32 {
     let mut map: BTreeMap<u8, Vec<u8>> = BTreeMap::new();
     let mut lost = 0;
     for (number, step) in steps.iter().enumerate() {
@@ -132,9 +127,7 @@ fn the_log_wraps_and_forgets_the_oldest() {
     for number in 0..100 {
         let value = [number as u8; 40];
         let key = key(number);
-        partition
-            .put(&mut cpu, key_hash(&key), &key, &value)
-            .unwrap();
+        partition.put(&mut cpu, key_hash(&key), &key, &value).unwrap();
     }
     for number in 0..100 {
         let expected = (number >= 84).then(|| vec![number as u8; 40]);

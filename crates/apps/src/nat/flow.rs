@@ -161,11 +161,7 @@ impl Flows {
 
     /// Opens a flow from the inside: both directions and an external port. Errors are names of
     /// drops: no room in the table, or no port left.
-    pub fn open<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        key: FlowKey,
-    ) -> Result<(u32, NatEntry), &'static str> {
+    pub fn open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
         self.sweep(cpu);
         if self.table.room() < 2 {
             return Err(crate::TABLE_FULL);
@@ -183,12 +179,7 @@ impl Flows {
         }
     }
 
-    fn insert_both<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        key: FlowKey,
-        external: External,
-    ) -> Option<(u32, NatEntry)> {
+    fn insert_both<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey, external: External) -> Option<(u32, NatEntry)> {
         let mut forward = NatEntry {
             key,
             seen: cpu.now().as_ps().max(1),

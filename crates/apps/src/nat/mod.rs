@@ -45,11 +45,7 @@ use nicforge_wire::rewrite::{self, End};
 
 /// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
 /// the core that has the flow of a packet from outside.
-pub(crate) fn port_rule(
-    config: &AppConfig,
-    first: usize,
-    cores: usize,
-) -> Result<PortRule, AppError> {
+pub(crate) fn port_rule(config: &AppConfig, first: usize, cores: usize) -> Result<PortRule, AppError> {
     let ports = PortPartition::new(cores);
     Ok(PortRule {
         first_address: config.external_base.to_bits(),
@@ -113,11 +109,7 @@ impl Nat {
         }
     }
 
-    fn translate<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        packet: &mut Packet,
-    ) -> Result<Verdict, &'static str> {
+    fn translate<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Result<Verdict, &'static str> {
         let headers = headers::read_routed(cpu, packet)?;
         let ends = headers.summary.ipv4_words().ok_or(crate::NOT_IPV4)?;
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
@@ -160,9 +152,7 @@ impl Nat {
     ) -> Result<u32, &'static str> {
         let summary = &headers.summary;
         let (source_port, destination_port) = match (summary.protocol, side) {
-            (ip_protocol::TCP | ip_protocol::UDP, _) => {
-                (summary.source_port, summary.destination_port)
-            }
+            (ip_protocol::TCP | ip_protocol::UDP, _) => (summary.source_port, summary.destination_port),
             (ip_protocol::ICMP, _) if icmp_type::is_error(headers.icmp_type) => {
                 if headers.hops <= 1 {
                     return Err(crate::TTL_EXPIRED);
@@ -191,13 +181,7 @@ impl Nat {
         }
         self.flows.touch(cpu, number, &entry, headers.tcp_flags);
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::replace_end(
-            frame,
-            summary,
-            end_of(side),
-            entry.address,
-            Some(entry.port),
-        );
+        rewrite::replace_end(frame, summary, end_of(side), entry.address, Some(entry.port));
         Ok(entry.address)
     }
 

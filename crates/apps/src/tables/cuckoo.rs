@@ -223,11 +223,7 @@ impl<E: Entry> Cuckoo<E> {
             return None;
         }
         let number = self.hand;
-        self.hand = if number + 1 >= self.fresh {
-            0
-        } else {
-            number + 1
-        };
+        self.hand = if number + 1 >= self.fresh { 0 } else { number + 1 };
         let entry = self.load(cpu, number);
         entry.in_use().then_some((number, entry))
     }
@@ -243,12 +239,7 @@ impl<E: Entry> Cuckoo<E> {
     }
 
     /// A bucket out of the two candidates with a free slot, after moves if need be.
-    fn make_room<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        primary: u32,
-        signature: u16,
-    ) -> Result<(u32, usize), TableFull> {
+    fn make_room<C: Cpu>(&self, cpu: &mut C, primary: u32, signature: u16) -> Result<(u32, usize), TableFull> {
         for bucket in [primary, self.other(primary, signature)] {
             let line: Bucket = cpu.load(self.bucket_at(bucket));
             if let Some(slot) = line.free_slot() {
@@ -259,12 +250,7 @@ impl<E: Entry> Cuckoo<E> {
     }
 
     #[cold]
-    fn search<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        primary: u32,
-        signature: u16,
-    ) -> Result<(u32, usize), TableFull> {
+    fn search<C: Cpu>(&self, cpu: &mut C, primary: u32, signature: u16) -> Result<(u32, usize), TableFull> {
         let mut steps = [Step::default(); SEARCH_BUCKETS];
         steps[0].bucket = primary;
         steps[1].bucket = self.other(primary, signature);
@@ -277,11 +263,8 @@ impl<E: Entry> Cuckoo<E> {
                 return Ok(self.unwind(cpu, &steps, next, slot));
             }
             for slot in 0..WAYS.min(SEARCH_BUCKETS - len) {
-                steps[len] = Step {
-                    bucket: self.other(bucket, line.signatures[slot]),
-                    parent: next as u16,
-                    slot: slot as u8,
-                };
+                steps[len] =
+                    Step { bucket: self.other(bucket, line.signatures[slot]), parent: next as u16, slot: slot as u8 };
                 len += 1;
             }
             next += 1;
@@ -292,13 +275,7 @@ impl<E: Entry> Cuckoo<E> {
     /// Moves entries along the path to step `last`, whose `slot` is free; what becomes free
     /// at its beginning is for the new entry. Each move is from a bucket to the entry's other
     /// one, so the table is right after every one of them.
-    fn unwind<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        steps: &[Step; SEARCH_BUCKETS],
-        last: usize,
-        slot: usize,
-    ) -> (u32, usize) {
+    fn unwind<C: Cpu>(&self, cpu: &mut C, steps: &[Step; SEARCH_BUCKETS], last: usize, slot: usize) -> (u32, usize) {
         let (mut to, mut to_slot) = (last, slot);
         while to > 1 {
             let (from, from_slot) = (steps[to].parent as usize, steps[to].slot as usize);

@@ -59,10 +59,7 @@ mod tests {
             buckets[(hash2(word, 6) & 63) as usize] += 1;
             buckets[(hash2(7, word << 32) >> 58) as usize] += 1;
         }
-        assert!(
-            buckets.iter().all(|&n| (1800..2200).contains(&n)),
-            "{buckets:?}"
-        );
+        assert!(buckets.iter().all(|&n| (1800..2200).contains(&n)), "{buckets:?}");
     }
 
     #[test]

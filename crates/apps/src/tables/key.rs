@@ -29,10 +29,7 @@ impl FlowKey {
     pub fn new(source: (u32, u16), destination: (u32, u16), protocol: u8, side: Side) -> FlowKey {
         FlowKey([
             u64::from(source.0) << 32 | u64::from(destination.0),
-            u64::from(source.1) << 48
-                | u64::from(destination.1) << 32
-                | (side as u64) << 8
-                | u64::from(protocol),
+            u64::from(source.1) << 48 | u64::from(destination.1) << 32 | (side as u64) << 8 | u64::from(protocol),
         ])
     }
 
@@ -57,11 +54,7 @@ impl FlowKey {
     /// Where packets of this flow arrive from.
     #[inline]
     pub fn side(&self) -> Side {
-        if self.0[1] >> 8 & 1 == Side::Inside as u64 {
-            Side::Inside
-        } else {
-            Side::Outside
-        }
+        if self.0[1] >> 8 & 1 == Side::Inside as u64 { Side::Inside } else { Side::Outside }
     }
 
     /// The hash that tables use.

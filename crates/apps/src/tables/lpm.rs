@@ -27,10 +27,7 @@ impl Prefix {
     /// Cuts off what lies beyond `len`.
     pub fn new(bits: u128, len: u8) -> Prefix {
         let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
-        Prefix {
-            len,
-            bits: bits & mask,
-        }
+        Prefix { len, bits: bits & mask }
     }
 
     fn cut(self, len: u8) -> Prefix {
@@ -71,11 +68,7 @@ impl Lpm {
             first: space.data(4 << FIRST_BITS, 4096),
             groups: space.data(u64::from(group_count) * GROUP_WORDS * 4, 4096),
             group_count,
-            default: routes
-                .iter()
-                .rev()
-                .find(|(prefix, _)| prefix.len == 0)
-                .map(|(_, hop)| *hop),
+            default: routes.iter().rev().find(|(prefix, _)| prefix.len == 0).map(|(_, hop)| *hop),
         }
     }
 
@@ -117,10 +110,7 @@ impl Lpm {
 
     /// Hangs a new group below the word at `at`; what the word said holds for all of it.
     fn new_group<C: Cpu>(&self, cpu: &mut C, at: Addr, word: u32, group: u32) -> u32 {
-        assert!(
-            group < self.group_count,
-            "routes differ from those allocated for"
-        );
+        assert!(group < self.group_count, "routes differ from those allocated for");
         let table = self.groups + u64::from(group) * GROUP_WORDS * 4;
         for index in 0..GROUP_WORDS {
             cpu.store(table + index * 4, word);
@@ -146,11 +136,7 @@ impl Lpm {
             let group = u64::from(word & NUMBER);
             word = cpu.load(self.groups + (group * GROUP_WORDS + index) * 4);
         }
-        if word & VALID != 0 {
-            Some(word as u8)
-        } else {
-            self.default
-        }
+        if word & VALID != 0 { Some(word as u8) } else { self.default }
     }
 }
 
@@ -162,13 +148,9 @@ mod tests {
     use super::*;
 
     fn longest(routes: &[(Prefix, u8)], address: u128) -> Option<u8> {
-        let matching = routes
-            .iter()
-            .filter(|(prefix, _)| Prefix::new(address, prefix.len) == *prefix);
+        let matching = routes.iter().filter(|(prefix, _)| Prefix::new(address, prefix.len) == *prefix);
         // The last one of the longest: equal prefixes overwrite.
-        matching
-            .max_by_key(|(prefix, _)| prefix.len)
-            .map(|route| route.1)
+        matching.max_by_key(|(prefix, _)| prefix.len).map(|route| route.1)
     }
 
     fn filled(routes: &[(Prefix, u8)]) -> (Lpm, FlatCpu) {

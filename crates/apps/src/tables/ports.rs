@@ -18,10 +18,7 @@ impl PortPartition {
     /// For `cores` cores (1 to 64512).
     pub fn new(cores: usize) -> PortPartition {
         let cores = (cores as u32).clamp(1, PORTS);
-        PortPartition {
-            share: PORTS / cores,
-            cores,
-        }
+        PortPartition { share: PORTS / cores, cores }
     }
 
     /// The first port of `core`, one of those there are.
@@ -108,16 +105,12 @@ impl PortPool {
         } else {
             return None;
         };
-        Some(External {
-            address: self.base + number / self.share,
-            port: (self.first + number % self.share) as u16,
-        })
+        Some(External { address: self.base + number / self.share, port: (self.first + number % self.share) as u16 })
     }
 
     /// Gives a port back that [`take`](Self::take) handed out.
     pub fn give<C: Cpu>(&mut self, cpu: &mut C, external: External) {
-        let number =
-            (external.address - self.base) * self.share + u32::from(external.port) - self.first;
+        let number = (external.address - self.base) * self.share + u32::from(external.port) - self.first;
         let tail = (u64::from(self.head) + u64::from(self.freed)) % u64::from(self.total);
         cpu.store(self.ring + tail * 4, number);
         self.freed += 1;

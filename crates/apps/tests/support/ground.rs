@@ -79,11 +79,7 @@ impl Ground for nicforge_platform::live::LiveCpu {
 
     fn new(space: &AddressSpace) -> Self {
         use nicforge_platform::live::{Bell, Control, LiveCpu, Shape};
-        let shape = Shape {
-            devices: 1,
-            workers: 1,
-            banks: Vec::new(),
-        };
+        let shape = Shape { devices: 1, workers: 1, banks: Vec::new() };
         let control = Control::new(space, &shape).expect("shared memory");
         let mut cpu = LiveCpu::new(control, Bell::new().expect("an eventfd"), 0);
         cpu.set_time(Time::ZERO);
@@ -118,12 +114,7 @@ impl<G: Ground> On<G> {
         let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
         let mut ground = G::new(&space);
         app.start(&mut *ground.core());
-        On {
-            app,
-            ground,
-            mbuf,
-            expected: None,
-        }
+        On { app, ground, mbuf, expected: None }
     }
 
     /// Lays the parts of a frame where `packet` says, and has it handled; what became of it.

@@ -85,10 +85,7 @@ impl Bench {
     /// The same, with the frame split into two buffers after `split` bytes.
     pub fn send_split(&mut self, port: u8, frame: &[u8], split: usize) -> (Verdict, Vec<u8>) {
         let (head, rest) = frame.split_at(split.min(frame.len()));
-        let segment = |at, bytes: &[u8]| Segment {
-            at,
-            len: bytes.len() as u32,
-        };
+        let segment = |at, bytes: &[u8]| Segment { at, len: bytes.len() as u32 };
         let buffer = data_of(self.flat.mbuf);
         let packet = Packet {
             mbuf: self.flat.mbuf,
@@ -193,19 +190,14 @@ pub fn decode(frame: &[u8]) -> Option<Decoded> {
             decoded.source.1 = udp.source_port();
             decoded.destination.1 = udp.destination_port();
             if udp.checksum() != 0 {
-                let right = udp
-                    .to_header()
-                    .calc_checksum_ipv4(&header, udp.payload())
-                    .ok()?;
+                let right = udp.to_header().calc_checksum_ipv4(&header, udp.payload()).ok()?;
                 decoded.l4_right = Some(right == udp.checksum());
             }
         }
         Some(TransportSlice::Tcp(tcp)) => {
             decoded.source.1 = tcp.source_port();
             decoded.destination.1 = tcp.destination_port();
-            let right = tcp
-                .calc_checksum_ipv4(header.source, header.destination)
-                .ok();
+            let right = tcp.calc_checksum_ipv4(header.source, header.destination).ok();
             decoded.l4_right = right.map(|right| right == tcp.checksum());
         }
         Some(TransportSlice::Icmpv4(icmp)) => {
@@ -272,11 +264,8 @@ pub fn one_hop_on(frame: &[u8]) -> Vec<u8> {
 
 /// An ICMP echo request, or the reply to one.
 pub fn echo(from: &str, to: &str, identifier: u16, reply: bool) -> Vec<u8> {
-    let step = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(
-        address(from).octets(),
-        address(to).octets(),
-        64,
-    );
+    let step =
+        etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(address(from).octets(), address(to).octets(), 64);
     let step = match reply {
         true => step.icmpv4_echo_reply(identifier, 7),
         false => step.icmpv4_echo_request(identifier, 7),
@@ -290,11 +279,7 @@ pub fn echo(from: &str, to: &str, identifier: u16, reply: bool) -> Vec<u8> {
 pub fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
     let seen = decode(frame).unwrap();
     let (from, to) = (seen.destination, seen.source);
-    udp(
-        (&from.0.to_string(), from.1),
-        (&to.0.to_string(), to.1),
-        payload,
-    )
+    udp((&from.0.to_string(), from.1), (&to.0.to_string(), to.1), payload)
 }
 
 /// What follows the Ethernet header.
@@ -307,9 +292,7 @@ pub fn unreachable(from: &str, to: &str, packet: &[u8], quoted: usize) -> Vec<u8
     let mut frame = Vec::new();
     etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4(address(from).octets(), address(to).octets(), 64)
-        .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(
-            etherparse::icmpv4::DestUnreachableHeader::Port,
-        ))
+        .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(etherparse::icmpv4::DestUnreachableHeader::Port))
         .write(&mut frame, &packet[..quoted.min(packet.len())])
         .unwrap();
     frame
@@ -317,10 +300,7 @@ pub fn unreachable(from: &str, to: &str, packet: &[u8], quoted: usize) -> Vec<u8
 
 /// Whether the checksum of an ICMP message over IPv4 is right.
 pub fn icmp_sum_is_right(frame: &[u8]) -> bool {
-    Sum16BitWords::new()
-        .add_slice(&frame[34..])
-        .ones_complement()
-        == 0
+    Sum16BitWords::new().add_slice(&frame[34..]).ones_complement() == 0
 }
 
 /// The folder of real captures, if it is there; otherwise says that the test is skipped.
@@ -349,8 +329,5 @@ pub fn fragments(frame: &[u8], first: usize, identification: u16) -> [Vec<u8>; 2
         out
     };
     let payload = &frame[34..];
-    [
-        piece(0, &payload[..first], true),
-        piece(first, &payload[first..], false),
-    ]
+    [piece(0, &payload[..first], true), piece(first, &payload[first..], false)]
 }

@@ -81,31 +81,22 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
 }
 
 /// What is written, seen to before anything runs.
-fn check_outputs(
-    config: &LiveConfig,
-    options: &LiveOptions,
-    folder: &Path,
-) -> Result<Made, CliError> {
+fn check_outputs(config: &LiveConfig, options: &LiveOptions, folder: &Path) -> Result<Made, CliError> {
     let mut reads = of_settings(&config.settings);
     reads.push(Named::new("the live run's file", &options.config));
     let (mut writes, mut made) = (of_report(folder), Made::default());
     for port in &config.ports {
         if let PortKind::Capture(from, to) = &port.kind {
-            let named =
-                |key: &str, path: &PathBuf| Named::new(format!("{}: `{key}`", port.place), path);
+            let named = |key: &str, path: &PathBuf| Named::new(format!("{}: `{key}`", port.place), path);
             reads.extend(from.iter().map(|path| named("read", path)));
             writes.extend(to.iter().map(|path| named("write", path)));
         }
     }
     keep_apart(&reads, &writes)?;
     // A socket that an earlier run left goes; nothing else does.
-    let other =
-        |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_socket());
+    let other = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_socket());
     if let Some(path) = config.attach.as_ref().filter(other) {
-        let wrong = format!(
-            "attach {}: is there and no socket; name another place",
-            path.display()
-        );
+        let wrong = format!("attach {}: is there and no socket; name another place", path.display());
         return Err(CliError::Usage(wrong));
     }
     made.folder_of_report(folder)?;
@@ -116,10 +107,8 @@ fn check_outputs(
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone()).map_err(|cause| CliError::Write {
-            what: "the signal handlers".into(),
-            cause,
-        })?;
+        signal_hook::flag::register(signal, stop.clone())
+            .map_err(|cause| CliError::Write { what: "the signal handlers".into(), cause })?;
     }
     Ok(stop)
 }
@@ -148,18 +137,14 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
 fn show_events(shown: &mut u64, now: &Snapshot) {
     let (missed, events) = now.events.after(*shown);
     if missed > 0 {
-        tell(&format!(
-            "{missed} more things happened at once, too many to tell\n"
-        ));
+        tell(&format!("{missed} more things happened at once, too many to tell\n"));
     }
     events.for_each(|event| tell(&format!("{event}\n")));
     *shown = now.events.count();
 }
 
 fn wrote(files: &[impl AsRef<Path>]) -> String {
-    let lines = files
-        .iter()
-        .map(|file| format!("wrote {}\n", file.as_ref().display()));
+    let lines = files.iter().map(|file| format!("wrote {}\n", file.as_ref().display()));
     lines.collect()
 }
 
@@ -169,11 +154,8 @@ fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
         let always = ["interface", "app", "cores"].contains(&name);
         always || config.assignments.iter().any(|set| set.key.name == name)
     };
-    let values: Vec<_> = KEYS
-        .iter()
-        .filter(|key| told(key.name))
-        .filter_map(|key| Some((key, (key.get)(&config.settings)?)))
-        .collect();
+    let values: Vec<_> =
+        KEYS.iter().filter(|key| told(key.name)).filter_map(|key| Some((key, (key.get)(&config.settings)?))).collect();
     let rows = values.iter().map(|(key, value)| SettingsRow {
         key: key.name.to_string(),
         unit: key.unit.to_string(),
@@ -189,10 +171,7 @@ fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
         wall_seconds,
         points: vec![PointResult {
             variant: config.settings.interface.clone(),
-            params: values
-                .iter()
-                .map(|(key, value)| (key.name.to_string(), value.to_json()))
-                .collect(),
+            params: values.iter().map(|(key, value)| (key.name.to_string(), value.to_json())).collect(),
             metrics: run.metrics.clone(),
             cores: run.cores.clone(),
             timeline: run.timeline.clone(),

@@ -26,14 +26,10 @@ pub struct Page {
 pub fn serve(address: SocketAddr) -> Result<Page, CliError> {
     if !address.ip().is_loopback() {
         let right = "name a loopback address, such as 127.0.0.1:9477";
-        return Err(CliError::Usage(format!(
-            "--metrics {address}: would be seen by other machines; {right}"
-        )));
+        return Err(CliError::Usage(format!("--metrics {address}: would be seen by other machines; {right}")));
     }
-    let listener = TcpListener::bind(address).map_err(|cause| CliError::Write {
-        what: format!("--metrics {address}"),
-        cause,
-    })?;
+    let listener =
+        TcpListener::bind(address).map_err(|cause| CliError::Write { what: format!("--metrics {address}"), cause })?;
     let now = Arc::new(Mutex::new(Snapshot::default()));
     let shown = now.clone();
     let clients = Arc::new(AtomicUsize::new(0));
@@ -98,10 +94,7 @@ fn read_request(client: &mut TcpStream) -> std::io::Result<String> {
 
 fn reply(mut client: TcpStream, status: &str, more: &str, text: &str) -> std::io::Result<()> {
     let length = text.len();
-    write!(
-        client,
-        "HTTP/1.1 {status}\r\n{more}Connection: close\r\nContent-Length: {length}\r\n\r\n{text}"
-    )
+    write!(client, "HTTP/1.1 {status}\r\n{more}Connection: close\r\nContent-Length: {length}\r\n\r\n{text}")
 }
 
 impl Page {
@@ -133,44 +126,25 @@ fn of_ports(now: &Snapshot) -> Vec<Metric> {
         (name, "counter", help, rows.collect())
     };
     vec![
-        counter("received_frames_total", "Frames that came in.", |nic| {
-            nic.arrived()
+        counter("received_frames_total", "Frames that came in.", |nic| nic.arrived()),
+        counter("received_bytes_total", "Bytes that came in.", |nic| nic.nic.bytes),
+        counter("sent_frames_total", "Frames that went out.", |nic| nic.port.sent),
+        counter("sent_bytes_total", "Bytes that went out.", |nic| nic.port.sent_bytes),
+        counter("link_downs_total", "How often a port's interface went down.", |nic| {
+            nic.link.as_ref().map_or(0, |link| link.downs)
         }),
-        counter("received_bytes_total", "Bytes that came in.", |nic| {
-            nic.nic.bytes
+        counter("next_hop_moves_total", "How often a next hop had another hardware address than before.", |nic| {
+            nic.station.moved
         }),
-        counter("sent_frames_total", "Frames that went out.", |nic| {
-            nic.port.sent
-        }),
-        counter("sent_bytes_total", "Bytes that went out.", |nic| {
-            nic.port.sent_bytes
-        }),
-        counter(
-            "link_downs_total",
-            "How often a port's interface went down.",
-            |nic| nic.link.as_ref().map_or(0, |link| link.downs),
-        ),
-        counter(
-            "next_hop_moves_total",
-            "How often a next hop had another hardware address than before.",
-            |nic| nic.station.moved,
-        ),
         counter(
             "next_hop_questions_total",
             "Questions for a next hop: frames that went out without one that came in.",
             |nic| nic.station.asked,
         ),
-        counter(
-            "next_hop_unanswered_total",
-            "Questions for a next hop that nobody answered in time.",
-            |nic| nic.station.unanswered,
-        ),
-        (
-            "dropped_frames_total",
-            "counter",
-            "Frames dropped, by cause.",
-            drops(now),
-        ),
+        counter("next_hop_unanswered_total", "Questions for a next hop that nobody answered in time.", |nic| {
+            nic.station.unanswered
+        }),
+        ("dropped_frames_total", "counter", "Frames dropped, by cause.", drops(now)),
     ]
 }
 
@@ -182,30 +156,14 @@ fn of_workers(now: &Snapshot) -> Vec<Metric> {
     };
     let receive = |w: usize| now.device.receive.get(w).copied().unwrap_or_default();
     vec![
-        metric(
-            "worker_present",
-            "gauge",
-            "Whether somebody works there.",
-            &|_, counts| f64::from(u8::from(!counts.absent)),
-        ),
-        metric(
-            "worker_silent_seconds",
-            "gauge",
-            "How long a worker's process has said nothing.",
-            &|_, counts| counts.silent.as_seconds(),
-        ),
-        metric(
-            "worker_packets_total",
-            "counter",
-            "Packets that a worker took.",
-            &|_, counts| counts.taken as f64,
-        ),
-        metric(
-            "worker_idle_seconds_total",
-            "counter",
-            "Time without a packet.",
-            &|_, counts| counts.idle.as_seconds(),
-        ),
+        metric("worker_present", "gauge", "Whether somebody works there.", &|_, counts| {
+            f64::from(u8::from(!counts.absent))
+        }),
+        metric("worker_silent_seconds", "gauge", "How long a worker's process has said nothing.", &|_, counts| {
+            counts.silent.as_seconds()
+        }),
+        metric("worker_packets_total", "counter", "Packets that a worker took.", &|_, counts| counts.taken as f64),
+        metric("worker_idle_seconds_total", "counter", "Time without a packet.", &|_, counts| counts.idle.as_seconds()),
         metric(
             "worker_receive_entries_waiting_total",
             "counter",
@@ -238,20 +196,11 @@ fn drops(now: &Snapshot) -> Vec<(String, f64)> {
     let mut drops = Vec::new();
     for (port, nic) in now.device.nics.iter().enumerate() {
         let causes = nic.drops.causes().iter();
-        drops.extend(
-            causes.map(|(cause, count)| {
-                (format!("port=\"{port}\",cause=\"{cause}\""), *count as f64)
-            }),
-        );
+        drops.extend(causes.map(|(cause, count)| (format!("port=\"{port}\",cause=\"{cause}\""), *count as f64)));
     }
     for (worker, counts) in now.workers.iter().enumerate() {
         let causes = counts.drops.causes().iter();
-        drops.extend(causes.map(|(cause, count)| {
-            (
-                format!("worker=\"{worker}\",cause=\"{cause}\""),
-                *count as f64,
-            )
-        }));
+        drops.extend(causes.map(|(cause, count)| (format!("worker=\"{worker}\",cause=\"{cause}\""), *count as f64)));
     }
     drops
 }

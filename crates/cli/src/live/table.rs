@@ -37,8 +37,7 @@ pub fn line(before: &Snapshot, now: &Snapshot) -> String {
     let seconds = (now.seconds - before.seconds).max(1e-9);
     let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
     let bytes = |of: &Snapshot| -> u64 { of.device.nics.iter().map(|nic| nic.nic.bytes).sum() };
-    let sent =
-        |of: &Snapshot| -> u64 { of.device.nics.iter().map(|nic| nic.port.sent_bytes).sum() };
+    let sent = |of: &Snapshot| -> u64 { of.device.nics.iter().map(|nic| nic.port.sent_bytes).sum() };
     let mut line = format!(
         "{:>5.1} s  in {} {}  out {} {}",
         now.seconds,
@@ -115,19 +114,7 @@ fn full(before: (u64, u64), now: (u64, u64)) -> String {
 
 /// All counts at the end, port by port and worker by worker.
 pub fn totals(end: &Snapshot) -> String {
-    let mut rows = vec![
-        [
-            "port",
-            "link",
-            "in",
-            "out",
-            "Mbyte in",
-            "Mbyte out",
-            "drops",
-        ]
-        .map(str::to_string)
-        .to_vec(),
-    ];
+    let mut rows = vec![["port", "link", "in", "out", "Mbyte in", "Mbyte out", "drops"].map(str::to_string).to_vec()];
     let mega = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
     for (number, nic) in end.device.nics.iter().enumerate() {
         rows.push(vec![
@@ -168,15 +155,7 @@ fn link(nic: &NicCounts) -> String {
 }
 
 fn worker_heading() -> Vec<String> {
-    let heading = [
-        "worker",
-        "in",
-        "out",
-        "rx full",
-        "tx full",
-        "drops",
-        "application",
-    ];
+    let heading = ["worker", "in", "out", "rx full", "tx full", "drops", "application"];
     heading.map(str::to_string).to_vec()
 }
 
@@ -200,10 +179,7 @@ pub fn worker(number: usize, counts: &WorkerCounts) -> String {
 }
 
 fn causes(counts: &[(&'static str, u64)]) -> String {
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     match counts.is_empty() {
         true => "-".to_string(),
         false => counts.join(", "),
@@ -217,10 +193,7 @@ mod tests {
     /// A second later: 8 of 32 receive entries waited, 3 of 6 transmit entries were in use.
     #[test]
     fn a_line_says_how_full_rings_are_and_who_is_absent() {
-        let mut before = Snapshot {
-            workers: vec![WorkerCounts::default(); 2],
-            ..Snapshot::default()
-        };
+        let mut before = Snapshot { workers: vec![WorkerCounts::default(); 2], ..Snapshot::default() };
         before.workers[0].transmit = (10, 100);
         before.device.receive = vec![(4, 64), (0, 0)];
         let mut now = before.clone();
@@ -229,10 +202,7 @@ mod tests {
         now.workers[1].absent = true;
         now.device.receive[0] = (12, 96);
         let said = line(&before, &now);
-        assert!(
-            said.contains("  w0 0  pps 100 % busy rx 25 % tx 50 %  w1 absent"),
-            "{said}"
-        );
+        assert!(said.contains("  w0 0  pps 100 % busy rx 25 % tx 50 %  w1 absent"), "{said}");
         assert!(line(&now, &now).contains("rx - tx -"), "nothing was seen");
         assert!(totals(&now).contains("1 (absent)"));
         now.workers[0].silent = Time::from_ms(3_200);

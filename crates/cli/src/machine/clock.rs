@@ -17,20 +17,14 @@ pub fn fastest(effort: Effort, units: usize, mut work: impl FnMut()) -> f64 {
         began.elapsed().as_secs_f64() / units as f64
     };
     // A clock that did not move would be a division by zero for whoever needs a rate.
-    (0..effort.repeats)
-        .map(once)
-        .fold(f64::MAX, f64::min)
-        .max(1e-12)
+    (0..effort.repeats).map(once).fold(f64::MAX, f64::min).max(1e-12)
 }
 
 /// Cycles per second: additions and exclusive ors in turn, each of which needs the one before. Every
 /// processor of today takes a cycle for either.
 pub fn frequency(effort: Effort) -> f64 {
     // Unknown to the compiler, so that it cannot do several at once.
-    let (add, flip) = (
-        black_box(0x9e37_79b9_7f4a_7c15u64),
-        black_box(0x5bf0_3635u64),
-    );
+    let (add, flip) = (black_box(0x9e37_79b9_7f4a_7c15u64), black_box(0x5bf0_3635u64));
     let mut value = black_box(1u64);
     let seconds = fastest(effort, effort.steps * ROW, || {
         for _ in 0..effort.steps {

@@ -20,10 +20,7 @@ pub fn stand_in() -> Machine {
 
 /// The text of the file.
 pub fn text(system: &System, found: &Found) -> String {
-    let processor = system
-        .processor
-        .as_deref()
-        .unwrap_or("a processor without a name");
+    let processor = system.processor.as_deref().unwrap_or("a processor without a name");
     let mut text = format!(
         "# Written by `nicforge machine measure` on this machine: {processor}.\n\
          # \"measured\" and \"the system\" are of this machine; \"not measured\" says why, and whose number\n\
@@ -32,10 +29,7 @@ pub fn text(system: &System, found: &Found) -> String {
     for note in &found.notes {
         text.push_str(&format!("# - {note}\n"));
     }
-    text.push_str(&format!(
-        "\n[machine]\ntitle = {}\n",
-        quoted(&format!("{processor}, measured; the NIC stands in"))
-    ));
+    text.push_str(&format!("\n[machine]\ntitle = {}\n", quoted(&format!("{processor}, measured; the NIC stands in"))));
     let rows = stand_in().rows;
     let mut sections: Vec<&str> = Vec::new();
     for row in &rows {
@@ -60,10 +54,7 @@ fn line(row: &Row, found: &Found) -> String {
         None => {
             let reason = reason(&row.section, row.key);
             let fitted = row.fitted.as_ref().map_or("", |_| " and fitted there");
-            let source = format!(
-                "not measured: {reason}; stands in from {STAND_IN}{fitted}: {}",
-                row.source
-            );
+            let source = format!("not measured: {reason}; stands in from {STAND_IN}{fitted}: {}", row.source);
             (limited(row, found), source)
         }
     };
@@ -83,16 +74,12 @@ fn reason(section: &str, key: &str) -> &'static str {
         ("pcie", _) => "no device of ours is on the bus",
         ("nic", _) => "there is no NIC of this design",
         ("machine", "nics") => "there is no NIC of this design",
-        ("llc", "io_ways") => {
-            "only some processors let devices write into the cache, and none says how far"
-        }
+        ("llc", "io_ways") => "only some processors let devices write into the cache, and none says how far",
         ("llc" | "l2", _) => "the system does not say",
         ("dram", "channels") => "only the board knows",
         ("dram", "queueing") => "it needs a load that can be set finely",
         ("other_socket", _) => "threads are not bound to nodes here",
-        ("core", "l2_streamer_lines" | "write_combining_buffers") => {
-            "it needs the processor's counters"
-        }
+        ("core", "l2_streamer_lines" | "write_combining_buffers") => "it needs the processor's counters",
         ("core", _) => "it is the work of a driver of another NIC",
         _ => "it is the work of software that is not ours",
     }
@@ -102,9 +89,7 @@ fn reason(section: &str, key: &str) -> &'static str {
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     // Control characters have no place in one line.
-    let shown = escaped
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c });
+    let shown = escaped.chars().map(|c| if c.is_control() { ' ' } else { c });
     format!("\"{}\"", shown.collect::<String>())
 }
 
@@ -132,9 +117,7 @@ mod tests {
     /// Nanoseconds per load of a walk through memory on a machine of which these were measured.
     fn simulated_walk(found: &Found) -> f64 {
         let text = text(&System::default(), found);
-        let hardware = parse_machine(&text, Path::new("this.toml"))
-            .unwrap()
-            .hardware;
+        let hardware = parse_machine(&text, Path::new("this.toml")).unwrap().hardware;
         let mut space = AddressSpace::default();
         // So far apart that none brings another along.
         let (loads, apart) = (64, 1 << 14);
@@ -155,10 +138,7 @@ mod tests {
         let mut found = Found::default();
         memory_latency(&mut found, 95e-9, "measured: a walk");
         let walk = simulated_walk(&found);
-        assert!(
-            (walk - 95.0).abs() < 1.0,
-            "{walk} ns with the cache that stands in"
-        );
+        assert!((walk - 95.0).abs() < 1.0, "{walk} ns with the cache that stands in");
         let mut found = Found::default();
         let (at, how) = (("llc", "hit_ns"), "measured".into());
         let value = 31.0;
@@ -166,24 +146,14 @@ mod tests {
         memory_latency(&mut found, 131.4e-9, "measured: a walk");
         assert_eq!(found.value("dram", "idle_latency_ns"), Some(100.4));
         let walk = simulated_walk(&found);
-        assert!(
-            (walk - 131.4).abs() < 1.0,
-            "{walk} ns with a measured cache"
-        );
+        assert!((walk - 131.4).abs() < 1.0, "{walk} ns with a measured cache");
     }
 
     #[test]
     fn a_name_with_quotes_is_still_a_file() {
-        let system = System {
-            processor: Some("a \"fast\" \\ one\t".into()),
-            ..System::default()
-        };
+        let system = System { processor: Some("a \"fast\" \\ one\t".into()), ..System::default() };
         let text = text(&system, &Found::default());
         let machine = parse_machine(&text, Path::new("this.toml")).unwrap();
-        assert!(
-            machine.title.starts_with("a \"fast\" \\ one"),
-            "{}",
-            machine.title
-        );
+        assert!(machine.title.starts_with("a \"fast\" \\ one"), "{}", machine.title);
     }
 }

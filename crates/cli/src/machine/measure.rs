@@ -109,10 +109,9 @@ pub fn all(system: &System, effort: Effort, say: &dyn Fn(&str)) -> io::Result<Fo
     say("copies");
     streams(&sizes, effort, memory, &mut found)?;
     let ns = first * 1e9;
-    found.notes.push(format!(
-        "load in the nearest cache: {ns:.2} ns (a walk of pointers through {})",
-        size(sizes.first)
-    ));
+    found
+        .notes
+        .push(format!("load in the nearest cache: {ns:.2} ns (a walk of pointers through {})", size(sizes.first)));
     Ok(found)
 }
 
@@ -168,11 +167,7 @@ fn latencies(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found) 
         (16, ring.seconds_per_load::<16>(effort)),
         (32, ring.seconds_per_load::<32>(effort)),
     ];
-    let (walks, least) =
-        at_once.into_iter().fold(
-            (1, memory),
-            |best, one| if one.1 < best.1 { one } else { best },
-        );
+    let (walks, least) = at_once.into_iter().fold((1, memory), |best, one| if one.1 < best.1 { one } else { best });
     let how = format!("measured: {walks} walks at once against one, loads of memory a second");
     let overlap = rounded(memory / least, (1.0, 64.0));
     found.add("core", "mlp_independent", overlap, how);
@@ -184,9 +179,7 @@ fn latencies(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found) 
 pub(super) fn memory_latency(found: &mut Found, walked: f64, how: &str) {
     let looking = found.value("llc", "hit_ns").unwrap_or_else(|| {
         let rows = stand_in().rows;
-        let hit = rows
-            .iter()
-            .find(|row| (&*row.section, row.key) == ("llc", "hit_ns"));
+        let hit = rows.iter().find(|row| (&*row.section, row.key) == ("llc", "hit_ns"));
         hit.map_or(0.0, |row| row.value)
     });
     let walked_ns = rounded(walked * 1e9, NS);
@@ -211,9 +204,9 @@ fn bandwidths(system: &System, sizes: &Sizes, effort: Effort, found: &mut Found)
     let value = rounded(all.max(one), (0.1, 10_000.0));
     found.add("dram", "peak_gb_per_s", value, how);
     let as_stream = one * 3.0 * 8.0 / TRIAD_TRAFFIC as f64;
-    found.notes.push(format!(
-        "triad of one core: {one:.2} GB/s of memory traffic, {as_stream:.2} GB/s as STREAM counts"
-    ));
+    found
+        .notes
+        .push(format!("triad of one core: {one:.2} GB/s of memory traffic, {as_stream:.2} GB/s as STREAM counts"));
 }
 
 fn streams(sizes: &Sizes, effort: Effort, memory: f64, found: &mut Found) -> io::Result<()> {

@@ -40,17 +40,9 @@ struct Effort {
 }
 
 impl Effort {
-    const FULL: Effort = Effort {
-        repeats: 100,
-        steps: 1 << 14,
-        largest: 1 << 30,
-    };
+    const FULL: Effort = Effort { repeats: 100, steps: 1 << 14, largest: 1 << 30 };
     /// Says little, and takes a second.
-    const QUICK: Effort = Effort {
-        repeats: 2,
-        steps: 1 << 12,
-        largest: 16 << 20,
-    };
+    const QUICK: Effort = Effort { repeats: 2, steps: 1 << 12, largest: 16 << 20 };
 }
 
 /// Mean number of other programs at work from which on their work is seen in the numbers.

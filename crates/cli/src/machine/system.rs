@@ -40,10 +40,7 @@ impl System {
         });
         let memory = std::fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
         let available = memory.lines().find_map(|line| {
-            let kib = line
-                .strip_prefix("MemAvailable:")?
-                .split_whitespace()
-                .next()?;
+            let kib = line.strip_prefix("MemAvailable:")?.split_whitespace().next()?;
             kib.parse::<usize>().ok()
         });
         System {
@@ -58,10 +55,7 @@ impl System {
 
     /// The cache of `level`.
     pub fn cache(&self, level: u32) -> Option<Cache> {
-        self.caches
-            .iter()
-            .copied()
-            .find(|cache| cache.level == level)
+        self.caches.iter().copied().find(|cache| cache.level == level)
     }
 
     /// The one before memory.
@@ -102,11 +96,7 @@ fn cache(folder: &Path) -> Option<Cache> {
     let size = read("size")?;
     let kib: usize = size.trim().strip_suffix('K')?.parse().ok()?;
     let ways = read("ways_of_associativity").and_then(|ways| ways.trim().parse().ok());
-    Some(Cache {
-        level: read("level")?.trim().parse().ok()?,
-        bytes: kib << 10,
-        ways: ways.filter(|&ways| ways > 0),
-    })
+    Some(Cache { level: read("level")?.trim().parse().ok()?, bytes: kib << 10, ways: ways.filter(|&ways| ways > 0) })
 }
 
 #[cfg(test)]

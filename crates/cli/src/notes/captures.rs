@@ -11,11 +11,7 @@ use nicforge_wire::traffic::{Replay, ReplayCounts};
 use super::fifo_of;
 
 /// Frames of a capture that routers drop for their IPv4 header checksum, where `wrong` is that of so many.
-pub fn about_checksums(
-    capture: &Path,
-    (wrong, frames): (usize, usize),
-    settings: &Settings,
-) -> Option<String> {
+pub fn about_checksums(capture: &Path, (wrong, frames): (usize, usize), settings: &Settings) -> Option<String> {
     (wrong > 0 && is_router(&settings.app)).then(|| {
         format!(
             "{}: {wrong} of {frames} frames have a wrong IPv4 header checksum and will be dropped by {} (ip_checksum): \
@@ -27,12 +23,7 @@ pub fn about_checksums(
 }
 
 /// Frames of a capture that no buffer, or not a NIC's FIFO, has room for.
-pub fn about_long_replay(
-    capture: &Path,
-    replay: &Replay,
-    settings: &Settings,
-    machine: &Machine,
-) -> Vec<String> {
+pub fn about_long_replay(capture: &Path, replay: &Replay, settings: &Settings, machine: &Machine) -> Vec<String> {
     let said = |room: usize, what: &str, cause: &str, remedy: &dyn Fn(u32) -> String| {
         let long = replay.longer_than(room);
         let first = long.first?;

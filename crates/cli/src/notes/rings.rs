@@ -71,9 +71,7 @@ pub fn about_switching(settings: &Settings, machine: &Machine) -> Option<String>
 /// Dynamic shRing whose shared rings have one core each.
 fn about_nothing_to_share(settings: &Settings) -> Option<String> {
     let said = match settings.cores / settings.nics {
-        _ if settings.sharing == 1 => {
-            "sharing = 1: shared rings have one core each; set sharing to 2 or more"
-        }
+        _ if settings.sharing == 1 => "sharing = 1: shared rings have one core each; set sharing to 2 or more",
         1 => "each NIC has one queue, whose ring no other can share; use more cores",
         _ => return None,
     };
@@ -158,13 +156,7 @@ pub fn about_uneven_sets(settings: &Settings) -> Vec<String> {
     let of_sets = topology.association_sets();
     let uneven = |counts: &[usize]| counts.iter().any(|count| *count != counts[0]);
     let by_set = [
-        (
-            "queues",
-            of_sets
-                .iter()
-                .map(|set| set.queues.len())
-                .collect::<Vec<_>>(),
-        ),
+        ("queues", of_sets.iter().map(|set| set.queues.len()).collect::<Vec<_>>()),
         ("Ax rings", of_sets.iter().map(|set| set.ax.len()).collect()),
     ];
     // One ring for each queue is as uneven as the queues, and need not be said again.

@@ -10,11 +10,7 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
     if settings.app != "kvs" || settings.arrival == "replay" {
         return None;
     }
-    let (put, reply, room) = (
-        settings.put_bytes(),
-        settings.get_reply_bytes(),
-        settings.buffer_room(),
-    );
+    let (put, reply, room) = (settings.put_bytes(), settings.get_reply_bytes(), settings.buffer_room());
     let puts = settings.kvs_put_share > 0.0;
     let gets = settings.kvs_put_share + settings.kvs_delete_share < 1.0;
     // What is too long for a reply was not put by a request, which is longer.
@@ -25,28 +21,15 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
     };
     let puts = (puts && put as usize > room).then(|| {
         let fate = "all of them will be dropped (oversized_frame)";
-        (
-            put,
-            format!("PUTs of {put} bytes do not fit buffers of {room}: {fate}"),
-        )
+        (put, format!("PUTs of {put} bytes do not fit buffers of {room}: {fate}"))
     });
     let replies = (gets && stored && reply as usize > room).then(|| {
         let fate = format!("GETs will be answered without the value{cold} (requests_too_large)");
-        (
-            reply,
-            format!("replies to GETs of {reply} bytes do not fit buffers of {room}: {fate}"),
-        )
+        (reply, format!("replies to GETs of {reply} bytes do not fit buffers of {room}: {fate}"))
     });
     let least = puts.iter().chain(&replies).map(|(bytes, _)| *bytes).max()?;
-    let said: Vec<String> = puts
-        .into_iter()
-        .chain(replies)
-        .map(|(_, text)| text)
-        .collect();
-    Some(format!(
-        "{}; set buffer_bytes to at least {least}",
-        said.join(", and ")
-    ))
+    let said: Vec<String> = puts.into_iter().chain(replies).map(|(_, text)| text).collect();
+    Some(format!("{}; set buffer_bytes to at least {least}", said.join(", and ")))
 }
 
 /// Memory of NICs for hot values that no core gets a place of.
@@ -75,10 +58,7 @@ pub fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
         return None;
     }
     let pairs = settings.kvs_preload_keys.unwrap_or(settings.kvs_keys);
-    let short = [
-        short_index(settings, pairs),
-        short_log(settings, pairs as f64),
-    ];
+    let short = [short_index(settings, pairs), short_log(settings, pairs as f64)];
     let short: Vec<Short> = short.into_iter().flatten().collect();
     let stay = short.iter().map(|short| short.stay).reduce(f64::min)?;
     let of_each = |part: fn(&Short) -> &String| {
@@ -107,28 +87,17 @@ fn short_index(settings: &Settings, pairs: u64) -> Option<Short> {
     let stay = index_keeps(slots.div_ceil(cores), each) * cores as f64;
     (stay < pairs as f64 * (1.0 - FEW_LOST)).then(|| Short {
         stay,
-        why: format!(
-            "buckets of {BUCKET_SLOTS} overflow in an index of {slots} slots over {cores} cores"
-        ),
+        why: format!("buckets of {BUCKET_SLOTS} overflow in an index of {slots} slots over {cores} cores"),
         // With half as many pairs as slots hardly a bucket in a hundred gets more than it has room for.
-        remedy: format!(
-            "set kvs_index_slots to at least {}, which keeps nearly all",
-            pairs * 2
-        ),
+        remedy: format!("set kvs_index_slots to at least {}, which keeps nearly all", pairs * 2),
     })
 }
 
 /// Logs that are too short.
 fn short_log(settings: &Settings, pairs: f64) -> Option<Short> {
     let mib = f64::from(1 << 20);
-    let item = item_bytes(
-        settings.kvs_key_bytes.into(),
-        settings.kvs_value_bytes.into(),
-    );
-    let (needed, log) = (
-        (pairs * item as f64 / mib).ceil(),
-        f64::from(settings.kvs_log_mib),
-    );
+    let item = item_bytes(settings.kvs_key_bytes.into(), settings.kvs_value_bytes.into());
+    let (needed, log) = ((pairs * item as f64 / mib).ceil(), f64::from(settings.kvs_log_mib));
     let remedy = match range("kvs_log_mib") {
         Some((_, largest)) if needed > largest => {
             format!("kvs_log_mib is at most {largest}: put in fewer (kvs_preload_keys)")

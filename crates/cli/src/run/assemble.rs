@@ -8,12 +8,7 @@ use crate::input::Input;
 
 /// The report; `runs` in the order of the points.
 pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
-    let Input {
-        scenario,
-        machine,
-        points,
-        ..
-    } = input;
+    let Input { scenario, machine, points, .. } = input;
     let (llc_bytes, io_way_bytes) = capacities(input);
     let simulated_seconds = runs.iter().map(|run| run.simulated.as_seconds()).sum();
     Report {
@@ -50,11 +45,10 @@ pub fn report(input: &Input, runs: Vec<PointRun>, wall_seconds: f64) -> Report {
 /// Bytes of the last-level cache and of its I/O ways, where all points have the same. Where a NIC
 /// sits in one of several places, the place decides what devices may allocate.
 fn capacities(input: &Input) -> (Option<u64>, Option<u64>) {
-    let all_have =
-        |name: &str| match nicforge_lab::settings::key(name).and_then(|key| shared(input, key)) {
-            Some(Value::Integer(value)) => Some(value),
-            _ => None,
-        };
+    let all_have = |name: &str| match nicforge_lab::settings::key(name).and_then(|key| shared(input, key)) {
+        Some(Value::Integer(value)) => Some(value),
+        _ => None,
+    };
     let llc = &input.machine.hardware.llc;
     if input.machine.integrated.is_some() {
         return (all_have("cache_mib").map(|mib| mib << 20), None);
@@ -88,17 +82,12 @@ fn settings_rows(input: &Input) -> Vec<SettingsRow> {
             },
         })
     };
-    KEYS.iter()
-        .filter(|key| used(key))
-        .filter_map(row)
-        .collect()
+    KEYS.iter().filter(|key| used(key)).filter_map(row).collect()
 }
 
 /// The value of `key` when all points have the same.
 fn shared(input: &Input, key: &Key) -> Option<Value> {
     let mut values = input.points.iter().map(|point| (key.get)(&point.settings));
     let first = values.next()??;
-    values
-        .all(|value| value.as_ref() == Some(&first))
-        .then_some(first)
+    values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }

@@ -22,15 +22,8 @@ use progress::Progress;
 
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
-    let input = load(
-        &options.scenario,
-        &options.overrides,
-        options.machine.as_deref(),
-    )?;
-    let folder = options
-        .out
-        .clone()
-        .unwrap_or_else(|| Path::new("out").join(&input.scenario.name));
+    let input = load(&options.scenario, &options.overrides, options.machine.as_deref())?;
+    let folder = options.out.clone().unwrap_or_else(|| Path::new("out").join(&input.scenario.name));
     let mut made = check_outputs(&input, options, &folder)?;
     input.print_notes();
     let started = Instant::now();
@@ -103,32 +96,18 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
     }
     match points.len() {
         1 => Ok(()),
-        count => Err(format!(
-            "needs one point, not {count}; use a scenario without [[variant]] and [sweep]"
-        )),
+        count => Err(format!("needs one point, not {count}; use a scenario without [[variant]] and [sweep]")),
     }
 }
 
-fn run_points(
-    input: &Input,
-    options: &RunOptions,
-    progress: &Progress,
-) -> Result<Vec<PointRun>, CliError> {
+fn run_points(input: &Input, options: &RunOptions, progress: &Progress) -> Result<Vec<PointRun>, CliError> {
     queue::in_order(input.points.len(), options.jobs, |index| {
         let point = &input.points[index];
-        let io = RunIo {
-            pcap_out: options.pcap_out.clone(),
-        };
+        let io = RunIo { pcap_out: options.pcap_out.clone() };
         let seed = input.scenario.seed;
         let mut tick = |share: f64, packets: u64| progress.tick(index, share, packets);
-        let point_run =
-            run_point(&input.machine, &point.settings, seed, &io, &mut tick).map_err(|cause| {
-                CliError::Point {
-                    number: index + 1,
-                    variant: point.variant.clone(),
-                    cause,
-                }
-            })?;
+        let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick)
+            .map_err(|cause| CliError::Point { number: index + 1, variant: point.variant.clone(), cause })?;
         progress.done(index, &point_run.metrics);
         Ok(point_run)
     })
@@ -136,10 +115,7 @@ fn run_points(
 
 /// What was written, and what to do with it.
 pub fn closing(files: &[PathBuf], folder: &Path) -> String {
-    let mut text: String = files
-        .iter()
-        .map(|file| format!("wrote {}\n", file.display()))
-        .collect();
+    let mut text: String = files.iter().map(|file| format!("wrote {}\n", file.display())).collect();
     let page = folder.join("report.html");
     text.push_str(&format!("next: open {} in a browser\n", page.display()));
     text

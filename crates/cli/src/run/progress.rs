@@ -70,11 +70,7 @@ impl Progress {
             lines: bar.is_none() && !options.quiet,
             bar,
             labels: labels(points),
-            state: Mutex::new(State {
-                points: vec![(0.0, 0); points.len()],
-                finished: 0,
-                first_packet: None,
-            }),
+            state: Mutex::new(State { points: vec![(0.0, 0); points.len()], finished: 0, first_packet: None }),
         }
     }
 
@@ -102,12 +98,7 @@ impl Progress {
             Err(_) => return,
         };
         if self.lines {
-            tell(&format!(
-                "{finished}/{} {}: {:.2} Gbit/s\n",
-                self.labels.len(),
-                self.labels[index],
-                rate(metrics)
-            ));
+            tell(&format!("{finished}/{} {}: {:.2} Gbit/s\n", self.labels.len(), self.labels[index], rate(metrics)));
         }
     }
 
@@ -122,8 +113,8 @@ impl Progress {
 fn bar(points: usize) -> ProgressBar {
     let target = ProgressDrawTarget::stderr_with_hz(8);
     let bar = ProgressBar::with_draw_target(Some(points as u64 * STEPS as u64), target);
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style);
     bar.set_message(format!("0/{points} points, setting up"));
     bar.enable_steady_tick(Duration::from_millis(250));
@@ -137,9 +128,7 @@ fn labels(points: &[Point]) -> Vec<String> {
         .iter()
         .map(|point| {
             let params = point.params.iter().filter(|(key, _)| differs.contains(key));
-            let params: Vec<String> = params
-                .map(|(key, value)| format!(" {key}={}", plain(value)))
-                .collect();
+            let params: Vec<String> = params.map(|(key, value)| format!(" {key}={}", plain(value))).collect();
             format!("{}{}", point.variant, params.concat())
         })
         .collect()
@@ -151,11 +140,7 @@ mod tests {
 
     #[test]
     fn rate_and_time_left_begin_with_the_first_packet() {
-        let mut state = State {
-            points: vec![(0.0, 0); 2],
-            finished: 0,
-            first_packet: None,
-        };
+        let mut state = State { points: vec![(0.0, 0); 2], finished: 0, first_packet: None };
         assert_eq!(state.text(None), "0/2 points, setting up");
         state.points[0] = (0.001, 1000);
         let text = state.text(Some(Duration::from_millis(10)));

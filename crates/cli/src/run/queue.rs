@@ -33,9 +33,7 @@ pub fn in_order<T: Send, E: Send>(
         }
         work();
     });
-    let mut finished = finished
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     finished.sort_by_key(|(index, _)| *index);
     finished.into_iter().map(|(_, result)| result).collect()
 }
@@ -48,10 +46,7 @@ mod tests {
     fn results_are_in_order_for_any_number_of_threads() {
         for threads in [1, 2, 7, 100] {
             let squares = in_order(20, threads, |index| Ok::<_, ()>(index * index)).unwrap();
-            assert_eq!(
-                squares,
-                (0..20).map(|index| index * index).collect::<Vec<_>>()
-            );
+            assert_eq!(squares, (0..20).map(|index| index * index).collect::<Vec<_>>());
         }
         assert!(in_order(0, 4, Ok::<_, ()>).unwrap().is_empty());
     }

@@ -25,10 +25,7 @@ pub struct Crew {
 impl Crew {
     /// `count` places at the run that will listen at `socket`.
     pub fn new(socket: &Path, count: usize) -> Crew {
-        Crew {
-            socket: socket.to_owned(),
-            members: (0..count).map(|_| None).collect(),
-        }
+        Crew { socket: socket.to_owned(), members: (0..count).map(|_| None).collect() }
     }
 
     /// Waits until the run listens.

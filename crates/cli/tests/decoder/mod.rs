@@ -18,9 +18,7 @@ pub fn frames(path: &Path) -> Vec<Vec<u8>> {
         true => pcapng(path),
         false => pcap(path),
     };
-    let fitting = records
-        .into_iter()
-        .filter(|(length, bytes)| *length <= LONGEST_FRAME && !bytes.is_empty());
+    let fitting = records.into_iter().filter(|(length, bytes)| *length <= LONGEST_FRAME && !bytes.is_empty());
     fitting
         .map(|(length, mut bytes)| {
             bytes.resize(length as usize, 0);

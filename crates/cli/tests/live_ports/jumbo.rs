@@ -9,12 +9,9 @@ const MTU: usize = 9000;
 const HEADERS: usize = 28;
 
 fn set_mtu(hosts: &Hosts, mtu: usize) {
-    for (host, interface) in [
-        ("client", "eth0"),
-        ("server", "eth0"),
-        ("gateway", "nf-inside"),
-        ("gateway", "nf-outside"),
-    ] {
+    for (host, interface) in
+        [("client", "eth0"), ("server", "eth0"), ("gateway", "nf-inside"), ("gateway", "nf-outside")]
+    {
         ip(hosts, host, &format!("link set {interface} mtu {mtu}"));
     }
 }
@@ -52,9 +49,7 @@ fn af_xdp_carries_jumbo_frames_on_every_interface() {
 fn send(hosts: &Hosts, mtu: usize) {
     hosts.run("client", || {
         let socket = UdpSocket::bind("10.99.1.2:0").unwrap();
-        socket
-            .send_to(&vec![1; mtu - HEADERS], "10.99.2.2:53")
-            .unwrap();
+        socket.send_to(&vec![1; mtu - HEADERS], "10.99.2.2:53").unwrap();
     });
 }
 

@@ -27,11 +27,7 @@ fn a_link_goes_and_comes(name: &str, kind: &str) {
     ip(&hosts, "gateway", "link set nf-inside mtu 1400");
     ip(&hosts, "client", "link set eth0 mtu 1400");
     tcp_both_ways(&hosts, "10.99.2.2:7000", "10.99.2.2:7000", 1);
-    let wanted = [
-        "port 1 DOWN",
-        "up, MTU 1500, 2 times down",
-        "up, MTU 1400, MTU changed 1 times",
-    ];
+    let wanted = ["port 1 DOWN", "up, MTU 1500, 2 times down", "up, MTU 1400, MTU changed 1 times"];
     stops_saying(live, &wanted);
 }
 
@@ -58,11 +54,7 @@ fn ports_are_promiscuous_as_long_as_they_are_open() {
         let gateway = hosts.start(&nat(&folder, kind, kind), &[]);
         wait_for_answers(&hosts);
         assert!(promiscuity(), "{kind}");
-        ip(
-            &hosts,
-            "client",
-            "neigh replace 10.99.1.1 lladdr 02:00:00:77:77:77 dev eth0",
-        );
+        ip(&hosts, "client", "neigh replace 10.99.1.1 lladdr 02:00:00:77:77:77 dev eth0");
         assert!(hosts.pings("10.99.2.2", 3), "{kind}: for a foreign address");
         ip(&hosts, "client", "neigh del 10.99.1.1 dev eth0");
         gateway.stop();

@@ -5,9 +5,7 @@ fn cores_of_threads(id: u32) -> Vec<String> {
     let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
     let of_thread = |entry: std::io::Result<std::fs::DirEntry>| {
         let status = std::fs::read_to_string(entry.unwrap().path().join("status")).unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         line.unwrap().trim().to_owned()
     };
     threads.map(of_thread).collect()

@@ -11,12 +11,7 @@ fn mean_bytes(report: &serde_json::Value) -> f64 {
 }
 
 fn assert_clean(report: &serde_json::Value, interface: &str) {
-    for cause in [
-        "oversized_frame",
-        "above_mtu",
-        "bad_checksum",
-        "port_refused",
-    ] {
+    for cause in ["oversized_frame", "above_mtu", "bad_checksum", "port_refused"] {
         assert_eq!(drops(report, cause), 0, "{interface}: {cause} {report}");
     }
 }
@@ -40,10 +35,7 @@ fn segments_go_through_whole_on_every_interface() {
         let report = gateway.stop();
         assert_clean(&report, interface);
         let mean = mean_bytes(&report);
-        assert!(
-            mean > 2_000.0,
-            "{interface}: {mean} bytes, so they were cut"
-        );
+        assert!(mean > 2_000.0, "{interface}: {mean} bytes, so they were cut");
     }
 }
 

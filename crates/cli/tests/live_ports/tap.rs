@@ -34,16 +34,13 @@ fn a_tap_device_carries_jumbo_frames_and_outlives_its_link() {
     live.arg("live").arg(&file);
     live.arg("--out").arg(folder.path().join("out"));
     let live = Program::start(live.stdout(Stdio::piped()));
-    let there =
-        "for try in $(seq 100); do ip link show nf-tap >/dev/null 2>&1 && break; sleep 0.1; done";
+    let there = "for try in $(seq 100); do ip link show nf-tap >/dev/null 2>&1 && break; sleep 0.1; done";
     let pings = || {
         let said = shell(&hosts, &format!("{there}; {TAP_UP}; {PING}"));
         assert!(said.contains(" 0% packet loss"), "{said}");
     };
     pings();
-    let listener = hosts.run("server", || {
-        crate::netns::bound(|| TcpListener::bind("10.99.2.2:7000"))
-    });
+    let listener = hosts.run("server", || crate::netns::bound(|| TcpListener::bind("10.99.2.2:7000")));
     std::thread::scope(|scope| {
         scope.spawn(|| exchange(listener.accept().unwrap().0, None));
         let connection = hosts.run("gateway", || TcpStream::connect("10.99.2.2:7000").unwrap());
@@ -55,9 +52,6 @@ fn a_tap_device_carries_jumbo_frames_and_outlives_its_link() {
     pings();
     // The port looks every 50 ms: what is over sooner is not seen.
     std::thread::sleep(Duration::from_millis(500));
-    let wanted = [
-        "port 0 DOWN",
-        "up, MTU 9000, 1 times down, MTU changed 1 times",
-    ];
+    let wanted = ["port 0 DOWN", "up, MTU 9000, 1 times down, MTU changed 1 times"];
     stops_saying(live, &wanted);
 }

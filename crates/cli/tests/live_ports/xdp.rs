@@ -121,13 +121,7 @@ fn rings_of_an_af_xdp_port_wrap() {
         };
         while to.receive(32, &mut look).unwrap() > 0 {}
     }
-    assert_eq!(
-        seen.len(),
-        FRAMES,
-        "{:?} {:?}",
-        from.counters(),
-        to.counters()
-    );
+    assert_eq!(seen.len(), FRAMES, "{:?} {:?}", from.counters(), to.counters());
     assert!(seen.is_sorted(), "in order");
     assert_eq!(from.counters().sent, FRAMES as u64);
 }
@@ -139,34 +133,21 @@ fn what_cannot_be_is_said_with_a_remedy() {
     };
     let open = |name: &'static str, queue| {
         let tried = hosts.run("gateway", move || XdpPort::open(name, queue));
-        tried
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default()
+        tried.err().map(|error| error.to_string()).unwrap_or_default()
     };
     let said = open("nf-nowhere", None);
     assert!(said.contains("nf-nowhere"), "{said}");
     let said = open("nf-inside", Some(7));
-    assert!(
-        said.contains("no receive queue 7") && said.contains("there are 1"),
-        "{said}"
-    );
+    assert!(said.contains("no receive queue 7") && said.contains("there are 1"), "{said}");
     let first = hosts.run("gateway", || XdpPort::open("nf-inside", None).unwrap());
     let said = open("nf-inside", None);
     assert!(said.contains("another program"), "{said}");
     drop(first);
     assert_eq!(open("nf-inside", None), "", "it is free again");
     // A veth with several queues, of which one alone would miss frames.
-    ip(
-        &hosts,
-        "gateway",
-        "link add nf-two numrxqueues 2 numtxqueues 2 type veth",
-    );
+    ip(&hosts, "gateway", "link add nf-two numrxqueues 2 numtxqueues 2 type veth");
     let said = open("nf-two", None);
-    assert!(
-        said.contains("2 receive queues") && said.contains("ethtool -L"),
-        "{said}"
-    );
+    assert!(said.contains("2 receive queues") && said.contains("ethtool -L"), "{said}");
     ip(&hosts, "gateway", "link set nf-two up");
     assert_eq!(open("nf-two", Some(1)), "", "one is meant");
 }

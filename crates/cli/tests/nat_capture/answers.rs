@@ -67,10 +67,7 @@ fn answers_find_the_core_that_translated_the_request() {
         let both: Vec<Vec<u8>> = requests.iter().cloned().chain(answers).collect();
         let out = translate(&both, cores);
         let mut answered: Vec<u16> = Vec::new();
-        for frame in out
-            .iter()
-            .filter(|frame| decode(frame).unwrap().source == SERVER)
-        {
+        for frame in out.iter().filter(|frame| decode(frame).unwrap().source == SERVER) {
             let seen = decode(frame).unwrap();
             assert_eq!((seen.l3_right, seen.l4_right), (true, Some(true)));
             let number = u16::from_be_bytes([frame[frame.len() - 2], frame[frame.len() - 1]]);

@@ -64,9 +64,7 @@ impl Hosts {
                 return None;
             }
         }
-        let hosts = Hosts {
-            suffix: format!("-{name}-{}", std::process::id()),
-        };
+        let hosts = Hosts { suffix: format!("-{name}-{}", std::process::id()) };
         let made = hosts.script("up");
         if !made.status.success() {
             let why = String::from_utf8_lossy(&made.stderr);
@@ -121,10 +119,7 @@ impl Hosts {
             format!("-n {far} route add default via 10.99.8.1"),
             format!("netns exec {client} sysctl -qw net.ipv4.ip_forward=1"),
         ] {
-            let done = Command::new("ip")
-                .args(command.split(' '))
-                .output()
-                .unwrap();
+            let done = Command::new("ip").args(command.split(' ')).output().unwrap();
             let why = String::from_utf8_lossy(&done.stderr);
             assert!(done.status.success(), "ip {command}: {why}");
         }

@@ -32,9 +32,7 @@ pub fn asks_for_names(hosts: &Hosts, address: &str, interface: &str) {
         crate::netns::skip::skipped("names, needs dig");
         return;
     }
-    let socket = hosts.run("server", || {
-        crate::netns::bound(|| UdpSocket::bind("10.99.2.2:53"))
-    });
+    let socket = hosts.run("server", || crate::netns::bound(|| UdpSocket::bind("10.99.2.2:53")));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| name_server(&socket, &stop));
@@ -131,18 +129,8 @@ pub fn fetch(hosts: &Hosts, host: &str, address: &str, file: &str) -> Vec<u8> {
     let mut curl = hosts.on(host, "curl");
     curl.args(["-sS", "--fail", "--retry", "20", "--retry-connrefused"]);
     // Nothing for a minute is a connection that is stuck.
-    curl.args([
-        "--retry-delay",
-        "1",
-        "--speed-time",
-        "60",
-        "--speed-limit",
-        "1",
-    ]);
-    let fetched = curl
-        .arg(format!("http://{address}:8000/{file}"))
-        .output()
-        .unwrap();
+    curl.args(["--retry-delay", "1", "--speed-time", "60", "--speed-limit", "1"]);
+    let fetched = curl.arg(format!("http://{address}:8000/{file}")).output().unwrap();
     let errors = String::from_utf8_lossy(&fetched.stderr);
     assert!(fetched.status.success(), "curl: {errors}");
     fetched.stdout

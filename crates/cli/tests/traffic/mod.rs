@@ -154,10 +154,7 @@ pub fn questions(hosts: &Hosts, address: &str, bind: &str, count: u32) -> u64 {
             let until = Instant::now() + PATIENCE;
             let mut came = false;
             while !came {
-                assert!(
-                    Instant::now() < until,
-                    "question {number} is never answered"
-                );
+                assert!(Instant::now() < until, "question {number} is never answered");
                 client.send(&question).unwrap();
                 sent += 1;
                 // Answers that came late belong to questions that were asked again.
@@ -179,13 +176,7 @@ pub fn questions(hosts: &Hosts, address: &str, bind: &str, count: u32) -> u64 {
 
 /// `count` numbered questions by UDP, `per_second` of them, none of them asked again; which were never
 /// answered.
-pub fn unanswered(
-    hosts: &Hosts,
-    address: &str,
-    bind: &str,
-    count: u32,
-    per_second: u32,
-) -> Vec<u32> {
+pub fn unanswered(hosts: &Hosts, address: &str, bind: &str, count: u32, per_second: u32) -> Vec<u32> {
     const ROOM: usize = 8 << 20;
     const LATEST: Duration = Duration::from_secs(10);
     let server = hosts.run("server", || crate::netns::bound(|| UdpSocket::bind(bind)));

@@ -17,11 +17,7 @@ pub struct Book {
 impl Book {
     /// What `ledger` says of buffers of the cores `owners`, one behind each queue of a set, and of `emulator`.
     pub fn new(ledger: Ledger, owners: Vec<Owner>, emulator: Owner) -> Book {
-        Book {
-            ledger,
-            owners,
-            emulator,
-        }
+        Book { ledger, owners, emulator }
     }
 
     /// The emulating core, as software whose buffers those in physical rings are.

@@ -19,11 +19,7 @@ pub struct Driver {
 impl Driver {
     /// The driver `inner`, which fills `fills` before it begins.
     pub fn new(inner: AnyDriver, fills: Vec<Physical>) -> Driver {
-        Driver {
-            inner: Box::new(inner),
-            fills,
-            filled: 0,
-        }
+        Driver { inner: Box::new(inner), fills, filled: 0 }
     }
 }
 
@@ -45,13 +41,7 @@ impl DriverHalf for Driver {
     }
 
     #[inline]
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         self.inner.rx_burst(cpu, pool, packets, max);
     }
 

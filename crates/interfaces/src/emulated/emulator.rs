@@ -89,20 +89,13 @@ impl Emulated {
 impl Emulator {
     /// A core that serves `rings`, which count from their first positions. So many of them, one behind the
     /// other, are those of each set of queues.
-    pub fn new(
-        rings: Vec<(Physical, CompletionReader)>,
-        of_sets: &[usize],
-        costs: DriverCosts,
-    ) -> Emulator {
+    pub fn new(rings: Vec<(Physical, CompletionReader)>, of_sets: &[usize], costs: DriverCosts) -> Emulator {
         let served = |(physical, completions)| Served::new(physical, completions);
         let mut end = 0;
         let sets = of_sets.iter().map(|count| {
             let next = end;
             end += count;
-            RingSet {
-                rings: next..end,
-                next,
-            }
+            RingSet { rings: next..end, next }
         });
         Emulator {
             sets: sets.collect(),
@@ -188,12 +181,7 @@ impl Emulator {
     }
 
     /// Passes a burst on to `inner`, of packets from the rings in turn.
-    fn pass_on<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        (inner, book): (&mut AnyNic, Option<&Book>),
-        came_to: &mut Emulated,
-    ) {
+    fn pass_on<C: Cpu>(&mut self, cpu: &mut C, (inner, book): (&mut AnyNic, Option<&Book>), came_to: &mut Emulated) {
         for _ in 0..self.sets.len() {
             let (set, until) = self.turn();
             for _ in 0..self.sets[set].rings.len() {

@@ -53,10 +53,7 @@ pub fn physical_rings(
 ) -> Vec<PhysicalRing> {
     let of_each = |queues: Range<usize>, number| {
         let queues: Vec<usize> = queues.collect();
-        let ring = |queues: &[usize]| PhysicalRing {
-            queues: queues.to_vec(),
-            entries: rx_entries.next_power_of_two(),
-        };
+        let ring = |queues: &[usize]| PhysicalRing { queues: queues.to_vec(), entries: rx_entries.next_power_of_two() };
         queues.chunks(number).map(ring).collect::<Vec<_>>()
     };
     let sharing = sharing.max(1);
@@ -69,10 +66,8 @@ pub fn physical_rings(
         }
         "rx_bisect" => {
             let sets = Topology::of(queues, bisect).association_sets();
-            let ring = |set: AssociationSet| PhysicalRing {
-                entries: set.ax_entries.next_power_of_two(),
-                queues: set.queues,
-            };
+            let ring =
+                |set: AssociationSet| PhysicalRing { entries: set.ax_entries.next_power_of_two(), queues: set.queues };
             sets.into_iter().map(ring).collect()
         }
         _ => of_each(0..queues, sharing),

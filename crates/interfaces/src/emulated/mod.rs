@@ -43,14 +43,8 @@ use layout::{Physical, first_doorbell};
 pub use layout::{PhysicalRing, physical_rings};
 
 /// Interfaces whose completions can name a buffer that is not their descriptor's.
-pub const EMULATED: [&str; 6] = [
-    "priv_ring",
-    "rx_bisect",
-    "sh_ring",
-    "sh_ring_list",
-    "sh_ring_batched_list",
-    "sh_ring_dynamic",
-];
+pub const EMULATED: [&str; 6] =
+    ["priv_ring", "rx_bisect", "sh_ring", "sh_ring_list", "sh_ring_batched_list", "sh_ring_dynamic"];
 
 /// Why a core cannot play the NIC of interface `name`, which is none of [`EMULATED`].
 pub fn why_not(name: &str) -> &'static str {
@@ -69,10 +63,7 @@ pub fn why_not(name: &str) -> &'static str {
 }
 
 /// Builds both halves for all queues of one NIC.
-pub fn build(
-    plan: &Plan,
-    space: &mut AddressSpace,
-) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     if !EMULATED.contains(&plan.emulates.as_str()) {
         let wanted = plan.emulates.clone();
         if !registry::names().contains(&wanted.as_str()) {
@@ -91,25 +82,15 @@ pub fn build(
     let mut ring_of = vec![0; usize::from(inner.queues())];
     let mut fills = vec![Vec::new(); plan.owners.len()];
     let mut rings_of_set = vec![0; inner.sets().len()];
-    let wanted = physical_rings(
-        &plan.emulates,
-        plan.owners.len(),
-        (plan.rx_entries, plan.sharing),
-        &plan.bisect,
-    );
+    let wanted = physical_rings(&plan.emulates, plan.owners.len(), (plan.rx_entries, plan.sharing), &plan.bisect);
     for (number, PhysicalRing { queues, entries }) in wanted.into_iter().enumerate() {
         Plan::check_ring("physical ring", entries)?;
         // A completion ring counts from multiples of twice its size.
         let first = plan.first_position & !(2 * entries as u64 - 1);
         let ring = Ring::new(space, entries as u64, first).with_room(plan.pool.room());
         let (writer, reader) = completion_ring(space, entries, plan.emulator)?;
-        let physical = Physical {
-            ring,
-            doorbell: Register {
-                device: plan.device,
-                index: first_doorbell + number as u32,
-            },
-        };
+        let physical =
+            Physical { ring, doorbell: Register { device: plan.device, index: first_doorbell + number as u32 } };
         rings.push(Queue::new(ring, plan.descriptor_read, writer));
         served.push((physical, reader));
         if !plan.emulator_fills {

@@ -115,10 +115,7 @@ impl ReceiveHalf for NicHalf {
     fn waiting(&self, queue: u16) -> Waiting {
         let physical = self.physical[self.ring_of[usize::from(queue)]].waiting();
         let emulated = self.inner.waiting(queue);
-        Waiting {
-            entries: physical.entries + emulated.entries,
-            of: physical.of + emulated.of,
-        }
+        Waiting { entries: physical.entries + emulated.entries, of: physical.of + emulated.of }
     }
 
     fn free(&self, queue: u16) -> u64 {

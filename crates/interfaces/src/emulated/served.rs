@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use nicforge_nic::{
-    Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache, ReceiveHalf,
-};
+use nicforge_nic::{Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache, ReceiveHalf};
 use nicforge_platform::{Addr, Cpu};
 use nicforge_units::Time;
 
@@ -154,9 +152,7 @@ impl Served {
             && let Some(mbuf) = self.oldest(cpu)
         {
             let fate = match self.came.front() {
-                Some(Some(frame)) => {
-                    pass_on(cpu, (&mut *inner, book), frame, mbuf, &mut came_to.blamed)
-                }
+                Some(Some(frame)) => pass_on(cpu, (&mut *inner, book), frame, mbuf, &mut came_to.blamed),
                 _ => Ok(mbuf),
             };
             let free = match fate {
@@ -255,10 +251,5 @@ fn pass_on<C: Cpu>(
     if cause == DropCause::BAD_DESCRIPTOR {
         blamed.push(inner.blamed(frame.queue));
     }
-    Err(Lost {
-        cause,
-        queue: frame.queue,
-        rss_hash: frame.rss_hash,
-        stamp: frame.stamp,
-    })
+    Err(Lost { cause, queue: frame.queue, rss_hash: frame.rss_hash, stamp: frame.stamp })
 }

@@ -15,11 +15,7 @@ use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim};
 use crate::{InterfaceError, registry};
 
 fn setup(emulates: &'static str) -> Setup {
-    Setup {
-        rx_entries: 16,
-        emulates,
-        ..Setup::default()
-    }
+    Setup { rx_entries: 16, emulates, ..Setup::default() }
 }
 
 /// More frames than all rings have entries, at a pace that the cores keep up with.
@@ -61,11 +57,7 @@ fn the_device_writes_the_frame_and_the_core_does_not_copy_it() {
     let mut bench: Bench<Flat> = Bench::new("emulated", &setup("priv_ring"));
     let before = bench.ground.calls;
     bench.send(0, 1_500).unwrap();
-    let calls = Calls {
-        writes: before.writes + 1,
-        publishes: before.publishes + 1,
-        ..bench.ground.calls
-    };
+    let calls = Calls { writes: before.writes + 1, publishes: before.publishes + 1, ..bench.ground.calls };
     assert_eq!(bench.ground.calls, calls);
     // What software gets is checked byte for byte by the bench.
     bench.pass(Time::from_us(1));
@@ -84,13 +76,7 @@ fn with_rx_bisect_a_core_that_stops_does_not_keep_another_from_receiving() {
         bench.release_all();
     }
     assert!(taken > 300, "{taken} of 400");
-    assert!(
-        bench
-            .drops
-            .causes()
-            .iter()
-            .any(|(cause, _)| *cause == "bx_full")
-    );
+    assert!(bench.drops.causes().iter().any(|(cause, _)| *cause == "bx_full"));
 }
 
 #[test]
@@ -123,10 +109,7 @@ fn the_core_deals_with_what_it_can_see() {
 
 #[test]
 fn the_device_learns_of_buffers_a_burst_at_a_time() {
-    let large = Setup {
-        rx_entries: 128,
-        ..setup("priv_ring")
-    };
+    let large = Setup { rx_entries: 128, ..setup("priv_ring") };
     let mut bench: Bench<Flat> = Bench::new("emulated", &large);
     let begun = bench.rung.len();
     for number in 1..=128 {
@@ -168,18 +151,13 @@ fn packets_that_wait_cost_the_core_nothing_until_a_doorbell() {
 #[test]
 fn a_physical_ring_that_is_not_full_goes_on() {
     for in_physical in [1, 2, 3, 5] {
-        let setup = Setup {
-            queues: 1,
-            spare: 0,
-            ..setup("priv_ring")
-        };
+        let setup = Setup { queues: 1, spare: 0, ..setup("priv_ring") };
         let mut bench: Bench<Flat> = Bench::down("emulated", &setup);
         let core = &mut *bench.ground.core(0);
         let taken = std::iter::from_fn(|| bench.caches[0].take(core));
         let kept: Vec<_> = taken.take(16 - in_physical).collect();
         bench.drivers[0].start(core, &mut bench.caches[0]);
-        kept.into_iter()
-            .for_each(|mbuf| bench.caches[0].give(core, mbuf));
+        kept.into_iter().for_each(|mbuf| bench.caches[0].give(core, mbuf));
         bench.ring();
         for round in 0..100 {
             assert_eq!(bench.send(0, 60), Ok(()), "{in_physical}, round {round}");
@@ -218,10 +196,7 @@ fn what_no_core_can_play_is_refused_with_the_reason() {
     ] {
         let error = refusal(emulates);
         let says = error.to_string();
-        assert!(
-            matches!(error, InterfaceError::NotEmulated { .. }),
-            "{says}"
-        );
+        assert!(matches!(error, InterfaceError::NotEmulated { .. }), "{says}");
         assert!(says.contains(emulates) && says.contains(why), "{says}");
         assert!(says.ends_with("sh_ring_dynamic can"), "{says}");
     }

@@ -25,25 +25,12 @@ pub struct Way<'a, C> {
 impl<'a, C: Cpu> Way<'a, C> {
     /// For work without a frame.
     pub fn new(cpu: &'a mut C) -> Way<'a, C> {
-        Way {
-            cpu,
-            holds: None,
-            instead: None,
-            book: None,
-        }
+        Way { cpu, holds: None, instead: None, book: None }
     }
 
     /// For the frame in `mbuf`, which is for `queue`.
-    pub fn handing_over(
-        cpu: &'a mut C,
-        (mbuf, queue): (Addr, u16),
-        book: Option<&'a Book>,
-    ) -> Way<'a, C> {
-        Way {
-            holds: Some(mbuf),
-            book: book.map(|book| (book, queue)),
-            ..Way::new(cpu)
-        }
+    pub fn handing_over(cpu: &'a mut C, (mbuf, queue): (Addr, u16), book: Option<&'a Book>) -> Way<'a, C> {
+        Way { holds: Some(mbuf), book: book.map(|book| (book, queue)), ..Way::new(cpu) }
     }
 
     // Always inlined, down to where it is stored: a call would store the words once more, in other pieces than
@@ -78,9 +65,7 @@ impl<C: Cpu> Dma for Way<'_, C> {
         let data = data_of(Addr(0));
         self.instead = to.0.checked_sub(data.0).map(Addr);
         // Before software can know, and give it back.
-        if let (Some((book, queue)), Some(holds), Some(instead)) =
-            (self.book, self.holds, self.instead)
-        {
+        if let (Some((book, queue)), Some(holds), Some(instead)) = (self.book, self.holds, self.instead) {
             book.exchange(self.cpu, (holds, queue), instead);
         }
     }

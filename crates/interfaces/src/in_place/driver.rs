@@ -22,12 +22,7 @@ pub struct Driver {
 
 impl Driver {
     /// The driver of `ring`.
-    pub fn new(
-        space: &mut AddressSpace,
-        ring: Ring<Descriptor>,
-        doorbell: Register,
-        costs: DriverCosts,
-    ) -> Driver {
+    pub fn new(space: &mut AddressSpace, ring: Ring<Descriptor>, doorbell: Register, costs: DriverCosts) -> Driver {
         Driver {
             ring,
             doorbell,
@@ -42,12 +37,7 @@ impl Driver {
     /// Puts an empty buffer into the entry at the tail.
     fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr, room: u32) {
         let index = self.ring.index(self.tail);
-        let descriptor = Descriptor {
-            mbuf,
-            room: room.into(),
-            reserved: 0,
-            done: 0,
-        };
+        let descriptor = Descriptor { mbuf, room: room.into(), reserved: 0, done: 0 };
         cpu.store(self.ring.descriptor(index), descriptor);
         cpu.store(self.buffers + index * 8, mbuf.0);
         self.tail += 1;
@@ -75,13 +65,7 @@ impl DriverHalf for Driver {
         cpu.mmio_write(self.doorbell, self.tail);
     }
 
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         let before = self.tail;
         // Of the entries up to the ring's end, for real caches.

@@ -25,10 +25,7 @@ use crate::priv_ring::layout::Ring;
 use crate::{InterfaceError, Plan};
 
 /// Builds both halves for all queues of one NIC.
-pub fn build(
-    plan: &Plan,
-    space: &mut AddressSpace,
-) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     Plan::check_ring("rx_entries", plan.rx_entries)?;
     let entries = plan.rx_entries as u64;
     let mut queues = Vec::new();
@@ -36,10 +33,7 @@ pub fn build(
     for (queue, &owner) in plan.owners.iter().enumerate() {
         let base = space.control(entries * layout::ENTRY_BYTES, owner)?;
         let ring = Ring::at(base, entries, plan.first_position);
-        let doorbell = Register {
-            device: plan.device,
-            index: queue as u32,
-        };
+        let doorbell = Register { device: plan.device, index: queue as u32 };
         queues.push(nic::Queue::new(ring, plan.descriptor_read));
         drivers.push(Driver::new(space, ring, doorbell, plan.costs));
     }

@@ -24,10 +24,7 @@ pub struct Queue {
 impl Queue {
     /// An empty ring, whose descriptors are fetched `read` bytes at a time.
     pub fn new(ring: Ring<Descriptor>, read: Bytes) -> Queue {
-        Queue {
-            ring,
-            buffers: Fetcher::new(ring, read),
-        }
+        Queue { ring, buffers: Fetcher::new(ring, read) }
     }
 }
 
@@ -84,10 +81,7 @@ impl ReceiveHalf for NicHalf {
 
     fn waiting(&self, queue: u16) -> Waiting {
         let buffers = &self.queues[usize::from(queue)].buffers;
-        Waiting {
-            entries: buffers.used_up(),
-            of: buffers.entries(),
-        }
+        Waiting { entries: buffers.used_up(), of: buffers.entries() }
     }
 
     fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {

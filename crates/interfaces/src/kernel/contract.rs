@@ -179,13 +179,7 @@ pub trait KernelDriver {
     /// Frees what was transmitted, appends up to `budget` received packets to `received`, and
     /// gives the NIC new buffers. Returns whether there may be more; when not, the NIC may
     /// interrupt again.
-    fn poll<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        received: &mut Vec<Received>,
-        budget: usize,
-    ) -> bool;
+    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool;
 
     /// Sends a frame on core `core`.
     ///
@@ -202,14 +196,7 @@ pub trait KernelDriver {
 
     /// Copies the next `len` bytes of a deferred payload to `to`, and returns when they are there.
     /// `deferred.len` goes down by what was copied.
-    fn copy_deferred<C: Cpu>(
-        &mut self,
-        _cpu: &mut C,
-        _deferred: &mut Deferred,
-        _to: Addr,
-        _len: u32,
-    ) {
-    }
+    fn copy_deferred<C: Cpu>(&mut self, _cpu: &mut C, _deferred: &mut Deferred, _to: Addr, _len: u32) {}
 
     /// Gives up what is left of a deferred payload.
     fn drop_deferred<C: Cpu>(&mut self, _cpu: &mut C, _deferred: Deferred) {}

@@ -18,9 +18,8 @@ pub struct Findings {
 impl Findings {
     /// What a look at `frame` finds; nothing, if it cannot be read.
     fn of(frame: &[u8]) -> Findings {
-        parse_frame(frame).map_or(Findings::default(), |summary| {
-            Findings::with(&summary, checksum::verify(frame, &summary))
-        })
+        parse_frame(frame)
+            .map_or(Findings::default(), |summary| Findings::with(&summary, checksum::verify(frame, &summary)))
     }
 
     /// What is found in a frame that was read, and whose checksums are known.
@@ -133,17 +132,9 @@ mod tests {
         tcp[12] = 5 << 4;
         let mut udp = [9u8; 60];
         udp[4..6].copy_from_slice(&60u16.to_be_bytes());
-        let packets = [
-            packet(ip_protocol::TCP, &tcp),
-            packet(ip_protocol::UDP, &udp),
-            packet(99, &[1; 40]),
-            vec![3; 60],
-        ];
-        let both = TxOffload {
-            l3_checksum: true,
-            l4_checksum: true,
-            ..TxOffload::default()
-        };
+        let packets =
+            [packet(ip_protocol::TCP, &tcp), packet(ip_protocol::UDP, &udp), packet(99, &[1; 40]), vec![3; 60]];
+        let both = TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() };
         for (number, bytes) in packets.into_iter().enumerate() {
             let mut frame = Frame::from(bytes);
             frame.complete(both);

@@ -18,9 +18,7 @@ mod lock;
 mod port;
 pub mod registry;
 
-pub use contract::{
-    Advice, Between, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy,
-};
+pub use contract::{Advice, Between, Deferred, KernelDriver, KernelNic, KernelPlan, Received, Sending, TransmitBusy};
 pub use frame::{Findings, Frame};
 pub use lock::SharedLock;
 pub use port::Port;

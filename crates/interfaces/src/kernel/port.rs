@@ -22,15 +22,7 @@ pub struct Port {
 impl Port {
     /// An idle port; `overhead` is what each frame takes on the wire beside its own bytes.
     pub fn new(rate: BitRate, overhead: Bytes) -> Port {
-        Port {
-            rate,
-            overhead,
-            free_at: Time::ZERO,
-            sent: VecDeque::new(),
-            frames: 0,
-            bytes: 0,
-            spare: Vec::new(),
-        }
+        Port { rate, overhead, free_at: Time::ZERO, sent: VecDeque::new(), frames: 0, bytes: 0, spare: Vec::new() }
     }
 
     /// When the next frame can begin.
@@ -86,22 +78,11 @@ mod tests {
     fn frames_leave_one_after_the_other_at_the_ports_rate() {
         let mut port = Port::new(BitRate::from_gbps(10.0), Bytes(24));
         // 1000 bytes are 800 ns, the gap and preamble 19.2 ns.
-        assert_eq!(
-            port.send(Time::ZERO, vec![1; 1000].into()),
-            Time::from_ns(800)
-        );
+        assert_eq!(port.send(Time::ZERO, vec![1; 1000].into()), Time::from_ns(800));
         assert_eq!(port.free_at(), Time::from_ps(819_200));
-        assert_eq!(
-            port.send(Time::from_ns(100), vec![2; 1000].into()),
-            Time::from_ps(1_619_200)
-        );
-        assert_eq!(
-            port.send(Time::from_us(9), vec![3; 1000].into()),
-            Time::from_ns(9_800)
-        );
-        let order: Vec<u8> = std::iter::from_fn(|| port.take_sent())
-            .map(|(_, frame)| frame.bytes()[0])
-            .collect();
+        assert_eq!(port.send(Time::from_ns(100), vec![2; 1000].into()), Time::from_ps(1_619_200));
+        assert_eq!(port.send(Time::from_us(9), vec![3; 1000].into()), Time::from_ns(9_800));
+        let order: Vec<u8> = std::iter::from_fn(|| port.take_sent()).map(|(_, frame)| frame.bytes()[0]).collect();
         assert_eq!(order, [1, 2, 3]);
         assert_eq!(port.counts(), (3, 3000));
     }

@@ -5,8 +5,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
 use super::{
-    Advice, Between, Deferred, Frame, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending,
-    TransmitBusy,
+    Advice, Between, Deferred, Frame, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending, TransmitBusy,
 };
 use crate::InterfaceError;
 

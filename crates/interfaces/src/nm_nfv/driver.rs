@@ -1,8 +1,8 @@
 //! The driver's half.
 
 use nicforge_nic::{
-    Completion, CompletionReader, DriverCosts, DriverHalf, Key, METADATA_BYTES, Packet, Pool,
-    PoolCache, Segment, data_of,
+    Completion, CompletionReader, DriverCosts, DriverHalf, Key, METADATA_BYTES, Packet, Pool, PoolCache, Segment,
+    data_of,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
@@ -33,12 +33,7 @@ struct Pair {
 
 impl Side {
     /// The driver's side of `ring`.
-    pub fn new(
-        space: &mut AddressSpace,
-        ring: Ring<Buffer>,
-        each: u64,
-        doorbell: Register,
-    ) -> Side {
+    pub fn new(space: &mut AddressSpace, ring: Ring<Buffer>, each: u64, doorbell: Register) -> Side {
         Side {
             ring,
             each,
@@ -76,10 +71,7 @@ impl Side {
     fn buffers<const EACH: usize, C: Cpu>(&self, cpu: &mut C, entry: u32) -> Pair {
         let note = self.note(entry.into());
         let has_headers = EACH == 2;
-        Pair {
-            headers: has_headers.then(|| Addr(cpu.load::<u64>(note))),
-            payload: Addr(cpu.load::<u64>(note + 8)),
-        }
+        Pair { headers: has_headers.then(|| Addr(cpu.load::<u64>(note))), payload: Addr(cpu.load::<u64>(note + 8)) }
     }
 
     fn ring_doorbell<C: Cpu>(&mut self, cpu: &mut C) {
@@ -113,24 +105,12 @@ impl Driver {
         entries: u64,
         costs: DriverCosts,
     ) -> Driver {
-        Driver {
-            sides,
-            completions,
-            nicmem,
-            entries,
-            posted: 0,
-            taken: 0,
-            costs,
-        }
+        Driver { sides, completions, nicmem, entries, posted: 0, taken: 0, costs }
     }
 
     /// Buffers for one frame: its payload's on nicmem where there is one, else in host memory.
     #[inline(always)]
-    fn take<const EACH: usize, C: Cpu>(
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        near: bool,
-    ) -> Option<(usize, Pair)> {
+    fn take<const EACH: usize, C: Cpu>(cpu: &mut C, pool: &mut PoolCache, near: bool) -> Option<(usize, Pair)> {
         let headers = match EACH {
             1 => None,
             _ => Some(pool.take(cpu)?),
@@ -168,13 +148,7 @@ impl Driver {
     }
 
     #[inline(always)]
-    fn packet<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        pair: Pair,
-        completion: &Completion,
-    ) -> Packet {
+    fn packet<C: Cpu>(&self, cpu: &mut C, pool: &mut PoolCache, pair: Pair, completion: &Completion) -> Packet {
         let mut packet = match pair.headers {
             Some(mbuf) => completion.packet(cpu, mbuf),
             None => {
@@ -187,10 +161,7 @@ impl Driver {
         packet.head.len = completion.head;
         let len = completion.len.saturating_sub(completion.head);
         let near = self.in_nicmem(pair.payload);
-        packet.rest = Segment {
-            at: near.map_or(data_of(pair.payload), |buffer| buffer.at),
-            len,
-        };
+        packet.rest = Segment { at: near.map_or(data_of(pair.payload), |buffer| buffer.at), len };
         match (pair.headers, len) {
             (None, _) => {}
             // All of the frame is in front.
@@ -247,10 +218,7 @@ impl Driver {
             cpu.work(self.costs.rx_packet);
             self.posted -= 1;
             if completion.len == 0 {
-                received
-                    .headers
-                    .into_iter()
-                    .for_each(|mbuf| pool.give(cpu, mbuf));
+                received.headers.into_iter().for_each(|mbuf| pool.give(cpu, mbuf));
                 pool.give(cpu, received.payload);
             } else {
                 self.taken += 1;
@@ -276,13 +244,7 @@ impl DriverHalf for Driver {
         }
     }
 
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         match self.sides[PRIMARY].each {
             1 => self.exchange::<1, C>(cpu, pool, packets, max),

@@ -54,11 +54,7 @@ impl Buffer {
 
     /// A buffer in memory that `key` is for.
     pub fn new(at: Addr, room: u32, key: Key) -> Buffer {
-        Buffer {
-            at,
-            room,
-            key: key.0,
-        }
+        Buffer { at, room, key: key.0 }
     }
 }
 

@@ -73,10 +73,7 @@ impl Options {
 }
 
 /// Builds both halves for all queues of one NIC.
-pub fn build(
-    plan: &Plan,
-    space: &mut AddressSpace,
-) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     Plan::check_ring("rx_entries", plan.rx_entries)?;
     let options = &plan.nicmem;
     let (entries, queues) = (plan.rx_entries as u64, plan.owners.len());
@@ -92,10 +89,7 @@ pub fn build(
             layout::ring(space, entries, each, first).with_room(plan.pool.room())
         });
         let sides = [PRIMARY, SECONDARY].map(|side| {
-            let doorbell = Register {
-                device: plan.device,
-                index: (side * queues + queue) as u32,
-            };
+            let doorbell = Register { device: plan.device, index: (side * queues + queue) as u32 };
             Side::new(space, rings[side], each, doorbell)
         });
         halves.push(nic::Queue::new(rings, each, plan.descriptor_read, writer));
@@ -112,18 +106,9 @@ pub mod split {
     use nicforge_platform::AddressSpace;
 
     /// Builds both halves for all queues of one NIC.
-    pub fn build(
-        plan: &Plan,
-        space: &mut AddressSpace,
-    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        let nicmem = Options {
-            pool: None,
-            ..plan.nicmem.clone()
-        };
-        let plan = Plan {
-            nicmem,
-            ..plan.clone()
-        };
+    pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+        let nicmem = Options { pool: None, ..plan.nicmem.clone() };
+        let plan = Plan { nicmem, ..plan.clone() };
         super::build(&plan, space)
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Application, Arriving, Completion, CompletionWriter, DropCause, Fit, Key, KeyTable, Pool,
-    RX_INLINE_BYTES, ReceiveHalf, Waiting, data_of,
+    Application, Arriving, Completion, CompletionWriter, DropCause, Fit, Key, KeyTable, Pool, RX_INLINE_BYTES,
+    ReceiveHalf, Waiting, data_of,
 };
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, Time};
@@ -47,13 +47,7 @@ enum Misfit {
 impl Memory {
     /// Where `len` bytes go in `buffer`, which software of `own` gave.
     #[inline]
-    fn place<D: Dma>(
-        &self,
-        dma: &mut D,
-        own: &Range<u16>,
-        buffer: Buffer,
-        len: usize,
-    ) -> Result<Addr, Misfit> {
+    fn place<D: Dma>(&self, dma: &mut D, own: &Range<u16>, buffer: Buffer, len: usize) -> Result<Addr, Misfit> {
         if buffer.key != Key::HOST.0 {
             return self.place_in_nicmem(buffer, len);
         }
@@ -73,9 +67,7 @@ impl Memory {
             .map_err(|refusal| Misfit::Refused(refusal.cause()))?;
         match len as u64 <= room {
             true => Ok(buffer.at),
-            false if len as u64 <= u64::from(self.pool.room()) => {
-                Err(Misfit::Refused(DropCause::BAD_DESCRIPTOR))
-            }
+            false if len as u64 <= u64::from(self.pool.room()) => Err(Misfit::Refused(DropCause::BAD_DESCRIPTOR)),
             false => Err(Misfit::TooLong),
         }
     }
@@ -83,19 +75,8 @@ impl Memory {
 
 impl Queue {
     /// Empty rings, whose descriptors are fetched `read` bytes at a time.
-    pub fn new(
-        rings: [Ring<Buffer>; 2],
-        each: u64,
-        read: Bytes,
-        completions: CompletionWriter,
-    ) -> Queue {
-        Queue {
-            rings: rings.map(|ring| Fetcher::new(ring, read)),
-            each,
-            completions,
-            spilled: 0,
-            uses_nicmem: false,
-        }
+    pub fn new(rings: [Ring<Buffer>; 2], each: u64, read: Bytes, completions: CompletionWriter) -> Queue {
+        Queue { rings: rings.map(|ring| Fetcher::new(ring, read)), each, completions, spilled: 0, uses_nicmem: false }
     }
 
     /// The ring that the next frame goes to: the secondary one when the primary one is dry.
@@ -123,11 +104,7 @@ impl Queue {
             return Err(DropCause::NO_DESCRIPTOR);
         };
         let longest = memory.pool.room() as usize;
-        let cut = cut(
-            frame,
-            split,
-            if inlines { RX_INLINE_BYTES } else { longest },
-        );
+        let cut = cut(frame, split, if inlines { RX_INLINE_BYTES } else { longest });
         let (headers, rest) = frame.bytes.split_at(cut);
         let headers_at = match inlines {
             true => Ok(Addr(0)),
@@ -229,11 +206,7 @@ impl NicHalf {
     pub fn new(queues: Vec<Queue>, pool: Pool, options: &Options) -> NicHalf {
         NicHalf {
             queues,
-            memory: Memory {
-                pool,
-                keys: options.keys.clone(),
-                application: options.application,
-            },
+            memory: Memory { pool, keys: options.keys.clone(), application: options.application },
             split: options.split,
         }
     }
@@ -264,10 +237,7 @@ impl ReceiveHalf for NicHalf {
         let queue = &self.queues[usize::from(queue)];
         let of = frames_of(queue.rings[PRIMARY].entries(), queue.each);
         let given: u64 = queue.rings.iter().map(Fetcher::available).sum();
-        Waiting {
-            entries: of.saturating_sub(frames_of(given, queue.each)),
-            of,
-        }
+        Waiting { entries: of.saturating_sub(frames_of(given, queue.each)), of }
     }
 
     fn spilled(&self) -> u64 {

@@ -1,6 +1,5 @@
 use nicforge_nic::{
-    Allocation, Application, Arriving, DropCause, Key, Nicmem, Pool, PortId, ReceiveHalf, RxFlags,
-    mbuf_room,
+    Allocation, Application, Arriving, DropCause, Key, Nicmem, Pool, PortId, ReceiveHalf, RxFlags, mbuf_room,
 };
 use nicforge_platform::{AddressSpace, Cpu, Owner};
 use nicforge_units::{Bytes, Time};
@@ -46,13 +45,7 @@ fn nothing_is_lost_with_any_amount_of_nicmem_and_any_way_to_split() {
     for (number, share) in shares.into_iter().enumerate() {
         for (seed, split) in splits.into_iter().enumerate() {
             for rx_inline in [false, true] {
-                let setup = Setup {
-                    rx_entries: 32,
-                    nicmem_share: share,
-                    split,
-                    rx_inline,
-                    ..Setup::default()
-                };
+                let setup = Setup { rx_entries: 32, nicmem_share: share, split, rx_inline, ..Setup::default() };
                 let seed = (number * 10 + seed) as u64;
                 exercise::<Sim>("nm_nfv", &setup, seed);
                 exercise::<Flat>("split", &setup, seed);
@@ -63,11 +56,7 @@ fn nothing_is_lost_with_any_amount_of_nicmem_and_any_way_to_split() {
 
 #[test]
 fn frames_spill_only_while_nicmem_is_short() {
-    let with = |nicmem_share| Setup {
-        nicmem_share,
-        cache: 2,
-        ..Setup::default()
-    };
+    let with = |nicmem_share| Setup { nicmem_share, cache: 2, ..Setup::default() };
     // All rings' worth, and what the cores have in hand.
     assert_eq!(exercise::<Sim>("nm_nfv", &with(3.0), 1), 0);
     assert!(exercise::<Sim>("nm_nfv", &with(0.25), 1) > 0);
@@ -94,18 +83,11 @@ fn raw() -> Raw {
     let mut space = AddressSpace::default();
     let mut nicmem = Nicmem::new(&mut space, 0, 8 * u64::from(mbuf_room()));
     let ours = nicmem.alloc_nicmem(US, 4 * u64::from(mbuf_room())).unwrap();
-    let theirs = nicmem
-        .alloc_nicmem(THEM, 2 * u64::from(mbuf_room()))
-        .unwrap();
+    let theirs = nicmem.alloc_nicmem(THEM, 2 * u64::from(mbuf_room())).unwrap();
     let pool = Pool::new(&mut space, 8);
     let rings = [PRIMARY, SECONDARY].map(|_| ring(&mut space, 8, 2, 0));
     let (writer, _) = inlining_completion_ring(&mut space, 16, Owner(0), false).unwrap();
-    let options = Options {
-        split: Split::At(64),
-        keys: nicmem.keys(),
-        application: US,
-        ..Options::default()
-    };
+    let options = Options { split: Split::At(64), keys: nicmem.keys(), application: US, ..Options::default() };
     let queue = Queue::new(rings, 2, Bytes(512), writer);
     Raw {
         ground: Flat::new(&space, 1),
@@ -166,10 +148,7 @@ fn memory_that_the_queues_owner_does_not_hold_is_refused_and_untouched() {
         raw.give(PRIMARY, Buffer::new(at, room, key));
         let (writes, published) = (raw.ground.calls.writes, raw.ground.calls.publishes);
         assert_eq!(raw.receive(1_500), Err(DropCause(cause)));
-        assert_eq!(
-            raw.ground.calls.writes, writes,
-            "{cause}: something was written"
-        );
+        assert_eq!(raw.ground.calls.writes, writes, "{cause}: something was written");
         // Software learns of it, so that the entry comes back.
         assert_eq!(raw.ground.calls.publishes, published + 1, "{cause}");
     }

@@ -63,27 +63,15 @@ impl DriverHalf for Driver {
         self.supply.ring_doorbell(cpu);
     }
 
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         let (supply, buffers) = (&mut self.supply, self.buffers);
-        self.taken += exchange(
-            cpu,
-            pool,
-            &mut self.completions,
-            (packets, max),
-            &self.costs,
-            |cpu, completion, fresh| {
+        self.taken +=
+            exchange(cpu, pool, &mut self.completions, (packets, max), &self.costs, |cpu, completion, fresh| {
                 let received = completion.buffer(cpu, buffers + u64::from(completion.entry) * 8);
                 post(cpu, supply, buffers, fresh);
                 received
-            },
-        );
+            });
         self.supply.ring_doorbell(cpu);
         cpu.enter(part);
     }

@@ -92,9 +92,7 @@ impl<T: Pod> Fetcher<T> {
     /// The next batch to be read: where it lies, and its descriptors.
     fn next_batch(&self) -> (Addr, usize) {
         let index = self.ring.index(self.fetched);
-        let count = (self.tail - self.fetched)
-            .min(self.batch)
-            .min(self.ring.entries - index) as usize;
+        let count = (self.tail - self.fetched).min(self.batch).min(self.ring.entries - index) as usize;
         (self.ring.descriptor(index), count)
     }
 
@@ -157,12 +155,7 @@ impl<T: Pod> Fetcher<T> {
 
     /// Says where the frame is written that comes after `frame`, whose own descriptor was used up.
     #[inline]
-    pub fn expect_next<D: Dma>(
-        &self,
-        dma: &mut D,
-        frame: &Arriving<'_>,
-        names: impl Fn(&T) -> Addr,
-    ) {
+    pub fn expect_next<D: Dma>(&self, dma: &mut D, frame: &Arriving<'_>, names: impl Fn(&T) -> Addr) {
         if let Some((_, next)) = self.at_hand(0) {
             dma.expect_next_frame(frame_in(names(&next)), frame.bytes.len());
         }
@@ -171,12 +164,7 @@ impl<T: Pod> Fetcher<T> {
     /// Says where frames, of about `len` bytes and of `each` descriptors, will be written that come next
     /// and a few frames from now: into the buffers that `names` says.
     #[inline(always)]
-    pub fn expect<D: Dma>(
-        &self,
-        dma: &mut D,
-        (each, len): (usize, usize),
-        names: impl Fn(&T) -> Addr,
-    ) {
+    pub fn expect<D: Dma>(&self, dma: &mut D, (each, len): (usize, usize), names: impl Fn(&T) -> Addr) {
         for part in 0..each {
             if let Some((_, later)) = self.at_hand(D::frames_ahead(len) * each + part) {
                 dma.expect_frame(frame_in(names(&later)), len);

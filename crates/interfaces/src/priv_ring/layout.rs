@@ -59,14 +59,7 @@ impl<T> Ring<T> {
 
     /// The same in memory that begins at `base`.
     pub fn at(base: Addr, entries: u64, first: u64) -> Ring<T> {
-        Ring {
-            base,
-            entries,
-            mask: entries - 1,
-            first,
-            room: mbuf_room(),
-            descriptor: PhantomData,
-        }
+        Ring { base, entries, mask: entries - 1, first, room: mbuf_room(), descriptor: PhantomData }
     }
 
     /// The entry of position `position`, which may have wrapped any number of times.
@@ -84,11 +77,7 @@ impl Ring {
     /// Puts the empty buffer `mbuf` at `position`; returns the entry.
     pub fn post<C: Cpu>(&self, cpu: &mut C, position: u64, mbuf: Addr) -> u64 {
         let index = self.index(position);
-        let descriptor = RxDescriptor {
-            mbuf,
-            room: self.room,
-            reserved: 0,
-        };
+        let descriptor = RxDescriptor { mbuf, room: self.room, reserved: 0 };
         cpu.store(self.descriptor(index), descriptor);
         index
     }

@@ -19,10 +19,7 @@ pub struct Queue {
 impl Queue {
     /// An empty ring, whose descriptors are fetched `read` bytes at a time.
     pub fn new(ring: Ring, read: Bytes, completions: CompletionWriter) -> Queue {
-        Queue {
-            buffers: Fetcher::new(ring, read),
-            completions,
-        }
+        Queue { buffers: Fetcher::new(ring, read), completions }
     }
 
     /// Delivers `frame` into the next buffer, which must be one of `pool` that `from` have.
@@ -51,8 +48,7 @@ impl Queue {
         let later = self.buffers.later::<D>(frame, |later| later.mbuf);
         frame.write_to(dma, descriptor.mbuf, later);
         self.buffers.expect_next(dma, frame, |next| next.mbuf);
-        self.completions
-            .announce(dma, frame, entry, descriptor.mbuf);
+        self.completions.announce(dma, frame, entry, descriptor.mbuf);
         Ok(())
     }
 
@@ -69,10 +65,7 @@ impl Queue {
 
     /// How full it is.
     pub fn waiting(&self) -> Waiting {
-        Waiting {
-            entries: self.buffers.used_up(),
-            of: self.buffers.entries(),
-        }
+        Waiting { entries: self.buffers.used_up(), of: self.buffers.entries() }
     }
 }
 

@@ -22,12 +22,7 @@ pub struct Supply {
 impl Supply {
     /// An empty ring.
     pub fn new(ring: Ring, doorbell: Register) -> Supply {
-        Supply {
-            ring,
-            doorbell,
-            tail: ring.first,
-            rung: ring.first,
-        }
+        Supply { ring, doorbell, tail: ring.first, rung: ring.first }
     }
 
     /// Descriptors written so far, counted from the ring's first position.

@@ -1,8 +1,6 @@
 //! Tests of what is special to private rings; the shared suite covers the rest.
 
-use nicforge_nic::{
-    Arriving, DropCause, Pool, PortId, ReceiveHalf, RxFlags, completion_ring, data_of,
-};
+use nicforge_nic::{Arriving, DropCause, Pool, PortId, ReceiveHalf, RxFlags, completion_ring, data_of};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner};
 use nicforge_units::{Bytes, Time};
 
@@ -14,11 +12,7 @@ use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim};
 const BATCH: u64 = 512 / size_of::<RxDescriptor>() as u64;
 
 fn setup() -> Setup {
-    Setup {
-        queues: 1,
-        rx_entries: 1024,
-        ..Setup::default()
-    }
+    Setup { queues: 1, rx_entries: 1024, ..Setup::default() }
 }
 
 #[test]
@@ -37,24 +31,13 @@ fn descriptors_come_in_batches_ahead_of_need() {
     let expected: Vec<u64> = (0..10).map(|batch| 1 + batch * BATCH).collect();
     assert_eq!(reads, expected);
     let frames = 10 * BATCH;
-    let calls = Calls {
-        reads: 0,
-        reads_ahead: 11,
-        writes: frames,
-        publishes: frames,
-    };
-    assert_eq!(
-        bench.ground.calls, calls,
-        "one write and one completion for each frame"
-    );
+    let calls = Calls { reads: 0, reads_ahead: 11, writes: frames, publishes: frames };
+    assert_eq!(bench.ground.calls, calls, "one write and one completion for each frame");
 }
 
 #[test]
 fn a_batch_ends_where_the_ring_does() {
-    let setup = Setup {
-        rx_entries: 16,
-        ..setup()
-    };
+    let setup = Setup { rx_entries: 16, ..setup() };
     let mut bench: Bench<Flat> = Bench::new("priv_ring", &setup);
     assert_eq!(bench.ground.calls.reads_ahead, 1);
     for _ in 0..10 {
@@ -131,9 +114,7 @@ impl Raw {
         };
         let descriptors = descriptors(&pool);
         for (index, &descriptor) in descriptors.iter().enumerate() {
-            raw.ground
-                .core(0)
-                .store(ring.descriptor(index as u64), descriptor);
+            raw.ground.core(0).store(ring.descriptor(index as u64), descriptor);
         }
         let tail = descriptors.len() as u64;
         assert!(raw.half.write_register(&mut *raw.ground.device(), 0, tail));
@@ -157,11 +138,7 @@ impl Raw {
 }
 
 fn descriptor(mbuf: Addr, room: u32) -> RxDescriptor {
-    RxDescriptor {
-        mbuf,
-        room,
-        reserved: 0,
-    }
+    RxDescriptor { mbuf, room, reserved: 0 }
 }
 
 #[test]
@@ -170,10 +147,7 @@ fn a_descriptor_cannot_claim_more_room_than_a_buffer_has() {
     assert_eq!(raw.receive(2_049), Err(DropCause::OVERSIZED));
     let end = data_of(raw.pool.buffer(0)) + 2_048;
     let behind = raw.ground.peek(end, 2_048);
-    assert!(
-        behind.iter().all(|&byte| byte == 0),
-        "written into the next buffer"
-    );
+    assert!(behind.iter().all(|&byte| byte == 0), "written into the next buffer");
     assert_eq!(raw.receive(2_048), Ok(()));
     assert_eq!(raw.ground.peek(end, 64), [0; 64]);
 }

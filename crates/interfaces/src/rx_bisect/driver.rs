@@ -19,11 +19,7 @@ pub struct Ax {
 impl Ax {
     /// Ring `number`, empty.
     pub fn new(number: u16, ring: Ring, doorbell: Register) -> Ax {
-        Ax {
-            number,
-            supply: Supply::new(ring, doorbell),
-            consumed: ring.first,
-        }
+        Ax { number, supply: Supply::new(ring, doorbell), consumed: ring.first }
     }
 
     /// Entries that the NIC may still have.
@@ -128,13 +124,7 @@ impl DriverHalf for Driver {
         self.ring_doorbells(cpu);
     }
 
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         self.fill(cpu, pool);
         let before = self.position;

@@ -51,18 +51,10 @@ pub fn packet(frame: &Arriving<'_>, from: AxEntry, mbuf: Addr) -> Completion {
 /// `used` is used up.
 #[inline(always)]
 pub fn notice(used: AxEntry) -> Completion {
-    Completion {
-        entry: used.entry,
-        ring: used.ring,
-        ..Completion::default()
-    }
+    Completion { entry: used.entry, ring: used.ring, ..Completion::default() }
 }
 
 /// `used` is used up, and what it named, `mbuf`, comes back.
 pub fn returned(used: AxEntry, mbuf: Addr) -> Completion {
-    Completion {
-        flags: RETURNED,
-        mbuf,
-        ..notice(used)
-    }
+    Completion { flags: RETURNED, mbuf, ..notice(used) }
 }

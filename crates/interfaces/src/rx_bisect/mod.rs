@@ -89,10 +89,7 @@ impl Options {
 }
 
 /// Builds both halves for all queues of one NIC: a Bx ring for each, and Ax rings as the plan says.
-pub fn build(
-    plan: &Plan,
-    space: &mut AddressSpace,
-) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let topology = Topology::of(plan.owners.len(), &plan.bisect);
     build_with(plan, &topology, space)
 }
@@ -106,10 +103,7 @@ pub fn build_with(
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let linked = topology.check(plan.owners.len())?;
     let first = plan.first_position;
-    let register = |index: usize| Register {
-        device: plan.device,
-        index: index as u32,
-    };
+    let register = |index: usize| Register { device: plan.device, index: index as u32 };
     let mut fetchers = Vec::new();
     let mut filled_by: Vec<Vec<driver::Ax>> = vec![Vec::new(); topology.bx.len()];
     for (number, ax) in topology.ax.iter().enumerate() {
@@ -126,13 +120,7 @@ pub fn build_with(
         let borrows = bx.associated.iter().any(|&ax| linked[ax] != number);
         let lends = topology.lends(number, &linked);
         let doorbell = register(topology.ax.len() + number);
-        drivers.push(Driver::new(
-            filled,
-            reader,
-            (doorbell, first),
-            borrows || lends,
-            plan.costs,
-        ));
+        drivers.push(Driver::new(filled, reader, (doorbell, first), borrows || lends, plan.costs));
         let batch = plan.descriptor_read;
         receivers.push(nic::Bx::new(writer, (number, bx), first, &linked, batch));
     }

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{
-    Arriving, Completion, CompletionWriter, DropCause, Fit, Lending, Pool, ReceiveHalf, Waiting,
-};
+use nicforge_nic::{Arriving, Completion, CompletionWriter, DropCause, Fit, Lending, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 
@@ -227,18 +225,13 @@ impl ReceiveHalf for NicHalf {
         };
         let named = (descriptor.mbuf, descriptor.room.into());
         let linked = ax.linked as u16;
-        let fit = self
-            .pool
-            .fit(dma, &(linked..linked + 1), named, frame.bytes.len());
+        let fit = self.pool.fit(dma, &(linked..linked + 1), named, frame.bytes.len());
         if fit == Fit::TooLong {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
         let linked = usize::from(linked);
-        let used = AxEntry {
-            ring: chosen,
-            entry: ax.buffers.pop::<D>(),
-        };
+        let used = AxEntry { ring: chosen, entry: ax.buffers.pop::<D>() };
         let later = ax.buffers.later::<D>(frame, |later| later.mbuf);
         if fit == Fit::NoBuffer {
             self.blamed = linked;
@@ -281,10 +274,7 @@ impl ReceiveHalf for NicHalf {
 
     fn waiting(&self, queue: u16) -> Waiting {
         let bx = &self.bx[usize::from(queue)];
-        Waiting {
-            entries: bx.promised - bx.consumed,
-            of: bx.entries,
-        }
+        Waiting { entries: bx.promised - bx.consumed, of: bx.entries }
     }
 
     fn due(&self) -> Time {

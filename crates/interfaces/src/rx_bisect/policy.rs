@@ -40,12 +40,7 @@ pub struct Chooser {
 impl Chooser {
     /// A chooser whose random choice depends on `seed` alone.
     pub fn new(choice: AxChoice, seed: u64) -> Chooser {
-        Chooser {
-            choice,
-            random: seed,
-            turn: 0,
-            filled: Vec::new(),
-        }
+        Chooser { choice, random: seed, turn: 0, filled: Vec::new() }
     }
 
     /// One of `rings` for which `available` tells more than 0 buffers.

@@ -91,11 +91,7 @@ impl Sizing<'_> {
     /// Bytes of all empty buffers of all NICs if Ax rings had `entries`, a power of two.
     fn working_set(&self, entries: usize) -> u64 {
         let physical: usize = match self.emulated {
-            true => self
-                .rings_of_sets()
-                .into_iter()
-                .map(usize::next_power_of_two)
-                .sum(),
+            true => self.rings_of_sets().into_iter().map(usize::next_power_of_two).sum(),
             false => 0,
         };
         (self.nics * (self.ax_rings + physical) * entries) as u64 * self.frame.0
@@ -108,13 +104,8 @@ impl Sizing<'_> {
         if capacity == 0 || working_set <= capacity {
             return None;
         }
-        let smaller = (0..usize::BITS)
-            .map(|bits| 1 << bits)
-            .take_while(|&size| size < entries);
-        let right = match smaller
-            .filter(|&size| self.working_set(size) <= capacity)
-            .last()
-        {
+        let smaller = (0..usize::BITS).map(|bits| 1 << bits).take_while(|&size| size < entries);
+        let right = match smaller.filter(|&size| self.working_set(size) <= capacity).last() {
             Some(entries) => format!("at most {entries} entries fit"),
             None => "not even one entry each fits: use fewer Ax rings".to_string(),
         };
@@ -134,13 +125,7 @@ impl Sizing<'_> {
 
 /// What the paper advises against, each with what would be right.
 pub fn sizing_warnings(sizing: &Sizing<'_>) -> Vec<String> {
-    let Sizing {
-        ax_entries,
-        bx_entries,
-        burst_entries,
-        entries_min,
-        ..
-    } = *sizing;
+    let Sizing { ax_entries, bx_entries, burst_entries, entries_min, .. } = *sizing;
     let mut warnings = Vec::from_iter(sizing.outgrows_cache());
     // Condition 2 counts the rings of one NIC, where a burst finds the buffers of its own set.
     let ax_rings = sizing.rings_of_sets().into_iter().min().unwrap_or(0);

@@ -38,11 +38,7 @@ pub struct BxRing {
 impl BxRing {
     /// One of `entries` in the one domain that there is unless more are declared.
     fn of(entries: usize, associated: Vec<usize>) -> BxRing {
-        BxRing {
-            entries,
-            domain: MemoryDomain::default(),
-            associated,
-        }
+        BxRing { entries, domain: MemoryDomain::default(), associated }
     }
 }
 
@@ -94,9 +90,7 @@ pub enum TopologyError {
         ax: usize,
     },
     /// A ring has two links.
-    #[error(
-        "Ax ring {ax} is linked to Bx rings {first} and {second}: notices go to one, remove a link"
-    )]
+    #[error("Ax ring {ax} is linked to Bx rings {first} and {second}: notices go to one, remove a link")]
     LinkedTwice {
         /// The Ax ring.
         ax: usize,
@@ -194,12 +188,7 @@ impl Topology {
     /// `ax_rings` Ax rings, linked to the Bx rings of cores at even distances; the cores are divided
     /// into `sets` sets of neighbours, and a Bx ring is associated with the Ax rings of its own set
     /// (paper, section 4.5: applications with disjoint sets work concurrently).
-    pub fn in_sets(
-        queues: usize,
-        (ax_rings, ax_entries): (usize, usize),
-        bx_entries: usize,
-        sets: usize,
-    ) -> Topology {
+    pub fn in_sets(queues: usize, (ax_rings, ax_entries): (usize, usize), bx_entries: usize, sets: usize) -> Topology {
         // Where there are more rings than cores, cores get several.
         let link_of = |ring: usize| match ax_rings < queues {
             true => ring * queues / ax_rings.max(1),
@@ -210,12 +199,7 @@ impl Topology {
     }
 
     /// An Ax ring for each of `links`, which name the Bx rings that they are linked to.
-    fn linked(
-        queues: usize,
-        (links, ax_entries): (&[usize], usize),
-        bx_entries: usize,
-        sets: usize,
-    ) -> Topology {
+    fn linked(queues: usize, (links, ax_entries): (&[usize], usize), bx_entries: usize, sets: usize) -> Topology {
         let set_of = |queue: usize| queue * sets / queues.max(1);
         let of_set = |queue: usize| {
             let own = (0..links.len()).filter(|&ring| set_of(links[ring]) == set_of(queue));
@@ -274,11 +258,7 @@ impl Topology {
 
     /// Both rings exist and are of one memory domain.
     fn check_pair(&self, ax: usize, bx: usize, how: &'static str) -> Result<(), TopologyError> {
-        let unknown = |kind, number, rings| TopologyError::Unknown {
-            kind,
-            number,
-            rings,
-        };
+        let unknown = |kind, number, rings| TopologyError::Unknown { kind, number, rings };
         let ax_ring = self.ax.get(ax);
         let ax_domain = ax_ring.ok_or(unknown("Ax", ax, self.ax.len()))?.domain;
         let bx_ring = self.bx.get(bx);
@@ -286,13 +266,7 @@ impl Topology {
         if ax_domain == bx_domain {
             return Ok(());
         }
-        Err(TopologyError::Domains {
-            ax,
-            ax_domain,
-            bx,
-            bx_domain,
-            how,
-        })
+        Err(TopologyError::Domains { ax, ax_domain, bx, bx_domain, how })
     }
 
     /// Whether buffers of an Ax ring that is linked to Bx ring `number` may hold packets for

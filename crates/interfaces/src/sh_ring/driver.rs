@@ -85,23 +85,12 @@ impl DriverHalf for Driver {
         self.fill_up(cpu, pool);
     }
 
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         self.fill(cpu, pool);
         let (ring, refill, repost) = (&self.ring, &mut self.refill, &mut self.repost);
-        self.taken += exchange(
-            cpu,
-            pool,
-            &mut self.completions,
-            (packets, max),
-            &self.costs,
-            |cpu, completion, fresh| {
+        self.taken +=
+            exchange(cpu, pool, &mut self.completions, (packets, max), &self.costs, |cpu, completion, fresh| {
                 let entry = u64::from(completion.entry);
                 let received = completion.buffer(cpu, ring.buffer(entry));
                 // The NIC gets the descriptor back when all its buffers are new.
@@ -111,8 +100,7 @@ impl DriverHalf for Driver {
                     repost.add(cpu, ring, number, *refill);
                 }
                 received
-            },
-        );
+            });
         self.repost.publish(cpu, &self.ring, self.doorbell);
         cpu.enter(part);
     }

@@ -110,13 +110,7 @@ impl Ring {
     }
 
     /// A new ring for `entries` packets (a power of two) in descriptors of `slots` buffers.
-    pub fn new(
-        space: &mut AddressSpace,
-        order: Order,
-        entries: u64,
-        slots: u64,
-        first: u64,
-    ) -> Ring {
+    pub fn new(space: &mut AddressSpace, order: Order, entries: u64, slots: u64, first: u64) -> Ring {
         let mut ring = Ring {
             base: Addr(0),
             buffers: Addr(0),
@@ -179,24 +173,13 @@ impl Ring {
     pub fn store<C: Cpu>(&self, cpu: &mut C, index: u64, mbufs: [Addr; SLOTS_MAX], next: u32) {
         let [first, others @ ..] = mbufs;
         let (signed, at) = (self.signed, self.descriptor(index));
-        let descriptor = Descriptor {
-            first,
-            signed,
-            next,
-        };
+        let descriptor = Descriptor { first, signed, next };
         if self.slots == 1 {
             cpu.store(at, descriptor);
             return cpu.store(self.buffer(index), first.0);
         }
         let reserved = [0; 3];
-        cpu.store(
-            at,
-            BatchDescriptor {
-                descriptor,
-                others,
-                reserved,
-            },
-        );
+        cpu.store(at, BatchDescriptor { descriptor, others, reserved });
         for (slot, mbuf) in (0..self.slots).zip(mbufs) {
             cpu.store(self.buffer(index * self.slots + slot), mbuf.0);
         }

@@ -33,10 +33,7 @@ pub mod array {
     pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
-    pub fn build(
-        plan: &Plan,
-        space: &mut AddressSpace,
-    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
         build_from(plan, space, 0)
     }
 
@@ -56,10 +53,7 @@ pub mod list {
     pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
-    pub fn build(
-        plan: &Plan,
-        space: &mut AddressSpace,
-    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
         super::build(plan, space, (Order::List, 1), 0)
     }
 }
@@ -70,10 +64,7 @@ pub mod batched_list {
     pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
-    pub fn build(
-        plan: &Plan,
-        space: &mut AddressSpace,
-    ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+    pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
         if ![2, SLOTS_MAX].contains(&plan.list_batch) {
             return Err(InterfaceError::ListBatch(plan.list_batch));
         }
@@ -110,12 +101,8 @@ fn build(
         let cores = owners.len() as u64;
         let entries = plan.rx_entries as u64;
         let slots = batched_list::batch(entries, cores, slots);
-        let ring = Ring::new(space, order, entries, slots, plan.first_position)
-            .with_room(plan.pool.room());
-        let doorbell = Register {
-            device: plan.device,
-            index: first_register + number as u32,
-        };
+        let ring = Ring::new(space, order, entries, slots, plan.first_position).with_room(plan.pool.room());
+        let doorbell = Register { device: plan.device, index: first_register + number as u32 };
         for (rank, &owner) in (0..).zip(owners) {
             // One core may get all that the ring holds.
             let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{
-    Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of,
-};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of};
 use nicforge_platform::Dma;
 
 use super::feed::{Feed, Fetched};
@@ -23,12 +21,7 @@ pub struct Queue {
 impl Queue {
     /// A core that shares ring number `ring`.
     pub fn new(ring: usize, completions: CompletionWriter) -> Queue {
-        Queue {
-            ring,
-            completions,
-            slot: 0,
-            current: Fetched::default(),
-        }
+        Queue { ring, completions, slot: 0, current: Fetched::default() }
     }
 }
 
@@ -60,18 +53,9 @@ impl NicHalf {
             let end = queues.partition_point(|queue| queue.ring <= number);
             first as u16..end as u16
         };
-        let rings = (0..).zip(feeds).map(|(number, feed)| Shared {
-            feed,
-            open: 0,
-            queues: of_ring(number),
-            blamed: 0,
-        });
+        let rings = (0..).zip(feeds).map(|(number, feed)| Shared { feed, open: 0, queues: of_ring(number), blamed: 0 });
         let rings = rings.collect();
-        NicHalf {
-            queues,
-            rings,
-            pool,
-        }
+        NicHalf { queues, rings, pool }
     }
 }
 
@@ -79,12 +63,7 @@ impl ReceiveHalf for NicHalf {
     #[inline(always)]
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let queue = &mut self.queues[usize::from(frame.queue)];
-        let Shared {
-            feed,
-            open,
-            queues,
-            blamed,
-        } = &mut self.rings[queue.ring];
+        let Shared { feed, open, queues, blamed } = &mut self.rings[queue.ring];
         feed.fetch(dma);
         let slots = feed.ring.slots;
         let current = match queue.slot {

@@ -35,12 +35,7 @@ impl Repost {
     pub fn new(order: Order) -> Repost {
         match order {
             Order::Array => Repost::Array { word: 0, bits: 0 },
-            Order::List => Repost::List {
-                count: 0,
-                first: 0,
-                buffers: [Addr(0); SLOTS_MAX],
-                last: 0,
-            },
+            Order::List => Repost::List { count: 0, first: 0, buffers: [Addr(0); SLOTS_MAX], last: 0 },
         }
     }
 
@@ -57,12 +52,7 @@ impl Repost {
                 }
                 *bits |= 1 << (index % WORD_BITS);
             }
-            Repost::List {
-                count,
-                first,
-                buffers,
-                last,
-            } => {
+            Repost::List { count, first, buffers, last } => {
                 match *count {
                     0 => (*first, *buffers) = (index, mbufs),
                     _ => ring.store(cpu, *last, mbufs, index as u32),
@@ -79,16 +69,9 @@ impl Repost {
             Repost::Array { bits: 0, .. } | Repost::List { count: 0, .. } => {}
             Repost::Array { word, bits } => {
                 set_bits(cpu, ring, *word, std::mem::take(bits));
-                locked(cpu, ring, doorbell, |cpu, given| {
-                    contiguous(cpu, ring, given)
-                });
+                locked(cpu, ring, doorbell, |cpu, given| contiguous(cpu, ring, given));
             }
-            Repost::List {
-                count,
-                first,
-                buffers,
-                last,
-            } => {
+            Repost::List { count, first, buffers, last } => {
                 locked(cpu, ring, doorbell, |cpu, given| {
                     let spare = cpu.load::<u64>(ring.spare());
                     ring.store(cpu, spare, *buffers, *first as u32);
@@ -111,12 +94,7 @@ fn set_bits<C: Cpu>(cpu: &mut C, ring: &Ring, word: u64, bits: u64) {
 
 /// Advances the count of descriptors given to the NIC under the lock, and rings the doorbell if
 /// there are more.
-fn locked<C: Cpu>(
-    cpu: &mut C,
-    ring: &Ring,
-    doorbell: Register,
-    advance: impl FnOnce(&mut C, u64) -> u64,
-) {
+fn locked<C: Cpu>(cpu: &mut C, ring: &Ring, doorbell: Register, advance: impl FnOnce(&mut C, u64) -> u64) {
     let part = cpu.enter(Part::Sync);
     cpu.lock(ring.lock());
     let before = cpu.load::<u64>(ring.given());

@@ -11,10 +11,7 @@ const VARIANTS: [&str; 3] = ["sh_ring", "sh_ring_list", "sh_ring_batched_list"];
 const FULL: Result<(), DropCause> = Err(DropCause::NO_DESCRIPTOR);
 
 fn setup() -> Setup {
-    Setup {
-        spare: 256,
-        ..Setup::default()
-    }
+    Setup { spare: 256, ..Setup::default() }
 }
 
 /// A frame of `flow` comes, and core 0 takes what there is for it.
@@ -70,11 +67,7 @@ fn one_packet_left_behind_blocks_an_array_but_not_a_list() {
 #[test]
 fn cores_of_another_ring_do_not_notice() {
     for interface in VARIANTS {
-        let setup = Setup {
-            queues: 4,
-            sharing: 2,
-            ..setup()
-        };
+        let setup = Setup { queues: 4, sharing: 2, ..setup() };
         let mut bench: Bench<Flat> = Bench::new(interface, &setup);
         while bench.send(1, 60).is_ok() {}
         assert_eq!(bench.send(0, 60), FULL, "{interface}");
@@ -106,10 +99,7 @@ fn an_array_goes_back_in_order_and_a_list_as_it_comes() {
 #[test]
 fn a_batched_descriptor_goes_back_when_all_its_packets_are_taken() {
     for list_batch in [2, 4] {
-        let setup = Setup {
-            list_batch,
-            ..setup()
-        };
+        let setup = Setup { list_batch, ..setup() };
         let mut bench: Bench<Flat> = Bench::new("sh_ring_batched_list", &setup);
         let rung = bench.rung.len();
         for _ in 1..list_batch {
@@ -126,17 +116,11 @@ fn a_batched_descriptor_goes_back_when_all_its_packets_are_taken() {
 #[test]
 fn a_batched_descriptor_has_two_or_four_buffers() {
     for list_batch in [0, 1, 3, 8] {
-        let setup = Setup {
-            list_batch,
-            ..setup()
-        };
+        let setup = Setup { list_batch, ..setup() };
         let mut space = AddressSpace::default();
         let plan = setup.plan(Pool::new(&mut space, 256));
         let refused = registry::build("sh_ring_batched_list", &plan, &mut space);
-        assert!(
-            matches!(refused, Err(InterfaceError::ListBatch(batch)) if batch == list_batch),
-            "{list_batch}"
-        );
+        assert!(matches!(refused, Err(InterfaceError::ListBatch(batch)) if batch == list_batch), "{list_batch}");
     }
 }
 
@@ -163,10 +147,7 @@ fn a_list_out_of_array_order_takes_a_read_for_each_descriptor() {
         let at_start = bench.ground.calls.reads_ahead;
         fill_and_swap(&mut bench);
         let in_order = bench.ground.calls.reads_ahead;
-        assert!(
-            in_order - at_start < 6,
-            "{interface}: {at_start} to {in_order}"
-        );
+        assert!(in_order - at_start < 6, "{interface}: {at_start} to {in_order}");
         fill_and_swap(&mut bench);
         let reads = bench.ground.calls.reads_ahead - in_order;
         assert!(reads.abs_diff(expected) <= 2, "{interface}: {reads} reads");
@@ -203,11 +184,7 @@ fn sync_of(bench: &mut Bench<Sim>, count: usize) -> Time {
 /// Listing 5.1 sets and clears bits of a word by one atomic each, however many.
 #[test]
 fn bits_of_one_word_take_one_atomic() {
-    let setup = Setup {
-        queues: 1,
-        rx_entries: 128,
-        ..setup()
-    };
+    let setup = Setup { queues: 1, rx_entries: 128, ..setup() };
     let mut bench: Bench<Sim> = Bench::new("sh_ring", &setup);
     // 20 cycles at 2 GHz each.
     let atomics = |count: u64| Time::from_ns(10 * count);
@@ -239,10 +216,7 @@ struct Poll {
 
 /// Core 3's poll, `apart` and a few cycles after `others` have polled.
 fn poll_after(interface: &'static str, others: usize, apart: Time, cycles: Cycles) -> Poll {
-    let setup = Setup {
-        queues: 4,
-        ..setup()
-    };
+    let setup = Setup { queues: 4, ..setup() };
     let mut bench: Bench<Sim> = Bench::new(interface, &setup);
     for core in 0..4 {
         // The pool is shared too: nobody shall need it now.
@@ -265,10 +239,7 @@ fn poll_after(interface: &'static str, others: usize, apart: Time, cycles: Cycle
     bench.ground.core(3).work(cycles);
     let began = bench.ground.core_times()[3];
     poll(&mut bench, 3);
-    Poll {
-        all: bench.ground.core_times()[3] - began,
-        sync: bench.ground.worked(3, Part::Sync) - before,
-    }
+    Poll { all: bench.ground.core_times()[3] - began, sync: bench.ground.worked(3, Part::Sync) - before }
 }
 
 #[test]
@@ -289,27 +260,16 @@ fn sharing_costs_as_much_as_there_is_contention() {
         assert!(grows, "{interface}: {waits:?} behind 0 to 3 others");
     }
     // Cores with rings of their own meet at the memory only.
-    let [alone, together] =
-        [0, 3].map(|others| poll_after("priv_ring", others, Time::ZERO, Cycles(0)));
+    let [alone, together] = [0, 3].map(|others| poll_after("priv_ring", others, Time::ZERO, Cycles(0)));
     assert_eq!((alone.sync, together.sync), (Time::ZERO, Time::ZERO));
-    assert!(
-        together.all < alone.all + Time::from_ns(1),
-        "{} and {}",
-        alone.all,
-        together.all
-    );
+    assert!(together.all < alone.all + Time::from_ns(1), "{} and {}", alone.all, together.all);
 }
 
 #[test]
 fn any_number_of_cores_shares_any_number_of_rings() {
     for interface in VARIANTS {
         for (queues, sharing) in (1..=5).flat_map(|queues| (1..=6).map(move |s| (queues, s))) {
-            let setup = Setup {
-                queues,
-                sharing,
-                rx_entries: 8,
-                ..setup()
-            };
+            let setup = Setup { queues, sharing, rx_entries: 8, ..setup() };
             let mut bench: Bench<Flat> = Bench::new(interface, &setup);
             for number in 0..200 {
                 let _ = bench.send(number * number % 7, 60);
@@ -324,13 +284,7 @@ fn any_number_of_cores_shares_any_number_of_rings() {
 #[test]
 fn a_ring_that_starts_short_of_buffers_gets_them_later() {
     for interface in VARIANTS {
-        let mut bench: Bench<Flat> = Bench::down(
-            interface,
-            &Setup {
-                queues: 1,
-                ..setup()
-            },
-        );
+        let mut bench: Bench<Flat> = Bench::down(interface, &Setup { queues: 1, ..setup() });
         let count = bench.pool.count();
         let cache = &mut bench.caches[0];
         let mut take = || cache.take(bench.ground.core(0)).unwrap();
@@ -355,10 +309,7 @@ fn a_ring_shared_by_nobody_is_refused() {
     let mut space = AddressSpace::default();
     let pool = Pool::new(&mut space, 4);
     for interface in VARIANTS {
-        let setup = Setup {
-            sharing: 0,
-            ..setup()
-        };
+        let setup = Setup { sharing: 0, ..setup() };
         let error = registry::build(interface, &setup.plan(pool), &mut space).unwrap_err();
         assert!(matches!(error, InterfaceError::NoSharing), "{error}");
     }

@@ -83,12 +83,7 @@ pub struct Control {
 impl Control {
     /// Begins with private rings, as steering does.
     pub fn new(heuristic: Heuristic) -> Control {
-        Control {
-            heuristic,
-            window: VecDeque::new(),
-            silent: Vec::new(),
-            active: PRIVATE,
-        }
+        Control { heuristic, window: VecDeque::new(), silent: Vec::new(), active: PRIVATE }
     }
 
     /// When to look next, after each look.
@@ -126,9 +121,8 @@ impl Control {
 
     fn speaks_for_sharing(&mut self, seen: &Observation) -> bool {
         let seconds = seen.elapsed.as_seconds();
-        let exceeds = |bytes: Bytes, threshold: BitRate| {
-            bytes.0 as f64 * 8.0 > threshold.as_bits_per_second() as f64 * seconds
-        };
+        let exceeds =
+            |bytes: Bytes, threshold: BitRate| bytes.0 as f64 * 8.0 > threshold.as_bits_per_second() as f64 * seconds;
         let gaps = self.gaps(seen);
         exceeds(seen.received, self.heuristic.throughput)
             && exceeds(seen.transferred, self.heuristic.memory)
@@ -202,9 +196,7 @@ mod tests {
         count: usize,
         mut next: impl FnMut(&mut Control, usize) -> Option<u16>,
     ) -> Vec<(usize, u16)> {
-        (1..=count)
-            .filter_map(|number| Some((number, next(control, number)?)))
-            .collect()
+        (1..=count).filter_map(|number| Some((number, next(control, number)?))).collect()
     }
 
     #[test]
@@ -222,9 +214,7 @@ mod tests {
     fn both_throughput_and_memory_must_exceed_their_thresholds() {
         for (received, transferred) in [(170.0, 400.0), (200.0, 200.0), (0.0, 0.0)] {
             let mut control = Control::new(heuristic());
-            let none = switches(&mut control, 40, |c, _| {
-                look(c, received, transferred, &EVEN)
-            });
+            let none = switches(&mut control, 40, |c, _| look(c, received, transferred, &EVEN));
             assert_eq!(none, []);
         }
     }
@@ -245,21 +235,10 @@ mod tests {
     #[test]
     fn a_core_that_calls_seldom_keeps_rings_private() {
         // Seven cores at 1 us between calls: the eighth deviates by 32 medians from 97 us on.
-        let cores = |calls| {
-            [
-                10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, calls,
-            ]
-        };
-        for (calls, expected) in [
-            (200, vec![(9, SHARED)]),
-            (105, vec![(9, SHARED)]),
-            (100, vec![]),
-            (0, vec![]),
-        ] {
+        let cores = |calls| [10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, calls];
+        for (calls, expected) in [(200, vec![(9, SHARED)]), (105, vec![(9, SHARED)]), (100, vec![]), (0, vec![])] {
             let mut control = Control::new(heuristic());
-            let seen = switches(&mut control, 40, |c, _| {
-                look(c, 180.0, 400.0, &cores(calls))
-            });
+            let seen = switches(&mut control, 40, |c, _| look(c, 180.0, 400.0, &cores(calls)));
             assert_eq!(seen, expected, "{calls} calls");
         }
         // All alike are a load, not an overload of some.
@@ -288,9 +267,7 @@ mod tests {
     fn one_of_two_cores_that_calls_seldom_keeps_rings_private() {
         for (calls, expected) in [(200, vec![(9, SHARED)]), (100, vec![]), (0, vec![])] {
             let mut control = Control::new(heuristic());
-            let seen = switches(&mut control, 40, |c, _| {
-                look(c, 180.0, 400.0, &[10_000, calls])
-            });
+            let seen = switches(&mut control, 40, |c, _| look(c, 180.0, 400.0, &[10_000, calls]));
             assert_eq!(seen, expected, "{calls} calls");
         }
     }
@@ -299,19 +276,12 @@ mod tests {
     /// tenth on.
     #[test]
     fn a_call_may_last_longer_than_a_look() {
-        let mut control = Control::new(Heuristic {
-            window: 1,
-            off_share: 1.0,
-            ..heuristic()
-        });
+        let mut control = Control::new(Heuristic { window: 1, off_share: 1.0, ..heuristic() });
         let changes = switches(&mut control, 40, |c, number| {
             let last = u64::from(number.is_multiple_of(20));
             look(c, 180.0, 400.0, &[10, 10, 10, 10, 10, 10, 10, last])
         });
-        assert_eq!(
-            changes,
-            [(1, SHARED), (10, PRIVATE), (21, SHARED), (30, PRIVATE)]
-        );
+        assert_eq!(changes, [(1, SHARED), (10, PRIVATE), (21, SHARED), (30, PRIVATE)]);
     }
 
     /// Whether looks counted before the last switch or after it, the last 16 count.
@@ -320,11 +290,7 @@ mod tests {
         let mut control = Control::new(heuristic());
         // Eight for sharing, seven against it, the ninth for it; from then on all against it.
         let changes = switches(&mut control, 40, |c, number| {
-            let gbps = if number <= 8 || number == 16 {
-                180.0
-            } else {
-                1.0
-            };
+            let gbps = if number <= 8 || number == 16 { 180.0 } else { 1.0 };
             look(c, gbps, 400.0, &EVEN)
         });
         assert_eq!(changes, [(16, SHARED), (23, PRIVATE)]);
@@ -333,11 +299,7 @@ mod tests {
     /// A core was silent for ten looks at which there was little traffic.
     #[test]
     fn time_between_calls_is_counted_whatever_the_traffic() {
-        let mut control = Control::new(Heuristic {
-            window: 1,
-            off_share: 1.0,
-            ..heuristic()
-        });
+        let mut control = Control::new(Heuristic { window: 1, off_share: 1.0, ..heuristic() });
         let changes = switches(&mut control, 13, |c, number| {
             let gbps = if number <= 10 { 1.0 } else { 180.0 };
             let last = if number <= 12 { 0 } else { 10 };
@@ -351,9 +313,7 @@ mod tests {
     fn an_overload_turns_sharing_off() {
         let mut control = Control::new(heuristic());
         switches(&mut control, 16, |c, _| look(c, 180.0, 400.0, &EVEN));
-        let idle = [
-            400_000, 400_000, 400_000, 400_000, 400_000, 400_000, 400_000, 200,
-        ];
+        let idle = [400_000, 400_000, 400_000, 400_000, 400_000, 400_000, 400_000, 200];
         let off = switches(&mut control, 40, |c, _| look(c, 180.0, 400.0, &idle));
         assert_eq!(off, [(14, PRIVATE)]);
     }

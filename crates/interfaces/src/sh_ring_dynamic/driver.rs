@@ -19,11 +19,7 @@ pub struct Driver {
 impl Driver {
     /// Looks at the private set first, as steering uses it first.
     pub fn new(private: priv_ring::Driver, shared: sh_ring::Driver) -> Driver {
-        Driver {
-            private,
-            shared,
-            polled: PRIVATE,
-        }
+        Driver { private, shared, polled: PRIVATE }
     }
 
     fn completions(&self, set: u16) -> &CompletionReader {
@@ -58,13 +54,7 @@ impl DriverHalf for Driver {
         self.shared.start(cpu, pool);
     }
 
-    fn rx_burst<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        packets: &mut Vec<Packet>,
-        max: usize,
-    ) {
+    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         // Without buffers the shared ring would get no packet, and so never be polled.
         self.shared.fill_up(cpu, pool);

@@ -28,10 +28,7 @@ pub use nic::NicHalf;
 use crate::{InterfaceError, Plan, priv_ring, sh_ring};
 
 /// Builds both halves for all queues of one NIC.
-pub fn build(
-    plan: &Plan,
-    space: &mut AddressSpace,
-) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
+pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let (private_nic, private) = priv_ring::build(plan, space)?;
     let first_register = plan.owners.len() as u32;
     let (shared_nic, shared) = sh_ring::array::build_from(plan, space, first_register)?;

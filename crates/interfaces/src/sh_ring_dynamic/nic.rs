@@ -20,11 +20,7 @@ pub struct NicHalf {
 impl NicHalf {
     /// Both have a queue for each core.
     pub fn new(private: priv_ring::NicHalf, shared: sh_ring::NicHalf) -> NicHalf {
-        NicHalf {
-            cores: private.queues(),
-            private,
-            shared,
-        }
+        NicHalf { cores: private.queues(), private, shared }
     }
 
     /// What the shared half calls `queues`.

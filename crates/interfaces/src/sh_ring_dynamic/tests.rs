@@ -13,18 +13,13 @@ mod late;
 const NAME: &str = "sh_ring_dynamic";
 
 fn fill<G: Ground>(bench: &mut Bench<G>, flow: u32) -> usize {
-    (0..1_000)
-        .take_while(|_| bench.send(flow, 60).is_ok())
-        .count()
+    (0..1_000).take_while(|_| bench.send(flow, 60).is_ok()).count()
 }
 
 #[test]
 fn each_set_has_rings_of_its_own() {
     let mut bench: Bench<Flat> = Bench::new(NAME, &Setup::default());
-    assert_eq!(
-        (bench.nic.queues(), bench.nic.sets()),
-        (4, &["private", "shared"][..])
-    );
+    assert_eq!((bench.nic.queues(), bench.nic.sets()), (4, &["private", "shared"][..]));
     // Two private rings of 64, one shared of 64.
     assert_eq!((fill(&mut bench, 0), fill(&mut bench, 1)), (64, 64));
     bench.switch(SHARED);
@@ -97,13 +92,7 @@ fn a_set_is_not_left_before_what_is_on_its_way_has_come() {
 /// Without buffers a core takes nothing although packets wait: that is not an empty ring.
 #[test]
 fn a_core_without_buffers_does_not_leave_packets_behind() {
-    let setup = Setup {
-        queues: 1,
-        rx_entries: 16,
-        spare: 8,
-        cache: 2,
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 1, rx_entries: 16, spare: 8, cache: 2, ..Setup::default() };
     let mut bench: Bench<Flat> = Bench::new(NAME, &setup);
     while bench.poll(0, 32) > 0 || bench.outstanding() == 0 {
         fill(&mut bench, 0);
@@ -118,10 +107,7 @@ fn a_core_without_buffers_does_not_leave_packets_behind() {
 
 #[test]
 fn a_shared_ring_that_started_short_of_buffers_is_filled_while_private_ones_are_polled() {
-    let setup = Setup {
-        queues: 1,
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 1, ..Setup::default() };
     let mut bench: Bench<Flat> = Bench::down(NAME, &setup);
     let count = bench.pool.count();
     let cache = &mut bench.caches[0];

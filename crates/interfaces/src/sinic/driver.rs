@@ -46,9 +46,7 @@ impl Driver {
     }
 
     fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) {
-        self.attention
-            .window
-            .begin_receive(cpu, 0, data_of(mbuf), self.copy);
+        self.attention.window.begin_receive(cpu, 0, data_of(mbuf), self.copy);
         self.posted = Some(mbuf);
     }
 
@@ -58,9 +56,7 @@ impl Driver {
             true => self.attention.window.read(cpu, Tag::RxWait, 0),
             false => {
                 // What completes from here on is an event again.
-                self.attention
-                    .window
-                    .write(cpu, Tag::IntrStatus, 0, RECEIVED);
+                self.attention.window.write(cpu, Tag::IntrStatus, 0, RECEIVED);
                 self.attention.window.read(cpu, Tag::RxDone, 0)
             }
         };
@@ -78,21 +74,14 @@ impl Driver {
             fits &= len + left <= mbuf_room();
             let at = if fits { len } else { 0 };
             let part = left.min(self.copy);
-            self.attention
-                .window
-                .begin_receive(cpu, 0, data_of(mbuf) + u64::from(at), part);
+            self.attention.window.begin_receive(cpu, 0, data_of(mbuf) + u64::from(at), part);
             done = self.attention.window.finish_receive(cpu, 0).ok()?;
             len += part;
         }
         fits.then_some(len)
     }
 
-    fn take<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        received: &mut Vec<Received>,
-    ) -> Taken {
+    fn take<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>) -> Taken {
         let Some(fresh) = pool.take(cpu) else {
             return Taken::NoBuffer;
         };
@@ -117,15 +106,7 @@ impl Driver {
             return Taken::Packet;
         };
         describe(cpu, mbuf, done);
-        received.push(Received {
-            mbuf,
-            head: Segment {
-                at: data_of(mbuf),
-                len,
-            },
-            deferred: None,
-            flags: flags(done),
-        });
+        received.push(Received { mbuf, head: Segment { at: data_of(mbuf), len }, deferred: None, flags: flags(done) });
         Taken::Packet
     }
 }
@@ -156,13 +137,7 @@ impl KernelDriver for Driver {
         self.attention.interrupt(cpu, RECEIVED)
     }
 
-    fn poll<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        received: &mut Vec<Received>,
-        budget: usize,
-    ) -> bool {
+    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
         self.attention.reclaim(cpu, pool);
         for _ in 0..budget.min(self.per_poll) {
             match self.take(cpu, pool, received) {
@@ -200,10 +175,6 @@ impl KernelDriver for Driver {
     fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
         let window = self.attention.window;
         let here = self.posted.is_some() && window.has_whole_packet(cpu, 0);
-        Between {
-            in_memory: here.into(),
-            deferred: 0,
-            dropped: self.oversized,
-        }
+        Between { in_memory: here.into(), deferred: 0, dropped: self.oversized }
     }
 }

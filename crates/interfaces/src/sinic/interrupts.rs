@@ -5,10 +5,8 @@ use nicforge_units::Time;
 use super::registers::interrupt;
 
 /// Conditions that may be coalesced; the others interrupt at once (A.3.3).
-const DELAYED: u64 = interrupt::TX_DMA.mask()
-    | interrupt::TX_PACKET.mask()
-    | interrupt::RX_DMA.mask()
-    | interrupt::RX_PACKET.mask();
+const DELAYED: u64 =
+    interrupt::TX_DMA.mask() | interrupt::TX_PACKET.mask() | interrupt::RX_DMA.mask() | interrupt::RX_PACKET.mask();
 
 /// The interrupt line is level-triggered: one interrupt is sent when a condition that the mask lets
 /// through comes up, and another only after none did for a moment.
@@ -25,14 +23,7 @@ pub struct Interrupts {
 impl Interrupts {
     /// None, and none enabled. Conditions that may be coalesced interrupt `delay` after the first.
     pub fn new(mask: u64, delay: Time) -> Interrupts {
-        Interrupts {
-            status: 0,
-            mask,
-            enabled: false,
-            delay,
-            due: Time::NEVER,
-            sent: false,
-        }
+        Interrupts { status: 0, mask, enabled: false, delay, due: Time::NEVER, sent: false }
     }
 
     /// Conditions come up.
@@ -67,11 +58,7 @@ impl Interrupts {
     }
 
     fn update(&mut self, now: Time) {
-        let live = if self.enabled {
-            self.status & self.mask
-        } else {
-            0
-        };
+        let live = if self.enabled { self.status & self.mask } else { 0 };
         if live == 0 {
             self.due = Time::NEVER;
             self.sent = false;

@@ -37,10 +37,7 @@ use crate::kernel::{KernelPlan, Port};
 /// # Errors
 /// When the options cannot be had together.
 pub fn build(plan: &KernelPlan, space: &mut AddressSpace) -> Result<(Nic, Driver), InterfaceError> {
-    let options = Options {
-        vnics: None,
-        ..plan.sinic.clone()
-    };
+    let options = Options { vnics: None, ..plan.sinic.clone() };
     Ok((nic_of(plan, &options)?, Driver::new(plan, space)))
 }
 

@@ -120,8 +120,7 @@ impl Nic {
     /// When something happens by itself.
     fn next_event(&self) -> Time {
         let copy = self.copy.map_or(Time::NEVER, |copy| copy.done_at);
-        copy.min(self.transmit.next_out())
-            .min(self.interrupts.due())
+        copy.min(self.transmit.next_out()).min(self.interrupts.due())
     }
 
     /// Does the first of what is due.
@@ -133,8 +132,7 @@ impl Nic {
             dma.interrupt(self.around.vector);
         } else if self.transmit.next_out() <= now {
             let low = interrupt::TX_LOW.of(self.transmit.out().into());
-            self.interrupts
-                .raise(interrupt::TX_PACKET.mask() | low, now);
+            self.interrupts.raise(interrupt::TX_PACKET.mask() | low, now);
         } else if let Some(copy) = self.copy.take() {
             self.complete(copy);
         }
@@ -182,11 +180,7 @@ impl Nic {
         while let Next::Refuse(vnic) = next {
             let low = interrupt::TX_LOW.of(self.transmit.refuse(vnic).into());
             self.interrupts.raise(low, self.now);
-            self.complete(Copy {
-                side: Side::Transmit,
-                vnic,
-                done_at: self.now,
-            });
+            self.complete(Copy { side: Side::Transmit, vnic, done_at: self.now });
             next = self.transmit.next();
         }
         if next == Next::NoRoom && self.transmit.stall() {
@@ -212,11 +206,7 @@ impl Nic {
         };
         self.last = side;
         self.cache_port_free = done_at;
-        self.copy = Some(Copy {
-            side,
-            vnic,
-            done_at,
-        });
+        self.copy = Some(Copy { side, vnic, done_at });
     }
 }
 
@@ -240,14 +230,11 @@ impl KernelNic for Nic {
         if !config::RX_EN.is_set(self.enables) {
             return Err(RX_DISABLED);
         }
-        let events = self
-            .receive
-            .arrive(frame)
-            .map_err(|refused| match refused {
-                Refused::Full => DropCause::FIFO_FULL,
-                Refused::LongerThanFifo => DropCause::LONGER_THAN_FIFO,
-                Refused::Length => DropCause::OVERSIZED,
-            })?;
+        let events = self.receive.arrive(frame).map_err(|refused| match refused {
+            Refused::Full => DropCause::FIFO_FULL,
+            Refused::LongerThanFifo => DropCause::LONGER_THAN_FIFO,
+            Refused::Length => DropCause::OVERSIZED,
+        })?;
         self.raise_receive(events, interrupt::RX_PACKET.mask());
         self.begin_copy(dma);
         Ok(())
@@ -293,14 +280,7 @@ impl KernelNic for Nic {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let misuses = Misuse::ALL
-            .iter()
-            .map(|&misuse| (misuse.name(), self.misuses(misuse)));
-        misuses
-            .chain([
-                ("tx_oversized", self.transmit.oversized),
-                ("reset_packets", self.reset_packets),
-            ])
-            .collect()
+        let misuses = Misuse::ALL.iter().map(|&misuse| (misuse.name(), self.misuses(misuse)));
+        misuses.chain([("tx_oversized", self.transmit.oversized), ("reset_packets", self.reset_packets)]).collect()
     }
 }

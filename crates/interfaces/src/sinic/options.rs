@@ -90,40 +90,22 @@ impl Options {
         for (what, bytes, least, most) in [
             ("receive FIFO", rx_fifo, Bytes(1), register),
             ("transmit FIFO", tx_fifo, Bytes(1), register),
-            (
-                "RxMaxCopy",
-                self.rx_max_copy,
-                Bytes(1),
-                Bytes(rx_data::LEN.max()),
-            ),
+            ("RxMaxCopy", self.rx_max_copy, Bytes(1), Bytes(rx_data::LEN.max())),
             ("TxMaxCopy", self.tx_max_copy, Bytes(1), tx_copy),
             ("first copy", self.header_copy, Bytes(1), self.rx_max_copy),
             ("RxFifoMark", self.rx_fifo_mark, Bytes(0), rx_fifo),
             ("TxFifoMark", self.tx_fifo_mark, Bytes(0), tx_fifo),
         ] {
             if bytes < least || bytes > most {
-                return Err(OptionsError::Size {
-                    what,
-                    bytes,
-                    least,
-                    most,
-                });
+                return Err(OptionsError::Size { what, bytes, least, most });
             }
         }
-        let (zero, delay) = (
-            config::ZERO_COPY.is_set(self.advice),
-            config::DELAY_COPY.is_set(self.advice),
-        );
+        let (zero, delay) = (config::ZERO_COPY.is_set(self.advice), config::DELAY_COPY.is_set(self.advice));
         if zero && delay || (zero || delay) && self.vnics.is_none() {
             return Err(OptionsError::Copies);
         }
-        let mask = interrupt::ALL
-            .iter()
-            .fold(0, |all, field| all | field.mask());
-        for (what, bits) in [
-            ("Config", self.advice & !Options::ADVICE),
-            ("IntrMask", self.interrupt_mask & !mask),
-        ] {
+        let mask = interrupt::ALL.iter().fold(0, |all, field| all | field.mask());
+        for (what, bits) in [("Config", self.advice & !Options::ADVICE), ("IntrMask", self.interrupt_mask & !mask)] {
             if bits != 0 {
                 return Err(OptionsError::Bits { what, bits });
             }

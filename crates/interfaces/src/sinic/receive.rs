@@ -114,10 +114,7 @@ impl ReceiveSide {
         self.bind();
         let rose = self.rise_armed && self.used > self.mark;
         self.rise_armed &= !rose;
-        Ok(ReceiveEvents {
-            rose,
-            emptied: false,
-        })
+        Ok(ReceiveEvents { rose, emptied: false })
     }
 
     /// Whether `vnic`'s last copy is still to be done.
@@ -188,10 +185,7 @@ impl ReceiveSide {
         self.spare.push(packet.frame);
         let emptied = self.used == 0;
         self.rise_armed |= emptied;
-        ReceiveEvents {
-            rose: false,
-            emptied,
-        }
+        ReceiveEvents { rose: false, emptied }
     }
 
     /// RxData of `vnic`.

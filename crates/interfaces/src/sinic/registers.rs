@@ -270,17 +270,11 @@ pub struct BusAccess {
 impl BusAccess {
     /// An access to `bytes` at `offset` of `device`.
     pub const fn index(device: u8, offset: u32, bytes: u32) -> Register {
-        Register {
-            device,
-            index: bytes << 24 | offset & 0xff_ffff,
-        }
+        Register { device, index: bytes << 24 | offset & 0xff_ffff }
     }
 
     /// What register index `index` means.
     pub const fn from_index(index: u32) -> BusAccess {
-        BusAccess {
-            offset: index & 0xff_ffff,
-            bytes: index >> 24,
-        }
+        BusAccess { offset: index & 0xff_ffff, bytes: index >> 24 }
     }
 }

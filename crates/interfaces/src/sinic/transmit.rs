@@ -88,10 +88,7 @@ impl TransmitSide {
 
     /// TxData is written, and is right.
     pub fn post(&mut self, vnic: u16, data: u64) {
-        self.vnics[usize::from(vnic)] = TransmitVnic {
-            data,
-            done: tx_done::BUSY.mask(),
-        };
+        self.vnics[usize::from(vnic)] = TransmitVnic { data, done: tx_done::BUSY.mask() };
         self.posted.push_back(vnic);
     }
 
@@ -151,11 +148,7 @@ impl TransmitSide {
     /// The copy that `vnic` began has come to its end. Returns whether its packet is whole.
     pub fn complete(&mut self, vnic: u16) -> bool {
         let state = &mut self.vnics[usize::from(vnic)];
-        let copied = if self.doomed {
-            0
-        } else {
-            tx_data::LEN.get(state.data)
-        };
+        let copied = if self.doomed { 0 } else { tx_data::LEN.get(state.data) };
         state.done = tx_done::COMPLETE.mask() | tx_done::COPY_LEN.of(copied);
         if tx_data::MORE.is_set(state.data) {
             return false;
@@ -168,11 +161,7 @@ impl TransmitSide {
         let mut packet = std::mem::take(&mut self.packet);
         // What the parser cannot read has no checksum to fill; it goes out as it is.
         if tx_data::CHECKSUM.is_set(state.data) {
-            packet.complete(TxOffload {
-                l3_checksum: true,
-                l4_checksum: true,
-                ..TxOffload::default()
-            });
+            packet.complete(TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() });
         }
         self.whole.push_back(packet);
         true

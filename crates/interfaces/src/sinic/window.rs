@@ -110,14 +110,7 @@ pub struct Transmitter {
 impl Transmitter {
     /// What sends by `vnic`.
     pub fn new(window: Window, vnic: u16) -> Transmitter {
-        Transmitter {
-            window,
-            vnic,
-            max_copy: 0,
-            unread: None,
-            waits: false,
-            stuck: false,
-        }
+        Transmitter { window, vnic, max_copy: 0, unread: None, waits: false, stuck: false }
     }
 
     /// Learns what the device can do.
@@ -151,12 +144,7 @@ impl Transmitter {
     ///
     /// # Errors
     /// When the copy of the frame before has no room yet.
-    pub fn transmit<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        frame: &Sending,
-    ) -> Result<(), TransmitBusy> {
+    pub fn transmit<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, frame: &Sending) -> Result<(), TransmitBusy> {
         if self.stuck || !self.reclaim(cpu, pool, true) {
             self.waits = true;
             return Err(TransmitBusy);

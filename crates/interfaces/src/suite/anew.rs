@@ -15,18 +15,9 @@ for_all! {
 /// Queue 0's core dies with packets in its ring and in its hands; all that share a ring with it
 /// begin anew with it. Afterwards every frame for them arrives, around the ring several times.
 fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
-    let setup = Setup {
-        queues: 3,
-        rx_entries: 16,
-        cache: 4,
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 3, rx_entries: 16, cache: 4, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
-    if bench
-        .nic
-        .begin_anew(&mut *bench.ground.device(), 0..0)
-        .is_none()
-    {
+    if bench.nic.begin_anew(&mut *bench.ground.device(), 0..0).is_none() {
         return;
     }
     for round in 0..40 {
@@ -57,10 +48,7 @@ fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
         registers.extend(of_set.expect("it did before"));
     }
     let rung: BTreeSet<u32> = bench.rung.iter().map(|&(index, _)| index).collect();
-    assert!(
-        rung.is_subset(&registers),
-        "{interface}: {registers:?}, {rung:?}"
-    );
+    assert!(rung.is_subset(&registers), "{interface}: {registers:?}, {rung:?}");
     // Other software of the same layout, with a full pool.
     let fresh: Bench<G> = Bench::down(interface, &setup);
     for queue in 0..bench.nic.queues() {

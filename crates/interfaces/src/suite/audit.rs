@@ -28,23 +28,14 @@ impl<G: Ground> Bench<G> {
                 }
             }
         }
-        assert_eq!(
-            self.outstanding(),
-            0,
-            "{}: frames left behind",
-            self.interface
-        );
+        assert_eq!(self.outstanding(), 0, "{}: frames left behind", self.interface);
         self.check_guards();
     }
 
     /// The memory around the pool is as it was.
     pub fn check_guards(&mut self) {
         for guard in self.guards {
-            let untouched = self
-                .ground
-                .peek(guard, GUARD_BYTES)
-                .iter()
-                .all(|&byte| byte == GUARD);
+            let untouched = self.ground.peek(guard, GUARD_BYTES).iter().all(|&byte| byte == GUARD);
             assert!(untouched, "{}: written outside the pool", self.interface);
         }
     }
@@ -127,8 +118,5 @@ impl<G: Ground> Bench<G> {
 }
 
 fn note(found: &mut BTreeSet<Addr>, mbuf: Addr, interface: &str) {
-    assert!(
-        found.insert(mbuf),
-        "{interface}: {mbuf:?} twice in the pool"
-    );
+    assert!(found.insert(mbuf), "{interface}: {mbuf:?} twice in the pool");
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use nicforge_nic::{
-    Application, Arriving, DriverHalf, DropCause, DropCounters, Nicmem, Packet, Pool, PoolCache,
-    PortId, ReceiveHalf, RxFlags,
+    Application, Arriving, DriverHalf, DropCause, DropCounters, Nicmem, Packet, Pool, PoolCache, PortId, ReceiveHalf,
+    RxFlags,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
@@ -15,9 +15,7 @@ use crate::emulated::Lost;
 use crate::{AnyDriver, AnyNic, Plan, registry};
 
 /// What the NIC says of every frame: its stack left to it to compute a checksum and to cut.
-const FLAGS: RxFlags = RxFlags::L3_BAD
-    .with(RxFlags::L4_BAD)
-    .with(RxFlags::L4_BEGUN);
+const FLAGS: RxFlags = RxFlags::L3_BAD.with(RxFlags::L4_BAD).with(RxFlags::L4_BEGUN);
 const SEGMENT: u16 = 0xa5c3;
 
 pub(super) const GUARD_BYTES: usize = 16 << 10;
@@ -64,9 +62,7 @@ impl<G: Ground> Bench<G> {
     /// A bench whose queues have no buffers yet.
     pub fn down(interface: &'static str, setup: &Setup) -> Bench<G> {
         let (name, setup) = setup.around(interface);
-        let mut bench = Bench::built(name, &setup, |plan, space| {
-            registry::build(name, plan, space).unwrap()
-        });
+        let mut bench = Bench::built(name, &setup, |plan, space| registry::build(name, plan, space).unwrap());
         bench.interface = interface;
         bench
     }
@@ -84,9 +80,7 @@ impl<G: Ground> Bench<G> {
         let pool = Pool::with_room(&mut space, setup.buffers(interface), setup.room);
         let above = space.data(GUARD_BYTES as u64, 4096);
         let near = nicmem.alloc_nicmem(Application::default(), near_bytes);
-        let near = near
-            .ok()
-            .map(|memory| Pool::over_nicmem(&mut space, memory, setup.room as u64));
+        let near = near.ok().map(|memory| Pool::over_nicmem(&mut space, memory, setup.room as u64));
         let plan = setup.plan_with(pool, near, nicmem.keys());
         let (nic, drivers) = build(&plan, &mut space);
         let mut cache = |pool| PoolCache::new(&mut space, pool, setup.cache, Cycles(1));
@@ -208,11 +202,7 @@ impl<G: Ground> Bench<G> {
         let cache = &mut self.caches[queue];
         self.drivers[queue].rx_burst(&mut *core, cache, &mut packets, max);
         drop(core);
-        assert!(
-            packets.len() <= max,
-            "{}: more than asked for",
-            self.interface
-        );
+        assert!(packets.len() <= max, "{}: more than asked for", self.interface);
         self.ring();
         for packet in &packets {
             self.take(queue, packet);
@@ -227,32 +217,17 @@ impl<G: Ground> Bench<G> {
         let mut bytes = self.ground.peek(packet.head.at, packet.head.len as usize);
         bytes.extend(self.ground.peek(packet.rest.at, packet.rest.len as usize));
         let flow = packet.rss_hash;
-        assert_eq!(
-            flow as usize % self.drivers.len(),
-            queue,
-            "{name}: wrong queue"
-        );
+        assert_eq!(flow as usize % self.drivers.len(), queue, "{name}: wrong queue");
         let expected = self.waiting.get_mut(&flow).and_then(VecDeque::pop_front);
-        assert_eq!(
-            Some(&bytes),
-            expected.as_ref(),
-            "{name}: flow {flow}, loss or disorder"
-        );
+        assert_eq!(Some(&bytes), expected.as_ref(), "{name}: flow {flow}, loss or disorder");
         assert_eq!(packet.stamp, stamp(number_of(&bytes)), "{name}: stamp");
         assert_eq!(packet.flags, FLAGS, "{name}: flags");
         let offload = packet.offload;
-        assert_eq!(
-            (offload.l4_checksum, offload.segment),
-            (true, SEGMENT),
-            "{name}"
-        );
+        assert_eq!((offload.l4_checksum, offload.segment), (true, SEGMENT), "{name}");
         for mbuf in buffers_of(packet) {
             assert!(self.is_buffer(mbuf), "{name}: no buffer of a pool");
             let mut held = self.hands.iter().flat_map(|(held, _)| buffers_of(held));
-            assert!(
-                held.all(|held| held != mbuf),
-                "{name}: a buffer that is still in use was given out"
-            );
+            assert!(held.all(|held| held != mbuf), "{name}: a buffer that is still in use was given out");
         }
         self.hands.push((*packet, bytes));
         self.taken += 1;
@@ -263,11 +238,7 @@ impl<G: Ground> Bench<G> {
         let (packet, bytes) = self.hands.swap_remove(index);
         let mut now = self.ground.peek(packet.head.at, packet.head.len as usize);
         now.extend(self.ground.peek(packet.rest.at, packet.rest.len as usize));
-        assert_eq!(
-            now, bytes,
-            "{}: a buffer changed in the core's hands",
-            self.interface
-        );
+        assert_eq!(now, bytes, "{}: a buffer changed in the core's hands", self.interface);
         let cache = &mut self.caches[core];
         cache.free(&mut *self.ground.core(core), &packet);
         self.check();
@@ -286,11 +257,7 @@ impl<G: Ground> Bench<G> {
             self.ring_one(index, value);
         }
         let refused = self.emulate();
-        assert_eq!(
-            refused, 0,
-            "{}: a register refuses its value",
-            self.interface
-        );
+        assert_eq!(refused, 0, "{}: a register refuses its value", self.interface);
     }
 
     /// A register write that the device must take.
@@ -304,9 +271,7 @@ impl<G: Ground> Bench<G> {
 
     /// Writes a register of the NIC; `false` where it is refused.
     pub fn write_register(&mut self, index: u32, value: u64) -> bool {
-        let known = self
-            .nic
-            .write_register(&mut *self.ground.device(), index, value);
+        let known = self.nic.write_register(&mut *self.ground.device(), index, value);
         known && self.emulate() == 0
     }
 
@@ -335,11 +300,7 @@ impl<G: Ground> Bench<G> {
         self.settle();
         let name = self.interface;
         let inside = self.outstanding() as u64;
-        assert_eq!(
-            self.sent,
-            self.taken + inside + self.drops.total(),
-            "{name}: arrivals = taken + waiting + drops"
-        );
+        assert_eq!(self.sent, self.taken + inside + self.drops.total(), "{name}: arrivals = taken + waiting + drops");
         let counted: u64 = self.drivers.iter().map(DriverHalf::taken).sum();
         assert_eq!(counted, self.taken, "{name}: the drivers' own count");
         let stacks: usize = self.caches.iter().map(PoolCache::len).sum();
@@ -371,10 +332,7 @@ impl<G: Ground> Bench<G> {
         let [below, above] = self.guards;
         let inside = self.pool.buffer(0);
         let absurd = [Addr(0), Addr(u64::MAX), Addr(u64::MAX - 300), Addr(1 << 63)];
-        [below, below + 64, above, inside + 8, inside + 64]
-            .into_iter()
-            .chain(absurd)
-            .collect()
+        [below, below + 64, above, inside + 8, inside + 64].into_iter().chain(absurd).collect()
     }
 }
 

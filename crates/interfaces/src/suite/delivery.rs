@@ -12,10 +12,7 @@ for_all! {
 }
 
 fn flows_keep_their_order_and_their_bytes<G: Ground>(interface: &'static str) {
-    let setup = Setup {
-        queues: 3,
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 3, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
     for number in 0..1_500u32 {
         let flow = number.wrapping_mul(7) % 13;
@@ -48,21 +45,14 @@ fn fill_and_empty<G: Ground>(bench: &mut Bench<G>, entries: u32, rounds: u32) {
 }
 
 fn the_smallest_ring_wraps_many_times<G: Ground>(interface: &'static str) {
-    let setup = Setup {
-        rx_entries: 2,
-        ..Setup::default()
-    };
+    let setup = Setup { rx_entries: 2, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
     fill_and_empty(&mut bench, 2, 300);
     bench.audit();
 }
 
 fn rings_pass_position_2_to_the_32<G: Ground>(interface: &'static str) {
-    let setup = Setup {
-        rx_entries: 8,
-        first_position: (1 << 32) - 32,
-        ..Setup::default()
-    };
+    let setup = Setup { rx_entries: 8, first_position: (1 << 32) - 32, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
     fill_and_empty(&mut bench, 8, 10);
     assert!(bench.taken > 2 * 64, "{interface}: not yet beyond");
@@ -70,11 +60,7 @@ fn rings_pass_position_2_to_the_32<G: Ground>(interface: &'static str) {
 }
 
 fn buffers_come_back_from_any_core<G: Ground>(interface: &'static str) {
-    let setup = Setup {
-        cache: 4,
-        spare: 40,
-        ..Setup::default()
-    };
+    let setup = Setup { cache: 4, spare: 40, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
     for _ in 0..200 {
         for _ in 0..6 {

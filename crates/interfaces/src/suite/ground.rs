@@ -44,11 +44,7 @@ pub struct Sim {
 impl Sim {
     /// When what the device published since the last call becomes visible, in order.
     pub fn published(&mut self) -> Vec<Time> {
-        self.host
-            .memory
-            .take_wakes()
-            .map(|(_, time)| time)
-            .collect()
+        self.host.memory.take_wakes().map(|(_, time)| time).collect()
     }
 
     /// The time up to which everybody has acted.
@@ -102,19 +98,12 @@ impl Ground for Sim {
     }
 
     fn register_writes(&mut self) -> Vec<(u32, u64)> {
-        let mut writes: Vec<_> = self
-            .cores
-            .iter_mut()
-            .flat_map(|core| core.take_mmio())
-            .collect();
+        let mut writes: Vec<_> = self.cores.iter_mut().flat_map(|core| core.take_mmio()).collect();
         writes.sort_by_key(|write| write.arrives);
         if let Some(last) = writes.last() {
             self.now = self.now.max(last.arrives);
         }
-        writes
-            .iter()
-            .map(|write| (write.register.index, write.value))
-            .collect()
+        writes.iter().map(|write| (write.register.index, write.value)).collect()
     }
 
     fn peek(&mut self, at: Addr, len: usize) -> Vec<u8> {
@@ -153,12 +142,7 @@ impl Ground for Flat {
     type Device<'a> = Box<FlatDevice<'a>>;
 
     fn new(space: &AddressSpace, _cores: usize) -> Flat {
-        Flat {
-            memory: FlatCpu::new(space.end()),
-            now: Time::ZERO,
-            seen: BTreeMap::new(),
-            calls: Calls::default(),
-        }
+        Flat { memory: FlatCpu::new(space.end()), now: Time::ZERO, seen: BTreeMap::new(), calls: Calls::default() }
     }
 
     fn core(&mut self, _number: usize) -> &mut FlatCpu {
@@ -166,11 +150,7 @@ impl Ground for Flat {
     }
 
     fn device(&mut self) -> Box<FlatDevice<'_>> {
-        Box::new(FlatDevice {
-            memory: &mut self.memory,
-            now: self.now,
-            calls: &mut self.calls,
-        })
+        Box::new(FlatDevice { memory: &mut self.memory, now: self.now, calls: &mut self.calls })
     }
 
     fn pass(&mut self, time: Time) {
@@ -205,16 +185,12 @@ impl Dma for FlatDevice<'_> {
 
     fn write(&mut self, to: Addr, bytes: &[u8]) {
         self.calls.writes += 1;
-        self.memory
-            .bytes_mut(to, bytes.len())
-            .copy_from_slice(bytes);
+        self.memory.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
     }
 
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
         self.calls.publishes += 1;
-        self.memory
-            .bytes_mut(to, bytes.len())
-            .copy_from_slice(bytes);
+        self.memory.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
     }
 
     fn interrupt(&mut self, _vector: Vector) {}

@@ -14,12 +14,7 @@ for_all! {
 }
 
 fn setup() -> Setup {
-    Setup {
-        rx_entries: 8,
-        spare: 64,
-        cache: 16,
-        ..Setup::default()
-    }
+    Setup { rx_entries: 8, spare: 64, cache: 16, ..Setup::default() }
 }
 
 /// A core frees addresses that are no buffers, and its driver gives them to the NIC.
@@ -55,11 +50,7 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
     let refused = bad.map_or(0, |(_, count)| *count);
     assert!(refused >= least, "{interface}: {refused} refused");
     // What is no buffer stays in a physical ring, which both queues may have to share.
-    let least = if bench.nic.emulated().is_some() {
-        100
-    } else {
-        200
-    };
+    let least = if bench.nic.emulated().is_some() { 100 } else { 200 };
     assert!(bench.taken >= least, "{interface}: the other queue works");
     // Completions that tell of them take room that frames may then lack.
     for &(cause, _) in causes {
@@ -72,25 +63,12 @@ fn descriptors_that_name_no_buffer<G: Ground>(interface: &'static str) {
 fn impossible(rung: u64) -> [u64; 9] {
     let back = rung.wrapping_sub(1);
     let far = [1 << 32, 1 << 63].map(|distance| rung.wrapping_add(distance));
-    [
-        back,
-        rung.wrapping_sub(8),
-        rung / 2,
-        rung + 9,
-        far[0],
-        far[1],
-        u64::MAX,
-        u64::MAX - 7,
-        1,
-    ]
+    [back, rung.wrapping_sub(8), rung / 2, rung + 9, far[0], far[1], u64::MAX, u64::MAX - 7, 1]
 }
 
 fn doorbells_that_go_back_or_too_far<G: Ground>(interface: &'static str) {
     for first_position in [0, 1 << 20, (1 << 32) - 16, 1 << 60] {
-        let setup = Setup {
-            first_position,
-            ..setup()
-        };
+        let setup = Setup { first_position, ..setup() };
         let mut bench: Bench<G> = Bench::new(interface, &setup);
         for round in 0..10 {
             let mut last = std::collections::BTreeMap::new();
@@ -99,10 +77,7 @@ fn doorbells_that_go_back_or_too_far<G: Ground>(interface: &'static str) {
                 // A doorbell may say again what it said.
                 for value in impossible(rung).into_iter().filter(|&value| value != rung) {
                     let taken = bench.write_register(index, value);
-                    assert!(
-                        !taken,
-                        "{interface}: register {index} took {value} after {rung}"
-                    );
+                    assert!(!taken, "{interface}: register {index} took {value} after {rung}");
                 }
             }
             for flow in 0..2 {
@@ -123,10 +98,7 @@ fn registers_that_there_are_not<G: Ground>(interface: &'static str) {
     let mut bench: Bench<G> = Bench::new(interface, &setup());
     for index in [0x1000, 0x4000, 0x7fff, 1 << 16, u32::MAX - 1, u32::MAX] {
         for value in [0, 1, 8, u64::MAX] {
-            assert!(
-                !bench.write_register(index, value),
-                "{interface}: register {index:#x}"
-            );
+            assert!(!bench.write_register(index, value), "{interface}: register {index:#x}");
         }
     }
     bench.send(0, 60).unwrap();
@@ -142,10 +114,7 @@ fn register_writes_at_random<G: Ground>(interface: &'static str) {
         let value = match random.next_u32() % 4 {
             0 => random.next_u64(),
             1 => near.wrapping_sub(32),
-            _ => bench.rung[bench.rung.len() - 1]
-                .1
-                .wrapping_add(near)
-                .wrapping_sub(16),
+            _ => bench.rung[bench.rung.len() - 1].1.wrapping_add(near).wrapping_sub(16),
         };
         bench.write_register(random.next_u32() % 4, value);
         let queue = random.next_u32() % 2;

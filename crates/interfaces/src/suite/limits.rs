@@ -19,13 +19,7 @@ for_all! {
 const ENTRIES: usize = 16;
 
 fn setup() -> Setup {
-    Setup {
-        queues: 1,
-        rx_entries: ENTRIES,
-        spare: 32,
-        cache: 4,
-        ..Setup::default()
-    }
+    Setup { queues: 1, rx_entries: ENTRIES, spare: 32, cache: 4, ..Setup::default() }
 }
 
 /// Sends until a frame is dropped; returns how many were not.
@@ -48,21 +42,11 @@ fn a_full_ring_drops_and_recovers<G: Ground>(interface: &'static str) {
     let mut bench: Bench<G> = Bench::new(interface, &setup());
     for round in 1..=20 {
         let room = fill(&mut bench);
-        assert!(
-            room >= ENTRIES,
-            "{interface}: {room} of {ENTRIES} entries in round {round}"
-        );
+        assert!(room >= ENTRIES, "{interface}: {room} of {ENTRIES} entries in round {round}");
         let waiting = bench.nic.waiting(0);
-        assert_eq!(
-            waiting.entries, waiting.of,
-            "{interface}: a full ring waits for software"
-        );
+        assert_eq!(waiting.entries, waiting.of, "{interface}: a full ring waits for software");
         bench.drain();
-        assert_eq!(
-            bench.nic.waiting(0).entries,
-            0,
-            "{interface}: an empty one does not"
-        );
+        assert_eq!(bench.nic.waiting(0).entries, 0, "{interface}: an empty one does not");
     }
     assert_eq!(bench.drops.causes(), [("no_descriptor", 20)], "{interface}");
     bench.audit();
@@ -94,25 +78,13 @@ fn an_oversized_frame_costs_no_entry<G: Ground>(interface: &'static str) {
     let capacity = fill(&mut Bench::<G>::new(interface, &setup()));
     let mut bench: Bench<G> = Bench::new(interface, &setup());
     for len in [frame_len_max() + 1, 9_600, 65_535, 1 << 20] {
-        assert_eq!(
-            bench.send(0, len),
-            Err(DropCause::OVERSIZED),
-            "{interface}: {len} bytes"
-        );
+        assert_eq!(bench.send(0, len), Err(DropCause::OVERSIZED), "{interface}: {len} bytes");
         bench.send(0, frame_len_max()).unwrap();
     }
     for _ in 0..3 * ENTRIES {
-        assert_eq!(
-            bench.send(0, 9_600),
-            Err(DropCause::OVERSIZED),
-            "{interface}"
-        );
+        assert_eq!(bench.send(0, 9_600), Err(DropCause::OVERSIZED), "{interface}");
     }
-    assert_eq!(
-        fill(&mut bench),
-        capacity - 4,
-        "{interface}: entries were lost"
-    );
+    assert_eq!(fill(&mut bench), capacity - 4, "{interface}: entries were lost");
     bench.audit();
 }
 
@@ -120,10 +92,7 @@ fn an_oversized_frame_costs_no_entry<G: Ground>(interface: &'static str) {
 /// much.
 fn large_buffers_hold_jumbo_frames<G: Ground>(interface: &'static str) {
     const ROOM: usize = 9_216;
-    let setup = Setup {
-        room: ROOM,
-        ..setup()
-    };
+    let setup = Setup { room: ROOM, ..setup() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
     for _ in 0..3 * ENTRIES {
         for len in [9_018, 60, ROOM, 2_049] {
@@ -140,11 +109,7 @@ fn large_buffers_hold_jumbo_frames<G: Ground>(interface: &'static str) {
 /// Before its driver started a queue has nowhere to put a frame.
 fn a_queue_without_buffers_drops<G: Ground>(interface: &'static str) {
     let mut bench: Bench<G> = Bench::down(interface, &setup());
-    assert_eq!(
-        bench.send(0, 60),
-        Err(DropCause::NO_DESCRIPTOR),
-        "{interface}"
-    );
+    assert_eq!(bench.send(0, 60), Err(DropCause::NO_DESCRIPTOR), "{interface}");
     assert_eq!(bench.poll(0, 32), 0, "{interface}");
     bench.start();
     bench.send(0, 60).unwrap();
@@ -153,11 +118,7 @@ fn a_queue_without_buffers_drops<G: Ground>(interface: &'static str) {
 
 /// The most entries that a scenario can ask for. Few frames: going around takes too long.
 fn the_largest_rings_hold_what_arrives<G: Ground>(interface: &'static str) {
-    let setup = Setup {
-        rx_entries: 1 << 16,
-        room: 128,
-        ..Setup::default()
-    };
+    let setup = Setup { rx_entries: 1 << 16, room: 128, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
     for set in 0..bench.nic.sets().len() as u16 {
         bench.switch(set);
@@ -179,24 +140,14 @@ fn impossible_ring_sizes_are_refused() {
     let pool = Pool::new(&mut space, 4);
     for interface in names() {
         for rx_entries in [0, 1, 3, 1_000, 1 << 30, 1 << 63, usize::MAX] {
-            let setup = Setup {
-                rx_entries,
-                ..setup()
-            };
+            let setup = Setup { rx_entries, ..setup() };
             let error = registry::build(interface, &setup.plan(pool), &mut space).unwrap_err();
             let refused = matches!(error, InterfaceError::RingSize { .. });
             assert!(refused, "{interface}: {rx_entries}: {error}");
         }
-        let rings_too_large = Setup {
-            queues: 4,
-            rx_entries: 1 << 20,
-            ..setup()
-        };
+        let rings_too_large = Setup { queues: 4, rx_entries: 1 << 20, ..setup() };
         let error = registry::build(interface, &rings_too_large.plan(pool), &mut space);
-        assert!(
-            matches!(error, Err(InterfaceError::Space(_))),
-            "{interface}"
-        );
+        assert!(matches!(error, Err(InterfaceError::Space(_))), "{interface}");
     }
 }
 

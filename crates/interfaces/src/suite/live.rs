@@ -26,11 +26,7 @@ impl Ground for Live {
     type Device<'a> = &'a mut LiveDma;
 
     fn new(space: &AddressSpace, cores: usize) -> Live {
-        let shape = Shape {
-            devices: 1,
-            workers: cores,
-            banks: vec![(0, REGISTERS)],
-        };
+        let shape = Shape { devices: 1, workers: cores, banks: vec![(0, REGISTERS)] };
         let control = Control::new(space, &shape).expect("shared memory");
         let bell = Bell::new().expect("an eventfd");
         let core = |number| LiveCpu::new(control.clone(), bell.clone(), number);

@@ -62,33 +62,28 @@ fn take<G: Ground>(bench: &mut Bench<G>, step: &Step) {
 }
 
 fn any_steps_in_any_order<G: Ground>(interface: &'static str) {
-    let config = Config {
-        cases: 24,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(0x6e69_6366),
-        ..Config::default()
-    };
+    let config =
+        Config { cases: 24, failure_persistence: None, rng_seed: RngSeed::Fixed(0x6e69_6366), ..Config::default() };
     let setups = (1usize..=4, 1u32..=6, 0usize..60, 0usize..12);
     let strategy = (setups, vec(step(), 1..120));
-    let outcome =
-        TestRunner::new(config).run(&strategy, |((queues, bits, spare, cache), steps)| {
-            let setup = Setup {
-                queues,
-                rx_entries: 1 << bits,
-                // Each core may hold back what its stack does, and one must be left to go on.
-                spare: spare + queues * (cache + cache / 2 + 2),
-                cache,
-                first_position: (1 << 32) - 64 * 2,
-                ..Setup::default()
-            };
-            let mut bench: Bench<G> = Bench::new(interface, &setup);
-            for step in &steps {
-                take(&mut bench, step);
-            }
-            bench.release_all();
-            bench.audit();
-            Ok(())
-        });
+    let outcome = TestRunner::new(config).run(&strategy, |((queues, bits, spare, cache), steps)| {
+        let setup = Setup {
+            queues,
+            rx_entries: 1 << bits,
+            // Each core may hold back what its stack does, and one must be left to go on.
+            spare: spare + queues * (cache + cache / 2 + 2),
+            cache,
+            first_position: (1 << 32) - 64 * 2,
+            ..Setup::default()
+        };
+        let mut bench: Bench<G> = Bench::new(interface, &setup);
+        for step in &steps {
+            take(&mut bench, step);
+        }
+        bench.release_all();
+        bench.audit();
+        Ok(())
+    });
     if let Err(failure) = outcome {
         panic!("{interface}: {failure}");
     }
@@ -109,11 +104,7 @@ fn setups_by_size(interface: &str) -> Vec<Setup> {
         let most = if bits < 9 { 5 } else { 2 };
         let queues = 2 + (bits * 3 + interface.len()) % (most - 1);
         let rx_entries = 1 << bits;
-        let bx_per_ax = if interface.ends_with("rx_bisect") {
-            2
-        } else {
-            1
-        };
+        let bx_per_ax = if interface.ends_with("rx_bisect") { 2 } else { 1 };
         Setup {
             queues,
             rx_entries,

@@ -68,10 +68,7 @@ impl Setup {
             Some((name, emulates)) => (name, emulates),
             None => (interface, self.emulates),
         };
-        let setup = Setup {
-            emulates,
-            ..self.clone()
-        };
+        let setup = Setup { emulates, ..self.clone() };
         (name, setup)
     }
 

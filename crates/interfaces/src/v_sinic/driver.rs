@@ -15,10 +15,7 @@ use nicforge_units::Time;
 
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
 
-use crate::kernel::{
-    Advice, Between, Deferred, KernelDriver, KernelPlan, Received, Sending, SharedLock,
-    TransmitBusy,
-};
+use crate::kernel::{Advice, Between, Deferred, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
 use crate::sinic::registers::{Tag, config, interrupt, rx_done};
 use crate::sinic::{Attention, describe, flags};
 
@@ -116,16 +113,9 @@ impl Driver {
             true => self.header.min(self.copy),
             false => self.copy,
         };
-        self.attention
-            .window
-            .begin_receive(cpu, vnic, data_of(mbuf), len);
+        self.attention.window.begin_receive(cpu, vnic, data_of(mbuf), len);
         let at = cpu.now();
-        self.posted.push_back(Posted {
-            vnic,
-            mbuf,
-            len,
-            at,
-        });
+        self.posted.push_back(Posted { vnic, mbuf, len, at });
     }
 
     /// Posts virtual NICs that have no buffer.
@@ -198,12 +188,7 @@ impl Driver {
     }
 
     /// The oldest posted packet, if it is there.
-    fn take<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        received: &mut Vec<Received>,
-    ) -> bool {
+    fn take<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>) -> bool {
         let Some((posted, done)) = self.next_complete(cpu) else {
             return false;
         };
@@ -245,14 +230,8 @@ impl Driver {
         }
         received.push(Received {
             mbuf,
-            head: Segment {
-                at: data_of(mbuf),
-                len,
-            },
-            deferred: (left > 0).then_some(Deferred {
-                handle: vnic.into(),
-                len: left,
-            }),
+            head: Segment { at: data_of(mbuf), len },
+            deferred: (left > 0).then_some(Deferred { handle: vnic.into(), len: left }),
             flags: flags(done),
         });
         true
@@ -288,13 +267,7 @@ impl KernelDriver for Driver {
         self.attention.interrupt(cpu, self.conditions())
     }
 
-    fn poll<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        received: &mut Vec<Received>,
-        budget: usize,
-    ) -> bool {
+    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
         self.attention.reclaim(cpu, pool);
         self.refill(cpu, pool);
         // What completes from here on is an event again.
@@ -361,10 +334,6 @@ impl KernelDriver for Driver {
         let posted = self.posted.iter();
         let here = posted.filter(|posted| window.has_whole_packet(cpu, posted.vnic));
         let left = self.held_by.iter().filter(|&&bytes| bytes > 0);
-        Between {
-            in_memory: here.count() as u64,
-            deferred: left.count() as u64,
-            dropped: self.oversized,
-        }
+        Between { in_memory: here.count() as u64, deferred: left.count() as u64, dropped: self.oversized }
     }
 }

@@ -59,19 +59,13 @@ modes! {
     delayed_copy: [DELAY_COPY];
 }
 
-fn build_with(
-    plan: &KernelPlan,
-    space: &mut AddressSpace,
-    copies: &[Field],
-) -> Result<(Nic, Driver), InterfaceError> {
+fn build_with(plan: &KernelPlan, space: &mut AddressSpace, copies: &[Field]) -> Result<(Nic, Driver), InterfaceError> {
     let vnics = plan.sinic.vnics.unwrap_or(0);
     if !(1..=VNICS_MAX).contains(&vnics) {
         return Err(OptionsError::Vnics(vnics).into());
     }
     let options = Options {
-        advice: copies
-            .iter()
-            .fold(plan.sinic.advice & !COPIES, |all, copy| all | copy.mask()),
+        advice: copies.iter().fold(plan.sinic.advice & !COPIES, |all, copy| all | copy.mask()),
         ..plan.sinic.clone()
     };
     let nic = nic_of(plan, &options)?;

@@ -18,16 +18,8 @@ fn with_zero_copy_payload_stays_in_the_nic_until_it_is_asked_for() {
         assert!(system.arrive(&packet(number, 1000)));
     }
     system.pass(Time::from_us(100));
-    let lengths: Vec<_> = system
-        .hands
-        .iter()
-        .map(|packet| {
-            (
-                packet.head.len,
-                packet.deferred.map(|deferred| deferred.len),
-            )
-        })
-        .collect();
+    let lengths: Vec<_> =
+        system.hands.iter().map(|packet| (packet.head.len, packet.deferred.map(|deferred| deferred.len))).collect();
     assert_eq!(lengths, [(64, Some(936)); 3]);
     // In any order, in several pieces.
     assert_eq!(system.take(1, 3), packet(1, 1000));

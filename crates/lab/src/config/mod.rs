@@ -38,11 +38,7 @@ pub struct ConfigError {
 impl ConfigError {
     /// An error at `place`: what is wrong there, and what would be right.
     pub fn new(place: &Place, wrong: impl Into<String>, right: impl Into<String>) -> ConfigError {
-        ConfigError {
-            place: place.clone(),
-            wrong: wrong.into(),
-            right: right.into(),
-        }
+        ConfigError { place: place.clone(), wrong: wrong.into(), right: right.into() }
     }
 
     /// An unknown name at `place`; proposes the nearest of `known`, or lists them.
@@ -59,11 +55,7 @@ impl ConfigError {
 /// `text` cut to a length that fits a line of an error.
 pub fn shorten(text: &str) -> String {
     const LONGEST: usize = 60;
-    let mut short: String = text
-        .chars()
-        .take(LONGEST)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut short: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
     if text.chars().nth(LONGEST).is_some() {
         short.push('…');
     }
@@ -73,24 +65,14 @@ pub fn shorten(text: &str) -> String {
 /// Reads a scenario or machine file.
 pub fn read_text(file: &Path) -> Result<String, ConfigError> {
     let place = Place::file(file);
-    let meta = std::fs::metadata(file).map_err(|error| {
-        ConfigError::new(
-            &place,
-            format!("cannot be read: {error}"),
-            "name an existing TOML file",
-        )
-    })?;
+    let meta = std::fs::metadata(file)
+        .map_err(|error| ConfigError::new(&place, format!("cannot be read: {error}"), "name an existing TOML file"))?;
     if !meta.is_file() || meta.len() > LARGEST_FILE_BYTES {
         let wrong = format!("is no file of at most {LARGEST_FILE_BYTES} bytes");
         return Err(ConfigError::new(&place, wrong, "name a TOML file"));
     }
-    std::fs::read_to_string(file).map_err(|error| {
-        ConfigError::new(
-            &place,
-            format!("cannot be read: {error}"),
-            "name a TOML file in UTF-8",
-        )
-    })
+    std::fs::read_to_string(file)
+        .map_err(|error| ConfigError::new(&place, format!("cannot be read: {error}"), "name a TOML file in UTF-8"))
 }
 
 #[cfg(test)]
@@ -102,10 +84,7 @@ mod tests {
         let place = Place::argument("--set x");
         let known = ["rx_entries", "tx_entries", "app"];
         let error = ConfigError::unknown(&place, "key", "rx_entrys", &known);
-        assert_eq!(
-            error.to_string(),
-            "--set x: unknown key `rx_entrys`; did you mean `rx_entries`?"
-        );
+        assert_eq!(error.to_string(), "--set x: unknown key `rx_entrys`; did you mean `rx_entries`?");
         let error = ConfigError::unknown(&place, "key", "zzz", &known);
         assert_eq!(error.right, "known: rx_entries, tx_entries, app");
     }

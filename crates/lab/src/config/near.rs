@@ -6,12 +6,7 @@ use super::unit::is_unit;
 /// pen makes of it, the same in another unit, or the only one that is the same but for its end.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     misspelt(name, known)
-        .or_else(|| {
-            known
-                .iter()
-                .copied()
-                .find(|other| same_but_unit(name, other))
-        })
+        .or_else(|| known.iter().copied().find(|other| same_but_unit(name, other)))
         .or_else(|| the_only_with_more(name, known))
 }
 
@@ -48,9 +43,7 @@ fn could_be_slip(name: &str, known: &str) -> bool {
 /// As `packet_kib` for `packet_bytes`.
 fn same_but_unit(name: &str, known: &str) -> bool {
     match (name.rsplit_once('_'), known.rsplit_once('_')) {
-        (Some((what, unit)), Some((other, right))) => {
-            what == other && is_unit(unit) && is_unit(right)
-        }
+        (Some((what, unit)), Some((other, right))) => what == other && is_unit(unit) && is_unit(right),
         _ => false,
     }
 }

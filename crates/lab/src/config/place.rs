@@ -57,11 +57,7 @@ pub(super) struct Places<'a> {
 impl<'a> Places<'a> {
     pub(super) fn new(text: &'a str, file: &Path) -> Places<'a> {
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
-        Places {
-            file: file.into(),
-            text,
-            line_starts: std::iter::once(0).chain(after_newline).collect(),
-        }
+        Places { file: file.into(), text, line_starts: std::iter::once(0).chain(after_newline).collect() }
     }
 
     /// The place where `span` begins; the file as a whole without one.
@@ -69,16 +65,10 @@ impl<'a> Places<'a> {
         let Some(span) = span else {
             return Place::File(self.file.clone());
         };
-        let line = self
-            .line_starts
-            .partition_point(|start| *start <= span.start);
+        let line = self.line_starts.partition_point(|start| *start <= span.start);
         let line_start = self.line_starts[line - 1];
         let before = self.text.get(line_start..span.start).unwrap_or("");
-        Place::Line {
-            file: self.file.clone(),
-            line,
-            column: before.chars().count() + 1,
-        }
+        Place::Line { file: self.file.clone(), line, column: before.chars().count() + 1 }
     }
 }
 

@@ -91,12 +91,8 @@ impl Located {
 /// Parses a whole file. The root's place is the file.
 pub fn parse_tree(text: &str, file: &Path) -> Result<Located, ConfigError> {
     let places = Places::new(text, file);
-    let document =
-        Document::parse(text).map_err(|error| syntax(&error, places.at(error.span())))?;
-    Ok(Located {
-        place: Place::file(file),
-        node: table(document.as_table(), &places),
-    })
+    let document = Document::parse(text).map_err(|error| syntax(&error, places.at(error.span())))?;
+    Ok(Located { place: Place::file(file), node: table(document.as_table(), &places) })
 }
 
 /// Parses one value, as it stands behind `key =`; `None` when it is none.
@@ -137,19 +133,10 @@ fn located(item: &Item, places: &Places<'_>) -> Located {
         Item::Value(value) => node(value, places),
         Item::Table(inner) => table(inner, places),
         Item::ArrayOfTables(tables) => Node::List(
-            tables
-                .iter()
-                .map(|inner| Located {
-                    place: places.at(inner.span()),
-                    node: table(inner, places),
-                })
-                .collect(),
+            tables.iter().map(|inner| Located { place: places.at(inner.span()), node: table(inner, places) }).collect(),
         ),
     };
-    Located {
-        place: places.at(item.span()),
-        node,
-    }
+    Located { place: places.at(item.span()), node }
 }
 
 fn node(value: &Value, places: &Places<'_>) -> Node {
@@ -161,13 +148,7 @@ fn node(value: &Value, places: &Places<'_>) -> Node {
         Value::Datetime(date) => Node::Date(date.value().to_string()),
         Value::InlineTable(inner) => table(inner, places),
         Value::Array(items) => Node::List(
-            items
-                .iter()
-                .map(|item| Located {
-                    place: places.at(item.span()),
-                    node: node(item, places),
-                })
-                .collect(),
+            items.iter().map(|item| Located { place: places.at(item.span()), node: node(item, places) }).collect(),
         ),
     }
 }
@@ -186,9 +167,7 @@ mod tests {
         let fields = root.table("root").unwrap();
         let b = &fields[0].value.table("a").unwrap()[0];
         assert_eq!(b.place.to_string(), "x.toml:2:1");
-        let Node::List(items) = &b.value.node else {
-            panic!("a list")
-        };
+        let Node::List(items) = &b.value.node else { panic!("a list") };
         assert_eq!(items[1].place.to_string(), "x.toml:3:2");
         assert_eq!(items[1].node, Node::Number(2.5));
         assert_eq!(fields[1].key, "c");
@@ -197,10 +176,7 @@ mod tests {
     #[test]
     fn a_duplicate_key_is_an_error_with_its_line() {
         let error = parse("a = 1\na = 2\n").unwrap_err();
-        assert!(
-            error.to_string().starts_with("x.toml:2:1: duplicate key"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("x.toml:2:1: duplicate key"), "{error}");
     }
 
     #[test]

@@ -72,9 +72,7 @@ pub(crate) fn convert(number: f64, from: &str, to: &str) -> Option<f64> {
 
 /// Whether `word` names a unit, as the last word of a key does: `kib`, `gbps`.
 pub(crate) fn is_unit(word: &str) -> bool {
-    UNITS
-        .iter()
-        .any(|(known, ..)| known.eq_ignore_ascii_case(word))
+    UNITS.iter().any(|(known, ..)| known.eq_ignore_ascii_case(word))
 }
 
 fn find(name: &str) -> Option<&'static Unit> {
@@ -113,13 +111,9 @@ mod tests {
 
     #[test]
     fn other_kinds_and_unknown_units_are_not_converted() {
-        for (text, to) in [
-            ("5 KiB", "ms"),
-            ("16 threads", "cores"),
-            ("9,216 bytes", "bytes"),
-            ("5e3us", "ms"),
-            ("5 Mb", "bytes"),
-        ] {
+        for (text, to) in
+            [("5 KiB", "ms"), ("16 threads", "cores"), ("9,216 bytes", "bytes"), ("5e3us", "ms"), ("5 Mb", "bytes")]
+        {
             let (value, from) = number_and_unit(text).unwrap();
             assert_eq!(convert(value, from, to), None, "{text}");
         }

@@ -5,9 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::{AppConfig, PortMap, read_routes};
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
-use nicforge_platform::live::ports::{
-    CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort,
-};
+use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
@@ -50,9 +48,7 @@ impl Assembly {
     /// All workers, as threads of this process.
     pub fn take_workers(&mut self) -> Vec<Worker> {
         let parts = std::mem::take(&mut self.workers).into_iter().enumerate();
-        parts
-            .map(|(number, parts)| self.worker(number, parts))
-            .collect()
+        parts.map(|(number, parts)| self.worker(number, parts)).collect()
     }
 }
 
@@ -62,18 +58,13 @@ impl Assembly {
 /// What the configuration names and is not there, or cannot be had.
 pub fn open_ports(config: &LiveConfig) -> Result<Vec<Box<dyn Port>>, RunError> {
     let each = config.ports.iter();
-    each.map(|port| open(&port.kind).map_err(|error| cannot_open(port, error)))
-        .collect()
+    each.map(|port| open(&port.kind).map_err(|error| cannot_open(port, error))).collect()
 }
 
 /// Why `port` cannot be had, where it stands, and what helps.
 fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
     let (wrong, right) = match error {
-        LiveError::Interface {
-            name,
-            problem,
-            remedy,
-        } => (format!("interface {name}: {problem}"), remedy),
+        LiveError::Interface { name, problem, remedy } => (format!("interface {name}: {problem}"), remedy),
         LiveError::System { what, cause } => {
             let denied = cause.kind() == std::io::ErrorKind::PermissionDenied;
             let right = match port.kind {
@@ -93,17 +84,10 @@ fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
 ///
 /// # Errors
 /// What the configuration names and is not there, or cannot be had.
-pub fn assemble(
-    config: &LiveConfig,
-    mut ports: Vec<Box<dyn Port>>,
-    stop: &AtomicBool,
-) -> Result<Assembly, RunError> {
+pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>, stop: &AtomicBool) -> Result<Assembly, RunError> {
     let config = &fit_buffers(config, &ports);
     let (map, stations) = addresses(config, &mut ports, stop)?;
-    let blueprint = Blueprint {
-        app: app_config(config, map)?,
-        config: config.clone(),
-    };
+    let blueprint = Blueprint { app: app_config(config, map)?, config: config.clone() };
     put_together(blueprint, ports, stations)
 }
 
@@ -117,16 +101,7 @@ pub fn put_together(
     stations: Vec<Station>,
 ) -> Result<Assembly, RunError> {
     let config = &blueprint.config;
-    let Layout {
-        space,
-        shape,
-        pool,
-        near,
-        ledgers,
-        mut nics,
-        mut workers,
-        mut fills,
-    } = blueprint.lay_out()?;
+    let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills } = blueprint.lay_out()?;
     let control = Control::new(&space, &shape)?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
@@ -146,11 +121,7 @@ pub fn put_together(
             ledger: of_pool.at,
         });
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
-        Books {
-            ledgers: ledgers.clone(),
-            workers: config.settings.cores,
-            holders: config.settings.cores + fills.len(),
-        }
+        Books { ledgers: ledgers.clone(), workers: config.settings.cores, holders: config.settings.cores + fills.len() }
     });
     let mut core = cpu(config.settings.cores);
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
@@ -259,12 +230,7 @@ fn addresses(
 }
 
 /// The station of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
-fn station(
-    config: &LiveConfig,
-    (number, set): (usize, &PortConfig),
-    mac: MacAddress,
-    next_hop: MacAddress,
-) -> Station {
+fn station(config: &LiveConfig, (number, set): (usize, &PortConfig), mac: MacAddress, next_hop: MacAddress) -> Station {
     let mut station = Station::new(mac, set.address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
         let every = Time::from_seconds(config.ask_again_s);
@@ -292,10 +258,7 @@ fn resolve(
     match neighbour::ask(port, (mac, set.address, set.address6), wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
-        Asked::Nobody => Err(RunError::NoNeighbour {
-            place: set.place.to_string(),
-            address: wanted,
-        }),
+        Asked::Nobody => Err(RunError::NoNeighbour { place: set.place.to_string(), address: wanted }),
     }
 }
 

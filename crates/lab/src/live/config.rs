@@ -264,8 +264,7 @@ impl LiveConfig {
             return Err(ConfigError::new(&set.place, wrong, right));
         }
         set.apply(&mut self.settings)?;
-        self.assignments
-            .retain(|other| other.key.name != set.key.name);
+        self.assignments.retain(|other| other.key.name != set.key.name);
         self.assignments.push(set);
         Ok(())
     }
@@ -309,11 +308,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         if matches!(port.next_hop, Some(Neighbour::Ip(IpAddr::V4(_)))) && port.address.is_none() {
             let right = "add `address`, which the question is asked from, or write next_hop as a \
                          hardware address";
-            return Err(ConfigError::new(
-                &port.place,
-                "`next_hop` is to be asked for",
-                right,
-            ));
+            return Err(ConfigError::new(&port.place, "`next_hop` is to be asked for", right));
         }
     }
     check_addresses(config, place)
@@ -322,8 +317,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
 /// Where `key` of `[settings]` was set; else `place`.
 fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) -> &'a Place {
     let mut sets = config.assignments.iter();
-    sets.find(|set| set.key.name == key)
-        .map_or(place, |set| &set.place)
+    sets.find(|set| set.key.name == key).map_or(place, |set| &set.place)
 }
 
 /// Some interfaces are there in simulations only.
@@ -346,10 +340,9 @@ fn check_addresses(config: &LiveConfig, place: &Place) -> Result<(), ConfigError
             "`nat` does not know the address that it shall send from",
             "add external_address = \"192.0.2.1\", the outside's, under [app]",
         ),
-        "lb" if config.app.server_address.is_none() => (
-            "`lb` does not know its servers",
-            "add server_address = \"192.0.2.1\", the first one's, under [app]",
-        ),
+        "lb" if config.app.server_address.is_none() => {
+            ("`lb` does not know its servers", "add server_address = \"192.0.2.1\", the first one's, under [app]")
+        }
         _ => return Ok(()),
     };
     Err(ConfigError::new(place, wrong, right))

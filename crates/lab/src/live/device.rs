@@ -137,17 +137,14 @@ impl Device {
         Device {
             registers: registers.map(Watched::new).collect(),
             // Up to a minute, to three digits: both are allowed, so this cannot fail.
-            latency: Histogram::new_with_bounds(1, 60_000_000_000, 3)
-                .expect("bounds and digits that are allowed"),
+            latency: Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds and digits that are allowed"),
             backlog: Backlog::default(),
             lent: Vec::new(),
             receive: Vec::new(),
             orders,
             orderer,
             books,
-            steering: manners
-                .heuristic
-                .map(|heuristic| Steering::new(heuristic, &mut dma)),
+            steering: manners.heuristic.map(|heuristic| Steering::new(heuristic, &mut dma)),
             held: false,
             nics,
             ports,
@@ -178,18 +175,14 @@ impl Device {
     /// The workers that can only begin anew together with `worker`.
     pub fn together(&self, worker: usize) -> Range<usize> {
         let groups = self.nics.iter().map(|nic| nic.together(worker as u16));
-        groups.fold(worker..worker + 1, |all, group| {
-            all.start.min(group.start.into())..all.end.max(group.end.into())
-        })
+        groups.fold(worker..worker + 1, |all, group| all.start.min(group.start.into())..all.end.max(group.end.into()))
     }
 
     /// Works until the phase is [`Phase::Ending`] and nothing is left to do.
     pub(super) fn run(&mut self, shared: &Shared) -> Result<(), LiveError> {
         let phase = &shared.phase;
         let links = self.ports.iter().map(|port| port.link());
-        let mtus = links
-            .enumerate()
-            .filter_map(|(port, link)| Some((port, link?.mtu)));
+        let mtus = links.enumerate().filter_map(|(port, link)| Some((port, link?.mtu)));
         let note = note_of_mtus(&mtus.collect::<Vec<_>>());
         note.into_iter().for_each(|note| shared.tell(note));
         let mut empty = 0;
@@ -316,9 +309,7 @@ impl Device {
     fn tell(&mut self, shared: &Shared) -> Result<(), LiveError> {
         for port in &mut self.ports {
             port.look()?;
-            port.take_note()
-                .into_iter()
-                .for_each(|note| shared.tell(note));
+            port.take_note().into_iter().for_each(|note| shared.tell(note));
         }
         let stations = self.stations.iter_mut();
         let events = stations.flat_map(Station::take_events);

@@ -6,9 +6,7 @@
 use nicforge_apps::{AnyApp, AppConfig, AppError, SharedTables};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{
-    DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, registers,
-};
+use nicforge_nic::{DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, registers};
 use nicforge_platform::live::Shape;
 use nicforge_platform::{Addr, AddressSpace, Owner, Register, SpaceError};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
@@ -148,11 +146,7 @@ fn near_memory(
 }
 
 /// Who has which buffer of `pools`, where workers may die.
-fn ledgers(
-    space: &mut AddressSpace,
-    config: &LiveConfig,
-    pools: impl Iterator<Item = Pool>,
-) -> Vec<Ledger> {
+fn ledgers(space: &mut AddressSpace, config: &LiveConfig, pools: impl Iterator<Item = Pool>) -> Vec<Ledger> {
     match config.attach {
         Some(_) => pools.map(|pool| Ledger::new(space, pool)).collect(),
         None => Vec::new(),
@@ -160,10 +154,7 @@ fn ledgers(
 }
 
 /// The transmit rings of one port.
-fn transmit_rings(
-    space: &mut AddressSpace,
-    settings: &Settings,
-) -> Result<Vec<TxRing>, SpaceError> {
+fn transmit_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<TxRing>, SpaceError> {
     let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
     let rings = (0..settings.cores).map(|_| TxRing::with(space, entries, inlines));
     rings.collect()
@@ -194,10 +185,7 @@ fn transmit_drivers(
     near: &NearMemory,
 ) -> Vec<TransmitDriver> {
     let driver = |(device, ring): (usize, TxRing)| {
-        let doorbell = Register {
-            device: device as u8,
-            index: registers::TRANSMIT + number as u32,
-        };
+        let doorbell = Register { device: device as u8, index: registers::TRANSMIT + number as u32 };
         let mut transmit = TransmitDriver::new(space, ring, doorbell, DriverCosts::default());
         near.register(&mut transmit);
         transmit
@@ -232,11 +220,7 @@ fn shape(ports: usize, workers: usize) -> Shape {
     Shape {
         devices: ports,
         workers,
-        banks: vec![
-            (registers::RECEIVE, 4 * queues + 4),
-            (registers::STEERING, 1),
-            (registers::TRANSMIT, queues),
-        ],
+        banks: vec![(registers::RECEIVE, 4 * queues + 4), (registers::STEERING, 1), (registers::TRANSMIT, queues)],
     }
 }
 

@@ -123,10 +123,7 @@ impl Shared {
         let mut timeline = Timeline::new(&config.settings, began);
         let duration = config.duration_s.map(Time::from_seconds);
         let ends = duration.map_or(Time::NEVER, |duration| began + duration);
-        while works()
-            && Phase::of(&self.phase) == Phase::Running
-            && !stop.load(Ordering::Acquire)
-            && clock.now() < ends
+        while works() && Phase::of(&self.phase) == Phase::Running && !stop.load(Ordering::Acquire) && clock.now() < ends
         {
             std::thread::sleep(LOOK_EVERY);
             let snapshot = self.snapshot((clock.now() - began).as_seconds());
@@ -163,11 +160,7 @@ fn locked<T>(board: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// What cannot be assembled, a port that fails, and counts that do not add up.
-pub fn run_live(
-    config: &LiveConfig,
-    stop: &AtomicBool,
-    watch: Watch<'_>,
-) -> Result<LiveRun, RunError> {
+pub fn run_live(config: &LiveConfig, stop: &AtomicBool, watch: Watch<'_>) -> Result<LiveRun, RunError> {
     run_live_over(config, open_ports(config)?, stop, watch)
 }
 
@@ -199,14 +192,7 @@ fn run_threads(
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
     let mut workers = assembly.take_workers();
-    let Assembly {
-        mut device,
-        pool,
-        near,
-        control,
-        bell,
-        ..
-    } = assembly;
+    let Assembly { mut device, pool, near, control, bell, .. } = assembly;
     let shared = Shared::new(workers.len());
     let mut watched = None;
     // Before the first frame comes in.
@@ -235,9 +221,7 @@ fn run_threads(
         let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         shared.end(&bell);
         // A panic is a defect of ours, and goes on as one.
-        let device_ended = device_thread
-            .join()
-            .unwrap_or_else(|panic| resume_unwind(panic));
+        let device_ended = device_thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         if let Some(panic) = ended.into_iter().find_map(Result::err) {
             resume_unwind(panic);
         }
@@ -259,15 +243,7 @@ fn run_processes(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let Assembly {
-        mut device,
-        pool,
-        control,
-        bell,
-        workers,
-        blueprint,
-        near,
-    } = assembly;
+    let Assembly { mut device, pool, control, bell, workers, blueprint, near } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
     let groups = groups.collect();
@@ -300,9 +276,7 @@ fn run_processes(
         shared.workers_stop.store(true, Ordering::Release);
         let held = kept.join().unwrap_or_else(|panic| resume_unwind(panic));
         shared.end(&bell);
-        let device_ended = device_thread
-            .join()
-            .unwrap_or_else(|panic| resume_unwind(panic));
+        let device_ended = device_thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         device_ended?;
         held
     })?;
@@ -326,11 +300,5 @@ fn finish(
     let buffers: usize = pools.iter().map(Pool::count).sum();
     let held = held + device.buffers();
     snapshot.check(buffers as u64, held as u64)?;
-    Ok(LiveRun {
-        metrics: snapshot.metrics(&device.latency),
-        cores: snapshot.by_core(),
-        timeline,
-        switches,
-        snapshot,
-    })
+    Ok(LiveRun { metrics: snapshot.metrics(&device.latency), cores: snapshot.by_core(), timeline, switches, snapshot })
 }

@@ -34,12 +34,7 @@ pub type Addresses = (MacAddress, Option<Ipv4Addr>, Option<Ipv6Addr>);
 
 /// Asks for the hardware address of `wanted` over `port`, before any NIC has it, until `stop`. Other
 /// frames that come in meanwhile are lost.
-pub fn ask(
-    port: &mut dyn Port,
-    own: Addresses,
-    wanted: IpAddr,
-    stop: &AtomicBool,
-) -> Result<Asked, LiveError> {
+pub fn ask(port: &mut dyn Port, own: Addresses, wanted: IpAddr, stop: &AtomicBool) -> Result<Asked, LiveError> {
     let clock = Clock::start();
     let mut ask_at = Time::ZERO;
     while clock.now() < PATIENCE {

@@ -69,8 +69,7 @@ impl Snapshot {
     /// Frames in receive rings.
     pub(super) fn waiting(&self) -> u64 {
         // Counts of different threads are not of one instant while a run goes on.
-        self.sum(|nic| nic.nic.delivered)
-            .saturating_sub(self.taken())
+        self.sum(|nic| nic.nic.delivered).saturating_sub(self.taken())
     }
 
     /// Frames that went out.
@@ -114,18 +113,10 @@ impl Snapshot {
         let made: u64 = self.workers.iter().map(|worker| worker.made).sum();
         let made = made + self.sum(|nic| nic.port.cut + nic.station.asked);
         if arrived + made != left + dropped + inside {
-            return Err(RunError::FramesLost {
-                arrived,
-                left,
-                dropped,
-                inside,
-            });
+            return Err(RunError::FramesLost { arrived, left, dropped, inside });
         }
         if held != of_pool {
-            return Err(RunError::BuffersLost {
-                buffers: of_pool,
-                held,
-            });
+            return Err(RunError::BuffersLost { buffers: of_pool, held });
         }
         Ok(())
     }
@@ -158,9 +149,8 @@ impl Snapshot {
     pub(super) fn metrics(&self, latency: &Histogram<u64>) -> Metrics {
         let per_second = |count: u64| count as f64 / self.seconds.max(1e-9);
         let drops = self.drops();
-        let transmit = self.workers.iter().fold((0, 0), |(used, of), worker| {
-            (used + worker.transmit.0, of + worker.transmit.1)
-        });
+        let transmit =
+            self.workers.iter().fold((0, 0), |(used, of), worker| (used + worker.transmit.0, of + worker.transmit.1));
         let idle: f64 = self.workers.iter().map(|w| w.idle.as_seconds()).sum();
         let whole = self.seconds * self.workers.len() as f64;
         Metrics {
@@ -190,8 +180,6 @@ fn latency_us(histogram: &Histogram<u64>) -> Latency {
         p99: at(0.99),
         p999: at(0.999),
         max: us(histogram.max()),
-        curve: curve
-            .map(|step| (step.percentile(), us(step.value_iterated_to())))
-            .collect(),
+        curve: curve.map(|step| (step.percentile(), us(step.value_iterated_to()))).collect(),
     }
 }

@@ -5,12 +5,8 @@ use std::path::{Path, PathBuf};
 
 use nicforge_wire::headers::MacAddress;
 
-use super::config::{
-    AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check,
-};
-use crate::config::{
-    ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten,
-};
+use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
+use crate::config::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Names;
 
@@ -74,17 +70,8 @@ fn read_header(config: &mut LiveConfig, value: &Located) -> Result<(), ConfigErr
                 config.attach_place = field.place.clone();
             }
             other => {
-                let known = [
-                    "name",
-                    "title",
-                    "duration_s",
-                    "idle",
-                    "when_full",
-                    "segments",
-                    "pin",
-                    "ask_again_s",
-                    "attach",
-                ];
+                let known =
+                    ["name", "title", "duration_s", "idle", "when_full", "segments", "pin", "ask_again_s", "attach"];
                 let what = "key of [live]";
                 return Err(ConfigError::unknown(&field.place, what, other, &known));
             }
@@ -98,10 +85,7 @@ fn choice<T: Copy>(field: &Field, choices: &[(&str, T)]) -> Result<T, ConfigErro
     let found = choices.iter().find(|(name, _)| *name == text);
     found.map(|(_, choice)| *choice).ok_or_else(|| {
         let wrong = format!("`{}` cannot be \"{}\"", field.key, shorten(text));
-        let names: Vec<String> = choices
-            .iter()
-            .map(|(name, _)| format!("\"{name}\""))
-            .collect();
+        let names: Vec<String> = choices.iter().map(|(name, _)| format!("\"{name}\"")).collect();
         ConfigError::new(&field.place, wrong, format!("use {}", names.join(" or ")))
     })
 }
@@ -117,18 +101,10 @@ fn seconds(field: &Field) -> Result<f64, ConfigError> {
         return Ok(seconds);
     }
     let wrong = format!("`{}` cannot be {}", field.key, value.node.show());
-    Err(ConfigError::new(
-        &value.place,
-        wrong,
-        format!("use a number of seconds above 0, at most {SECONDS_MAX}"),
-    ))
+    Err(ConfigError::new(&value.place, wrong, format!("use a number of seconds above 0, at most {SECONDS_MAX}")))
 }
 
-fn read_settings(
-    config: &mut LiveConfig,
-    value: &Located,
-    names: &Names<'_>,
-) -> Result<(), ConfigError> {
+fn read_settings(config: &mut LiveConfig, value: &Located, names: &Names<'_>) -> Result<(), ConfigError> {
     for field in value.table("[settings]")? {
         config.set_unchecked(Assignment::of_field(field, names)?)?;
     }
@@ -144,18 +120,8 @@ fn read_app(value: &Located) -> Result<AppAddresses, ConfigError> {
             "service" => app.service = Some(address(field)?),
             "server_address" => app.server_address = Some(address(field)?),
             other => {
-                let known = [
-                    "external_address",
-                    "external_addresses",
-                    "service",
-                    "server_address",
-                ];
-                return Err(ConfigError::unknown(
-                    &field.place,
-                    "key of [app]",
-                    other,
-                    &known,
-                ));
+                let known = ["external_address", "external_addresses", "service", "server_address"];
+                return Err(ConfigError::unknown(&field.place, "key of [app]", other, &known));
             }
         }
     }
@@ -165,11 +131,7 @@ fn read_app(value: &Located) -> Result<AppAddresses, ConfigError> {
 fn read_ports(value: &Located) -> Result<Vec<PortConfig>, ConfigError> {
     let Node::List(tables) = &value.node else {
         let right = "head each port with [[port]], in double brackets";
-        return Err(ConfigError::new(
-            &value.place,
-            "`port` is no list of tables",
-            right,
-        ));
+        return Err(ConfigError::new(&value.place, "`port` is no list of tables", right));
     };
     tables.iter().map(read_port).collect()
 }
@@ -228,12 +190,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
                 }
             },
             other => {
-                return Err(ConfigError::unknown(
-                    &field.place,
-                    "key of [[port]]",
-                    other,
-                    &KEYS,
-                ));
+                return Err(ConfigError::unknown(&field.place, "key of [[port]]", other, &KEYS));
             }
         }
     }
@@ -245,11 +202,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
 }
 
 /// The one of `kinds` that a port has.
-fn other_end(
-    kinds: Vec<PortKind>,
-    queue: Option<u32>,
-    place: &Place,
-) -> Result<PortKind, ConfigError> {
+fn other_end(kinds: Vec<PortKind>, queue: Option<u32>, place: &Place) -> Result<PortKind, ConfigError> {
     match <[PortKind; 1]>::try_from(kinds) {
         Ok([PortKind::Xdp(name, _)]) => Ok(PortKind::Xdp(name, queue)),
         Ok(_) if queue.is_some() => Err(ConfigError::new(

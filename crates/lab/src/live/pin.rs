@@ -20,11 +20,7 @@ impl Places {
         Ok(Places::among(&allowed_cores()?, pin, workers)?)
     }
 
-    fn among(
-        cores: &[usize],
-        (pin, place): (Pin, &Place),
-        workers: usize,
-    ) -> Result<Places, ConfigError> {
+    fn among(cores: &[usize], (pin, place): (Pin, &Place), workers: usize) -> Result<Places, ConfigError> {
         let threads = workers + 1;
         let pins = match pin {
             Pin::No => false,
@@ -32,9 +28,8 @@ impl Places {
             Pin::Auto => cores.len() > threads,
             Pin::Yes if cores.len() < threads => {
                 let cores = cores.len();
-                let wrong = format!(
-                    "{threads} threads, the device's and each worker's, cannot have a core each of {cores}"
-                );
+                let wrong =
+                    format!("{threads} threads, the device's and each worker's, cannot have a core each of {cores}");
                 let right = "use fewer workers (`cores`), or pin = \"auto\"";
                 return Err(ConfigError::new(place, wrong, right));
             }
@@ -73,11 +68,7 @@ mod tests {
         let among = |pin, workers| Places::among(&[2, 3, 5], (pin, &place), workers);
         let all = |places: Places| {
             let workers = (0..3).filter_map(|worker| places.worker(worker));
-            places
-                .device()
-                .into_iter()
-                .chain(workers)
-                .collect::<Vec<_>>()
+            places.device().into_iter().chain(workers).collect::<Vec<_>>()
         };
         assert_eq!(all(among(Pin::Auto, 1).unwrap()), [2, 3]);
         assert_eq!(all(among(Pin::Auto, 2).unwrap()), [0usize; 0]);

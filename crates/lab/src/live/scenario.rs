@@ -38,12 +38,7 @@ const NAP: Duration = Duration::from_micros(100);
 ///
 /// # Errors
 /// What cannot be on this ground, see [`check_live`]; and as [`run_live`](super::run_live).
-pub fn run_point_live(
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-    duration: Time,
-) -> Result<LiveRun, RunError> {
+pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duration: Time) -> Result<LiveRun, RunError> {
     check_live(settings)?;
     let config = LiveConfig {
         name: settings.interface.clone(),
@@ -67,10 +62,7 @@ pub fn run_point_live(
     let app = app_config(machine, settings, seed)?;
     let mac = app.ports.0.first().map(|port| port.mac).unwrap_or_default();
     let stations = vec![Station::new(mac, None)];
-    let blueprint = Blueprint {
-        config: config.clone(),
-        app,
-    };
+    let blueprint = Blueprint { config: config.clone(), app };
     let line = line_of(&machine.hardware);
     let queues = settings.cores as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
@@ -90,12 +82,8 @@ pub fn run_point_live(
 /// # Errors
 /// [`RunError::OnlySimulated`] with what is in the way, and what to set.
 pub fn check_live(settings: &Settings) -> Result<(), RunError> {
-    let only = |what: &str, right: &str| {
-        Err(RunError::OnlySimulated {
-            what: what.to_string(),
-            right: right.to_string(),
-        })
-    };
+    let only =
+        |what: &str, right: &str| Err(RunError::OnlySimulated { what: what.to_string(), right: right.to_string() });
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }

@@ -17,21 +17,14 @@ use super::worker::Worker;
 use super::{Shared, load_live, parse_live};
 use crate::settings::Names;
 
-const SAMPLE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../scenarios/captures/sample.pcap"
-);
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
 
 /// Words of any content at any place of the region, near what was there and far from it.
 fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
     let mut random = Pcg64::seed_from_u64(seed);
     let region = control.region();
     // All that is laid out but the pool's free frames: rings, tables, registers, control words.
-    let dense = [
-        0..1 << 20,
-        (64 << 20)..control.memory_end().0,
-        control.memory_end().0..region.len(),
-    ];
+    let dense = [0..1 << 20, (64 << 20)..control.memory_end().0, control.memory_end().0..region.len()];
     let mut written = 0;
     while !stop.load(Ordering::Relaxed) {
         let part = &dense[random.next_u32() as usize % dense.len()];
@@ -53,10 +46,7 @@ fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
 #[test]
 fn nonsense_in_the_region_does_not_stop_the_device() {
     let interfaces = registry::names();
-    let names = Names {
-        interfaces: &interfaces,
-        apps: nicforge_apps::names(),
-    };
+    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
     let plain = interfaces.iter().map(|name| format!("{name:?}"));
     let played = EMULATED.map(|name| format!("\"emulated\"\nemulates = {name:?}"));
     for (seed, interface) in (0..).zip(plain.chain(played)) {
@@ -65,18 +55,9 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
              cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
         );
         let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();
-        let mut assembly = assemble(
-            &config,
-            open_ports(&config).unwrap(),
-            &AtomicBool::new(false),
-        )
-        .unwrap();
+        let mut assembly = assemble(&config, open_ports(&config).unwrap(), &AtomicBool::new(false)).unwrap();
         let mut workers = assembly.take_workers();
-        let Assembly {
-            mut device,
-            control,
-            ..
-        } = assembly;
+        let Assembly { mut device, control, .. } = assembly;
         workers.iter_mut().for_each(Worker::start);
         let (stop, shared) = (AtomicBool::new(false), Shared::new(2));
         let written = std::thread::scope(|scope| {
@@ -85,23 +66,14 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
             std::thread::sleep(Duration::from_millis(300));
             stop.store(true, Ordering::Relaxed);
             shared.phase.store(Phase::Ending as u8, Ordering::Release);
-            let ended = works
-                .join()
-                .unwrap_or_else(|_| panic!("{interface}: the device panicked"));
+            let ended = works.join().unwrap_or_else(|_| panic!("{interface}: the device panicked"));
             ended.unwrap_or_else(|error| panic!("{interface}: {error}"));
             mad.join().unwrap()
         });
         assert!(written > 1_000, "{interface}: {written} words");
         let counts = shared.device.into_inner().unwrap();
-        let refused: u64 = counts
-            .nics
-            .iter()
-            .map(|nic| nic.nic.bad_register_writes)
-            .sum();
-        assert!(
-            refused > 0,
-            "{interface}: nonsense in the registers is counted"
-        );
+        let refused: u64 = counts.nics.iter().map(|nic| nic.nic.bad_register_writes).sum();
+        assert!(refused > 0, "{interface}: nonsense in the registers is counted");
     }
 }
 
@@ -110,10 +82,7 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
 fn every_example_is_read() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let interfaces = registry::names();
-    let names = Names {
-        interfaces: &interfaces,
-        apps: nicforge_apps::names(),
-    };
+    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
     let mut read = 0;
     for entry in std::fs::read_dir(examples).unwrap() {
         let file = entry.unwrap().path();

@@ -160,8 +160,7 @@ impl Worker {
             return self.cpu.sleep(most);
         };
         let from = self.cpu.tick();
-        self.cpu
-            .sleep(most.min(Duration::from_nanos(every.as_ps() / 2_000)));
+        self.cpu.sleep(most.min(Duration::from_nanos(every.as_ps() / 2_000)));
         let turns = (self.cpu.tick() - from).as_ps() / self.empty_turn.as_ps().max(1);
         self.calls += turns * self.parts.software.queues() as u64;
     }

@@ -34,16 +34,8 @@ pub fn nearest_cache_kib(kib: u64, ways: u64) -> u64 {
 /// What no number is wrong with by itself.
 pub(super) fn check(from: &mut Reader<'_>, hardware: &Hardware) {
     if hardware.io_ways > hardware.llc.ways {
-        let wrong = format!(
-            "the LLC has {} ways, not {}",
-            hardware.llc.ways, hardware.io_ways
-        );
-        from.refuse(
-            "llc",
-            "io_ways",
-            wrong,
-            format!("use 0 to {}", hardware.llc.ways),
-        );
+        let wrong = format!("the LLC has {} ways, not {}", hardware.llc.ways, hardware.io_ways);
+        from.refuse("llc", "io_ways", wrong, format!("use 0 to {}", hardware.llc.ways));
     }
     check_resume_room(from, &hardware.nic);
     check_memory(from, hardware);
@@ -67,8 +59,7 @@ fn check_memory(from: &mut Reader<'_>, hardware: &Hardware) {
     }
     if larger.l2 != hardware.l2 {
         let (most, ways) = (Hierarchy::bytes_max(hardware) >> 20, hardware.l2.ways);
-        let wrong =
-            format!("with so small an L2 of {ways} ways only {most} MiB of memory are modelled");
+        let wrong = format!("with so small an L2 of {ways} ways only {most} MiB of memory are modelled");
         let right = format!("use {} KiB or more", larger.l2.size.0 / 1024);
         from.refuse("l2", "size_kib", wrong, right);
     }
@@ -88,11 +79,7 @@ mod tests {
             (1, 16, 16),
             (48, 12, 48),
         ] {
-            assert_eq!(
-                nearest_cache_kib(kib, ways),
-                nearest,
-                "{kib} KiB, {ways} ways"
-            );
+            assert_eq!(nearest_cache_kib(kib, ways), nearest, "{kib} KiB, {ways} ways");
             let sets = nearest * 1024 / (ways * CACHE_LINE_BYTES);
             assert!(sets.is_power_of_two() && nearest <= CACHE_KIB_MAX);
         }

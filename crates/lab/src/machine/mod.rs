@@ -26,8 +26,7 @@ use nicforge_platform::sim::Hardware;
 use crate::config::{ConfigError, Place, parse_tree, read_text};
 pub(crate) use integrated::per_cycle;
 pub use integrated::{
-    ALL_LINES, Bridges, ClockedCache, Integrated, LinkNumbers, MemoryNumbers, NicNumbers,
-    Placement, Wire,
+    ALL_LINES, Bridges, ClockedCache, Integrated, LinkNumbers, MemoryNumbers, NicNumbers, Placement, Wire,
 };
 pub use limits::{CORES_MAX, nearest_cache_kib};
 use reader::Reader;
@@ -90,11 +89,7 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
     let apps = nicforge_apps::names().iter().chain(&PROGRAMS);
     let work_cycles = reader.apps(apps.copied().collect());
     let machine = Machine {
-        name: file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
+        name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         file: file.to_path_buf(),
         title,
         hardware,

@@ -26,14 +26,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(root: &'a [Field], file: Place) -> Reader<'a> {
-        Reader {
-            root,
-            file,
-            asked: Vec::new(),
-            apps: Vec::new(),
-            rows: Vec::new(),
-            problems: Vec::new(),
-        }
+        Reader { root, file, asked: Vec::new(), apps: Vec::new(), rows: Vec::new(), problems: Vec::new() }
     }
 
     /// `[machine] title`.
@@ -43,9 +36,7 @@ impl<'a> Reader<'a> {
             return String::new();
         };
         let title = field.value.text("title").map(str::to_string);
-        title
-            .map_err(|error| self.problems.push(error))
-            .unwrap_or_default()
+        title.map_err(|error| self.problems.push(error)).unwrap_or_default()
     }
 
     /// A number from `least` to `most`, both included.
@@ -66,15 +57,7 @@ impl<'a> Reader<'a> {
         match read {
             Ok((value, source, fitted)) => {
                 let section = section.to_string();
-                self.rows.push(Row {
-                    section,
-                    key,
-                    unit,
-                    doc,
-                    value,
-                    source,
-                    fitted,
-                });
+                self.rows.push(Row { section, key, unit, doc, value, source, fitted });
                 value
             }
             Err(problem) => {
@@ -116,8 +99,7 @@ impl<'a> Reader<'a> {
     /// Keeps the problem that the file has no table in section `outer`.
     pub(super) fn needs_one_of(&mut self, outer: &str, wrong: &str) {
         let right = format!("add [{outer}.NAME], as the shipped machines have them");
-        self.problems
-            .push(ConfigError::new(&self.file, wrong.to_string(), right));
+        self.problems.push(ConfigError::new(&self.file, wrong.to_string(), right));
     }
 
     /// `[apps.<name>] work_cycles` of every application that the file names, which may be those of `known`.
@@ -136,8 +118,7 @@ impl<'a> Reader<'a> {
     /// Keeps a problem with a value that was read.
     pub(super) fn refuse(&mut self, section: &str, key: &str, wrong: String, right: String) {
         if let Some(field) = find(self.section(section), key) {
-            self.problems
-                .push(ConfigError::new(&field.value.place, wrong, right));
+            self.problems.push(ConfigError::new(&field.value.place, wrong, right));
         }
     }
 
@@ -162,12 +143,7 @@ impl<'a> Reader<'a> {
         }
         for field in self.root {
             if !sections.contains(&field.key.as_str()) {
-                return Some(ConfigError::unknown(
-                    &field.place,
-                    "section",
-                    &field.key,
-                    &sections,
-                ));
+                return Some(ConfigError::unknown(&field.place, "section", &field.key, &sections));
             }
             let found = match field.key.as_str() {
                 outer if NESTED.contains(&outer) => {
@@ -192,8 +168,7 @@ impl<'a> Reader<'a> {
 
     fn unknown_app(&self, field: &Field) -> Option<ConfigError> {
         let name = field.key.as_str();
-        (!self.apps.contains(&name))
-            .then(|| ConfigError::unknown(&field.place, "application", name, &self.apps))
+        (!self.apps.contains(&name)).then(|| ConfigError::unknown(&field.place, "application", name, &self.apps))
     }
 
     fn unknown_in(&self, section: &str, value: &Located) -> Option<ConfigError> {
@@ -203,16 +178,9 @@ impl<'a> Reader<'a> {
             Ok(fields) => fields,
             Err(problem) => return Some(problem),
         };
-        let field = fields
-            .iter()
-            .find(|field| !known.contains(&field.key.as_str()))?;
+        let field = fields.iter().find(|field| !known.contains(&field.key.as_str()))?;
         let what = format!("key of [{section}]");
-        Some(ConfigError::unknown(
-            &field.place,
-            &what,
-            &field.key,
-            &known,
-        ))
+        Some(ConfigError::unknown(&field.place, &what, &field.key, &known))
     }
 
     /// The fields of a section such as `llc` or `apps.nat`; none when there is no such table.
@@ -251,43 +219,25 @@ fn find<'a>(fields: &'a [Field], key: &str) -> Option<&'a Field> {
 }
 
 /// `{ value, source, fitted }` of one key.
-fn entry(
-    field: &Field,
-    (least, most): (f64, f64),
-) -> Result<(f64, String, Option<String>), ConfigError> {
+fn entry(field: &Field, (least, most): (f64, f64)) -> Result<(f64, String, Option<String>), ConfigError> {
     let key = &field.key;
     let shown = match &field.value.node {
         Node::Table(parts) => find(parts, "value").map(|part| part.value.node.show()),
         number => Some(number.show()),
     };
-    let shown = shown.map_or("…".to_string(), |shown| {
-        shown.trim_matches('"').to_string()
-    });
+    let shown = shown.map_or("…".to_string(), |shown| shown.trim_matches('"').to_string());
     let example = format!("write {key} = {{ value = {shown}, source = \"where it comes from\" }}");
     let Node::Table(parts) = &field.value.node else {
         let wrong = format!("`{key}` has no source");
         return Err(ConfigError::new(&field.value.place, wrong, example));
     };
     const PARTS: [&str; 3] = ["value", "source", "fitted"];
-    if let Some(part) = parts
-        .iter()
-        .find(|part| !PARTS.contains(&part.key.as_str()))
-    {
-        return Err(ConfigError::unknown(
-            &part.place,
-            &format!("part of `{key}`"),
-            &part.key,
-            &PARTS,
-        ));
+    if let Some(part) = parts.iter().find(|part| !PARTS.contains(&part.key.as_str())) {
+        return Err(ConfigError::unknown(&part.place, &format!("part of `{key}`"), &part.key, &PARTS));
     }
     let part = |name: &str| {
-        find(parts, name).ok_or_else(|| {
-            ConfigError::new(
-                &field.place,
-                format!("`{key}` has no `{name}`"),
-                example.clone(),
-            )
-        })
+        find(parts, name)
+            .ok_or_else(|| ConfigError::new(&field.place, format!("`{key}` has no `{name}`"), example.clone()))
     };
     let value = number_in(&part("value")?.value, key, least, most)?;
     let source = part("source")?;
@@ -297,9 +247,7 @@ fn entry(
         let right = "name a data sheet, a paper's section, or \"estimate: reason\"";
         return Err(ConfigError::new(&source.value.place, wrong, right));
     }
-    let fitted = find(parts, "fitted")
-        .map(|part| part.value.text("fitted"))
-        .transpose()?;
+    let fitted = find(parts, "fitted").map(|part| part.value.text("fitted")).transpose()?;
     Ok((value, text.to_string(), fitted.map(str::to_string)))
 }
 
@@ -321,11 +269,6 @@ fn number_in(value: &Located, key: &str, least: f64, most: f64) -> Result<f64, C
         Node::Text(_) => ", without quotes",
         _ => "",
     };
-    let right =
-        format!("`{key}` takes a number from {least} to {most}, in the unit of its name{quoted}");
-    Err(ConfigError::new(
-        &value.place,
-        format!("`{key}` cannot be {shown}"),
-        right,
-    ))
+    let right = format!("`{key}` takes a number from {least} to {most}, in the unit of its name{quoted}");
+    Err(ConfigError::new(&value.place, format!("`{key}` cannot be {shown}"), right))
 }

@@ -15,10 +15,7 @@ fn error_with(from: &str, to: &str) -> String {
 }
 
 fn line_of(text: &str) -> usize {
-    1 + SHIPPED
-        .lines()
-        .position(|line| line.contains(text))
-        .unwrap()
+    1 + SHIPPED.lines().position(|line| line.contains(text)).unwrap()
 }
 
 #[test]
@@ -37,11 +34,7 @@ fn the_shipped_machine_is_what_its_file_says() {
 #[test]
 fn every_number_keeps_its_unit_and_source() {
     let machine = parse(SHIPPED).unwrap();
-    let row = machine
-        .rows
-        .iter()
-        .find(|row| row.key == "peak_gb_per_s")
-        .unwrap();
+    let row = machine.rows.iter().find(|row| row.key == "peak_gb_per_s").unwrap();
     assert_eq!((row.section.as_str(), row.unit), ("dram", "GB/s"));
     assert!(machine.rows.iter().all(|row| !row.source.is_empty()));
     assert!(machine.rows.iter().any(|row| row.section == "apps.nat"));
@@ -61,10 +54,7 @@ fn a_value_outside_its_range_is_refused() {
     for bad in ["0", "-2.1", "nan", "inf", "\"2.1 GHz\"", "true", "1e300"] {
         let error = error_with("{ value = 2.1,", &format!("{{ value = {bad},"));
         let line = line_of("frequency_ghz");
-        assert!(
-            error.starts_with(&format!("machines/m.toml:{line}:27: ")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("machines/m.toml:{line}:27: ")), "{error}");
         assert!(error.contains("a number from 0.1 to 20"), "{error}");
     }
 }
@@ -81,26 +71,17 @@ fn a_value_needs_a_source() {
 
 #[test]
 fn a_missing_key_is_named_with_its_section() {
-    let whole = SHIPPED
-        .lines()
-        .find(|line| line.starts_with("tags ="))
-        .unwrap();
+    let whole = SHIPPED.lines().find(|line| line.starts_with("tags =")).unwrap();
     let error = error_with(whole, "");
     let line = line_of("[pcie]");
-    assert!(
-        error.starts_with(&format!("machines/m.toml:{line}:")),
-        "{error}"
-    );
+    assert!(error.starts_with(&format!("machines/m.toml:{line}:")), "{error}");
     assert!(error.contains("[pcie] has no `tags`"), "{error}");
 }
 
 #[test]
 fn sections_are_known() {
     let error = error_with("[pcie]", "[pci]");
-    assert!(
-        error.contains("unknown section `pci`; did you mean `pcie`?"),
-        "{error}"
-    );
+    assert!(error.contains("unknown section `pci`; did you mean `pcie`?"), "{error}");
 }
 
 #[test]
@@ -116,19 +97,13 @@ fn applications_are_known() {
 /// Sizes that do not fit 11 ways (of 22 MiB) or 16 (of 1 MiB), and those that do.
 #[test]
 fn a_cache_has_a_power_of_two_of_sets() {
-    for (size, wrong, right) in [
-        (22528, 16896, [11264, 22528]),
-        (22528, 22529, [22528, 45056]),
-        (22528, 1, [11, 22]),
-        (1024, 768, [512, 1024]),
-    ] {
+    for (size, wrong, right) in
+        [(22528, 16896, [11264, 22528]), (22528, 22529, [22528, 45056]), (22528, 1, [11, 22]), (1024, 768, [512, 1024])]
+    {
         let of = |size: u32| format!("size_kib = {{ value = {size},");
         let error = error_with(&of(size), &of(wrong));
         let [one, other] = right;
-        assert!(
-            error.contains(&format!("use {one} or {other} KiB")),
-            "{error}"
-        );
+        assert!(error.contains(&format!("use {one} or {other} KiB")), "{error}");
         for right in right {
             parse(&SHIPPED.replace(&of(size), &of(right))).unwrap();
         }
@@ -154,16 +129,10 @@ fn an_l2_can_tell_enough_memory_apart() {
 fn pci_express_has_packets_of_some_sizes_only() {
     for (key, shipped) in [("max_payload_bytes", 256), ("max_read_request_bytes", 1024)] {
         let of = |bytes: u32| format!("{key} = {{ value = {bytes},");
-        for (wrong, right) in [
-            (100, "128"),
-            (300, "256 or 512"),
-            (64, "128"),
-            (8192, "4096"),
-        ] {
+        for (wrong, right) in [(100, "128"), (300, "256 or 512"), (64, "128"), (8192, "4096")] {
             let error = error_with(&of(shipped), &of(wrong));
-            let says = format!(
-                "`{key}` cannot be {wrong}: PCI Express has powers of two from 128 to 4096; {right} would do"
-            );
+            let says =
+                format!("`{key}` cannot be {wrong}: PCI Express has powers of two from 128 to 4096; {right} would do");
             assert!(error.ends_with(&says), "{error}");
         }
         for right in [128, 4096] {
@@ -174,10 +143,7 @@ fn pci_express_has_packets_of_some_sizes_only() {
 
 #[test]
 fn a_read_brings_no_more_descriptors_than_nics_have_room_for() {
-    let error = error_with(
-        "descriptor_read_bytes = { value = 512,",
-        "descriptor_read_bytes = { value = 2048,",
-    );
+    let error = error_with("descriptor_read_bytes = { value = 512,", "descriptor_read_bytes = { value = 2048,");
     assert!(error.contains("1 to 1024"), "{error}");
 }
 
@@ -185,20 +151,14 @@ fn a_read_brings_no_more_descriptors_than_nics_have_room_for() {
 fn nobody_waits_for_more_room_than_the_transmit_buffer_has() {
     let of = |room: u32| format!("tx_resume_room_kib = {{ value = {room},");
     let error = error_with(&of(8), &of(29));
-    assert!(
-        error.contains("tx_buffer_kib is 28: there is never room of 29 KiB in it"),
-        "{error}"
-    );
+    assert!(error.contains("tx_buffer_kib is 28: there is never room of 29 KiB in it"), "{error}");
     assert!(error.contains("use 1 to 28"), "{error}");
     parse(&SHIPPED.replace(&of(8), &of(28))).unwrap();
 }
 
 #[test]
 fn counts_are_whole_and_ways_fit() {
-    let cores = SHIPPED
-        .lines()
-        .find(|line| line.starts_with("cores ="))
-        .unwrap();
+    let cores = SHIPPED.lines().find(|line| line.starts_with("cores =")).unwrap();
     let error = error_with(cores, &cores.replace("16", "127"));
     assert!(error.contains("a number from 1 to 126"), "{error}");
     assert!(error_with("channels = { value = 4,", "channels = { value = 4.5,").contains("whole"));
@@ -212,23 +172,13 @@ fn counts_are_whole_and_ways_fit() {
 fn fitted_points_are_kept() {
     let text = SHIPPED.replace("{ value = 85, ", "{ value = 85, fitted = \"c1, c5\", ");
     let machine = parse(&text).unwrap();
-    let row = machine
-        .rows
-        .iter()
-        .find(|row| row.key == "idle_latency_ns")
-        .unwrap();
+    let row = machine.rows.iter().find(|row| row.key == "idle_latency_ns").unwrap();
     assert_eq!(row.fitted.as_deref(), Some("c1, c5"));
 }
 
 #[test]
 fn tables_and_values_in_the_wrong_place_are_errors() {
-    for bad in [
-        "core = 3",
-        "[apps]\nnat = 3",
-        "[apps.nat]\nwork = 1",
-        "[machine]\ntitle = 3",
-        "",
-    ] {
+    for bad in ["core = 3", "[apps]\nnat = 3", "[apps.nat]\nwork = 1", "[machine]\ntitle = 3", ""] {
         let error = parse(bad).unwrap_err().to_string();
         assert!(error.starts_with("machines/m.toml"), "{error}");
     }

@@ -70,14 +70,7 @@ const fn metric(
     brief: Option<&'static str>,
     get: fn(&Metrics) -> Option<f64>,
 ) -> Metric {
-    Metric {
-        key,
-        label,
-        unit,
-        good,
-        brief,
-        get,
-    }
+    Metric { key, label, unit, good, brief, get }
 }
 
 fn latency(metrics: &Metrics, get: fn(&Latency) -> f64) -> Option<f64> {
@@ -153,14 +146,7 @@ pub const METRICS: [Metric; 48] = [
 ];
 
 /// Only in RFC 2544 mode, where it leads the tables.
-pub const NO_DROP: Metric = metric(
-    "no_drop_gbps",
-    "no-drop rate",
-    GBPS,
-    More,
-    Some("no drop"),
-    |m| m.no_drop_gbps,
-);
+pub const NO_DROP: Metric = metric("no_drop_gbps", "no-drop rate", GBPS, More, Some("no drop"), |m| m.no_drop_gbps);
 
 /// Only where they apply: where cores play NICs or lend each other buffers, and of a store that refused requests. The
 /// CSV file, too, has these columns only then.
@@ -186,9 +172,7 @@ pub fn measured<'a>(points: impl Iterator<Item = &'a Metrics> + Clone) -> Vec<&'
 pub fn occasional<'a>(
     points: impl Iterator<Item = &'a Metrics> + Clone,
 ) -> impl Iterator<Item = &'static Metric> + Clone {
-    OCCASIONAL
-        .iter()
-        .filter(move |metric| is_measured(metric, &mut points.clone()))
+    OCCASIONAL.iter().filter(move |metric| is_measured(metric, &mut points.clone()))
 }
 
 fn is_measured<'a>(metric: &Metric, points: &mut impl Iterator<Item = &'a Metrics>) -> bool {
@@ -213,9 +197,7 @@ pub fn by_key(key: &str) -> &'static Metric {
 
 /// Causes of drops in any of `points`, sorted.
 pub fn drop_causes<'a>(points: impl Iterator<Item = &'a Metrics>) -> Vec<&'a str> {
-    let mut causes: Vec<&str> = points
-        .flat_map(|metrics| metrics.drops.keys().map(String::as_str))
-        .collect();
+    let mut causes: Vec<&str> = points.flat_map(|metrics| metrics.drops.keys().map(String::as_str)).collect();
     causes.sort_unstable();
     causes.dedup();
     causes

@@ -92,12 +92,7 @@ impl Comparison {
         rows.push(ComparedRow::new("busy_ns_per_packet", "ns", ns, live_ns));
         let cycles = |ns: Option<f64>| ns.map(|ns| ns * ghz);
         let (cycles, live_cycles) = (cycles(ns), cycles(live_ns));
-        rows.push(ComparedRow::new(
-            "busy_cycles_per_packet",
-            "cycles",
-            cycles,
-            live_cycles,
-        ));
+        rows.push(ComparedRow::new("busy_cycles_per_packet", "cycles", cycles, live_cycles));
         let mut causes: Vec<&String> = sim.metrics.drops.keys().chain(live.drops.keys()).collect();
         causes.sort_unstable();
         causes.dedup();
@@ -109,10 +104,7 @@ impl Comparison {
             let count = |metrics: &Metrics| metrics.drops.get(cause).map_or(0.0, |&n| n as f64);
             let (sim, live) = (count(&sim.metrics), count(live));
             // Of windows of different length, so they have no ratio.
-            ComparedRow {
-                ratio: None,
-                ..ComparedRow::new(cause, "frames", Some(sim), Some(live))
-            }
+            ComparedRow { ratio: None, ..ComparedRow::new(cause, "frames", Some(sim), Some(live)) }
         });
         Comparison {
             variant: sim.variant.clone(),
@@ -126,13 +118,10 @@ impl Comparison {
     /// The variant and what is particular about the point.
     fn heading(&self, report: &Report) -> String {
         let keys = parameters(report).columns;
-        let values = keys
-            .into_iter()
-            .filter(|key| *key != GROUND)
-            .filter_map(|key| {
-                let value = self.params.get(key)?;
-                Some(format!(", {key} = {}", plain(value)))
-            });
+        let values = keys.into_iter().filter(|key| *key != GROUND).filter_map(|key| {
+            let value = self.params.get(key)?;
+            Some(format!(", {key} = {}", plain(value)))
+        });
         format!("{}{}", self.variant, values.collect::<String>())
     }
 }
@@ -149,23 +138,13 @@ fn busy_ns_per_packet(metrics: &Metrics, cores: usize) -> Option<f64> {
 impl Report {
     /// Puts what was measured live, what each core did, and when steering changed, beside each point, in the points'
     /// order: a point of its own and a comparison. `of` says how many cores at how many GHz a point has.
-    pub fn compare(
-        &mut self,
-        live: Vec<(Metrics, Vec<CoreFigures>, Vec<Switch>)>,
-        of: impl Fn(usize) -> (usize, f64),
-    ) {
+    pub fn compare(&mut self, live: Vec<(Metrics, Vec<CoreFigures>, Vec<Switch>)>, of: impl Fn(usize) -> (usize, f64)) {
         let simulated = std::mem::take(&mut self.points).into_iter().enumerate();
         for ((number, mut sim), (live, by_core, switches)) in simulated.zip(live) {
             let (cores, ghz) = of(number);
-            self.comparisons
-                .push(Comparison::of(&sim, &live, cores, ghz));
-            let mut on_live = PointResult {
-                metrics: live,
-                cores: by_core,
-                timeline: Vec::new(),
-                switches,
-                ..sim.clone()
-            };
+            self.comparisons.push(Comparison::of(&sim, &live, cores, ghz));
+            let mut on_live =
+                PointResult { metrics: live, cores: by_core, timeline: Vec::new(), switches, ..sim.clone() };
             for (point, ground) in [(&mut sim, "sim"), (&mut on_live, "live")] {
                 point.variant = format!("{}, {ground}", point.variant);
                 point.params.insert(GROUND.to_string(), ground.into());
@@ -195,9 +174,7 @@ impl Comparison {
         let offered = self.row("offered_mpps")?;
         let (sim, live) = offered.sim.zip(offered.live).filter(|_| self.missed_rate)?;
         let (sim, live) = (number(sim), number(live));
-        Some(format!(
-            "the generator did not reach its rate ({live} of {sim} Mpps); nothing here may be compared"
-        ))
+        Some(format!("the generator did not reach its rate ({live} of {sim} Mpps); nothing here may be compared"))
     }
 
     /// How far the grounds agree about this point, in a sentence or two.
@@ -215,9 +192,7 @@ impl Comparison {
             text += &format!(" and is busy {busy} times as long with each");
         }
         text.push('.');
-        let lost = self
-            .row("drop_fraction")
-            .and_then(|row| row.sim.zip(row.live));
+        let lost = self.row("drop_fraction").and_then(|row| row.sim.zip(row.live));
         if let Some((sim, live)) = lost.filter(|(sim, live)| *live > *sim + MORE_LOST) {
             text += &format!(
                 " It drops {live:.1} % where the simulation drops {sim:.1} %: this machine's threads do not \
@@ -252,13 +227,7 @@ fn cells(row: &ComparedRow) -> [String; 5] {
         "frames" => format!("dropped: {}", row.key),
         _ => row.key.clone(),
     };
-    [
-        key,
-        row.unit.clone(),
-        value(row.sim),
-        value(row.live),
-        ratio,
-    ]
+    [key, row.unit.clone(), value(row.sim), value(row.live), ratio]
 }
 
 /// All comparisons for a terminal; empty when there are none.
@@ -270,9 +239,7 @@ pub fn comparison_table(report: &Report) -> String {
             text.push_str(&format!("  {caution}\n"));
         }
         let rows = comparison.rows.iter().chain(&comparison.drops).map(cells);
-        let rows: Vec<[String; 5]> = std::iter::once(HEAD.map(String::from))
-            .chain(rows)
-            .collect();
+        let rows: Vec<[String; 5]> = std::iter::once(HEAD.map(String::from)).chain(rows).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
         let widths: [usize; 5] = std::array::from_fn(|column| width(column).unwrap_or(0));
         for row in &rows {
@@ -294,17 +261,13 @@ pub(super) fn section(report: &Report) -> String {
     if report.comparisons.is_empty() {
         return String::new();
     }
-    let head = HEAD
-        .map(|cell| format!("<th scope=\"col\">{cell}</th>"))
-        .concat();
+    let head = HEAD.map(|cell| format!("<th scope=\"col\">{cell}</th>")).concat();
     let mut section = String::from("<section>\n<h2>Simulated and live</h2>\n");
     for comparison in &report.comparisons {
         let mut body = String::new();
         for row in comparison.rows.iter().chain(&comparison.drops) {
             let [key, unit, values @ ..] = cells(row);
-            let values = values
-                .map(|value| format!("<td class=\"n\">{value}</td>"))
-                .concat();
+            let values = values.map(|value| format!("<td class=\"n\">{value}</td>")).concat();
             let (key, unit) = (escape(&key), escape(&unit));
             body += &format!("<tr><th scope=\"row\">{key}</th><td>{unit}</td>{values}</tr>\n");
         }

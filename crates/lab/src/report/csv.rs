@@ -22,20 +22,9 @@ pub fn to_csv(report: &Report) -> String {
     push_row(&mut csv, head);
     for point in &report.points {
         let row = std::iter::once(field(&point.variant))
-            .chain(keys.iter().map(|key| {
-                point
-                    .params
-                    .get(*key)
-                    .map_or(String::new(), |v| field(&plain(v)))
-            }))
-            .chain(metrics().map(|metric| {
-                (metric.get)(&point.metrics).map_or(String::new(), |v| v.to_string())
-            }))
-            .chain(
-                causes
-                    .iter()
-                    .map(|cause| point.metrics.drops.get(*cause).unwrap_or(&0).to_string()),
-            );
+            .chain(keys.iter().map(|key| point.params.get(*key).map_or(String::new(), |v| field(&plain(v)))))
+            .chain(metrics().map(|metric| (metric.get)(&point.metrics).map_or(String::new(), |v| v.to_string())))
+            .chain(causes.iter().map(|cause| point.metrics.drops.get(*cause).unwrap_or(&0).to_string()));
         push_row(&mut csv, row);
     }
     csv
@@ -59,17 +48,11 @@ fn push_row(csv: &mut String, fields: impl Iterator<Item = String>) {
 
 /// A parameter's value without JSON's quotes.
 pub fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), String::from)
+    value.as_str().map_or_else(|| value.to_string(), String::from)
 }
 
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
-    }
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
 #[cfg(test)]

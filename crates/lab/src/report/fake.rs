@@ -16,8 +16,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// A point whose I/O working set is `mib` MiB; metrics follow as they might on the machine.
 pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
     // Misses set in past the I/O ways (4 MiB) and again past the LLC (22 MiB).
-    let lost =
-        ((mib - 4.0) / 12.0).clamp(0.0, 1.0) * 0.7 + ((mib - 22.0) / 30.0).clamp(0.0, 1.0) * 0.28;
+    let lost = ((mib - 4.0) / 12.0).clamp(0.0, 1.0) * 0.7 + ((mib - 22.0) / 30.0).clamp(0.0, 1.0) * 0.28;
     let stall = 150.0 + 2600.0 * lost;
     let total = stall + 210.0 + 520.0 + 40.0 + 60.0;
     let capacity = 16.0 * 2.1e3 / total; // million packets per second of 16 cores at 2.1 GHz
@@ -56,14 +55,7 @@ pub fn point(variant: &str, params: &[(&str, Value)], mib: f64) -> PointResult {
         pcie_in_utilisation: Some(sent * 0.0421),
         pcie_read_us: Some(0.9 + 0.8 * lost),
         nic_receive_us: Some(0.4 + 0.8 * lost),
-        cycles_per_packet: Some(CyclesPerPacket {
-            total,
-            driver: 210.0,
-            app: 520.0,
-            sync: 40.0,
-            alloc: 60.0,
-            stall,
-        }),
+        cycles_per_packet: Some(CyclesPerPacket { total, driver: 210.0, app: 520.0, sync: 40.0, alloc: 60.0, stall }),
         idle_fraction: Some((1.0 - sent / capacity).max(0.0)),
         io_working_set_bytes: Some((mib * MIB) as u64),
         ..Metrics::default()
@@ -94,11 +86,8 @@ fn report(scenario: &str, title: &str, description: &str, points: Vec<PointResul
         source: source.into(),
         fitted: fitted.map(String::from),
     };
-    let setting = |key: &str, unit: &str, value: &str| SettingsRow {
-        key: key.into(),
-        unit: unit.into(),
-        value: value.into(),
-    };
+    let setting =
+        |key: &str, unit: &str, value: &str| SettingsRow { key: key.into(), unit: unit.into(), value: value.into() };
     Report {
         scenario: scenario.into(),
         title: title.into(),
@@ -129,33 +118,19 @@ fn report(scenario: &str, title: &str, description: &str, points: Vec<PointResul
 /// One point.
 pub fn single() -> Report {
     let asked = "NAT on 16 cores behind two 100 Gbit/s ports, 1500 B packets of random flows.";
-    report(
-        "nat-200g",
-        "NAT at 200 Gbit/s",
-        asked,
-        vec![point("priv_ring", &[("rx_entries", json!(1024))], 24.0)],
-    )
+    report("nat-200g", "NAT at 200 Gbit/s", asked, vec![point("priv_ring", &[("rx_entries", json!(1024))], 24.0)])
 }
 
 /// Two variants and nothing swept.
 pub fn two_variants() -> Report {
     let mut points = vec![
         point("priv_ring", &[("rx_entries", json!(1024))], 25.0),
-        point(
-            "rx_bisect",
-            &[("rx_entries", json!(1024)), ("ax_entries", json!(128))],
-            3.4,
-        ),
+        point("rx_bisect", &[("rx_entries", json!(1024)), ("ax_entries", json!(128))], 3.4),
     ];
     points[1].cores = unequal_cores();
     // Of 9120 that cores took.
     points[1].metrics.borrowed_fraction = Some(0.25);
-    report(
-        "nat-compare",
-        "NAT: private rings against split rings",
-        "Does splitting the ring help?",
-        points,
-    )
+    report("nat-compare", "NAT: private rings against split rings", "Does splitting the ring help?", points)
 }
 
 /// Two cores of one NIC, of which the first cannot keep up and borrows from the other.
@@ -167,20 +142,14 @@ fn unequal_cores() -> Vec<CoreFigures> {
         received,
         borrowed: Some(borrowed),
         lent: Some(lent),
-        drops: dropped
-            .iter()
-            .map(|&(cause, count)| (cause.to_owned(), count))
-            .collect(),
+        drops: dropped.iter().map(|&(cause, count)| (cause.to_owned(), count)).collect(),
         throughput_gbps: Some(received as f64 / 416.0),
         busy_fraction: Some(busy),
         cycles_per_packet: Some(busy * 1.05e7 / received as f64),
         mean_burst: Some(if busy == 1.0 { 32.0 } else { 1.7 }),
         rx_occupancy: Some(if busy == 1.0 { 0.97 } else { 0.005 }),
     };
-    vec![
-        core(0, 5_024, (2_270, 10), 1.0, &[("bx_full", 2_830)]),
-        core(1, 4_096, (10, 2_270), 0.872, &[]),
-    ]
+    vec![core(0, 5_024, (2_270, 10), 1.0, &[("bx_full", 2_830)]), core(1, 4_096, (10, 2_270), 0.872, &[])]
 }
 
 /// Ring sizes for the variants given.
@@ -189,21 +158,10 @@ pub fn sweep(variants: &[(&str, f64)]) -> Report {
     let at = |(name, kib): &(&str, f64)| {
         let kib = *kib;
         let name = name.to_string();
-        sizes.map(move |size| {
-            point(
-                &name,
-                &[("rx_entries", json!(size))],
-                f64::from(size) * kib * 16.0 / 1024.0 + 0.6,
-            )
-        })
+        sizes.map(move |size| point(&name, &[("rx_entries", json!(size))], f64::from(size) * kib * 16.0 / 1024.0 + 0.6))
     };
     let points = variants.iter().flat_map(at).collect();
-    report(
-        "rxb-02",
-        "Load balancer against ring size",
-        "How large may rings be before the cache gives out?",
-        points,
-    )
+    report("rxb-02", "Load balancer against ring size", "How large may rings be before the cache gives out?", points)
 }
 
 /// Ring sizes by cores, two variants.
@@ -213,20 +171,11 @@ pub fn two_keys() -> Report {
         for cores in [4, 8, 16] {
             for size in [128, 512, 1024, 4096] {
                 let mib = f64::from(size) * kib * f64::from(cores) / 1024.0 + 0.6;
-                points.push(point(
-                    variant,
-                    &[("rx_entries", json!(size)), ("cores", json!(cores))],
-                    mib,
-                ));
+                points.push(point(variant, &[("rx_entries", json!(size)), ("cores", json!(cores))], mib));
             }
         }
     }
-    report(
-        "two-keys",
-        "Ring size and cores",
-        "Two keys swept at once.",
-        points,
-    )
+    report("two-keys", "Ring size and cores", "Two keys swept at once.", points)
 }
 
 /// More variants than colours, two applications, nothing numeric swept.
@@ -236,19 +185,10 @@ pub fn many() -> Report {
         for index in 0..9 {
             let variant = ["host", "priv_ring_small", "sh_ring_dynamic"][index % 3].to_string();
             let mib = 3.0 + 4.0 * index as f64;
-            points.push(point(
-                &format!("{variant}_{index}"),
-                &[("app", json!(app))],
-                mib,
-            ));
+            points.push(point(&format!("{variant}_{index}"), &[("app", json!(app))], mib));
         }
     }
-    report(
-        "many",
-        "Nine variants, two applications",
-        "More variants than colours.",
-        points,
-    )
+    report("many", "Nine variants, two applications", "More variants than colours.", points)
 }
 
 /// Two variants over time, of which one changes its rings twice.
@@ -257,10 +197,7 @@ pub fn over_time() -> Report {
     for (index, point) in report.points.iter_mut().enumerate() {
         point.timeline = (1..=40).map(|step| entry(step, index == 1)).collect();
     }
-    let switch = |(ms, set): (f64, &str)| Switch {
-        ms,
-        set: set.into(),
-    };
+    let switch = |(ms, set): (f64, &str)| Switch { ms, set: set.into() };
     report.points[1].switches = [(4.0, "shared"), (14.5, "private")].map(switch).to_vec();
     report
 }
@@ -292,11 +229,7 @@ pub fn slow_core() -> Report {
     held.rx_occupancy = Some(0.984);
     held.idle_fraction = Some(0.555);
     // 4.7 of 16.67 million packets a second cross the links and memory.
-    for used in [
-        &mut held.pcie_out_utilisation,
-        &mut held.pcie_in_utilisation,
-        &mut held.memory_gb_per_s,
-    ] {
+    for used in [&mut held.pcie_out_utilisation, &mut held.pcie_in_utilisation, &mut held.memory_gb_per_s] {
         *used = used.map(|used| used * 4.7 / 16.67);
     }
     report
@@ -317,10 +250,7 @@ pub fn two_steps() -> Report {
 
 /// Bounds on two ports of 100 Gbit/s, which carry 200 Gbit/s of the fake points' frames.
 fn on_machine(ring_buffers: Option<u64>, sharing: Option<usize>) -> Bounds {
-    let line = Line {
-        rate: BitRate::from_gbps(100.0),
-        overhead: Bytes(0),
-    };
+    let line = Line { rate: BitRate::from_gbps(100.0), overhead: Bytes(0) };
     Bounds {
         wire: Some((line, 2)),
         dram: Some(ByteRate::from_gb_per_second(45.5)),
@@ -362,9 +292,5 @@ fn in_use((private, shared): (u64, u64)) -> BTreeMap<String, u64> {
 }
 
 fn drops(frames: u64) -> BTreeMap<String, u64> {
-    [
-        ("no_descriptor".into(), frames * 9 / 10),
-        ("fifo_full".into(), frames / 10),
-    ]
-    .into()
+    [("no_descriptor".into(), frames * 9 / 10), ("fifo_full".into(), frames / 10)].into()
 }

@@ -25,47 +25,23 @@ pub struct Figure {
 
 /// A plot of several metrics of one unit, or one.
 const PLAIN: [(&str, &[&str], &str); 8] = [
-    (
-        "No-drop rate",
-        &["no_drop_gbps"],
-        "Highest rate without loss (RFC 2544), frame bytes.",
-    ),
-    (
-        "Bandwidth",
-        &["bandwidth_gbps"],
-        "Payload that processes read and wrote.",
-    ),
-    (
-        "Throughput",
-        &["throughput_gbps"],
-        "Frame bytes sent back out, without preamble and gap.",
-    ),
-    (
-        "Cache misses",
-        &["misses_per_kb"],
-        "The core's look-ups that went to memory, for each 1024 bytes of payload.",
-    ),
+    ("No-drop rate", &["no_drop_gbps"], "Highest rate without loss (RFC 2544), frame bytes."),
+    ("Bandwidth", &["bandwidth_gbps"], "Payload that processes read and wrote."),
+    ("Throughput", &["throughput_gbps"], "Frame bytes sent back out, without preamble and gap."),
+    ("Cache misses", &["misses_per_kb"], "The core's look-ups that went to memory, for each 1024 bytes of payload."),
     (
         "Cache hits",
         &["ddio_hit_rate", "io_read_hit_rate", "app_hit_rate"],
         "DDIO: received lines still in the LLC when software first reads them. NIC read: lines the NIC fetches that \
          the LLC serves. App: the application's own look-ups.",
     ),
-    (
-        "Memory bandwidth",
-        &["memory_gb_per_s"],
-        "DRAM reads and writes of all agents.",
-    ),
+    ("Memory bandwidth", &["memory_gb_per_s"], "DRAM reads and writes of all agents."),
     (
         "PCIe use",
         &["pcie_out_utilisation", "pcie_in_utilisation"],
         "Share of usable bandwidth; out is NIC to host, in is host to NIC.",
     ),
-    (
-        "Ring occupancy",
-        &["rx_occupancy", "tx_occupancy"],
-        "Mean share of entries waiting or in use.",
-    ),
+    ("Ring occupancy", &["rx_occupancy", "tx_occupancy"], "Mean share of entries waiting or in use."),
 ];
 
 /// Whether the points are of whole systems, whose payload is counted.
@@ -83,12 +59,7 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
     let mut figures = Vec::new();
     for (title, keys, note) in PLAIN {
         let metrics: Vec<&Metric> = keys.iter().map(|key| by_key(key)).collect();
-        let known = |metric: &&Metric| {
-            report
-                .points
-                .iter()
-                .any(|point| (metric.get)(&point.metrics).is_some())
-        };
+        let known = |metric: &&Metric| report.points.iter().any(|point| (metric.get)(&point.metrics).is_some());
         let metrics: Vec<&Metric> = metrics.into_iter().filter(known).collect();
         // What a system sends says nothing about one that receives: payload does.
         let superseded = title == "Throughput" && whole_systems(report);
@@ -119,23 +90,14 @@ pub fn figures(report: &Report) -> Result<Vec<Figure>, ReportError> {
 
 /// Plots in a row: each row repeats the same `kinds`, or there is but one kind; three at most.
 fn columns(kinds: usize, panels: usize) -> usize {
-    if (2..=3).contains(&kinds) {
-        kinds
-    } else {
-        panels.clamp(1, 3)
-    }
+    if (2..=3).contains(&kinds) { kinds } else { panels.clamp(1, 3) }
 }
 
 fn variant_legend(shape: &Shape) -> Vec<(usize, String)> {
     if shape.variants.len() < 2 {
         return Vec::new();
     }
-    shape
-        .variants
-        .iter()
-        .enumerate()
-        .map(|(index, variant)| (index, variant.to_string()))
-        .collect()
+    shape.variants.iter().enumerate().map(|(index, variant)| (index, variant.to_string())).collect()
 }
 
 /// How far an axis goes at least. What is less is nothing, and would look like much.
@@ -150,9 +112,7 @@ fn least_scale(unit: &str) -> f64 {
 /// Largest shown value of a metric over all panels, which share a scale; shares go to 100 %.
 fn scale(shape: &Shape, metric: &Metric) -> f64 {
     let values = shape.facets.iter().flat_map(|facet| &facet.points);
-    let largest = values
-        .filter_map(|p| (metric.get)(&p.metrics))
-        .fold(0.0, f64::max);
+    let largest = values.filter_map(|p| (metric.get)(&p.metrics)).fold(0.0, f64::max);
     if metric.unit.name() == "%" {
         100.0
     } else {
@@ -162,9 +122,7 @@ fn scale(shape: &Shape, metric: &Metric) -> f64 {
 }
 
 fn heading(metric: Option<&str>, facet: &Facet) -> String {
-    let parts = metric
-        .into_iter()
-        .chain((!facet.label.is_empty()).then_some(facet.label.as_str()));
+    let parts = metric.into_iter().chain((!facet.label.is_empty()).then_some(facet.label.as_str()));
     parts.collect::<Vec<_>>().join(" · ")
 }
 
@@ -177,15 +135,8 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                 let points = shape
                     .series(facet, variant)
                     .into_iter()
-                    .filter_map(|(x, point)| {
-                        Some((x, metric.unit.shown((metric.get)(&point.metrics)?)))
-                    });
-                Series {
-                    index,
-                    points: points.collect(),
-                    marked: true,
-                    dashed: false,
-                }
+                    .filter_map(|(x, point)| Some((x, metric.unit.shown((metric.get)(&point.metrics)?))));
+                Series { index, points: points.collect(), marked: true, dashed: false }
             };
             let lines = Lines {
                 alternative: format!("{} over {x} {}", metric.label, facet.label),
@@ -197,10 +148,7 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                 series: shape.variants.iter().enumerate().map(line).collect(),
                 marks: Vec::new(),
             };
-            panels.push((
-                heading((metrics.len() > 1).then_some(metric.label), facet),
-                lines.draw()?,
-            ));
+            panels.push((heading((metrics.len() > 1).then_some(metric.label), facet), lines.draw()?));
         }
     }
     Ok(panels)
@@ -212,14 +160,8 @@ fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>,
         for metric in metrics {
             let bar = |point: &&PointResult| {
                 let value = metric.unit.shown((metric.get)(&point.metrics)?);
-                let index = shape
-                    .variants
-                    .iter()
-                    .position(|variant| *variant == point.variant)?;
-                Some(Group {
-                    label: point.variant.clone(),
-                    parts: vec![(index, value)],
-                })
+                let index = shape.variants.iter().position(|variant| *variant == point.variant)?;
+                Some(Group { label: point.variant.clone(), parts: vec![(index, value)] })
             };
             let bars = Bars {
                 alternative: format!("{} by variant {}", metric.label, facet.label),
@@ -228,10 +170,7 @@ fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>,
                 stacked: false,
                 groups: facet.points.iter().filter_map(bar).collect(),
             };
-            panels.push((
-                heading((metrics.len() > 1).then_some(metric.label), facet),
-                bars.draw()?,
-            ));
+            panels.push((heading((metrics.len() > 1).then_some(metric.label), facet), bars.draw()?));
         }
     }
     Ok(panels)
@@ -244,10 +183,7 @@ mod tests {
 
     #[test]
     fn next_to_nothing_does_not_fill_a_plot() {
-        for (key, tiny, shown, large) in [
-            ("misses_per_kb", 9e-6, 1.0, 17.5),
-            ("memory_gb_per_s", 1e-6, 0.1, 40.0),
-        ] {
+        for (key, tiny, shown, large) in [("misses_per_kb", 9e-6, 1.0, 17.5), ("memory_gb_per_s", 1e-6, 0.1, 40.0)] {
             for (value, expected) in [(tiny, shown), (large, large)] {
                 let mut report = fake::two_variants();
                 for point in &mut report.points {

@@ -71,12 +71,10 @@ fn twins(report: &Report, shape: &Shape) -> Vec<String> {
     };
     let mut found = Vec::new();
     for (index, variant) in shape.variants.iter().enumerate() {
-        let twin = shape.variants[..index]
-            .iter()
-            .find(|other| of(other) == of(variant));
-        found.extend(twin.map(|other| {
-            format!("{other} and {variant} are the same: no setting that counts in them differs.")
-        }));
+        let twin = shape.variants[..index].iter().find(|other| of(other) == of(variant));
+        found.extend(
+            twin.map(|other| format!("{other} and {variant} are the same: no setting that counts in them differs.")),
+        );
     }
     found
 }
@@ -104,11 +102,7 @@ fn alone(report: &Report, point: &PointResult) -> String {
         number(metrics.offered_gbps)
     );
     text += &if metrics.drop_fraction > 0.0 {
-        format!(
-            " and drops {} of the frames{}.",
-            percent(metrics.drop_fraction),
-            differences::main_drop(metrics)
-        )
+        format!(" and drops {} of the frames{}.", percent(metrics.drop_fraction), differences::main_drop(metrics))
     } else {
         " and drops nothing.".into()
     };

@@ -20,11 +20,7 @@ const STYLE: &str = include_str!("style.css");
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library gives up.
 pub fn to_html(report: &Report) -> Result<String, ReportError> {
-    let title = escape(if report.title.is_empty() {
-        &report.scenario
-    } else {
-        &report.title
-    });
+    let title = escape(if report.title.is_empty() { &report.scenario } else { &report.title });
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -52,9 +48,7 @@ pub fn to_html(report: &Report) -> Result<String, ReportError> {
 /// Paragraphs, and commands where all lines of one are indented.
 fn asked(description: &str) -> String {
     let mut text = String::new();
-    let paragraphs = description
-        .split("\n\n")
-        .map(|text| text.trim_matches('\n'));
+    let paragraphs = description.split("\n\n").map(|text| text.trim_matches('\n'));
     for paragraph in paragraphs.filter(|text| !text.trim().is_empty()) {
         let tag = match paragraph.lines().all(|line| line.starts_with("    ")) {
             true => "pre",
@@ -62,10 +56,7 @@ fn asked(description: &str) -> String {
         };
         let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
         let lines = escape(&lines.join("\n"));
-        push(
-            &mut text,
-            format_args!("<{tag} class=\"asked\">{lines}</{tag}>\n"),
-        );
+        push(&mut text, format_args!("<{tag} class=\"asked\">{lines}</{tag}>\n"));
     }
     text
 }
@@ -98,25 +89,15 @@ fn facts(report: &Report) -> String {
         ("machine", report.machine.clone()),
         ("points", report.points.len().to_string()),
         ("seed", report.seed.to_string()),
-        (
-            "simulated",
-            report.simulated_seconds.map_or_else(String::new, seconds),
-        ),
+        ("simulated", report.simulated_seconds.map_or_else(String::new, seconds)),
         ("took", seconds(report.wall_seconds)),
         ("version", report.version.clone()),
     ];
     let capacities = [("LLC", report.llc_bytes), ("I/O ways", report.io_way_bytes)];
-    facts.extend(
-        capacities
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, bytes(value? as f64)))),
-    );
+    facts.extend(capacities.into_iter().filter_map(|(name, value)| Some((name, bytes(value? as f64)))));
     let mut list = String::from("<dl class=\"facts\">\n");
     for (term, value) in facts.iter().filter(|fact| !fact.1.is_empty()) {
-        push(
-            &mut list,
-            format_args!("<div><dt>{term}</dt><dd>{}</dd></div>\n", escape(value)),
-        );
+        push(&mut list, format_args!("<div><dt>{term}</dt><dd>{}</dd></div>\n", escape(value)));
     }
     list + "</dl>\n"
 }
@@ -125,24 +106,18 @@ fn facts(report: &Report) -> String {
 const OPEN_PARAGRAPHS: usize = 5;
 
 fn headline(report: &Report) -> String {
-    let mut paragraphs = findings(report)
-        .into_iter()
-        .map(|text| format!("<p>{}</p>\n", escape(&text)));
+    let mut paragraphs = findings(report).into_iter().map(|text| format!("<p>{}</p>\n", escape(&text)));
     let open: String = paragraphs.by_ref().take(OPEN_PARAGRAPHS).collect();
     let folded: Vec<String> = paragraphs.collect();
     if open.is_empty() {
         return open;
     }
-    let mut section =
-        format!("<section class=\"findings\">\n<h2>What came out, and why</h2>\n{open}");
+    let mut section = format!("<section class=\"findings\">\n<h2>What came out, and why</h2>\n{open}");
     if !folded.is_empty() {
         let count = folded.len();
         push(
             &mut section,
-            format_args!(
-                "<details class=\"paper\">\n<summary>{count} more</summary>\n{}</details>\n",
-                folded.concat()
-            ),
+            format_args!("<details class=\"paper\">\n<summary>{count} more</summary>\n{}</details>\n", folded.concat()),
         );
     }
     section + "</section>\n"
@@ -150,10 +125,7 @@ fn headline(report: &Report) -> String {
 
 fn summary(report: &Report) -> String {
     let metrics = measured(report.points.iter().map(|point| &point.metrics));
-    let brief: Vec<&Metric> = metrics
-        .into_iter()
-        .filter(|metric| metric.brief.is_some())
-        .collect();
+    let brief: Vec<&Metric> = metrics.into_iter().filter(|metric| metric.brief.is_some()).collect();
     let parameters = shape::parameters(report);
     format!(
         "<section>\n<h2>Summary</h2>\n{}{}</section>\n",
@@ -174,11 +146,7 @@ fn all_metrics(report: &Report) -> String {
 fn section(figure: &Figure) -> String {
     let mut section = format!(
         "<section class=\"{}\">\n<h2>{}</h2>\n<p class=\"note\">{}</p>\n",
-        if figure.panels.len() > 1 {
-            "wide"
-        } else {
-            "narrow"
-        },
+        if figure.panels.len() > 1 { "wide" } else { "narrow" },
         escape(&figure.title),
         figure.note
     );
@@ -196,23 +164,11 @@ fn section(figure: &Figure) -> String {
         }
         section += "</ul>\n";
     }
-    push(
-        &mut section,
-        format_args!(
-            "<div class=\"panels\" style=\"--columns:{}\">\n",
-            figure.columns
-        ),
-    );
+    push(&mut section, format_args!("<div class=\"panels\" style=\"--columns:{}\">\n", figure.columns));
     for (heading, svg) in &figure.panels {
-        let caption = if heading.is_empty() {
-            String::new()
-        } else {
-            format!("<figcaption>{}</figcaption>", escape(heading))
-        };
-        push(
-            &mut section,
-            format_args!("<figure>{caption}{svg}</figure>\n"),
-        );
+        let caption =
+            if heading.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>", escape(heading)) };
+        push(&mut section, format_args!("<figure>{caption}{svg}</figure>\n"));
     }
     section + "</div>\n</section>\n"
 }

@@ -152,8 +152,7 @@ pub enum ReportError {
 /// The contents of `report.json`: the keys of the design's schema, in its order.
 pub fn to_json(report: &Report) -> String {
     // Strings, numbers and maps with string keys always serialise.
-    let mut json =
-        serde_json::to_string_pretty(report).expect("a report has no other kinds of value");
+    let mut json = serde_json::to_string_pretty(report).expect("a report has no other kinds of value");
     json.push('\n');
     json
 }
@@ -169,8 +168,7 @@ pub fn from_json(json: &str) -> Result<Report, ReportError> {
 /// The files of a report in `folder`, in this order: JSON, CSV and the page. Each behind the file
 /// that it is written to first.
 pub fn part_paths(folder: &Path) -> [(PathBuf, PathBuf); 3] {
-    ["report.json", "points.csv", "report.html"]
-        .map(|name| (folder.join(format!(".{name}.part")), folder.join(name)))
+    ["report.json", "points.csv", "report.html"].map(|name| (folder.join(format!(".{name}.part")), folder.join(name)))
 }
 
 /// Writes `report.json`, `points.csv` and `report.html` into `folder`, creating it.
@@ -182,10 +180,7 @@ pub fn part_paths(folder: &Path) -> [(PathBuf, PathBuf); 3] {
 /// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
 pub fn write_all(report: &Report, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let texts = [to_json(report), to_csv(report), to_html(report)?];
-    std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write {
-        path: folder.into(),
-        cause,
-    })?;
+    std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write { path: folder.into(), cause })?;
     let moves = part_paths(folder);
     let written = move_into(&moves, texts).inspect_err(|_| {
         for (part, _) in &moves {
@@ -198,10 +193,7 @@ pub fn write_all(report: &Report, folder: &Path) -> Result<Vec<PathBuf>, ReportE
 
 /// Writes each of `texts` to its part, and when all are whole moves them to their places.
 fn move_into(moves: &[(PathBuf, PathBuf); 3], texts: [String; 3]) -> Result<(), ReportError> {
-    let failed = |path: &Path, cause| ReportError::Write {
-        path: path.into(),
-        cause,
-    };
+    let failed = |path: &Path, cause| ReportError::Write { path: path.into(), cause };
     for ((part, _), text) in moves.iter().zip(texts) {
         std::fs::write(part, text).map_err(|cause| failed(part, cause))?;
     }

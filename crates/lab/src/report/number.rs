@@ -2,9 +2,7 @@
 
 /// Decimal places that show about three significant digits of the largest of `values`.
 pub fn decimals(values: impl Iterator<Item = f64>) -> usize {
-    let largest = values
-        .filter(|v| v.is_finite())
-        .fold(0.0, |a: f64, v| a.max(v.abs()));
+    let largest = values.filter(|v| v.is_finite()).fold(0.0, |a: f64, v| a.max(v.abs()));
     match largest {
         v if v == 0.0 || v >= 1000.0 => 0,
         v if v >= 10.0 => 1,
@@ -23,11 +21,7 @@ pub fn number(value: f64) -> String {
 
 /// A number with a given count of decimals; what is not finite is a dash.
 pub fn fixed(value: f64, places: usize) -> String {
-    if value.is_finite() {
-        grouped(&format!("{value:.places$}"))
-    } else {
-        "–".into()
-    }
+    if value.is_finite() { grouped(&format!("{value:.places$}")) } else { "–".into() }
 }
 
 /// A share as a percentage.
@@ -58,21 +52,13 @@ pub fn seconds(value: f64) -> String {
 }
 
 fn trimmed(text: &str) -> String {
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').into()
-    } else {
-        text.into()
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
 }
 
 /// Narrow no-break spaces between thousands, from five digits on.
 fn grouped(text: &str) -> String {
-    let (sign, unsigned) = text
-        .strip_prefix('-')
-        .map_or(("", text), |rest| ("-", rest));
-    let (whole, fraction) = unsigned
-        .split_once('.')
-        .map_or((unsigned, None), |(w, f)| (w, Some(f)));
+    let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (whole, fraction) = unsigned.split_once('.').map_or((unsigned, None), |(w, f)| (w, Some(f)));
     let mut out = String::from(sign);
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && whole.len() > 4 && (whole.len() - index).is_multiple_of(3) {
@@ -93,14 +79,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_about_three_digits() {
-        let cases = [
-            (0.0, "0"),
-            (183.24, "183.2"),
-            (9.9, "9.9"),
-            (1234.5, "1234"),
-            (0.25, "0.25"),
-            (100.0, "100"),
-        ];
+        let cases = [(0.0, "0"), (183.24, "183.2"), (9.9, "9.9"), (1234.5, "1234"), (0.25, "0.25"), (100.0, "100")];
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
@@ -113,9 +92,6 @@ mod tests {
         assert_eq!(bytes(22.0 * 1024.0 * 1024.0), "22 MiB");
         assert_eq!(bytes(640.0), "640 B");
         assert_eq!(percent(0.4216), "42.2 %");
-        assert_eq!(
-            (seconds(0.02), seconds(2.5), seconds(600.0)),
-            ("20 ms".into(), "2.5 s".into(), "10 min".into())
-        );
+        assert_eq!((seconds(0.02), seconds(2.5), seconds(600.0)), ("20 ms".into(), "2.5 s".into(), "10 min".into()));
     }
 }

@@ -26,11 +26,8 @@ impl Phases {
 
     /// Each with a word, where something was before it.
     pub fn named(self) -> impl Iterator<Item = (f64, &'static str)> {
-        let all = [
-            (Some(self.polling_starts), "polling"),
-            (self.target_begins, "target"),
-            (self.window_begins, "window"),
-        ];
+        let all =
+            [(Some(self.polling_starts), "polling"), (self.target_begins, "target"), (self.window_begins, "window")];
         let at = all.into_iter().filter_map(|(ms, name)| Some((ms?, name)));
         at.filter(|(ms, _)| *ms > 0.0)
     }
@@ -50,10 +47,7 @@ mod tests {
             ..Settings::default()
         };
         let named = |settings: &Settings| Phases::of(settings).named().collect::<Vec<_>>();
-        assert_eq!(
-            named(&settings),
-            [(5.0, "polling"), (40.0, "target"), (60.0, "window")]
-        );
+        assert_eq!(named(&settings), [(5.0, "polling"), (40.0, "target"), (60.0, "window")]);
         settings.target_begins_ms = 0.0;
         settings.polling_starts_ms = 0.0;
         assert_eq!(named(&settings), [(60.0, "window")]);

@@ -35,36 +35,18 @@ impl<'a> Shape<'a> {
         let variants = variants(report);
         let mut swept = param_keys(report);
         swept.retain(|key| is_swept(report, &variants, key));
-        let numeric = |key: &&&str| {
-            report
-                .points
-                .iter()
-                .all(|point| number_of(point, key).is_some())
-        };
+        let numeric = |key: &&&str| report.points.iter().all(|point| number_of(point, key).is_some());
         // The last maximum wins a tie in `max_by_key`, hence the reversal.
-        let x = swept
-            .iter()
-            .filter(numeric)
-            .rev()
-            .max_by_key(|key| values(report, key, None).len())
-            .copied();
+        let x = swept.iter().filter(numeric).rev().max_by_key(|key| values(report, key, None).len()).copied();
         let mut facets: Vec<Facet> = Vec::new();
         for point in &report.points {
             let label = label_of(point, swept.iter().filter(|key| Some(**key) != x));
             match facets.iter_mut().find(|facet| facet.label == label) {
                 Some(facet) => facet.points.push(point),
-                None => facets.push(Facet {
-                    label,
-                    points: vec![point],
-                }),
+                None => facets.push(Facet { label, points: vec![point] }),
             }
         }
-        Shape {
-            x_axis: x.map_or(Axis::Linear, |key| axis_of(report, key)),
-            variants,
-            x,
-            facets,
-        }
+        Shape { x_axis: x.map_or(Axis::Linear, |key| axis_of(report, key)), variants, x, facets }
     }
 
     /// Points of one variant in a facet, by rising x.
@@ -72,14 +54,7 @@ impl<'a> Shape<'a> {
         let of_variant = facet.points.iter().filter(|point| point.variant == variant);
         let mut series: Vec<_> = of_variant
             .enumerate()
-            .map(|(index, point)| {
-                (
-                    self.x
-                        .and_then(|key| number_of(point, key))
-                        .unwrap_or(index as f64),
-                    *point,
-                )
-            })
+            .map(|(index, point)| (self.x.and_then(|key| number_of(point, key)).unwrap_or(index as f64), *point))
             .collect();
         series.sort_by(|a, b| a.0.total_cmp(&b.0));
         series
@@ -105,22 +80,11 @@ fn is_swept(report: &Report, variants: &[&str], key: &str) -> bool {
 
 /// Doubling steps for powers of two, decades for what spans two of them, else even steps.
 fn axis_of(report: &Report, key: &str) -> Axis {
-    let mut swept: Vec<f64> = report
-        .points
-        .iter()
-        .filter_map(|point| number_of(point, key))
-        .collect();
+    let mut swept: Vec<f64> = report.points.iter().filter_map(|point| number_of(point, key)).collect();
     swept.sort_by(f64::total_cmp);
     swept.dedup();
-    let (least, most) = (
-        swept.first().copied().unwrap_or(0.0),
-        swept.last().copied().unwrap_or(0.0),
-    );
-    if swept.len() > 2
-        && swept
-            .iter()
-            .all(|value| *value >= 1.0 && value.log2().fract() == 0.0)
-    {
+    let (least, most) = (swept.first().copied().unwrap_or(0.0), swept.last().copied().unwrap_or(0.0));
+    if swept.len() > 2 && swept.iter().all(|value| *value >= 1.0 && value.log2().fract() == 0.0) {
         Axis::Log2
     } else if least > 0.0 && most >= least * 100.0 {
         Axis::Log10
@@ -173,16 +137,10 @@ pub fn parameters(report: &Report) -> Parameters<'_> {
     let swept = |key: &&str| is_swept(report, &variants, key);
     let (swept, fixed): (Vec<&str>, Vec<&str>) = keys.iter().partition(|key| swept(key));
     if fixed.len() <= IN_TABLE {
-        return Parameters {
-            columns: keys,
-            of_variants: Vec::new(),
-        };
+        return Parameters { columns: keys, of_variants: Vec::new() };
     }
     let of = |variant: &str| {
-        let point = report
-            .points
-            .iter()
-            .find(|point| point.variant == variant)?;
+        let point = report.points.iter().find(|point| point.variant == variant)?;
         let has = |key: &&&str| point.params.contains_key(**key);
         Some(label_of(point, fixed.iter().filter(has)))
     };
@@ -198,11 +156,7 @@ pub fn parameters(report: &Report) -> Parameters<'_> {
 
 fn values<'a>(report: &'a Report, key: &str, variant: Option<&str>) -> Vec<Option<&'a Value>> {
     let mut values = Vec::new();
-    for point in report
-        .points
-        .iter()
-        .filter(|point| variant.is_none_or(|v| v == point.variant))
-    {
+    for point in report.points.iter().filter(|point| variant.is_none_or(|v| v == point.variant)) {
         let value = point.params.get(key);
         if !values.contains(&value) {
             values.push(value);
@@ -217,14 +171,8 @@ fn number_of(point: &PointResult, key: &str) -> Option<f64> {
 
 /// What `point` has for `keys`.
 pub fn label_of<'k>(point: &PointResult, keys: impl Iterator<Item = &'k &'k str>) -> String {
-    let parts: Vec<String> = keys
-        .map(|key| {
-            format!(
-                "{key} {}",
-                point.params.get(*key).map_or("unset".into(), plain)
-            )
-        })
-        .collect();
+    let parts: Vec<String> =
+        keys.map(|key| format!("{key} {}", point.params.get(*key).map_or("unset".into(), plain))).collect();
     parts.join(", ")
 }
 
@@ -236,33 +184,18 @@ mod tests {
     use crate::report::fake;
 
     fn report_of(points: &[(&str, &[(&str, Value)])]) -> Report {
-        let points = points
-            .iter()
-            .map(|(variant, params)| fake::point(variant, params, 1.0))
-            .collect();
-        Report {
-            points,
-            ..Report::default()
-        }
+        let points = points.iter().map(|(variant, params)| fake::point(variant, params, 1.0)).collect();
+        Report { points, ..Report::default() }
     }
 
     #[test]
     fn what_changes_only_between_variants_is_not_swept() {
-        let report = report_of(&[
-            ("a", &[("rx_entries", json!(1024))]),
-            ("b", &[("rx_entries", json!(128))]),
-        ]);
+        let report = report_of(&[("a", &[("rx_entries", json!(1024))]), ("b", &[("rx_entries", json!(128))])]);
         let shape = Shape::of(&report);
-        assert_eq!(
-            (shape.x, shape.variants.len(), shape.facets.len()),
-            (None, 2, 1)
-        );
+        assert_eq!((shape.x, shape.variants.len(), shape.facets.len()), (None, 2, 1));
         assert_eq!(varying_keys(&report), ["rx_entries"]);
         // Variants that are called for their interface need no column that repeats it.
-        let by_name = report_of(&[
-            ("a", &[("interface", json!("a"))]),
-            ("b", &[("interface", json!("b"))]),
-        ]);
+        let by_name = report_of(&[("a", &[("interface", json!("a"))]), ("b", &[("interface", json!("b"))])]);
         assert!(varying_keys(&by_name).is_empty());
     }
 
@@ -278,21 +211,12 @@ mod tests {
         ]);
         let of_all = parameters(&report);
         assert_eq!(of_all.columns, ["cores"]);
-        let described: Vec<(&str, &str)> = of_all
-            .of_variants
-            .iter()
-            .map(|(variant, label)| (*variant, &**label))
-            .collect();
-        let expected = [
-            ("a", "rx_entries 1024"),
-            ("b", "ax_entries 128, bx_entries 512"),
-        ];
+        let described: Vec<(&str, &str)> =
+            of_all.of_variants.iter().map(|(variant, label)| (*variant, &**label)).collect();
+        let expected = [("a", "rx_entries 1024"), ("b", "ax_entries 128, bx_entries 512")];
         assert_eq!(described, expected);
         // Two have a column each.
-        let few = report_of(&[
-            ("a", &[("rx_entries", json!(1024))]),
-            ("b", &[("ax_entries", json!(128))]),
-        ]);
+        let few = report_of(&[("a", &[("rx_entries", json!(1024))]), ("b", &[("ax_entries", json!(128))])]);
         let of_few = parameters(&few);
         assert_eq!(of_few.columns, ["rx_entries", "ax_entries"]);
         assert!(of_few.of_variants.is_empty());
@@ -318,15 +242,8 @@ mod tests {
     #[test]
     fn axes_follow_the_values() {
         let axis = |values: &[f64]| {
-            let points: Vec<_> = values
-                .iter()
-                .map(|v| fake::point("a", &[("k", json!(v))], 1.0))
-                .collect();
-            Shape::of(&Report {
-                points,
-                ..Report::default()
-            })
-            .x_axis
+            let points: Vec<_> = values.iter().map(|v| fake::point("a", &[("k", json!(v))], 1.0)).collect();
+            Shape::of(&Report { points, ..Report::default() }).x_axis
         };
         assert_eq!(axis(&[1.0, 2.0, 4.0]), Axis::Log2);
         assert_eq!(axis(&[1.0, 10.0, 1000.0]), Axis::Log10);
@@ -337,11 +254,7 @@ mod tests {
     fn series_rise_in_x() {
         let report = report_of(&[("a", &[("k", json!(8))]), ("a", &[("k", json!(2))])]);
         let shape = Shape::of(&report);
-        let xs: Vec<f64> = shape
-            .series(&shape.facets[0], "a")
-            .iter()
-            .map(|at| at.0)
-            .collect();
+        let xs: Vec<f64> = shape.series(&shape.facets[0], "a").iter().map(|at| at.0).collect();
         assert_eq!(xs, [2.0, 8.0]);
     }
 }

@@ -10,30 +10,14 @@ use super::{PointResult, Report};
 
 /// The table, with the parameters that vary and the metrics that say most; ends with a newline.
 pub fn table(report: &Report) -> String {
-    let mut columns = vec![Column::text(
-        "variant",
-        report.points.iter().map(|p| p.variant.clone()),
-    )];
-    let Parameters {
-        columns: keys,
-        of_variants,
-    } = shape::parameters(report);
+    let mut columns = vec![Column::text("variant", report.points.iter().map(|p| p.variant.clone()))];
+    let Parameters { columns: keys, of_variants } = shape::parameters(report);
     for &key in &keys {
-        let cells = report
-            .points
-            .iter()
-            .map(|point| point.params.get(key).map_or("-".into(), plain));
-        columns.push(Column {
-            left: false,
-            ..Column::text(key, cells)
-        });
+        let cells = report.points.iter().map(|point| point.params.get(key).map_or("-".into(), plain));
+        columns.push(Column { left: false, ..Column::text(key, cells) });
     }
     let metrics = measured(report.points.iter().map(|point| &point.metrics));
-    columns.extend(
-        metrics
-            .into_iter()
-            .filter_map(|metric| Some(Column::of(report, metric, metric.brief?))),
-    );
+    columns.extend(metrics.into_iter().filter_map(|metric| Some(Column::of(report, metric, metric.brief?))));
     let mut table = String::new();
     for row in 0..report.points.len() + 2 {
         let cells: Vec<String> = columns.iter().map(|column| column.padded(row)).collect();
@@ -84,42 +68,21 @@ struct Column {
 
 impl Column {
     fn text(head: &str, cells: impl Iterator<Item = String>) -> Column {
-        Column {
-            left: true,
-            cells: [head.to_string(), String::new()]
-                .into_iter()
-                .chain(cells)
-                .collect(),
-        }
+        Column { left: true, cells: [head.to_string(), String::new()].into_iter().chain(cells).collect() }
     }
 
     fn of(report: &Report, metric: &Metric, head: &str) -> Column {
-        let value = |index: usize| {
-            (metric.get)(&report.points[index].metrics).map(|v| metric.unit.shown(v))
-        };
+        let value = |index: usize| (metric.get)(&report.points[index].metrics).map(|v| metric.unit.shown(v));
         let count = report.points.len();
         let places = decimals((0..count).filter_map(value));
-        let cells =
-            (0..count).map(|index| value(index).map_or("-".into(), |v| format!("{v:.places$}")));
+        let cells = (0..count).map(|index| value(index).map_or("-".into(), |v| format!("{v:.places$}")));
         let head = [head.to_string(), metric.unit.name().to_string()];
-        Column {
-            left: false,
-            cells: head.into_iter().chain(cells).collect(),
-        }
+        Column { left: false, cells: head.into_iter().chain(cells).collect() }
     }
 
     fn padded(&self, row: usize) -> String {
-        let width = self
-            .cells
-            .iter()
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0);
+        let width = self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
         let cell = &self.cells[row];
-        if self.left {
-            format!("{cell:<width$}")
-        } else {
-            format!("{cell:>width$}")
-        }
+        if self.left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
     }
 }

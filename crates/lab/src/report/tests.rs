@@ -3,19 +3,14 @@
 use serde_json::{Value, json};
 
 use super::columns::{METRICS, NO_DROP};
-use super::{
-    Report, ReportError, fake, findings, from_json, table, to_csv, to_html, to_json, write_all,
-};
+use super::{Report, ReportError, fake, findings, from_json, table, to_csv, to_html, to_json, write_all};
 use crate::metrics::CpuTime;
 
 fn all() -> Vec<(&'static str, Report)> {
     vec![
         ("single", fake::single()),
         ("variants", fake::two_variants()),
-        (
-            "sweep",
-            fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)]),
-        ),
+        ("sweep", fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
         ("sweep-one", fake::sweep(&[("priv_ring", 1.8)])),
         ("two-keys", fake::two_keys()),
         ("many", fake::many()),
@@ -30,17 +25,12 @@ fn all() -> Vec<(&'static str, Report)> {
 /// Compares with a golden file; `UPDATE_GOLDEN=1` writes it instead.
 #[track_caller]
 fn golden(name: &str, text: &str) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/report/golden")
-        .join(name);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        text == expected,
-        "{name} changed; if that is meant, run with UPDATE_GOLDEN=1\n{text}"
-    );
+    assert!(text == expected, "{name} changed; if that is meant, run with UPDATE_GOLDEN=1\n{text}");
 }
 
 #[test]
@@ -57,11 +47,7 @@ fn csv_is_as_it_was() {
 fn a_parameter_that_is_called_like_a_metric_has_a_column_of_its_own() {
     let mut report = fake::two_variants();
     for point in &mut report.points {
-        for (key, value) in [
-            ("offered_gbps", 200.0),
-            ("variant", 1.0),
-            ("drops.fifo_full", 2.0),
-        ] {
+        for (key, value) in [("offered_gbps", 200.0), ("variant", 1.0), ("drops.fifo_full", 2.0)] {
             point.params.insert(key.into(), json!(value));
         }
     }
@@ -76,20 +62,14 @@ fn a_parameter_that_is_called_like_a_metric_has_a_column_of_its_own() {
 #[test]
 fn table_is_as_it_was() {
     golden("variants.txt", &table(&fake::two_variants()));
-    golden(
-        "sweep.txt",
-        &table(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
-    );
+    golden("sweep.txt", &table(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])));
 }
 
 #[test]
 fn the_terminal_says_when_steering_changed() {
     let text = table(&fake::over_time());
     let (_, below) = text.split_once("\n\n").unwrap();
-    assert_eq!(
-        below,
-        "rx_bisect ax_entries=128: to the shared rings after 4 ms, to the private rings after 14.5 ms\n"
-    );
+    assert_eq!(below, "rx_bisect ax_entries=128: to the shared rings after 4 ms, to the private rings after 14.5 ms\n");
     assert!(!table(&fake::two_variants()).contains("\n\n"));
 }
 
@@ -97,10 +77,7 @@ fn the_terminal_says_when_steering_changed() {
 fn findings_are_as_they_were() {
     let text = |report: &Report| findings(report).join("\n") + "\n";
     golden("variants-findings.txt", &text(&fake::two_variants()));
-    golden(
-        "sweep-findings.txt",
-        &text(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])),
-    );
+    golden("sweep-findings.txt", &text(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])));
     golden("single-findings.txt", &text(&fake::single()));
     golden("ties-findings.txt", &text(&fake::ties()));
     golden("slow-core-findings.txt", &text(&fake::slow_core()));
@@ -124,10 +101,7 @@ fn reasons_for_the_winner_never_speak_for_the_other() {
     // The shared ring has the better cache figures, and loses all the same.
     let text = findings(&fake::slow_core()).remove(0);
     let (why, rest) = text.split_once(" In spite of this: ").unwrap();
-    assert!(
-        why.contains("cores idle 0 %") && !why.contains("DRAM"),
-        "{why}"
-    );
+    assert!(why.contains("cores idle 0 %") && !why.contains("DRAM"), "{why}");
     assert!(rest.contains("of DRAM traffic"), "{rest}");
 }
 
@@ -136,25 +110,14 @@ fn what_fills_the_wire_is_not_held_back_by_its_cores() {
     let mut report = fake::ties();
     report.points.remove(0);
     let text = findings(&report).remove(0);
-    assert!(
-        text.contains("The wire is the limit") && !text.contains("are the limit"),
-        "{text}"
-    );
+    assert!(text.contains("The wire is the limit") && !text.contains("are the limit"), "{text}");
 }
 
 #[test]
 fn json_has_the_keys_of_the_schema_and_no_others() {
     let json: Value = serde_json::from_str(&to_json(&fake::single())).unwrap();
     let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
-    let schema = [
-        "scenario",
-        "seed",
-        "version",
-        "machine",
-        "wall_seconds",
-        "simulated_seconds",
-        "points",
-    ];
+    let schema = ["scenario", "seed", "version", "machine", "wall_seconds", "simulated_seconds", "points"];
     assert_eq!(keys, schema);
     let keys: Vec<&String> = json["points"][0].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["variant", "params", "metrics"]);
@@ -166,10 +129,7 @@ fn json_reads_back() {
     let read = from_json(&to_json(&written)).unwrap();
     assert_eq!(to_json(&read), to_json(&written));
     let error = from_json("{\"scenario\": 3}").unwrap_err();
-    assert!(
-        matches!(error, ReportError::Json(_)) && error.to_string().contains("line 1"),
-        "{error}"
-    );
+    assert!(matches!(error, ReportError::Json(_)) && error.to_string().contains("line 1"), "{error}");
 }
 
 #[test]
@@ -197,9 +157,7 @@ fn what_a_ground_cannot_know_is_absent() {
 /// Leaves of a JSON value, as `map.part`.
 fn leaves(prefix: &str, value: &Value, found: &mut Vec<String>) {
     match value {
-        Value::Object(map) => map
-            .iter()
-            .for_each(|(key, value)| leaves(&format!("{prefix}.{key}"), value, found)),
+        Value::Object(map) => map.iter().for_each(|(key, value)| leaves(&format!("{prefix}.{key}"), value, found)),
         _ => found.push(prefix.trim_start_matches('.').into()),
     }
 }
@@ -225,20 +183,13 @@ fn every_metric_is_in_the_columns_the_csv_and_the_page() {
     metrics.target_alloc_share = Some(0.01);
     metrics.other_alloc_share = Some(0.02);
     let mut keys = Vec::new();
-    leaves(
-        "",
-        &serde_json::to_value(&report.points[0].metrics).unwrap(),
-        &mut keys,
-    );
+    leaves("", &serde_json::to_value(&report.points[0].metrics).unwrap(), &mut keys);
     let page = to_html(&report).unwrap();
     let csv = to_csv(&report);
     let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     assert!(keys.len() > METRICS.len(), "{keys:?}");
     for key in keys {
-        assert!(
-            page.contains(&format!("title=\"{key}\"")),
-            "{key} is not on the page"
-        );
+        assert!(page.contains(&format!("title=\"{key}\"")), "{key} is not on the page");
         assert!(head.contains(&key.as_str()), "{key} is not in the table");
     }
     assert!(head.contains(&NO_DROP.key));
@@ -248,32 +199,21 @@ fn every_metric_is_in_the_columns_the_csv_and_the_page() {
 fn all_text_is_escaped() {
     let evil = "<script>alert('x')</script>&\"";
     let mut report = fake::two_variants();
-    for text in [
-        &mut report.scenario,
-        &mut report.title,
-        &mut report.description,
-        &mut report.version,
-        &mut report.machine,
-    ] {
+    for text in
+        [&mut report.scenario, &mut report.title, &mut report.description, &mut report.version, &mut report.machine]
+    {
         *text = evil.into();
     }
     for row in &mut report.machine_rows {
-        (row.key, row.unit, row.value, row.source, row.fitted) = (
-            evil.into(),
-            evil.into(),
-            evil.into(),
-            evil.into(),
-            Some(evil.into()),
-        );
+        (row.key, row.unit, row.value, row.source, row.fitted) =
+            (evil.into(), evil.into(), evil.into(), evil.into(), Some(evil.into()));
     }
     for row in &mut report.settings_rows {
         (row.key, row.unit, row.value) = (evil.into(), evil.into(), evil.into());
     }
     for (index, point) in report.points.iter_mut().enumerate() {
         point.variant = evil.into();
-        point
-            .params
-            .insert(evil.into(), json!(format!("{evil}{index}")));
+        point.params.insert(evil.into(), json!(format!("{evil}{index}")));
         point.metrics.drops.insert(evil.into(), 7);
     }
     let page = to_html(&report).unwrap();
@@ -284,10 +224,7 @@ fn all_text_is_escaped() {
 #[test]
 fn a_time_line_is_there_when_it_was_asked_for() {
     let (with, without) = (fake::over_time(), fake::two_variants());
-    assert_eq!(
-        from_json(&to_json(&with)).unwrap().points[1].timeline,
-        with.points[1].timeline
-    );
+    assert_eq!(from_json(&to_json(&with)).unwrap().points[1].timeline, with.points[1].timeline);
     let again = from_json(&to_json(&with)).unwrap();
     assert_eq!(again.points[1].switches, with.points[1].switches);
     assert!(!to_json(&without).contains("timeline") && !to_json(&without).contains("switches"));
@@ -296,12 +233,7 @@ fn a_time_line_is_there_when_it_was_asked_for() {
         let plots = page.split("<h2>Over time</h2>").nth(1)?;
         let plots = plots.split("</section>").next()?;
         for set in ["shared", "private"] {
-            assert_eq!(
-                plots
-                    .matches(&format!("<figcaption>{set} rings in use"))
-                    .count(),
-                1
-            );
+            assert_eq!(plots.matches(&format!("<figcaption>{set} rings in use")).count(), 1);
         }
         Some(["shared", "private"].map(|set| plots.matches(&format!("\n{set}\n")).count()))
     };
@@ -314,9 +246,7 @@ fn a_time_line_is_there_when_it_was_asked_for() {
 fn the_page_fetches_nothing() {
     for (name, report) in all() {
         let page = to_html(&report).unwrap();
-        for needle in [
-            "http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link",
-        ] {
+        for needle in ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link"] {
             assert!(!page.contains(needle), "{name} has {needle}");
         }
     }
@@ -326,10 +256,7 @@ fn the_page_fetches_nothing() {
 fn plots_take_their_colours_from_the_page() {
     for (name, report) in all() {
         let page = to_html(&report).unwrap();
-        let plots = page
-            .split("<svg")
-            .skip(1)
-            .map(|rest| rest.split("</svg>").next().unwrap());
+        let plots = page.split("<svg").skip(1).map(|rest| rest.split("</svg>").next().unwrap());
         for plot in plots {
             assert!(!plot.contains("=\"#"), "{name}: {plot}");
         }
@@ -353,11 +280,7 @@ fn numbers_that_are_none_do_not_stop_the_page() {
 #[test]
 fn the_same_report_gives_the_same_bytes() {
     for (name, report) in all() {
-        assert_eq!(
-            to_html(&report).unwrap(),
-            to_html(&report.clone()).unwrap(),
-            "{name}"
-        );
+        assert_eq!(to_html(&report).unwrap(), to_html(&report.clone()).unwrap(), "{name}");
     }
 }
 
@@ -365,21 +288,12 @@ fn the_same_report_gives_the_same_bytes() {
 fn files_are_written_whole_and_failures_name_the_path() {
     let folder = std::env::temp_dir().join(format!("nicforge-report-{}", std::process::id()));
     let paths = write_all(&fake::single(), &folder.join("deep")).unwrap();
-    let names: Vec<_> = paths
-        .iter()
-        .map(|path| path.file_name().unwrap().to_str().unwrap())
-        .collect();
+    let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["report.json", "points.csv", "report.html"]);
     assert_eq!(std::fs::read_dir(folder.join("deep")).unwrap().count(), 3);
-    assert_eq!(
-        std::fs::read_to_string(&paths[0]).unwrap(),
-        to_json(&fake::single())
-    );
+    assert_eq!(std::fs::read_to_string(&paths[0]).unwrap(), to_json(&fake::single()));
     let error = write_all(&fake::single(), &paths[0]).unwrap_err();
-    assert!(
-        error.to_string().contains("report.json") && error.to_string().contains("--out"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("report.json") && error.to_string().contains("--out"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -387,8 +301,7 @@ fn files_are_written_whole_and_failures_name_the_path() {
 #[test]
 #[ignore = "for looking at: NICFORGE_PAGES=<folder> cargo test -p nicforge-lab pages -- --ignored"]
 fn pages() {
-    let folder =
-        std::path::PathBuf::from(std::env::var_os("NICFORGE_PAGES").expect("set NICFORGE_PAGES"));
+    let folder = std::path::PathBuf::from(std::env::var_os("NICFORGE_PAGES").expect("set NICFORGE_PAGES"));
     for (name, report) in all() {
         write_all(&report, &folder.join(name)).unwrap();
     }

@@ -21,18 +21,13 @@ pub(crate) fn app_of_settings(settings: &Settings, ports: PortMap) -> AppConfig 
 
 /// The application of a point: one port for each NIC, which sends back what it gets, unless a file of
 /// routes says otherwise.
-pub(crate) fn app_config(
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-) -> Result<AppConfig, RunError> {
+pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, RunError> {
     let work = machine.work_cycles.get(&settings.app);
     let ports = settings.nics as u8;
     let mut config = app_of_settings(settings, PortMap::one_armed(ports));
-    config.work = Cycles(*work.ok_or_else(|| RunError::NoWorkCycles {
-        machine: machine.name.clone(),
-        app: settings.app.clone(),
-    })?);
+    config.work = Cycles(
+        *work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: settings.app.clone() })?,
+    );
     config.payload = match settings.payload.as_str() {
         "read" => Payload::Read,
         "overwrite" => Payload::Overwrite,

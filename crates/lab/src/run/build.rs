@@ -7,9 +7,7 @@ use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{
-    Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers,
-};
+use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Frequency, Time};
@@ -92,12 +90,7 @@ pub(super) struct Parts {
 }
 
 /// Builds the world of one point.
-pub fn build(
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-    io: &RunIo,
-) -> Result<Built, RunError> {
+pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
     let mut parts = plan(machine, settings, &hardware, seed)?;
     let cpu = fill(&mut parts, settings, seed)?;
@@ -121,21 +114,9 @@ pub fn build(
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let nics = parts.nics.into_iter();
     let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
-    let sink = Sink::new(
-        settings.cores,
-        io.pcap_out.is_some(),
-        settings.arrival == "ping_pong",
-    );
+    let sink = Sink::new(settings.cores, io.pcap_out.is_some(), settings.arrival == "ping_pong");
     let polling_starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
-    let mut world = World::new(
-        host,
-        sources,
-        nics,
-        parts.cores,
-        parts.co_runners,
-        sink,
-        polling_starts,
-    );
+    let mut world = World::new(host, sources, nics, parts.cores, parts.co_runners, sink, polling_starts);
     if let Some(heuristic) = heuristic(settings) {
         let control = Control::new(heuristic);
         world.set_control(ControlActor::new(control, hardware.pcie.mmio_write));
@@ -202,21 +183,13 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
 
 /// Buffers for all rings and cores.
 fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
-    let per_core = receive_buffers(settings)
-        + settings.tx_entries
-        + 2 * settings.pool_cache
-        + 2 * settings.burst;
+    let per_core = receive_buffers(settings) + settings.tx_entries + 2 * settings.pool_cache + 2 * settings.burst;
     let pool = Pool::with_room(space, settings.cores * per_core, settings.buffer_bytes);
     pool.in_order(pool_order(settings))
 }
 
 /// Hands out the address space, and makes everything that lies in it.
-pub(super) fn parts(
-    machine: &Machine,
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-) -> Result<Parts, RunError> {
+pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
     let queues = settings.cores / settings.nics;
     let mut near = NearMemory::reserve_all(&mut space, settings);
@@ -235,10 +208,7 @@ pub(super) fn parts(
     let tx_rings = tx_rings(&mut space, settings)?;
     let (halves, drivers) = interface(settings, hardware, seed, pool, &near, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
-    let of_target = AppConfig {
-        more_reads: (settings.target_accesses, settings.target_begins()),
-        ..config.clone()
-    };
+    let of_target = AppConfig { more_reads: (settings.target_accesses, settings.target_begins()), ..config.clone() };
     let mut cores = Vec::new();
     for (number, driver) in drivers.into_iter().enumerate() {
         let rings = tx_rings.iter().map(|rings| rings[number]);
@@ -268,14 +238,7 @@ pub(super) fn parts(
     });
     let pools = near.iter().filter_map(NearMemory::pool);
     let pools = std::iter::once(pool).chain(pools).collect();
-    Ok(Parts {
-        nics: nics.collect::<Result<_, RunError>>()?,
-        cores,
-        co_runners,
-        pools,
-        tables,
-        space,
-    })
+    Ok(Parts { nics: nics.collect::<Result<_, RunError>>()?, cores, co_runners, pools, tables, space })
 }
 
 /// Takes what is used of the NICs' memory beside packet buffers: hot areas of a store, and what is
@@ -309,10 +272,7 @@ fn transmit_drivers(
     near: &[NearMemory],
 ) -> Vec<TransmitDriver> {
     let driver = |(device, (ring, near)): (usize, (TxRing, &NearMemory))| {
-        let doorbell = Register {
-            device: device as u8,
-            index: registers::TRANSMIT + number as u32,
-        };
+        let doorbell = Register { device: device as u8, index: registers::TRANSMIT + number as u32 };
         let mut transmit = TransmitDriver::new(space, ring, doorbell, costs);
         near.register(&mut transmit);
         transmit
@@ -332,12 +292,7 @@ fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxR
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
-fn preload(
-    settings: &Settings,
-    seed: u64,
-    cores: &mut [CoreActor],
-    cpu: &mut FlatCpu,
-) -> Result<(), RunError> {
+fn preload(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut FlatCpu) -> Result<(), RunError> {
     let queues = settings.cores / settings.nics;
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues as u16);

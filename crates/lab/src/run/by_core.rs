@@ -59,10 +59,7 @@ impl CoreCounts {
     /// What a core borrowed and lent from `before` on.
     fn lending_since(&self, before: &CoreCounts) -> Option<Lending> {
         let (until, from) = self.lending.zip(before.lending)?;
-        Some(Lending {
-            borrowed: until.borrowed - from.borrowed,
-            lent: until.lent - from.lent,
-        })
+        Some(Lending { borrowed: until.borrowed - from.borrowed, lent: until.lent - from.lent })
     }
 }
 
@@ -74,12 +71,7 @@ pub fn borrowed(before: &[CoreCounts], after: &[CoreCounts]) -> Option<u64> {
 }
 
 /// The figures of all cores, from `before` to `after`, which lie `seconds` apart.
-pub fn by_core(
-    built: &Built,
-    before: &[CoreCounts],
-    after: &[CoreCounts],
-    seconds: f64,
-) -> Vec<CoreFigures> {
+pub fn by_core(built: &Built, before: &[CoreCounts], after: &[CoreCounts], seconds: f64) -> Vec<CoreFigures> {
     let each = before.iter().zip(after).enumerate();
     let figures = each.map(|(core, (from, until))| {
         let clock = built.hardware.core.frequency;
@@ -100,10 +92,7 @@ pub fn by_core(
             busy_fraction: time.idle_share(seconds).map(|idle| 1.0 - idle),
             cycles_per_packet: time.per_packet(frames).map(|cycles| cycles.total),
             mean_burst: share(taken, until.bursts - from.bursts),
-            rx_occupancy: share(
-                until.waiting.entries - from.waiting.entries,
-                until.waiting.of - from.waiting.of,
-            ),
+            rx_occupancy: share(until.waiting.entries - from.waiting.entries, until.waiting.of - from.waiting.of),
         }
     });
     figures.collect()

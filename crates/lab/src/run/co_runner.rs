@@ -35,12 +35,7 @@ impl CoRunnerActor {
 }
 
 /// What copies memory as the settings have it, to or from `near`, memory of a NIC.
-fn copier(
-    settings: &Settings,
-    hardware: &Hardware,
-    space: &mut AddressSpace,
-    near: Option<Allocation>,
-) -> Copier {
+fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, near: Option<Allocation>) -> Copier {
     let near = near.map(|memory| memory.at);
     let ends = match settings.copy.as_str() {
         "host_to_nicmem" => [None, near],

@@ -24,12 +24,7 @@ pub struct ControlActor {
 impl ControlActor {
     /// At the beginning of a run.
     pub fn new(control: Control, mmio_write: Time) -> ControlActor {
-        ControlActor {
-            control,
-            mmio_write,
-            before: Reading::default(),
-            switches: Vec::new(),
-        }
+        ControlActor { control, mmio_write, before: Reading::default(), switches: Vec::new() }
     }
 
     /// From one step to the next.
@@ -38,13 +33,7 @@ impl ControlActor {
     }
 
     /// Looks at `now`, and tells all NICs if steering is to change; returns whether it is.
-    pub fn step(
-        &mut self,
-        now: Time,
-        host: &Host,
-        nics: &mut [NicActor],
-        cores: &[CoreActor],
-    ) -> bool {
+    pub fn step(&mut self, now: Time, host: &Host, nics: &mut [NicActor], cores: &[CoreActor]) -> bool {
         let reading = Reading {
             at: now,
             received: Bytes(nics.iter().map(|actor| actor.nic.counters.bytes).sum()),
@@ -58,10 +47,7 @@ impl ControlActor {
             for (device, nic) in nics.iter_mut().enumerate() {
                 nic.post(&MmioWrite {
                     arrives: now + self.mmio_write,
-                    register: Register {
-                        device: device as u8,
-                        index: registers::STEERING,
-                    },
+                    register: Register { device: device as u8, index: registers::STEERING },
                     value: set.into(),
                 });
             }
@@ -72,10 +58,7 @@ impl ControlActor {
     fn record(&mut self, now: Time, set: u16, nics: &[NicActor]) {
         let names = nics.first().map_or(&[][..], |nic| nic.nic.receive.sets());
         let name = names.get(usize::from(set)).copied().unwrap_or_default();
-        self.switches.push(Switch {
-            ms: now.as_seconds() * 1e3,
-            set: name.to_owned(),
-        });
+        self.switches.push(Switch { ms: now.as_seconds() * 1e3, set: name.to_owned() });
     }
 
     /// Every time that it changed steering.

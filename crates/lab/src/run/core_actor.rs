@@ -38,14 +38,7 @@ pub struct CoreActor {
 impl CoreActor {
     /// A core at the beginning of a run.
     pub fn new(core: SimCore, software: PacketLoop) -> CoreActor {
-        CoreActor {
-            core,
-            software,
-            next: Next::Poll,
-            polled: 0,
-            published: VecDeque::new(),
-            bursts: 0,
-        }
+        CoreActor { core, software, next: Next::Poll, polled: 0, published: VecDeque::new(), bursts: 0 }
     }
 
     /// Brings the queue up, before the run.
@@ -101,11 +94,7 @@ impl CoreActor {
     fn poll(&mut self, host: &mut Host) -> bool {
         let before = self.core.spent().clone();
         let buffers = self.software.buffers_in_rings();
-        while self
-            .published
-            .front()
-            .is_some_and(|&time| time <= self.core.now())
-        {
+        while self.published.front().is_some_and(|&time| time <= self.core.now()) {
             self.published.pop_front();
         }
         self.core.begin_burst();

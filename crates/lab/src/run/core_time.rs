@@ -24,17 +24,10 @@ pub struct Cores {
 
 impl Cores {
     /// From the first to the second of what each of them had `spent`.
-    pub fn between<'a>(
-        clock: Frequency,
-        spent: impl Iterator<Item = (&'a CoreCycles, &'a CoreCycles)>,
-    ) -> Cores {
+    pub fn between<'a>(clock: Frequency, spent: impl Iterator<Item = (&'a CoreCycles, &'a CoreCycles)>) -> Cores {
         let cycles = |ps: u64| clock.cycles_in(Time::from_ps(ps));
-        let mut cores = Cores {
-            work: [0.0; Part::ALL.len()],
-            stall: [0.0; Part::ALL.len()],
-            idle_seconds: 0.0,
-            cores: 0,
-        };
+        let mut cores =
+            Cores { work: [0.0; Part::ALL.len()], stall: [0.0; Part::ALL.len()], idle_seconds: 0.0, cores: 0 };
         for (before, after) in spent {
             let spent = after.since(before);
             cores.cores += 1;
@@ -58,14 +51,7 @@ impl Cores {
         // In the order of `Part::ALL`; the kernel's parts are not of this world.
         let [driver, app, sync, alloc, ..] = self.work.map(each);
         let stall = each(self.stall.iter().sum());
-        Some(CyclesPerPacket {
-            total: driver + app + sync + alloc + stall,
-            driver,
-            app,
-            sync,
-            alloc,
-            stall,
-        })
+        Some(CyclesPerPacket { total: driver + app + sync + alloc + stall, driver, app, sync, alloc, stall })
     }
 
     /// Share of what was not idle that went into taking and giving buffers, stalls included.

@@ -14,17 +14,11 @@ pub fn flow_tables(settings: &Settings, space: &mut AddressSpace) -> Vec<FlowTab
     let wanted = settings.app == "counter" && settings.offload == "accel_nfv";
     let nics = if wanted { settings.nics } else { 0 };
     let share = settings.flows.div_ceil(settings.nics as u64);
-    (0..nics)
-        .map(|_| FlowTable::allocate(space, share))
-        .collect()
+    (0..nics).map(|_| FlowTable::allocate(space, share)).collect()
 }
 
 /// The stage of NIC `device`, if it has a `table`.
-pub fn hairpin_of(
-    settings: &Settings,
-    table: Option<&FlowTable>,
-    device: usize,
-) -> Option<Hairpin> {
+pub fn hairpin_of(settings: &Settings, table: Option<&FlowTable>, device: usize) -> Option<Hairpin> {
     let &table = table?;
     let port = device as u8;
     Some(Hairpin::new(HairpinSpec {
@@ -33,20 +27,12 @@ pub fn hairpin_of(
         fetches: settings.flow_fetches,
         queue: settings.rx_entries,
         // As applications have them: the port's own, and that of whatever is behind its cable.
-        addresses: (
-            MacAddress([2, 0, 0, 0, 0, port]),
-            MacAddress([2, 0, 0, 0, 1, port]),
-        ),
+        addresses: (MacAddress([2, 0, 0, 0, 0, port]), MacAddress([2, 0, 0, 0, 1, port])),
     }))
 }
 
 /// Puts the flows behind each port into its table, as software does when it offloads them.
-pub fn install_flows(
-    settings: &Settings,
-    seed: u64,
-    tables: &[FlowTable],
-    cpu: &mut FlatCpu,
-) -> Result<(), RunError> {
+pub fn install_flows(settings: &Settings, seed: u64, tables: &[FlowTable], cpu: &mut FlatCpu) -> Result<(), RunError> {
     for (port, table) in tables.iter().enumerate() {
         let flows = flows_of(settings, seed, port)?;
         for flow in 0..flows.count() {

@@ -15,12 +15,7 @@ pub fn hot_keys(settings: &Settings) -> u64 {
 }
 
 /// Makes the keys of the hot area hot, as after a long run.
-pub fn preload_hot(
-    settings: &Settings,
-    seed: u64,
-    cores: &mut [CoreActor],
-    cpu: &mut FlatCpu,
-) -> Result<(), RunError> {
+pub fn preload_hot(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut FlatCpu) -> Result<(), RunError> {
     let queues = settings.cores / settings.nics;
     let mut key = Vec::new();
     for port in 0..settings.nics {

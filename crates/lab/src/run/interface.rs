@@ -27,10 +27,7 @@ pub(crate) fn receive_buffers(settings: &Settings) -> usize {
         }
         // The emulated rings and the physical ones.
         "emulated" => {
-            let emulated = Settings {
-                interface: settings.emulates.clone(),
-                ..settings.clone()
-            };
+            let emulated = Settings { interface: settings.emulates.clone(), ..settings.clone() };
             let queues = (settings.cores / settings.nics).max(1);
             let rings = (settings.rx_entries, settings.sharing);
             let bisect = bisect(settings, 0);
@@ -62,9 +59,7 @@ pub fn interface(
     for (device, near) in near.iter().enumerate() {
         let plan = Plan {
             device: device as u8,
-            owners: (0..queues)
-                .map(|queue| Owner((device * queues + queue) as u16))
-                .collect(),
+            owners: (0..queues).map(|queue| Owner((device * queues + queue) as u16)).collect(),
             rx_entries: settings.rx_entries,
             sharing: settings.sharing,
             list_batch: settings.list_batch,
@@ -112,9 +107,7 @@ pub(crate) fn bisect(settings: &Settings, seed: u64) -> Options {
         choice: AxChoice::named(&settings.ax_choice).unwrap_or_default(),
         own_first: settings.ax_own == "first",
         consumption: match settings.consumption.as_str() {
-            "batched" => {
-                Consumption::Batched(Time::from_seconds(settings.consumption_timeout_us / 1e6))
-            }
+            "batched" => Consumption::Batched(Time::from_seconds(settings.consumption_timeout_us / 1e6)),
             _ => Consumption::Parallel,
         },
         seed,
@@ -131,9 +124,7 @@ pub fn ring_frames(settings: &Settings) -> usize {
             let buffers = rings.ax.len() * settings.ax_entries;
             buffers.min(rings.bx.len() * settings.bx_entries)
         }
-        "sh_ring" | "sh_ring_list" | "sh_ring_batched_list" => {
-            queues.div_ceil(settings.sharing) * settings.rx_entries
-        }
+        "sh_ring" | "sh_ring_list" | "sh_ring_batched_list" => queues.div_ceil(settings.sharing) * settings.rx_entries,
         _ => queues * settings.rx_entries,
     };
     settings.nics * of_each
@@ -149,12 +140,7 @@ mod tests {
     use super::*;
 
     fn buffers(change: impl FnOnce(&mut Settings)) -> usize {
-        let mut settings = Settings {
-            interface: "emulated".to_owned(),
-            cores: 8,
-            nics: 2,
-            ..Settings::default()
-        };
+        let mut settings = Settings { interface: "emulated".to_owned(), cores: 8, nics: 2, ..Settings::default() };
         change(&mut settings);
         receive_buffers(&settings)
     }

@@ -81,27 +81,16 @@ impl Snapshot {
         let engines = world.nics.iter().map(|actor| &actor.nic.transmit);
         let engines = engines.map(TransmitEngine::counters);
         Snapshot {
-            nics: world
-                .nics
-                .iter()
-                .map(|actor| actor.nic.counters.clone())
-                .collect(),
-            dma: world
-                .nics
-                .iter()
-                .map(|actor| actor.port.counters(&world.host))
-                .collect(),
+            nics: world.nics.iter().map(|actor| actor.nic.counters.clone()).collect(),
+            dma: world.nics.iter().map(|actor| actor.port.counters(&world.host)).collect(),
             memory,
             dram_lines,
             cores: CoreCounts::of(world, now),
-            emulators: world
+            emulators: world.emulators.iter().map(|emulator| emulator.spent_until(now)).collect(),
+            moved: world
                 .emulators
                 .iter()
-                .map(|emulator| emulator.spent_until(now))
-                .collect(),
-            moved: world.emulators.iter().fold((0, 0), |sum, emulator| {
-                (sum.0 + emulator.moved, sum.1 + emulator.turns)
-            }),
+                .fold((0, 0), |sum, emulator| (sum.0 + emulator.moved, sum.1 + emulator.turns)),
             transmit,
             drops: world.drops(),
             waiting: world.waiting_sum(),
@@ -245,13 +234,8 @@ fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError>
     // Ports depart independently; a capture is in order of time.
     frames.sort_by_key(|frame| (frame.time, frame.port));
     let mut frames = frames.iter();
-    let written = write_file(path, |writer| {
-        frames.try_for_each(|frame| writer.write(frame.time, &frame.bytes))
-    });
-    written.map_err(|cause| RunError::Written {
-        path: path.to_path_buf(),
-        cause,
-    })
+    let written = write_file(path, |writer| frames.try_for_each(|frame| writer.write(frame.time, &frame.bytes)));
+    written.map_err(|cause| RunError::Written { path: path.to_path_buf(), cause })
 }
 
 fn contexts(world: &World) -> (u64, u64) {
@@ -272,29 +256,16 @@ fn any(count: u64) -> Option<u64> {
 }
 
 /// The share of `seconds` that cores that play NICs did not poll in vain; `None` without any.
-fn emulators_busy(
-    clock: Frequency,
-    before: &Snapshot,
-    after: &Snapshot,
-    seconds: f64,
-) -> Option<f64> {
+fn emulators_busy(clock: Frequency, before: &Snapshot, after: &Snapshot, seconds: f64) -> Option<f64> {
     let cores = Cores::between(clock, before.emulators.iter().zip(&after.emulators));
     cores.idle_share(seconds).map(|idle| 1.0 - idle)
 }
 
 /// The time of those cores that `counts` picks by number.
-fn cores_between(
-    clock: Frequency,
-    before: &Snapshot,
-    after: &Snapshot,
-    counts: impl Fn(usize) -> bool,
-) -> Cores {
+fn cores_between(clock: Frequency, before: &Snapshot, after: &Snapshot, counts: impl Fn(usize) -> bool) -> Cores {
     let each = before.cores.iter().zip(&after.cores).enumerate();
     let picked = each.filter(|&(core, _)| counts(core));
-    Cores::between(
-        clock,
-        picked.map(|(_, (from, until))| (&from.spent, &until.spent)),
-    )
+    Cores::between(clock, picked.map(|(_, (from, until))| (&from.spent, &until.spent)))
 }
 
 fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
@@ -318,9 +289,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
     let cycles = cores_between(clock, before, after, |_| true);
     let target = |core: usize| built.has_target && core.is_multiple_of(built.queues);
     let targets = cores_between(clock, before, after, target);
-    let others = cores_between(clock, before, after, |core| {
-        built.has_target && !target(core)
-    });
+    let others = cores_between(clock, before, after, |core| built.has_target && !target(core));
     let grew = |pick: fn(&Snapshot) -> u64| pick(after) - pick(before);
     let copied = grew(|now| now.copied);
     Metrics {

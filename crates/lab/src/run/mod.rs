@@ -172,9 +172,7 @@ pub enum RunError {
         app: String,
     },
     /// Frames vanished or multiplied: a defect of the model.
-    #[error(
-        "frames do not add up: {arrived} arrived, {left} left, {dropped} dropped, {inside} inside"
-    )]
+    #[error("frames do not add up: {arrived} arrived, {left} left, {dropped} dropped, {inside} inside")]
     FramesLost {
         /// Came in.
         arrived: u64,
@@ -230,9 +228,7 @@ pub enum RunError {
         address: std::net::IpAddr,
     },
     /// The machine has no places for NICs.
-    #[error(
-        "machine {machine} has no place {placement}: use one with [placements], such as m5-10gbe"
-    )]
+    #[error("machine {machine} has no place {placement}: use one with [placements], such as m5-10gbe")]
     NoPlacement {
         /// The machine.
         machine: String,
@@ -292,8 +288,5 @@ pub struct PointRun {
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, RunError> {
-    std::fs::read_to_string(path).map_err(|cause| RunError::File {
-        path: path.to_path_buf(),
-        cause,
-    })
+    std::fs::read_to_string(path).map_err(|cause| RunError::File { path: path.to_path_buf(), cause })
 }

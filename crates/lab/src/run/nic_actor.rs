@@ -35,21 +35,12 @@ struct Posted {
 impl NicActor {
     /// An idle NIC.
     pub fn new(nic: Nic<AnyNic>, port: DmaPort) -> NicActor {
-        NicActor {
-            nic,
-            port,
-            mailbox: VecDeque::new(),
-            due: Time::NEVER,
-        }
+        NicActor { nic, port, mailbox: VecDeque::new(), due: Time::NEVER }
     }
 
     /// A core's register write is on its way.
     pub fn post(&mut self, write: &MmioWrite) {
-        self.mailbox.push_back(Posted {
-            value: write.value,
-            index: write.register.index,
-            arrives: write.arrives,
-        });
+        self.mailbox.push_back(Posted { value: write.value, index: write.register.index, arrives: write.arrives });
         // Cores post in nearly the order of arrival.
         let mut place = self.mailbox.len() - 1;
         while place > 0 && self.mailbox[place - 1].arrives > write.arrives {
@@ -107,12 +98,8 @@ impl NicActor {
     pub fn receive(&mut self, host: &mut Host, frame: &Arrival<'_>, now: Time) {
         let mut dma = SimDma::new(host, &mut self.port, now);
         let turned = self.nic.transmit.internal_inside();
-        self.nic
-            .receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
-        self.due = self
-            .due
-            .min(self.nic.receive.due())
-            .min(self.nic.held_due());
+        self.nic.receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
+        self.due = self.due.min(self.nic.receive.due()).min(self.nic.held_due());
         self.see_turned(turned);
     }
 

@@ -26,12 +26,7 @@ pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<
 }
 
 /// All parts, with room in the address space.
-pub(super) fn plan(
-    machine: &Machine,
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-) -> Result<Parts, RunError> {
+pub(super) fn plan(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
     let parts = parts(machine, settings, hardware, seed)?;
     let (needs, most) = (parts.space.end(), Hierarchy::bytes_max(hardware));
     match needs > most {
@@ -44,9 +39,7 @@ pub(super) fn plan(
 pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
     match error {
         RunError::Space(SpaceError::ControlFull)
-        | RunError::Interface(InterfaceError::Space(SpaceError::ControlFull)) => {
-            ring_keys(settings)
-        }
+        | RunError::Interface(InterfaceError::Space(SpaceError::ControlFull)) => ring_keys(settings),
         RunError::Interface(_) => {
             let mut keys = ring_keys(settings);
             keys.extend(["sharing", "emulates", "interface"]);
@@ -57,13 +50,7 @@ pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
         RunError::Routes(_) => vec!["routes_file"],
         RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
         RunError::Capture { .. } | RunError::ReplayTooLong { .. } => vec!["pcap"],
-        RunError::Traffic(_) => vec![
-            "target_share",
-            "busiest_to_idlest",
-            "flows",
-            "flow_choice",
-            "arrival",
-        ],
+        RunError::Traffic(_) => vec!["target_share", "busiest_to_idlest", "flows", "flow_choice", "arrival"],
         RunError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
         _ => Vec::new(),
     }
@@ -92,23 +79,11 @@ fn memory_keys(settings: &Settings) -> Vec<&'static str> {
             ("kvs_index_slots", settings.kvs_index_slots * 8),
             ("table_entries", settings.table_entries * CACHE_LINE_BYTES),
             ("array_mib", u64::from(settings.array_mib) << 20),
-            (
-                "flows",
-                settings.flows * CACHE_LINE_BYTES * u64::from(settings.offload != "none"),
-            ),
+            ("flows", settings.flows * CACHE_LINE_BYTES * u64::from(settings.offload != "none")),
             ("copy_kib", settings.copy_kib * 1024),
-            (
-                "nicmem_kib",
-                settings.nicmem_kib * 1024 * settings.nics as u64,
-            ),
-            (
-                "rx_entries",
-                (settings.rx_entries * settings.buffer_bytes) as u64 * cores,
-            ),
-            (
-                "tx_entries",
-                (settings.tx_entries * settings.buffer_bytes) as u64 * cores,
-            ),
+            ("nicmem_kib", settings.nicmem_kib * 1024 * settings.nics as u64),
+            ("rx_entries", (settings.rx_entries * settings.buffer_bytes) as u64 * cores),
+            ("tx_entries", (settings.tx_entries * settings.buffer_bytes) as u64 * cores),
         ],
     )
 }

@@ -34,11 +34,7 @@ pub struct Probe {
 impl Probe {
     /// A probe that looks every `interval`.
     pub fn new(interval: Time) -> Probe {
-        Probe {
-            interval,
-            before: Reading::default(),
-            entries: Vec::new(),
-        }
+        Probe { interval, before: Reading::default(), entries: Vec::new() }
     }
 
     /// From one look to the next.
@@ -55,10 +51,7 @@ impl Probe {
         }
         let seconds = (now - before.at).as_seconds();
         let gbps = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e9;
-        let (arrived, drops) = (
-            reading.arrived - before.arrived,
-            reading.dropped - before.dropped,
-        );
+        let (arrived, drops) = (reading.arrived - before.arrived, reading.dropped - before.dropped);
         let sent = reading.sent - before.sent;
         let dram = Lines(reading.dram_lines - before.dram_lines).bytes();
         let has_sets = |actor: &&NicActor| actor.nic.receive.sets().len() > 1;
@@ -76,12 +69,9 @@ impl Probe {
             drop_fraction: drop_fraction(drops, arrived),
             taken: reading.taken - before.taken,
             backlog: world.backlog(),
-            latency_us: (sent > 0)
-                .then(|| (reading.latency_ps - before.latency_ps) as f64 / sent as f64 / 1e6),
+            latency_us: (sent > 0).then(|| (reading.latency_ps - before.latency_ps) as f64 / sent as f64 / 1e6),
             memory_gb_per_s: Some(dram.0 as f64 / seconds / 1e9),
-            active_set: switched
-                .next()
-                .map(|actor| actor.nic.active_set().to_owned()),
+            active_set: switched.next().map(|actor| actor.nic.active_set().to_owned()),
             in_use,
         });
     }

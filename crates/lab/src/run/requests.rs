@@ -4,9 +4,7 @@ use std::net::Ipv4Addr;
 
 use nicforge_platform::FlatCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
-use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource,
-};
+use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
 
 use super::RunError;
 use super::core_actor::CoreActor;
@@ -40,13 +38,8 @@ pub fn requests_source(
         client_choice: choice(settings),
         pairs: pairs_of(settings, seed, port)?,
         key_choice: match settings.kvs_key_choice.as_str() {
-            "zipf" => FlowChoice::Zipf {
-                s: settings.kvs_zipf_s,
-            },
-            "hot_area" => FlowChoice::Hot {
-                flows: hot_keys(settings),
-                share: settings.hot_share,
-            },
+            "zipf" => FlowChoice::Zipf { s: settings.kvs_zipf_s },
+            "hot_area" => FlowChoice::Hot { flows: hot_keys(settings), share: settings.hot_share },
             _ => FlowChoice::Uniform,
         },
         put_share: settings.kvs_put_share,

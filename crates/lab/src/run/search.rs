@@ -169,12 +169,7 @@ struct Trial {
 }
 
 /// Offers frames at `gbps` for a window, and waits until the last one has left.
-fn trial(
-    built: &mut Built,
-    settings: &Settings,
-    gbps: f64,
-    tell: Progress<'_>,
-) -> Result<Trial, RunError> {
+fn trial(built: &mut Built, settings: &Settings, gbps: f64, tell: Progress<'_>) -> Result<Trial, RunError> {
     let from = built.world.now();
     let until = match settings.arrival == "replay" {
         // A capture is a whole: all of it is a trial.
@@ -193,10 +188,7 @@ fn trial(
         measured = Some(window.end(built, until));
     }
     let ended = empty(&mut built.world, tell)?;
-    Ok(Trial {
-        measured: measured.unwrap_or_else(|| window.end(built, ended)),
-        lost: lost(built) - lost_before,
-    })
+    Ok(Trial { measured: measured.unwrap_or_else(|| window.end(built, ended)), lost: lost(built) - lost_before })
 }
 
 /// Runs until no frame is inside any more and nothing is left to be done for those that were: a core that polls in

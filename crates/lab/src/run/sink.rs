@@ -102,9 +102,7 @@ impl Sink {
             return None;
         }
         let at = |quantile: f64| us(self.latency.value_at_quantile(quantile));
-        let curve = CURVE
-            .iter()
-            .map(|&percentile| (percentile, at(percentile / 100.0)));
+        let curve = CURVE.iter().map(|&percentile| (percentile, at(percentile / 100.0)));
         Some(Latency {
             mean: self.latency.mean() / 1e3,
             p50: at(0.5),
@@ -127,10 +125,8 @@ impl Sink {
 }
 
 /// Percentiles of the latency plot.
-const CURVE: [f64; 19] = [
-    0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 90.0, 95.0, 99.0,
-    99.9, 99.99, 100.0,
-];
+const CURVE: [f64; 19] =
+    [0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
 
 impl Egress for Sink {
     #[inline(always)]
@@ -145,22 +141,13 @@ impl Egress for Sink {
             let by = departure.queue.map_or(self.sent.len() - 1, usize::from);
             self.sent[by].0 += 1;
             self.sent[by].1 += departure.frame_bytes() as u64;
-            self.latency
-                .saturating_record(latency.as_ps().div_ceil(1_000));
+            self.latency.saturating_record(latency.as_ps().div_ceil(1_000));
         }
         if self.tells_sources {
-            self.returned.push(Returned {
-                port: departure.port,
-                sent: departure.stamp,
-                at: departure.last_bit,
-            });
+            self.returned.push(Returned { port: departure.port, sent: departure.stamp, at: departure.last_bit });
         }
         if let Some(capture) = &mut self.capture {
-            capture.push(Captured {
-                time: departure.last_bit,
-                port: departure.port,
-                bytes: departure.pieces.concat(),
-            });
+            capture.push(Captured { time: departure.last_bit, port: departure.port, bytes: departure.pieces.concat() });
         }
     }
 }

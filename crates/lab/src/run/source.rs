@@ -15,11 +15,7 @@ pub struct SourceActor {
 impl SourceActor {
     /// `source` on `line`.
     pub fn new(source: TrafficSource, line: Line) -> SourceActor {
-        SourceActor {
-            source,
-            line,
-            ends: Time::RUN_MAX,
-        }
+        SourceActor { source, line, ends: Time::RUN_MAX }
     }
 
     /// Frames come at `rate` from `from` on, and end before `ends`.
@@ -68,7 +64,5 @@ pub struct Returned {
 pub fn returned(sources: &mut [SourceActor], frame: &Returned) -> Option<usize> {
     let own = usize::from(frame.port.0);
     let others = (0..sources.len()).filter(|&port| port != own);
-    std::iter::once(own)
-        .chain(others)
-        .find(|&port| sources[port].source.returned(frame.sent, frame.at))
+    std::iter::once(own).chain(others).find(|&port| sources[port].source.returned(frame.sent, frame.at))
 }

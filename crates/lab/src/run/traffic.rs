@@ -9,8 +9,8 @@ use nicforge_wire::capture::CaptureReader;
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::traffic::{
-    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, QueueShares, Replay, ReplayTiming,
-    Shares, SizeModel, Synthetic, SyntheticConfig, Target, TrafficError, TrafficSource,
+    ArrivalModel, FlowChoice, FlowSpace, FlowTuple, Line, QueueShares, Replay, ReplayTiming, Shares, SizeModel,
+    Synthetic, SyntheticConfig, Target, TrafficError, TrafficSource,
 };
 
 use super::requests::requests_source;
@@ -20,20 +20,12 @@ use crate::settings::Settings;
 
 /// Which queue of its NIC a flow is steered to.
 pub fn queue_of(tuple: &FlowTuple, rss: &Toeplitz, steering: &IndirectionTable) -> u16 {
-    steering.queue(rss.hash_ipv4_ports(
-        tuple.source,
-        tuple.destination,
-        tuple.source_port,
-        tuple.destination_port,
-    ))
+    steering.queue(rss.hash_ipv4_ports(tuple.source, tuple.destination, tuple.source_port, tuple.destination_port))
 }
 
 /// The wire to each port of `hardware`.
 pub fn line_of(hardware: &Hardware) -> Line {
-    Line {
-        rate: hardware.nic.port,
-        overhead: hardware.nic.wire_overhead,
-    }
+    Line { rate: hardware.nic.port, overhead: hardware.nic.wire_overhead }
 }
 
 /// The flows of port `port`: each port has its own share.
@@ -80,10 +72,7 @@ pub fn traffic_source(
 fn arrival(settings: &Settings, rate: BitRate) -> ArrivalModel {
     match settings.arrival.as_str() {
         "poisson" => ArrivalModel::Poisson { rate },
-        "bursts" => ArrivalModel::Bursts {
-            rate,
-            frames: settings.burst_packets,
-        },
+        "bursts" => ArrivalModel::Bursts { rate, frames: settings.burst_packets },
         "ping_pong" => ArrivalModel::PingPong {
             in_flight: settings.in_flight,
             timeout: Time::from_seconds(settings.request_timeout_us / 1e6),
@@ -93,18 +82,14 @@ fn arrival(settings: &Settings, rate: BitRate) -> ArrivalModel {
 }
 
 fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
-    Ok(
-        match (settings.packet_sizes.as_str(), &settings.size_file) {
-            ("imix", _) => SizeModel::Imix,
-            ("bimodal", _) => SizeModel::Bimodal {
-                small: 64,
-                large: settings.packet_bytes,
-                small_share: settings.small_share,
-            },
-            ("empirical", Some(file)) => sizes_of_file(PathBuf::from(file))?,
-            _ => SizeModel::Fixed(settings.packet_bytes),
-        },
-    )
+    Ok(match (settings.packet_sizes.as_str(), &settings.size_file) {
+        ("imix", _) => SizeModel::Imix,
+        ("bimodal", _) => {
+            SizeModel::Bimodal { small: 64, large: settings.packet_bytes, small_share: settings.small_share }
+        }
+        ("empirical", Some(file)) => sizes_of_file(PathBuf::from(file))?,
+        _ => SizeModel::Fixed(settings.packet_bytes),
+    })
 }
 
 fn sizes_of_file(path: PathBuf) -> Result<SizeModel, RunError> {
@@ -131,12 +116,7 @@ fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<
     if settings.target_share == 0.0 {
         return Ok(None);
     }
-    let target = Target::new(
-        flows,
-        settings.target_share,
-        settings.target_packet_bytes,
-        |tuple| queue_of(tuple) == 0,
-    )?;
+    let target = Target::new(flows, settings.target_share, settings.target_packet_bytes, |tuple| queue_of(tuple) == 0)?;
     let target = target.beginning_at(settings.target_begins());
     Ok(Some(Shares::Target(target)))
 }
@@ -173,11 +153,7 @@ pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), RunError> {
 }
 
 /// Whether each queue has a flow.
-fn check_queues(
-    queue_of_each: impl Iterator<Item = u16>,
-    queues: u16,
-    flows: u64,
-) -> Result<(), TrafficError> {
+fn check_queues(queue_of_each: impl Iterator<Item = u16>, queues: u16, flows: u64) -> Result<(), TrafficError> {
     let mut without: BTreeSet<u16> = (0..queues).collect();
     for queue in queue_of_each {
         without.remove(&queue);
@@ -212,10 +188,7 @@ fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSourc
         "recorded" => ReplayTiming::Recorded,
         _ => ReplayTiming::Scaled(rate),
     };
-    let failed = |cause| RunError::Capture {
-        path: path.clone(),
-        cause,
-    };
+    let failed = |cause| RunError::Capture { path: path.clone(), cause };
     let reader = CaptureReader::open(&path).map_err(|cause| failed(cause.into()))?;
     let replay = Replay::load(reader, line, timing, settings.replay_loops).map_err(failed)?;
     check_replay(settings, &replay)?;

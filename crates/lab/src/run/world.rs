@@ -324,8 +324,7 @@ impl World {
             }
             self.cores[number].notice(time);
             if self.schedule.time_of(first + number) == Time::NEVER {
-                self.schedule
-                    .set(first + number, time.max(self.polling_starts));
+                self.schedule.set(first + number, time.max(self.polling_starts));
             }
         }
     }
@@ -351,10 +350,6 @@ impl World {
         }
         let nics = self.nics.iter().map(NicActor::describe);
         let cores = self.cores.iter().map(CoreActor::describe);
-        Err(RunError::Stuck {
-            at: now,
-            inside: self.inside(),
-            actors: nics.chain(cores).collect(),
-        })
+        Err(RunError::Stuck { at: now, inside: self.inside(), actors: nics.chain(cores).collect() })
     }
 }

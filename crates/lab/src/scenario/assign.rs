@@ -21,11 +21,7 @@ impl std::fmt::Debug for Assignment {
 }
 
 impl Assignment {
-    pub(super) fn new(
-        key: &'static Key,
-        value: &Located,
-        names: &Names<'_>,
-    ) -> Result<Assignment, ConfigError> {
+    pub(super) fn new(key: &'static Key, value: &Located, names: &Names<'_>) -> Result<Assignment, ConfigError> {
         let place = value.place.clone();
         match key.check(&value.node, names) {
             Ok(value) => Ok(Assignment { key, value, place }),
@@ -59,10 +55,7 @@ pub(super) fn unused(key: &Key, place: &Place, with_systems: bool) -> ConfigErro
     let used = key.used_when.iter().copied();
     // Where one server runs, what else the key needs is what is missing.
     let lacks_server = key.is_of_one_server() && (with_systems || key.used_when.is_empty());
-    let used = lacks_server
-        .then_some(of_one_server)
-        .into_iter()
-        .chain(used);
+    let used = lacks_server.then_some(of_one_server).into_iter().chain(used);
     let is_out = |other: &str, value: &str| {
         let mut conditions = key.unused_when.iter();
         conditions.any(|(key, values)| *key == other && values.contains(&value))
@@ -70,18 +63,13 @@ pub(super) fn unused(key: &Key, place: &Place, with_systems: bool) -> ConfigErro
     let used: Vec<(&str, Vec<&str>)> = used
         .map(|(other, values)| {
             let values = values.iter().copied();
-            (
-                other,
-                values.filter(|value| !is_out(other, value)).collect(),
-            )
+            (other, values.filter(|value| !is_out(other, value)).collect())
         })
         .collect();
     let said = |(other, _): &&Condition| used.iter().any(|(key, _)| key == other);
     let unused = key.unused_when.iter().filter(|when| !said(when));
     let unused = unused.map(|(other, values)| format!("not {other} = {}", any_of(values)));
-    let used = used
-        .iter()
-        .map(|(other, values)| format!("{other} = {}", any_of(values)));
+    let used = used.iter().map(|(other, values)| format!("{other} = {}", any_of(values)));
     let wanted: Vec<String> = used.chain(unused).collect();
     let wrong = format!("`{}` is set, but nothing uses it here", key.name);
     let wanted = wanted.join(" and ");
@@ -104,11 +92,7 @@ pub(super) fn known_key(name: &str, place: &Place) -> Result<&'static Key, Confi
             "seed" => "it stands in [scenario]; on the command line use --seed",
             _ => "it stands in [scenario]",
         };
-        return Err(ConfigError::new(
-            place,
-            format!("`{name}` is no setting"),
-            right,
-        ));
+        return Err(ConfigError::new(place, format!("`{name}` is no setting"), right));
     }
     settings::key(name).ok_or_else(|| unknown_key(name, place))
 }

@@ -10,17 +10,8 @@ use crate::settings::{Allowed, KEYS, Key, Settings, Value};
 use super::{Assignment, Point, Scenario, Sweep, Variant};
 
 /// Keys that stand in `params` of every point, swept or not.
-const ALWAYS_SHOWN: [&str; 9] = [
-    "interface",
-    "app",
-    "cores",
-    "packet_bytes",
-    "rx_entries",
-    "tx_entries",
-    "io_ways",
-    "offered_gbps",
-    "in_flight",
-];
+const ALWAYS_SHOWN: [&str; 9] =
+    ["interface", "app", "cores", "packet_bytes", "rx_entries", "tx_entries", "io_ways", "offered_gbps", "in_flight"];
 
 /// Where each key was set, for one point.
 type Places = BTreeMap<&'static str, Place>;
@@ -29,32 +20,20 @@ impl Scenario {
     /// All points: variants in file order, each with every combination of the sweep, the
     /// last swept key changing fastest. A key of `overrides` replaces that key wherever the
     /// file sets, varies or sweeps it.
-    pub fn expand(
-        &self,
-        machine: &Machine,
-        overrides: &[Assignment],
-    ) -> Result<Vec<Point>, ConfigError> {
+    pub fn expand(&self, machine: &Machine, overrides: &[Assignment]) -> Result<Vec<Point>, ConfigError> {
         let scenario = self.overridden(overrides);
         let shown = scenario.shown_keys(overrides);
         let mut points: Vec<Point> = Vec::new();
         let mut unused: BTreeMap<&'static str, (Place, bool)> = BTreeMap::new();
         let mut with_systems = false;
-        let plain = Variant {
-            name: None,
-            place: Place::file(&self.file),
-            settings: Vec::new(),
-        };
+        let plain = Variant { name: None, place: Place::file(&self.file), settings: Vec::new() };
         let variants = match scenario.variants.as_slice() {
             [] => std::slice::from_ref(&plain),
             some => some,
         };
         for variant in variants {
             for swept in scenario.combinations() {
-                let assignments = scenario
-                    .settings
-                    .iter()
-                    .chain(&variant.settings)
-                    .chain(swept);
+                let assignments = scenario.settings.iter().chain(&variant.settings).chain(swept);
                 let (settings, places) = apply(machine, assignments, &self.file)?;
                 note_unused(&settings, &places, &mut unused);
                 with_systems |= settings.is_of_whole_systems();
@@ -101,9 +80,7 @@ impl Scenario {
         for variant in &mut scenario.variants {
             variant.settings.retain(|set| !replaced(set.key.name));
         }
-        scenario
-            .sweep
-            .retain(|sweep| !replaced(sweep.values[0].key.name));
+        scenario.sweep.retain(|sweep| !replaced(sweep.values[0].key.name));
         scenario.settings.extend_from_slice(overrides);
         scenario
     }
@@ -160,43 +137,22 @@ fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment
     if let Some(other) = tries.iter().find(|path| path.exists())
         && !tries.iter().any(|path| path.is_file())
     {
-        let wrong = format!(
-            "`{}` names what is no file: {}",
-            set.key.name,
-            other.display()
-        );
-        return Err(ConfigError::new(
-            &set.place,
-            wrong,
-            "name a file, no folder, pipe or device",
-        ));
+        let wrong = format!("`{}` names what is no file: {}", set.key.name, other.display());
+        return Err(ConfigError::new(&set.place, wrong, "name a file, no folder, pipe or device"));
     }
     match tries.iter().find(|path| path.is_file()) {
-        Some(path) => Ok(Some(Assignment {
-            value: Value::Text(path.to_string_lossy().into_owned()),
-            ..set.clone()
-        })),
+        Some(path) => Ok(Some(Assignment { value: Value::Text(path.to_string_lossy().into_owned()), ..set.clone() })),
         None => {
-            let looked: Vec<String> = tries
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
+            let looked: Vec<String> = tries.iter().map(|path| path.display().to_string()).collect();
             let wrong = format!("`{}` names a file that is not there: {name}", set.key.name);
-            let right = format!(
-                "name an existing file (looked for {})",
-                looked.join(" and ")
-            );
+            let right = format!("name an existing file (looked for {})", looked.join(" and "));
             Err(ConfigError::new(&set.place, wrong, right))
         }
     }
 }
 
 /// A key that is set, but matters in no point, is a mistake of whoever set it.
-fn note_unused(
-    settings: &Settings,
-    places: &Places,
-    unused: &mut BTreeMap<&'static str, (Place, bool)>,
-) {
+fn note_unused(settings: &Settings, places: &Places, unused: &mut BTreeMap<&'static str, (Place, bool)>) {
     for (name, place) in places {
         let used = crate::settings::key(name).is_some_and(|key| key.is_used(settings));
         let entry = unused.entry(name).or_insert((place.clone(), false));
@@ -241,16 +197,8 @@ fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigErro
 }
 
 /// What counts in this point, and what is swept, which is the axis of plots.
-fn params(
-    settings: &Settings,
-    shown: &[&str],
-    sweep: &[Sweep],
-) -> serde_json::Map<String, serde_json::Value> {
-    let swept = |key: &Key| {
-        sweep
-            .iter()
-            .any(|sweep| sweep.values[0].key.name == key.name)
-    };
+fn params(settings: &Settings, shown: &[&str], sweep: &[Sweep]) -> serde_json::Map<String, serde_json::Value> {
+    let swept = |key: &Key| sweep.iter().any(|sweep| sweep.values[0].key.name == key.name);
     KEYS.iter()
         .filter(|key| shown.contains(&key.name))
         .filter(|key| key.counts(settings) || swept(key) && !key.is_replaced(settings))

@@ -59,17 +59,8 @@ fn machine_folders(file: &Path) -> Vec<PathBuf> {
 
 fn toml_stems(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut stems: Vec<String> = entries
-        .filter_map(|entry| {
-            Some(
-                entry
-                    .file_name()
-                    .to_str()?
-                    .strip_suffix(".toml")?
-                    .to_string(),
-            )
-        })
-        .collect();
+    let mut stems: Vec<String> =
+        entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".toml")?.to_string())).collect();
     stems.sort();
     stems
 }

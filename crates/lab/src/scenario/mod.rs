@@ -99,9 +99,7 @@ impl Point {
     /// Where the first of `keys` was set that was; where none was, the variant's place.
     pub fn place_of(&self, keys: &[&str]) -> &Place {
         let (places, variant) = &self.places;
-        keys.iter()
-            .find_map(|key| places.get(*key))
-            .unwrap_or(variant)
+        keys.iter().find_map(|key| places.get(*key)).unwrap_or(variant)
     }
 }
 

@@ -40,12 +40,7 @@ pub fn parse_scenario(text: &str, file: &Path, names: &Names<'_>) -> Result<Scen
         }
     }
     require(&scenario.name, "name", "name = \"my-scenario\"", &header)?;
-    require(
-        &scenario.machine,
-        "machine",
-        "machine = \"xeon-4216-cx5\"",
-        &header,
-    )?;
+    require(&scenario.machine, "machine", "machine = \"xeon-4216-cx5\"", &header)?;
     check_sweep_against_variants(&scenario)?;
     check_points(&scenario)?;
     Ok(scenario)
@@ -64,11 +59,7 @@ fn require(value: &str, key: &str, example: &str, place: &Place) -> Result<(), C
         return Ok(());
     }
     let wrong = format!("[scenario] has no `{key}`");
-    Err(ConfigError::new(
-        place,
-        wrong,
-        format!("add {example} under [scenario]"),
-    ))
+    Err(ConfigError::new(place, wrong, format!("add {example} under [scenario]")))
 }
 
 fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigError> {
@@ -85,20 +76,11 @@ fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigErr
             "seed" => scenario.seed = read_seed(value)?,
             key if crate::settings::key(key).is_some() => {
                 let wrong = format!("`{key}` is a setting");
-                return Err(ConfigError::new(
-                    &field.place,
-                    wrong,
-                    "put it under [settings]",
-                ));
+                return Err(ConfigError::new(&field.place, wrong, "put it under [settings]"));
             }
             key => {
                 let place = &field.place;
-                return Err(ConfigError::unknown(
-                    place,
-                    "key of [scenario]",
-                    key,
-                    &SCENARIO_KEYS,
-                ));
+                return Err(ConfigError::unknown(place, "key of [scenario]", key, &SCENARIO_KEYS));
             }
         }
     }
@@ -108,9 +90,7 @@ fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigErr
 /// A name that is also part of a path, so it must stay inside its folder.
 pub(crate) fn file_name(value: &Located, what: &str) -> Result<String, ConfigError> {
     let text = value.text(what)?;
-    let plain = text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     if plain && !text.is_empty() && !text.starts_with('.') && text.len() <= 100 {
         return Ok(text.to_string());
     }
@@ -132,41 +112,23 @@ fn read_seed(value: &Located) -> Result<u64, ConfigError> {
     })
 }
 
-fn read_settings(
-    value: &Located,
-    what: &str,
-    names: &Names<'_>,
-) -> Result<Vec<Assignment>, ConfigError> {
+fn read_settings(value: &Located, what: &str, names: &Names<'_>) -> Result<Vec<Assignment>, ConfigError> {
     let fields = value.table(what)?;
-    fields
-        .iter()
-        .map(|field| Assignment::of_field(field, names))
-        .collect()
+    fields.iter().map(|field| Assignment::of_field(field, names)).collect()
 }
 
 fn read_variants(value: &Located, names: &Names<'_>) -> Result<Vec<Variant>, ConfigError> {
     let Node::List(tables) = &value.node else {
         let right = "head each variant with [[variant]], in double brackets";
-        return Err(ConfigError::new(
-            &value.place,
-            "`variant` is no list of tables",
-            right,
-        ));
+        return Err(ConfigError::new(&value.place, "`variant` is no list of tables", right));
     };
     let mut variants: Vec<Variant> = Vec::new();
     for table in tables {
-        let mut variant = Variant {
-            name: None,
-            place: table.place.clone(),
-            settings: Vec::new(),
-        };
+        let mut variant = Variant { name: None, place: table.place.clone(), settings: Vec::new() };
         for field in table.table("[[variant]]")? {
             if field.key == "name" {
                 let name = file_name(&field.value, "name")?;
-                if variants
-                    .iter()
-                    .any(|other| other.name.as_ref() == Some(&name))
-                {
+                if variants.iter().any(|other| other.name.as_ref() == Some(&name)) {
                     let wrong = format!("there are two variants called `{name}`");
                     return Err(ConfigError::new(&field.place, wrong, "rename one of them"));
                 }
@@ -183,10 +145,7 @@ fn read_variants(value: &Located, names: &Names<'_>) -> Result<Vec<Variant>, Con
 
 fn read_sweep(value: &Located, names: &Names<'_>) -> Result<Vec<Sweep>, ConfigError> {
     let fields = value.table("[sweep]")?;
-    fields
-        .iter()
-        .map(|field| read_swept(field, names))
-        .collect()
+    fields.iter().map(|field| read_swept(field, names)).collect()
 }
 
 fn read_swept(field: &Field, names: &Names<'_>) -> Result<Sweep, ConfigError> {
@@ -209,11 +168,7 @@ fn read_swept(field: &Field, names: &Names<'_>) -> Result<Sweep, ConfigError> {
         let value = Assignment::new(key, item, names)?;
         if values.iter().any(|other| other.value == value.value) {
             let wrong = format!("the sweep of `{}` has {} twice", key.name, value.value);
-            return Err(ConfigError::new(
-                &value.place,
-                wrong,
-                "remove one of the two",
-            ));
+            return Err(ConfigError::new(&value.place, wrong, "remove one of the two"));
         }
         values.push(value);
     }
@@ -221,12 +176,7 @@ fn read_swept(field: &Field, names: &Names<'_>) -> Result<Sweep, ConfigError> {
 }
 
 fn check_sweep_against_variants(scenario: &Scenario) -> Result<(), ConfigError> {
-    let swept = |key: &str| {
-        scenario
-            .sweep
-            .iter()
-            .any(|sweep| sweep.values[0].key.name == key)
-    };
+    let swept = |key: &str| scenario.sweep.iter().any(|sweep| sweep.values[0].key.name == key);
     for variant in &scenario.variants {
         if let Some(both) = variant.settings.iter().find(|set| swept(set.key.name)) {
             let wrong = format!("`{}` is set by a variant and swept too", both.key.name);

@@ -29,9 +29,6 @@ fn parse(text: &str) -> Result<Scenario, ConfigError> {
 
 /// The points of a scenario with `--set` of each of `overrides`.
 fn points(rest: &str, overrides: &[&str]) -> Result<Vec<Point>, ConfigError> {
-    let overrides: Result<Vec<_>, _> = overrides
-        .iter()
-        .map(|text| parse_override(text, &NAMES))
-        .collect();
+    let overrides: Result<Vec<_>, _> = overrides.iter().map(|text| parse_override(text, &NAMES)).collect();
     parse(&with_header(rest))?.expand(&machine(), &overrides?)
 }

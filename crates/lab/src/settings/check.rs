@@ -58,10 +58,7 @@ impl Settings {
         let fits = known.contains(&self.interface.as_str());
         ensure(fits, &["interface", "workload"], || {
             (
-                format!(
-                    "workload \"{}\" has no interface \"{}\"",
-                    self.workload, self.interface
-                ),
+                format!("workload \"{}\" has no interface \"{}\"", self.workload, self.interface),
                 format!("use one of {}", known.join(", ")),
             )
         })
@@ -92,10 +89,7 @@ impl Settings {
         };
         ensure(self.cores <= most, &["cores", "workload"], || {
             (
-                format!(
-                    "{} cores are too many for workload \"{}\"",
-                    self.cores, self.workload
-                ),
+                format!("{} cores are too many for workload \"{}\"", self.cores, self.workload),
                 format!("set cores to {most} or less"),
             )
         })?;
@@ -115,10 +109,7 @@ impl Settings {
         let keys = &["polling_starts_ms", "warmup_ms", "window_ms"];
         ensure(polls, keys, || {
             (
-                format!(
-                    "cores begin to poll at {} ms, when the window has ended ({ends} ms)",
-                    self.polling_starts_ms
-                ),
+                format!("cores begin to poll at {} ms, when the window has ended ({ends} ms)", self.polling_starts_ms),
                 "set polling_starts_ms below warmup_ms + window_ms, such as 0".to_string(),
             )
         })?;
@@ -128,10 +119,7 @@ impl Settings {
             (
                 format!("a time line of {entries:.0} entries over {ends} ms is too long"),
                 // Up, so that it is not too long again.
-                format!(
-                    "set timeline_ms to {} or more",
-                    (ends / TIMELINE_MOST * 1e6).ceil() / 1e6
-                ),
+                format!("set timeline_ms to {} or more", (ends / TIMELINE_MOST * 1e6).ceil() / 1e6),
             )
         })
     }
@@ -155,9 +143,7 @@ impl Settings {
         };
         let keys = &["association_sets", "ax_rings", "cores", "nics"];
         ensure(each_has_rings(self.association_sets), keys, || {
-            let fewer = (1..self.association_sets)
-                .rev()
-                .find(|&sets| each_has_rings(sets));
+            let fewer = (1..self.association_sets).rev().find(|&sets| each_has_rings(sets));
             (
                 format!(
                     "{} association sets for {queues} queues and {rings} allocation rings of each NIC: \
@@ -174,8 +160,7 @@ impl Settings {
         let both = self.associations.is_some() && self.association_sets > 1;
         ensure(!both, &["associations", "association_sets"], || {
             (
-                "associations and association_sets both say which rings belong together"
-                    .to_string(),
+                "associations and association_sets both say which rings belong together".to_string(),
                 "set one of them".to_string(),
             )
         })?;
@@ -183,14 +168,7 @@ impl Settings {
             return Ok(());
         }
         let (topology, queues) = (topology(self), self.cores / self.nics);
-        let keys = &[
-            "associations",
-            "ax_links",
-            "ax_rings",
-            "association_sets",
-            "cores",
-            "nics",
-        ];
+        let keys = &["associations", "ax_links", "ax_rings", "association_sets", "cores", "nics"];
         topology.check(queues).map(|_| ()).map_err(|error| Finding {
             keys,
             wrong: error.to_string(),
@@ -205,10 +183,7 @@ impl Settings {
         let ways = machine.hardware.llc.ways;
         ensure(self.io_ways <= ways, &["io_ways"], || {
             (
-                format!(
-                    "{} I/O ways wanted, the LLC of {} has {ways}",
-                    self.io_ways, machine.name
-                ),
+                format!("{} I/O ways wanted, the LLC of {} has {ways}", self.io_ways, machine.name),
                 format!("set io_ways to 0 to {ways}"),
             )
         })
@@ -218,20 +193,10 @@ impl Settings {
     pub fn check_nicmem(&self) -> Result<(), Finding> {
         let taken = self.hot_area_bytes(self.nics.max(1)) + self.copied_bytes();
         let fits = taken <= self.nicmem_kib * 1024;
-        let keys = &[
-            "kvs_hot_kib",
-            "kvs_hot_values",
-            "copy",
-            "copy_kib",
-            "nicmem_kib",
-        ];
+        let keys = &["kvs_hot_kib", "kvs_hot_values", "copy", "copy_kib", "nicmem_kib"];
         ensure(fits, keys, || {
             (
-                format!(
-                    "{} KiB of each NIC's memory wanted, it gives {}",
-                    taken.div_ceil(1024),
-                    self.nicmem_kib
-                ),
+                format!("{} KiB of each NIC's memory wanted, it gives {}", taken.div_ceil(1024), self.nicmem_kib),
                 format!("set nicmem_kib to at least {}", taken.div_ceil(1024)),
             )
         })
@@ -241,15 +206,8 @@ impl Settings {
         let known: Vec<&str> = machine.work_cycles.keys().map(String::as_str).collect();
         ensure(known.contains(&self.app.as_str()), &["app"], || {
             (
-                format!(
-                    "{} does not say how much work `{}` does",
-                    machine.name, self.app
-                ),
-                format!(
-                    "add [apps.{}] work_cycles to {}",
-                    self.app,
-                    machine.file.display()
-                ),
+                format!("{} does not say how much work `{}` does", machine.name, self.app),
+                format!("add [apps.{}] work_cycles to {}", self.app, machine.file.display()),
             )
         })?;
         let crosses = self.routes_by_port() && self.nics > 1;
@@ -271,16 +229,12 @@ impl Settings {
 
     /// The part of [`Settings::check`] that concerns traffic alone, for which no machine is needed.
     pub fn check_traffic(&self) -> Result<(), Finding> {
-        ensure(
-            self.arrival != "replay" || self.pcap.is_some(),
-            &["arrival"],
-            || {
-                (
-                    "arrival \"replay\" has no capture to play".to_string(),
-                    "set pcap to a capture file, or use --pcap FILE".to_string(),
-                )
-            },
-        )?;
+        ensure(self.arrival != "replay" || self.pcap.is_some(), &["arrival"], || {
+            (
+                "arrival \"replay\" has no capture to play".to_string(),
+                "set pcap to a capture file, or use --pcap FILE".to_string(),
+            )
+        })?;
         let has_sizes = self.packet_sizes != "empirical" || self.size_file.is_some();
         ensure(has_sizes, &["packet_sizes"], || {
             (
@@ -290,19 +244,13 @@ impl Settings {
         })?;
         self.check_shares()?;
         self.check_requests()?;
-        let has_rate = self.arrival != "ping_pong"
-            && (self.arrival != "replay" || self.replay_timing != "recorded");
-        ensure(
-            self.measure != "no_drop_rate" || has_rate,
-            &["measure", "arrival", "replay_timing"],
-            || {
-                (
-                    "a no-drop-rate search needs a rate that it can vary".to_string(),
-                    "use arrival \"constant\", \"poisson\", \"bursts\" or a scaled replay"
-                        .to_string(),
-                )
-            },
-        )
+        let has_rate = self.arrival != "ping_pong" && (self.arrival != "replay" || self.replay_timing != "recorded");
+        ensure(self.measure != "no_drop_rate" || has_rate, &["measure", "arrival", "replay_timing"], || {
+            (
+                "a no-drop-rate search needs a rate that it can vary".to_string(),
+                "use arrival \"constant\", \"poisson\", \"bursts\" or a scaled replay".to_string(),
+            )
+        })
     }
 
     /// Shares of queues: said in one way, and with flows to choose from.
@@ -327,8 +275,7 @@ impl Settings {
         let keys = &["busiest_to_idlest", "flow_choice"];
         ensure(self.flow_choice != "single", keys, || {
             (
-                "a single flow is of one queue, and busiest_to_idlest needs flows of each"
-                    .to_string(),
+                "a single flow is of one queue, and busiest_to_idlest needs flows of each".to_string(),
                 "use another flow_choice, or set busiest_to_idlest to 0".to_string(),
             )
         })
@@ -339,19 +286,12 @@ impl Settings {
             return Ok(());
         }
         let preloaded = self.kvs_preload_keys.unwrap_or(0);
-        ensure(
-            preloaded <= self.kvs_keys,
-            &["kvs_preload_keys", "kvs_keys"],
-            || {
-                (
-                    format!(
-                        "{preloaded} keys to preload, but there are {}",
-                        self.kvs_keys
-                    ),
-                    format!("set kvs_preload_keys to at most {}", self.kvs_keys),
-                )
-            },
-        )?;
+        ensure(preloaded <= self.kvs_keys, &["kvs_preload_keys", "kvs_keys"], || {
+            (
+                format!("{preloaded} keys to preload, but there are {}", self.kvs_keys),
+                format!("set kvs_preload_keys to at most {}", self.kvs_keys),
+            )
+        })?;
         let hot = self.kvs_hot_kib * 1024 / self.nics.max(1) as u64;
         let value = hot_place_bytes(self.kvs_value_bytes);
         let keys = &["kvs_hot_kib", "kvs_key_choice", "kvs_value_bytes"];

@@ -18,34 +18,17 @@ impl Settings {
         let hardware = &machine.hardware;
         ensure(self.nics <= hardware.nics, &["nics"], || {
             (
-                format!(
-                    "{} wanted, {} has {}",
-                    counted(self.nics, "NIC"),
-                    machine.name,
-                    hardware.nics
-                ),
+                format!("{} wanted, {} has {}", counted(self.nics, "NIC"), machine.name, hardware.nics),
                 format!("set nics to at most {}", hardware.nics),
             )
         })?;
-        ensure(
-            self.cores.is_multiple_of(self.nics.max(1)),
-            &["cores", "nics"],
-            || {
-                let below = self.cores - self.cores % self.nics;
-                (
-                    format!(
-                        "{} cannot be divided evenly over {}",
-                        counted(self.cores, "core"),
-                        counted(self.nics, "NIC")
-                    ),
-                    format!(
-                        "set cores to a multiple of {}, such as {}",
-                        self.nics,
-                        below.max(self.nics)
-                    ),
-                )
-            },
-        )?;
+        ensure(self.cores.is_multiple_of(self.nics.max(1)), &["cores", "nics"], || {
+            let below = self.cores - self.cores % self.nics;
+            (
+                format!("{} cannot be divided evenly over {}", counted(self.cores, "core"), counted(self.nics, "NIC")),
+                format!("set cores to a multiple of {}, such as {}", self.nics, below.max(self.nics)),
+            )
+        })?;
         self.check_this_socket(machine)?;
         self.check_other_socket(machine)
     }
@@ -54,14 +37,7 @@ impl Settings {
         let there = machine.hardware.cores;
         let emulators = self.emulator_cores_here();
         let runners = self.stream_cores + self.graph_cores + self.copy_cores();
-        let keys = &[
-            "cores",
-            "stream_cores",
-            "graph_cores",
-            "copy",
-            "emulator_socket",
-            "interface",
-        ];
+        let keys = &["cores", "stream_cores", "graph_cores", "copy", "emulator_socket", "interface"];
         ensure(self.all_cores() <= there, keys, || {
             (
                 format!(
@@ -72,10 +48,7 @@ impl Settings {
                     machine.name,
                     counted(there, "core")
                 ),
-                format!(
-                    "cores + stream_cores + graph_cores is at most {}",
-                    there - emulators.min(there)
-                ),
+                format!("cores + stream_cores + graph_cores is at most {}", there - emulators.min(there)),
             )
         })
     }
@@ -87,13 +60,7 @@ impl Settings {
             true => self.stream_cores + self.graph_cores,
             false => 0,
         };
-        let keys = &[
-            "stream_cores",
-            "graph_cores",
-            "co_runner_socket",
-            "emulator_socket",
-            "interface",
-        ];
+        let keys = &["stream_cores", "graph_cores", "co_runner_socket", "emulator_socket", "interface"];
         ensure(runners + emulators <= there, keys, || {
             let here = match emulators {
                 0 => "",
@@ -105,10 +72,7 @@ impl Settings {
                     that_play(emulators),
                     machine.name
                 ),
-                format!(
-                    "stream_cores + graph_cores there is at most {}{here}",
-                    there - emulators.min(there)
-                ),
+                format!("stream_cores + graph_cores there is at most {}{here}", there - emulators.min(there)),
             )
         })
     }

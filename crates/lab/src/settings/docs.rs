@@ -19,8 +19,7 @@ pub fn markdown(names: &Names<'_>) -> String {
         let any: Vec<String> = key.counts_with.iter().map(said).collect();
         let any = (!any.is_empty()).then(|| any.join(" or "));
         let used = used.chain(unused);
-        let used =
-            used.map(|(verb, (name, values))| format!("`{name}` {verb} {}", values.join(", ")));
+        let used = used.map(|(verb, (name, values))| format!("`{name}` {verb} {}", values.join(", ")));
         let used: Vec<String> = used.chain(any).collect();
         text.push_str(&format!(
             "| `{}` | {} | {} | {} | {} | {} |\n",

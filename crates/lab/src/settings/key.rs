@@ -9,14 +9,7 @@ use super::rings::RINGS_MAX;
 use super::{RingGroups, Settings};
 
 /// Keys that both worlds have: that of one server, and that of whole systems.
-const COMMON: [&str; 6] = [
-    "workload",
-    "interface",
-    "cores",
-    "cpu_ghz",
-    "warmup_ms",
-    "window_ms",
-];
+const COMMON: [&str; 6] = ["workload", "interface", "cores", "cpu_ghz", "warmup_ms", "window_ms"];
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,9 +140,7 @@ impl Key {
     /// The smallest and the largest number that it takes, if it takes numbers.
     pub fn range(&self) -> Option<(f64, f64)> {
         match self.allowed {
-            Allowed::Whole(least, most) | Allowed::PowerOfTwo(least, most) => {
-                Some((least as f64, most as f64))
-            }
+            Allowed::Whole(least, most) | Allowed::PowerOfTwo(least, most) => Some((least as f64, most as f64)),
             Allowed::Number(least, most) => Some((least, most)),
             _ => None,
         }
@@ -239,22 +230,17 @@ impl Key {
             return Ok(value);
         }
         match (self.allowed, node) {
-            (Allowed::PowerOfTwo(least, most), Node::Integer(value)) => {
-                Err(self.refuse_size(*value, least, most))
-            }
+            (Allowed::PowerOfTwo(least, most), Node::Integer(value)) => Err(self.refuse_size(*value, least, most)),
             (Allowed::Flag, Node::Flag(value)) => Ok(Value::Flag(*value)),
             (Allowed::Choice(known), Node::Text(text)) => self.choose(text, known),
             (Allowed::Interface, Node::Text(text)) => self.choose(text, names.interfaces),
             (Allowed::Emulated, Node::Text(text)) => self.emulated(text, names),
             (Allowed::App, Node::Text(text)) => self.choose(text, names.apps),
-            (Allowed::Placement | Allowed::File, Node::Text(text)) if !text.is_empty() => {
-                Ok(Value::Text(text.clone()))
-            }
+            (Allowed::Placement | Allowed::File, Node::Text(text)) if !text.is_empty() => Ok(Value::Text(text.clone())),
             (Allowed::RingNumbers | Allowed::RingSets, Node::Text(text)) => {
                 let sets = self.allowed == Allowed::RingSets;
-                let rings = RingGroups::parse(text).filter(|groups| {
-                    sets || groups.one_group().is_some_and(|group| !group.is_empty())
-                });
+                let rings = RingGroups::parse(text)
+                    .filter(|groups| sets || groups.one_group().is_some_and(|group| !group.is_empty()));
                 let rings = rings.ok_or_else(|| self.refuse(node, names))?;
                 Ok(Value::Text(rings.to_string()))
             }
@@ -282,9 +268,7 @@ impl Key {
             Allowed::RingNumbers => {
                 format!("numbers of rings, below {RINGS_MAX}, in quotes: \"0 1 4-7\"")
             }
-            Allowed::RingSets => format!(
-                "groups of numbers of rings, below {RINGS_MAX}, in quotes: \"0-1, 0-1, 2 3\""
-            ),
+            Allowed::RingSets => format!("groups of numbers of rings, below {RINGS_MAX}, in quotes: \"0-1, 0-1, 2 3\""),
         }
     }
 
@@ -315,11 +299,7 @@ impl Key {
             return Ok(Value::Text(text.to_string()));
         }
         Err(Refusal {
-            wrong: format!(
-                "`{}` knows no {}",
-                self.name,
-                Node::Text(text.to_string()).show()
-            ),
+            wrong: format!("`{}` knows no {}", self.name, Node::Text(text.to_string()).show()),
             right: match nearest(text, known) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("known: {}", known.join(", ")),
@@ -341,20 +321,12 @@ impl Key {
     fn refuse(&self, node: &Node, names: &Names<'_>) -> Refusal {
         Refusal {
             wrong: format!("`{}` cannot be {}", self.name, node.show()),
-            right: format!(
-                "`{}` takes {}{}",
-                self.name,
-                self.takes(names),
-                self.plain_number(node)
-            ),
+            right: format!("`{}` takes {}{}", self.name, self.takes(names), self.plain_number(node)),
         }
     }
 
     fn refuse_size(&self, value: i64, least: u64, most: u64) -> Refusal {
-        let wrong = format!(
-            "`{}` cannot be {value}: not a power of two from {least} to {most}",
-            self.name
-        );
+        let wrong = format!("`{}` cannot be {value}: not a power of two from {least} to {most}", self.name);
         let right = powers_next_to(u64::try_from(value).unwrap_or(0), least, most);
         Refusal { wrong, right }
     }

@@ -67,9 +67,7 @@ impl SettingType for RingGroups {
         let Value::Text(text) = value else {
             return false;
         };
-        RingGroups::parse(text)
-            .map(|groups| *self = groups)
-            .is_some()
+        RingGroups::parse(text).map(|groups| *self = groups).is_some()
     }
 }
 
@@ -96,16 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_of_a_ring_is_refused() {
-        for text in [
-            "x",
-            "1;2",
-            "1 | 2",
-            "3-1",
-            "-1",
-            "1-",
-            "0-256",
-            "99999999999999999999",
-        ] {
+        for text in ["x", "1;2", "1 | 2", "3-1", "-1", "1-", "0-256", "99999999999999999999"] {
             assert_eq!(RingGroups::parse(text), None, "{text}");
         }
     }

@@ -2,8 +2,7 @@
 //! checking, `nicforge list settings` and docs/settings.md all come from here.
 
 use super::Allowed::{
-    App, Choice, Emulated, File, Flag, Interface, Number, Placement, PowerOfTwo, RingNumbers,
-    RingSets, Whole,
+    App, Choice, Emulated, File, Flag, Interface, Number, Placement, PowerOfTwo, RingNumbers, RingSets, Whole,
 };
 use super::conditions::*;
 use super::field::SettingType;

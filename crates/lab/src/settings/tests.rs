@@ -3,10 +3,8 @@
 use super::*;
 use crate::config::Node;
 
-const NAMES: Names<'static> = Names {
-    interfaces: &["priv_ring", "sh_ring"],
-    apps: &["l3fwd", "nat", "lb", "synthetic"],
-};
+const NAMES: Names<'static> =
+    Names { interfaces: &["priv_ring", "sh_ring"], apps: &["l3fwd", "nat", "lb", "synthetic"] };
 
 fn check(name: &str, node: Node) -> Result<Value, Refusal> {
     key(name).unwrap().check(&node, &NAMES)
@@ -57,11 +55,7 @@ fn conditions_name_choices_that_exist() {
                 panic!("{} depends on {name}, which is no key", key.name);
             };
             if let Allowed::Choice(known) = other.allowed {
-                assert!(
-                    values.iter().all(|value| known.contains(value)),
-                    "{}",
-                    key.name
-                );
+                assert!(values.iter().all(|value| known.contains(value)), "{}", key.name);
             }
             let numbers = values.contains(&conditions::ABOVE_0);
             assert_eq!(numbers, other.range().is_some(), "{}", key.name);
@@ -73,10 +67,7 @@ fn conditions_name_choices_that_exist() {
 #[test]
 fn what_a_replay_does_not_use_does_not_count() {
     let counts = |name: &str, change: fn(&mut Settings)| {
-        let mut settings = Settings {
-            arrival: "replay".into(),
-            ..Settings::default()
-        };
+        let mut settings = Settings { arrival: "replay".into(), ..Settings::default() };
         change(&mut settings);
         super::key(name).unwrap().counts(&settings)
     };
@@ -101,12 +92,8 @@ fn what_a_replay_does_not_use_does_not_count() {
 #[test]
 fn a_targets_frames_count_by_their_share() {
     let mean = |share: f64, target: Option<u32>, change: fn(&mut Settings)| {
-        let mut settings = Settings {
-            packet_bytes: 64,
-            target_share: share,
-            target_packet_bytes: target,
-            ..Settings::default()
-        };
+        let mut settings =
+            Settings { packet_bytes: 64, target_share: share, target_packet_bytes: target, ..Settings::default() };
         change(&mut settings);
         (settings.frame_bytes(), settings.frame_lines_bytes())
     };
@@ -144,11 +131,7 @@ fn sums_of_times_have_no_rounding_errors() {
 #[test]
 fn what_a_core_plays_uses_its_own_settings() {
     let counts = |name: &str, emulates: &str| {
-        let settings = Settings {
-            interface: "emulated".into(),
-            emulates: emulates.into(),
-            ..Settings::default()
-        };
+        let settings = Settings { interface: "emulated".into(), emulates: emulates.into(), ..Settings::default() };
         super::key(name).unwrap().counts(&settings)
     };
     for (name, used) in [
@@ -159,17 +142,9 @@ fn what_a_core_plays_uses_its_own_settings() {
     ] {
         assert!(used.iter().all(|emulates| counts(name, emulates)), "{name}");
     }
-    let unused = [
-        ("sharing", "rx_bisect"),
-        ("dynamic_gbps", "sh_ring"),
-        ("ax_entries", "sh_ring"),
-        ("rx_entries", "rx_bisect"),
-    ];
-    assert!(
-        unused
-            .iter()
-            .all(|(name, emulates)| !counts(name, emulates))
-    );
+    let unused =
+        [("sharing", "rx_bisect"), ("dynamic_gbps", "sh_ring"), ("ax_entries", "sh_ring"), ("rx_entries", "rx_bisect")];
+    assert!(unused.iter().all(|(name, emulates)| !counts(name, emulates)));
 }
 
 #[test]
@@ -183,10 +158,7 @@ fn names_are_unique_and_described() {
 
 #[test]
 fn ring_sizes_are_powers_of_two() {
-    assert_eq!(
-        check("rx_entries", Node::Integer(128)),
-        Ok(Value::Integer(128))
-    );
+    assert_eq!(check("rx_entries", Node::Integer(128)), Ok(Value::Integer(128)));
     let right = |value| check("rx_entries", Node::Integer(value)).unwrap_err().right;
     assert_eq!(right(100), "64 or 128 would do");
     assert_eq!(right(0), "2 would do");
@@ -198,11 +170,7 @@ fn ring_sizes_are_powers_of_two() {
 fn a_number_in_quotes_with_a_unit_is_answered_without() {
     let refusal = check("packet_bytes", Node::Text("1500 B".to_string())).unwrap_err();
     assert_eq!(refusal.wrong, "`packet_bytes` cannot be \"1500 B\"");
-    assert!(
-        refusal
-            .right
-            .ends_with("without quotes or unit: packet_bytes = 1500")
-    );
+    assert!(refusal.right.ends_with("without quotes or unit: packet_bytes = 1500"));
 }
 
 /// What a refusal proposes to write instead.
@@ -259,10 +227,7 @@ fn a_whole_number_with_a_point_is_answered_without() {
 
 #[test]
 fn whole_numbers_may_stand_for_numbers_but_not_the_other_way() {
-    assert_eq!(
-        check("offered_gbps", Node::Integer(200)),
-        Ok(Value::Number(200.0))
-    );
+    assert_eq!(check("offered_gbps", Node::Integer(200)), Ok(Value::Number(200.0)));
     assert!(check("cores", Node::Number(4.0)).is_err());
     assert!(check("offered_gbps", Node::Number(f64::NAN)).is_err());
     assert!(check("offered_gbps", Node::Number(f64::INFINITY)).is_err());
@@ -289,9 +254,6 @@ fn rings_are_named_by_number() {
         ("ax_links", text("0-256")),
     ] {
         let refusal = check(name, wrong.clone()).unwrap_err();
-        assert!(
-            refusal.right.contains("in quotes"),
-            "{wrong:?}: {refusal:?}"
-        );
+        assert!(refusal.right.contains("in quotes"), "{wrong:?}: {refusal:?}");
     }
 }

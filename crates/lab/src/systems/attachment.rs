@@ -1,8 +1,6 @@
 //! A placement turned into latencies and links: what lies between core, NIC and memory.
 
-use nicforge_platform::sim::{
-    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
-};
+use nicforge_platform::sim::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket};
 use nicforge_units::{BitRate, ByteRate, Bytes, Cycles, Frequency, Time};
 
 use crate::machine::{ALL_LINES, Integrated, Placement, per_cycle};
@@ -27,17 +25,8 @@ pub struct Attachment {
 
 impl Attachment {
     /// `machine` with its NIC at `placement`, cores at `clock`, a second-level cache of `cache`.
-    pub fn new(
-        machine: &Integrated,
-        placement: &Placement,
-        clock: Frequency,
-        cache: Bytes,
-    ) -> Attachment {
-        let way = Way {
-            machine,
-            placement,
-            clock,
-        };
+    pub fn new(machine: &Integrated, placement: &Placement, clock: Frequency, cache: Bytes) -> Attachment {
+        let way = Way { machine, placement, clock };
         let to_cache = placement.lines_to_cache.min(ALL_LINES);
         let memory = match placement.off_chip_memory {
             true => machine.memory.off_chip,
@@ -62,11 +51,7 @@ impl Attachment {
                 write_combining_buffers: 1,
                 copy_line: Cycles(0),
             },
-            l2: CacheConfig {
-                size: machine.l1.size,
-                ways: machine.l1.ways,
-                hit: clock.time_for(machine.l1.hit),
-            },
+            l2: CacheConfig { size: machine.l1.size, ways: machine.l1.ways, hit: clock.time_for(machine.l1.hit) },
             llc: CacheConfig {
                 size: cache,
                 ways: machine.l2.ways,
@@ -82,27 +67,18 @@ impl Attachment {
                 idle_latency: memory,
                 queueing: machine.memory.queueing,
             },
-            other_socket: OtherSocket {
-                cores: 0,
-                latency: Time::ZERO,
-            },
+            other_socket: OtherSocket { cores: 0, latency: Time::ZERO },
             nics: machine.nics,
             pcie: way.link(),
             nic: nic_config(machine),
         };
-        Attachment {
-            hardware,
-            lines_to_cache: to_cache,
-            controller: way.controller(),
-            perfect: false,
-        }
+        Attachment { hardware, lines_to_cache: to_cache, controller: way.controller(), perfect: false }
     }
 
     /// A system with a perfect memory and no latencies, so that it is never the bottleneck: what
     /// loads the system that is looked at (integrated_nic, section 4.2).
     pub fn perfect(machine: &Integrated, placement: &Placement) -> Attachment {
-        let mut attachment =
-            Attachment::new(machine, placement, machine.frequency, machine.l2.size);
+        let mut attachment = Attachment::new(machine, placement, machine.frequency, machine.l2.size);
         let hardware = &mut attachment.hardware;
         let fast = ByteRate::from_gb_per_second(1e6);
         hardware.l2.hit = Time::ZERO;
@@ -163,10 +139,7 @@ impl Way<'_> {
     fn wires(&self) -> impl Iterator<Item = &crate::machine::Wire> {
         let pcie = std::iter::repeat_n(&self.machine.pcie, self.placement.pcie as usize);
         let hypertransport = self.placement.hypertransport as usize;
-        pcie.chain(std::iter::repeat_n(
-            &self.machine.hypertransport,
-            hypertransport,
-        ))
+        pcie.chain(std::iter::repeat_n(&self.machine.hypertransport, hypertransport))
     }
 
     /// A register access on the die: through the caches to a bus and over it.
@@ -174,10 +147,7 @@ impl Way<'_> {
         let machine = self.machine;
         let (caches, width) = match at_cache {
             true => (machine.l1.hit, machine.memory.cache_bytes_per_cycle),
-            false => (
-                machine.l1.hit + machine.l2.hit,
-                machine.memory.bytes_per_cycle,
-            ),
+            false => (machine.l1.hit + machine.l2.hit, machine.memory.bytes_per_cycle),
         };
         // A request and what comes back: a command, and the command with data.
         let transfer = |bytes: u64| Cycles((bytes as f64 / width).ceil() as u64);
@@ -210,9 +180,7 @@ impl Way<'_> {
             false => self.machine.memory.bytes_per_cycle,
         };
         let on_die = BitRate::from_gbps(per_cycle(width, self.clock).as_bytes_per_second() * 8e-9);
-        let slowest = self
-            .wires()
-            .min_by_key(|wire| wire.rate.as_bits_per_second());
+        let slowest = self.wires().min_by_key(|wire| wire.rate.as_bits_per_second());
         let one_way = self.bridges(false);
         let register_read = self.register_read();
         LinkConfig {
@@ -250,12 +218,7 @@ mod tests {
     fn at(machine: &Machine, placement: &str, ghz: f64) -> Attachment {
         let machine = machine.integrated.as_ref().unwrap();
         let placement = machine.placement(placement).unwrap();
-        Attachment::new(
-            machine,
-            placement,
-            Frequency::from_ghz(ghz),
-            machine.l2.size,
-        )
+        Attachment::new(machine, placement, Frequency::from_ghz(ghz), machine.l2.size)
     }
 
     /// Table 5.1, the column of the paper's simulator, at the machine's clock: the table does not
@@ -264,12 +227,7 @@ mod tests {
     #[test]
     fn register_latencies_come_out_of_the_links_as_table_5_1_has_them() {
         let machine = machine();
-        let table = [
-            ("STE", 773.0),
-            ("HTE", 381.0),
-            ("HTD", 190.0),
-            ("OCM", 30.0),
-        ];
+        let table = [("STE", 773.0), ("HTE", 381.0), ("HTD", 190.0), ("OCM", 30.0)];
         for (placement, expected) in table {
             let read = at(&machine, placement, 4.0).hardware.pcie.mmio_read.as_ns();
             let error = read / expected - 1.0;
@@ -296,11 +254,7 @@ mod tests {
         let machine = machine();
         let ns = |placement| at(&machine, placement, 4.0).hardware.pcie.mmio_read.as_ns();
         for placement in ["OCS", "OCSP", "OCC"] {
-            assert!(
-                ns(placement) < ns("OCM") - 5.0,
-                "{placement}: {}",
-                ns(placement)
-            );
+            assert!(ns(placement) < ns("OCM") - 5.0, "{placement}: {}", ns(placement));
         }
     }
 

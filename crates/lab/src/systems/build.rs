@@ -10,9 +10,7 @@ use nicforge_platform::Addr;
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
 
 use super::attachment::Attachment;
-use super::process::{
-    AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target,
-};
+use super::process::{AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target};
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{System, SystemPlan};
 use super::wire::{Wire, WirePlan};
@@ -43,18 +41,11 @@ struct Parts<'a> {
 
 /// The systems of a point; the first is the one that is looked at.
 pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<World, RunError> {
-    let no_placement = || RunError::NoPlacement {
-        machine: machine.name.clone(),
-        placement: settings.placement.clone(),
-    };
+    let no_placement =
+        || RunError::NoPlacement { machine: machine.name.clone(), placement: settings.placement.clone() };
     let integrated = machine.integrated.as_ref().ok_or_else(no_placement)?;
     let placement = integrated.placement(&settings.placement);
-    let parts = Parts {
-        machine: integrated,
-        placement: placement.ok_or_else(no_placement)?,
-        settings,
-        seed,
-    };
+    let parts = Parts { machine: integrated, placement: placement.ok_or_else(no_placement)?, settings, seed };
     match settings.workload.as_str() {
         "nat_gateway" => {
             let gateway = parts.gateway(machine)?;
@@ -97,10 +88,7 @@ impl Parts<'_> {
 
     fn costs(&self, attachment: &Attachment) -> KernelCosts {
         let clock = attachment.hardware.core.frequency;
-        KernelCosts {
-            controller: Cycles(clock.cycles_in(attachment.controller) as u64),
-            ..self.machine.kernel.clone()
-        }
+        KernelCosts { controller: Cycles(clock.cycles_in(attachment.controller) as u64), ..self.machine.kernel.clone() }
     }
 
     /// The machine's SINIC, whose Config asks of its driver what the settings say.
@@ -112,22 +100,13 @@ impl Parts<'_> {
             (config::TX_THREAD, settings.transmit_thread),
             (config::RSS, settings.spread_receive),
         ];
-        let advice = asked
-            .iter()
-            .filter(|(_, is)| *is)
-            .map(|(bit, _)| bit.mask());
-        Options {
-            advice: advice.fold(self.machine.sinic.advice, |all, bit| all | bit),
-            ..self.machine.sinic.clone()
-        }
+        let advice = asked.iter().filter(|(_, is)| *is).map(|(bit, _)| bit.mask());
+        Options { advice: advice.fold(self.machine.sinic.advice, |all, bit| all | bit), ..self.machine.sinic.clone() }
     }
 
     fn work(&self, machine: &Machine, app: &str) -> Result<Cycles, RunError> {
         let work = machine.work_cycles.get(app);
-        Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles {
-            machine: machine.name.clone(),
-            app: app.to_string(),
-        })?))
+        Ok(Cycles(*work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: app.to_string() })?))
     }
 
     /// What the system that is looked at is made from, but for its links and what it does.
@@ -151,10 +130,7 @@ impl Parts<'_> {
     fn looked_at(&self, machine: &Machine) -> Result<System, RunError> {
         let attachment = self.of_several_cores();
         let work = match self.settings.workload.as_str() {
-            "web_server" => (
-                self.work(machine, "web_server")?,
-                self.work(machine, "web_dynamic")?,
-            ),
+            "web_server" => (self.work(machine, "web_server")?, self.work(machine, "web_dynamic")?),
             "iscsi_initiator" => (self.work(machine, "iscsi_read")?, Cycles(0)),
             // The benchmark's own loop is next to nothing (section 4.2.1).
             _ => (Cycles(0), Cycles(0)),
@@ -166,9 +142,7 @@ impl Parts<'_> {
             process_bytes: self.process_bytes(cores),
             ..self.plan(&attachment)
         };
-        System::new(plan, |core, memory| {
-            self.process(Role::Near, (core, cores), memory, work)
-        })
+        System::new(plan, |core, memory| self.process(Role::Near, (core, cores), memory, work))
     }
 
     /// A gateway, which translates addresses between its two NICs.
@@ -178,11 +152,8 @@ impl Parts<'_> {
         config.work = self.work(machine, "nat")?;
         config.table_entries = GATEWAY_FLOWS;
         config.seed = self.seed;
-        let plan = SystemPlan {
-            incoming: vec![self.wire(0), self.wire(3)],
-            gateway: Some(config),
-            ..self.plan(&attachment)
-        };
+        let plan =
+            SystemPlan { incoming: vec![self.wire(0), self.wire(3)], gateway: Some(config), ..self.plan(&attachment) };
         System::new(plan, |_, _| AnyProcess::None)
     }
 
@@ -223,9 +194,7 @@ impl Parts<'_> {
             process_bytes: self.process_bytes(1),
             gateway: None,
         };
-        System::new(plan, |_, memory| {
-            self.process(role, (0, 1), memory, (none, none))
-        })
+        System::new(plan, |_, memory| self.process(role, (0, 1), memory, (none, none)))
     }
 
     fn call_bytes(&self) -> u64 {
@@ -259,19 +228,9 @@ impl Parts<'_> {
     }
 
     /// The process of one of a system's cores.
-    fn process(
-        &self,
-        role: Role,
-        (core, cores): (usize, usize),
-        memory: Addr,
-        work: (Cycles, Cycles),
-    ) -> AnyProcess {
+    fn process(&self, role: Role, (core, cores): (usize, usize), memory: Addr, work: (Cycles, Cycles)) -> AnyProcess {
         let (connections, len) = (self.settings.streams, self.call_bytes());
-        let share = Share {
-            process: core,
-            processes: cores,
-            connections,
-        };
+        let share = Share { process: core, processes: cores, connections };
         let stream = |direction| {
             let buffer = memory + self.apart(core);
             AnyProcess::Stream(Stream::new(direction, share, buffer, len, work.0))
@@ -285,9 +244,7 @@ impl Parts<'_> {
                 let bytes = self.read_bytes();
                 AnyProcess::Initiator(Initiator::new(memory, bytes, outstanding, work.0))
             }
-            ("iscsi_initiator", Role::Far) => {
-                AnyProcess::Target(Target::new(memory, self.read_bytes()))
-            }
+            ("iscsi_initiator", Role::Far) => AnyProcess::Target(Target::new(memory, self.read_bytes())),
             ("web_server", Role::Near) => {
                 let own = core as u64 * (REQUEST_ROOM + len);
                 let at = (memory, memory + self.files().bytes() + own);
@@ -306,12 +263,7 @@ impl Parts<'_> {
 
     /// The connections between two systems, as the first of them has them; it `opens` them or
     /// waits for them.
-    fn connections(
-        &self,
-        (system, peer): (u8, u8),
-        opens: bool,
-        cores: usize,
-    ) -> Vec<ConnectionPlan> {
+    fn connections(&self, (system, peer): (u8, u8), opens: bool, cores: usize) -> Vec<ConnectionPlan> {
         let end = |system: u8, port: u16, number: u16| Endpoint {
             address: Ipv4Addr::new(10, 0, 0, system + 1),
             port: port + number,
@@ -320,10 +272,7 @@ impl Parts<'_> {
             true => (OPENING_PORT, LISTENING_PORT),
             false => (LISTENING_PORT, OPENING_PORT),
         };
-        let streams = matches!(
-            self.settings.workload.as_str(),
-            "tcp_receive" | "tcp_transmit" | "nat_gateway"
-        );
+        let streams = matches!(self.settings.workload.as_str(), "tcp_receive" | "tcp_transmit" | "nat_gateway");
         let plan = |number: u16| ConnectionPlan {
             local: end(system, ports.0, number),
             remote: end(peer, ports.1, number),

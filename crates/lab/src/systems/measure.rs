@@ -37,21 +37,13 @@ pub(crate) fn run_point(
 }
 
 /// Runs `world` and measures it.
-pub(super) fn measure(
-    mut world: World,
-    settings: &Settings,
-    progress: Progress<'_>,
-) -> Result<PointRun, RunError> {
+pub(super) fn measure(mut world: World, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
     let warm = Time::from_seconds(settings.warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.window_ms * 1e-3);
     let mut run = |world: &mut World, from: Time, until: Time| {
         for step in 1..=STEPS {
             let part = (until - from).as_ps() / STEPS * step;
-            let to = if step == STEPS {
-                until
-            } else {
-                from + Time::from_ps(part)
-            };
+            let to = if step == STEPS { until } else { from + Time::from_ps(part) };
             world.run_until(to)?;
             let share = to.as_seconds() / ends.as_seconds();
             progress(share, packets(world));
@@ -128,10 +120,7 @@ impl CoreSnapshot {
     fn of(core: &SimCore, now: Time) -> CoreSnapshot {
         let mut spent = core.spent().clone();
         spent.idle_ps += now.saturating_sub(core.now()).as_ps();
-        CoreSnapshot {
-            spent,
-            beyond: core.now().saturating_sub(now),
-        }
+        CoreSnapshot { spent, beyond: core.now().saturating_sub(now) }
     }
 }
 
@@ -157,11 +146,7 @@ impl Snapshot {
         }
         Snapshot {
             kernel: system.kernel.counters,
-            cores: system
-                .cores
-                .iter()
-                .map(|core| CoreSnapshot::of(core, now))
-                .collect(),
+            cores: system.cores.iter().map(|core| CoreSnapshot::of(core, now)).collect(),
             memory: system.host.hierarchy.counters(),
             dram_lines: system.host.hierarchy.dram_lines(),
             dma,
@@ -176,8 +161,7 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
     let since = |get: fn(&Snapshot) -> u64| (get(after) - get(before)) as f64;
     let payload = since(|at| at.kernel.payload());
     let memory = after.memory.since(&before.memory);
-    let misses =
-        memory.app_look_ups - memory.app_hits + memory.driver_look_ups - memory.driver_hits;
+    let misses = memory.app_look_ups - memory.app_hits + memory.driver_look_ups - memory.driver_hits;
     let drops = after.drops.since(&before.drops);
     let arrived = since(|at| at.arrived.0);
     let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
@@ -187,21 +171,11 @@ fn metrics(before: &Snapshot, after: &Snapshot, seconds: f64) -> Metrics {
         throughput_mpps: since(|at| at.sent.0) * 1e-6 / seconds,
         offered_mpps: arrived * 1e-6 / seconds,
         drop_fraction: drop_fraction(drops.total(), arrived as u64),
-        drops: drops
-            .causes()
-            .iter()
-            .map(|&(cause, count)| (cause.to_string(), count))
-            .collect::<BTreeMap<_, _>>(),
+        drops: drops.causes().iter().map(|&(cause, count)| (cause.to_string(), count)).collect::<BTreeMap<_, _>>(),
         ddio_hit_rate: None,
-        io_read_hit_rate: share(
-            memory.device_read_hits as f64,
-            memory.device_read_lines as f64,
-        ),
+        io_read_hit_rate: share(memory.device_read_hits as f64, memory.device_read_lines as f64),
         memory_gb_per_s: Some(since(|at| at.dram_lines) * CACHE_LINE_BYTES as f64 * 1e-9 / seconds),
-        pcie_read_us: share(
-            since(|at| at.dma.read_time_ps) * 1e-6,
-            since(|at| at.dma.reads),
-        ),
+        pcie_read_us: share(since(|at| at.dma.read_time_ps) * 1e-6, since(|at| at.dma.reads)),
         bandwidth_gbps: Some(payload * 8e-9 / seconds),
         misses_per_kb: share(misses as f64 * KB, payload),
         interrupts_khz: Some(since(|at| at.kernel.interrupts) * 1e-3 / seconds),
@@ -219,17 +193,10 @@ fn spent(before: &Snapshot, after: &Snapshot, window: Time) -> Result<Vec<CoreCy
     let of = |(core, (after, before)): (usize, (&CoreSnapshot, &CoreSnapshot))| {
         let spent = after.spent.since(&before.spent);
         let parts = spent.work_ps.iter().chain(&spent.stall_ps).sum::<u64>();
-        let (charged, passed) = (
-            Time::from_ps(parts + spent.idle_ps) + before.beyond,
-            window + after.beyond,
-        );
+        let (charged, passed) = (Time::from_ps(parts + spent.idle_ps) + before.beyond, window + after.beyond);
         match charged == passed {
             true => Ok(spent),
-            false => Err(RunError::TimeLost {
-                core,
-                passed,
-                charged,
-            }),
+            false => Err(RunError::TimeLost { core, passed, charged }),
         }
     };
     cores.map(of).collect()

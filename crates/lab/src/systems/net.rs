@@ -73,13 +73,7 @@ impl Net {
             let cores = 0..content.cores.len();
             actors.extend(cores.map(|number| Actor::Core { system, number }));
         }
-        Net {
-            due: vec![Time::NEVER; actors.len()],
-            peers,
-            actors,
-            first_actor,
-            held: None,
-        }
+        Net { due: vec![Time::NEVER; actors.len()], peers, actors, first_actor, held: None }
     }
 
     /// Who is due first, and when, of equals the lowest number; nobody if all wait.
@@ -221,11 +215,7 @@ impl Systems for Reach<'_> {
 impl Elsewhere for Others<'_> {
     fn step(&mut self, slots: &mut [NicSlot], before: Time) -> bool {
         let (net, nics) = (&mut *self.net, slots.len());
-        let mut reach = Reach {
-            before: self.before,
-            slots,
-            after: self.after,
-        };
+        let mut reach = Reach { before: self.before, slots, after: self.after };
         net.hold(self.system);
         for nic in 0..nics {
             net.carry(&mut reach, self.system, nic);

@@ -261,21 +261,14 @@ mod tests {
             let machine = crate::machine::parse_machine(text, path).unwrap();
             let machine = machine.integrated.as_ref().unwrap();
             let placement = machine.placement("OCC").unwrap();
-            let attachment =
-                Attachment::new(machine, placement, machine.frequency, machine.l2.size);
+            let attachment = Attachment::new(machine, placement, machine.frequency, machine.l2.size);
             let hardware = attachment.hardware;
             let mut space = AddressSpace::default();
             let to = space.data(4096, 64);
             let plan = kernel_plan(0, 1, &machine.nic, &machine.sinic, machine.driver);
             let (mut nic, _) = registry::build("sinic", &plan, &mut space).unwrap();
             nic.set_memory_end(Addr(space.end()));
-            let plan = WirePlan {
-                delay: DELAY,
-                loss: 0.0,
-                duplicates: 0.0,
-                reordered: 0.0,
-                reordered_by: Time::ZERO,
-            };
+            let plan = WirePlan { delay: DELAY, loss: 0.0, duplicates: 0.0, reordered: 0.0, reordered_by: Time::ZERO };
             let wire = Wire::new(&plan, 1);
             let mut bench = Bench {
                 host: Host::new(&hardware, &space),
@@ -290,11 +283,7 @@ mod tests {
         }
 
         fn post(&mut self, tag: Tag, value: u64, arrives: Time) {
-            self.slots[0].post(MmioWrite {
-                arrives,
-                register: tag.of(0, 0),
-                value,
-            });
+            self.slots[0].post(MmioWrite { arrives, register: tag.of(0, 0), value });
         }
 
         /// Reads RxWait at `at`; returns whether it is complete, and when.

@@ -44,18 +44,13 @@ pub fn explain(systems: &[System], now: Time, drops: &DropCounters) -> String {
     let waiting: Vec<&Connection> = all(systems).filter(waits).collect();
     let first = waiting.iter().map(|connection| connection.due).min();
     let first = first.filter(|first| *first < Time::NEVER);
-    let first = first.map_or(String::new(), |first| {
-        format!(", the first for {} more", first - now)
-    });
+    let first = first.map_or(String::new(), |first| format!(", the first for {} more", first - now));
     let causes = drops.causes().iter().filter(|(_, count)| *count > 0);
     let causes = causes.map(|&(cause, count)| (cause, count));
     let nics = systems.iter().flat_map(|system| &system.nics);
     let on_links: u64 = nics.map(|nic| nic.incoming.lost).sum();
     let on_links = (on_links > 0).then_some(("on the links", on_links));
-    let causes: Vec<String> = causes
-        .chain(on_links)
-        .map(|(cause, count)| format!("{cause} {count}"))
-        .collect();
+    let causes: Vec<String> = causes.chain(on_links).map(|(cause, count)| format!("{cause} {count}")).collect();
     format!(
         "no payload moved in the window: of {} ends of connections {} are open and {} wait for a \
          timer to send again{first}; dropped since the run began: {}",

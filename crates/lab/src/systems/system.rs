@@ -68,43 +68,23 @@ pub struct System {
 
 impl System {
     /// As `plan` says; `process` makes the process of a core when their memory is there.
-    pub fn new(
-        plan: SystemPlan<'_>,
-        process: impl Fn(usize, Addr) -> AnyProcess,
-    ) -> Result<System, RunError> {
+    pub fn new(plan: SystemPlan<'_>, process: impl Fn(usize, Addr) -> AnyProcess) -> Result<System, RunError> {
         let mut space = AddressSpace::default();
         let hardware = &plan.attachment.hardware;
-        let unread: u64 = plan
-            .connections
-            .iter()
-            .map(|connection| connection.buffer_bytes / SMALL_PAYLOAD)
-            .sum();
+        let unread: u64 = plan.connections.iter().map(|connection| connection.buffer_bytes / SMALL_PAYLOAD).sum();
         let lists = plan.incoming.len() * 2 * plan.nic.entries;
-        let pool = Pool::new(
-            &mut space,
-            lists + unread.min(UNREAD_MAX) as usize + plan.cores * SPARE_BUFFERS,
-        );
-        let caches: Vec<PoolCache> = (0..plan.cores)
-            .map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool))
-            .collect();
+        let pool = Pool::new(&mut space, lists + unread.min(UNREAD_MAX) as usize + plan.cores * SPARE_BUFFERS);
+        let caches: Vec<PoolCache> =
+            (0..plan.cores).map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool)).collect();
         let (mut nics, mut drivers) = (Vec::new(), Vec::new());
         for (number, incoming) in plan.incoming.into_iter().enumerate() {
-            let nic_plan = kernel_plan(
-                number as u8,
-                plan.cores,
-                &plan.nic,
-                &plan.sinic,
-                plan.driver,
-            );
+            let nic_plan = kernel_plan(number as u8, plan.cores, &plan.nic, &plan.sinic, plan.driver);
             let (nic, driver) = registry::build(plan.interface, &nic_plan, &mut space)?;
             nics.push(NicSlot::new(nic, &hardware.pcie, number, incoming));
             drivers.push(driver);
         }
-        let connections = plan
-            .connections
-            .iter()
-            .map(|connection| Connection::new(connection, plan.cores, &mut space))
-            .collect();
+        let connections =
+            plan.connections.iter().map(|connection| Connection::new(connection, plan.cores, &mut space)).collect();
         let memory = space.data(plan.process_bytes, 4096);
         let gateway = plan.gateway.as_ref();
         let gateway = gateway.map(|config| gateway_of(config, &mut space));
@@ -125,23 +105,13 @@ impl System {
             .collect();
         let gateway = (gateway, gateway_lock);
         let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
-        let mut system = System {
-            host,
-            cores,
-            nics,
-            kernel,
-            wakes: vec![Time::ZERO; plan.cores],
-            pool,
-        };
+        let mut system = System { host, cores, nics, kernel, wakes: vec![Time::ZERO; plan.cores], pool };
         system.start();
         Ok(system)
     }
 
     fn start(&mut self) {
-        let mut slots = NicSlots {
-            slots: &mut self.nics,
-            elsewhere: &mut Nobody,
-        };
+        let mut slots = NicSlots { slots: &mut self.nics, elsewhere: &mut Nobody };
         let first = &mut self.cores[0];
         let mut cpu = SimCpu::with_devices(&mut self.host, first, &mut slots);
         self.pool.start(&mut cpu);
@@ -164,12 +134,8 @@ impl System {
         core.idle_until(self.wakes[number]);
         core.begin_burst();
         let memory = &mut self.host.memory;
-        self.kernel
-            .make_content(number, |at, len| memory.slice_mut(at, len));
-        let mut slots = NicSlots {
-            slots: &mut self.nics,
-            elsewhere,
-        };
+        self.kernel.make_content(number, |at, len| memory.slice_mut(at, len));
+        let mut slots = NicSlots { slots: &mut self.nics, elsewhere };
         let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
         let next = self.kernel.step(number, &mut cpu);
         let memory = &self.host.memory;
@@ -229,10 +195,7 @@ impl System {
             let core = &mut self.cores[self.kernel.core_of(number)];
             let reached = self.nics[number].take_all(&mut self.host);
             core.idle_until(reached.max(core.now()) + LAST_COPIES);
-            let mut slots = NicSlots {
-                slots: &mut self.nics,
-                elsewhere: &mut Nobody,
-            };
+            let mut slots = NicSlots { slots: &mut self.nics, elsewhere: &mut Nobody };
             let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
             let between = self.kernel.drivers[number].between(&mut cpu);
             let (slot, taken) = (&self.nics[number], self.kernel.taken[number]);
@@ -274,8 +237,7 @@ fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, Ru
 /// Caches and memory.
 pub(super) fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {
     let mut host = Host::new(&attachment.hardware, space);
-    host.hierarchy
-        .split_device_writes(attachment.lines_to_cache);
+    host.hierarchy.split_device_writes(attachment.lines_to_cache);
     if attachment.perfect {
         host.hierarchy.be_perfect();
     }

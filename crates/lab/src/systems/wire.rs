@@ -119,10 +119,7 @@ mod tests {
         };
         let mut wire = Wire::new(&plan, 7);
         for number in 0..10_000u32 {
-            wire.send(
-                Time::from_us(u64::from(number)),
-                number.to_le_bytes().to_vec().into(),
-            );
+            wire.send(Time::from_us(u64::from(number)), number.to_le_bytes().to_vec().into());
         }
         let lost = wire.lost as f64 / 10_000.0;
         assert!((lost - 0.1).abs() < 0.01, "{lost}");
@@ -135,13 +132,7 @@ mod tests {
             last = Some(number);
             arrived += 1.0;
         }
-        assert!(
-            (f64::from(doubled) / 9000.0 - 0.2).abs() < 0.02,
-            "{doubled}"
-        );
-        assert!(
-            (f64::from(overtaken) / arrived - 0.05).abs() < 0.01,
-            "{overtaken}"
-        );
+        assert!((f64::from(doubled) / 9000.0 - 0.2).abs() < 0.02, "{doubled}");
+        assert!((f64::from(overtaken) / arrived - 0.05).abs() < 0.01, "{overtaken}");
     }
 }

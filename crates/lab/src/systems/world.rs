@@ -17,10 +17,7 @@ pub struct World {
 impl World {
     /// `systems`, of which NIC `n` of system `s` is linked to `peers[s][n]`.
     pub fn new(systems: Vec<System>, peers: Vec<Vec<(usize, usize)>>) -> World {
-        let mut world = World {
-            net: Net::new(&systems, peers),
-            systems,
-        };
+        let mut world = World { net: Net::new(&systems, peers), systems };
         for system in 0..world.systems.len() {
             world.net.carry_all(&mut world.systems, system);
         }
@@ -54,12 +51,7 @@ impl World {
     fn step_core(&mut self, system: usize, number: usize) {
         let (before, rest) = self.systems.split_at_mut(system);
         if let Some((here, after)) = rest.split_first_mut() {
-            let mut others = Others {
-                system,
-                before,
-                after,
-                net: &mut self.net,
-            };
+            let mut others = Others { system, before, after, net: &mut self.net };
             here.step_core(number, &mut others);
         }
         self.net.carry_all(&mut self.systems, system);
@@ -67,14 +59,8 @@ impl World {
 
     /// The error of a world in which nothing will ever move again.
     pub fn stuck(&self, at: Time) -> RunError {
-        let describe = |(number, system): (usize, &System)| {
-            format!("system {number}: {}", system.kernel.describe())
-        };
-        RunError::Stuck {
-            at,
-            inside: 0,
-            actors: self.systems.iter().enumerate().map(describe).collect(),
-        }
+        let describe = |(number, system): (usize, &System)| format!("system {number}: {}", system.kernel.describe());
+        RunError::Stuck { at, inside: 0, actors: self.systems.iter().enumerate().map(describe).collect() }
     }
 }
 
@@ -142,10 +128,7 @@ mod tests {
                 let mut world = build(&machine, &settings, 1).unwrap();
                 world.systems[system].nics[0].arrived.0 += 1;
                 let result = measure(world, &settings, &mut |_, _| {});
-                assert!(
-                    matches!(result, Err(RunError::FramesLost { .. })),
-                    "{interface}: {result:?}"
-                );
+                assert!(matches!(result, Err(RunError::FramesLost { .. })), "{interface}: {result:?}");
             }
         }
     }
@@ -181,10 +164,7 @@ mod tests {
 
     /// What runs at the far end where the near one reads.
     fn writer(machine: &Machine, settings: &Settings) -> AnyProcess {
-        let settings = Settings {
-            workload: "tcp_receive".into(),
-            ..settings.clone()
-        };
+        let settings = Settings { workload: "tcp_receive".into(), ..settings.clone() };
         let mut world = build(machine, &settings, 1).unwrap();
         let process = &mut world.systems[1].kernel.processors[0].process;
         std::mem::replace(process, AnyProcess::None)
@@ -209,16 +189,8 @@ mod tests {
         let (here, after) = world.systems.split_first_mut().unwrap();
         assert_eq!(here.kernel.counters.packets_out, 1);
         assert_eq!(after[0].kernel.counters.packets_out, 0);
-        let mut others = Others {
-            system: 0,
-            before: &mut [],
-            after,
-            net: &mut world.net,
-        };
-        let mut nics = NicSlots {
-            slots: &mut here.nics,
-            elsewhere: &mut others,
-        };
+        let mut others = Others { system: 0, before: &mut [], after, net: &mut world.net };
+        let mut nics = NicSlots { slots: &mut here.nics, elsewhere: &mut others };
         for _ in 0..40 {
             let (value, given) = nics.read(&mut here.host, Tag::RxWait.of(0, 0), from);
             if rx_done::COMPLETE.is_set(value) {

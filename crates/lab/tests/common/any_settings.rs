@@ -8,10 +8,7 @@ use super::machine::small;
 
 /// Any interface, application, machine share, rings and traffic.
 pub fn any_settings() -> impl Strategy<Value = Settings> {
-    server()
-        .prop_flat_map(rings)
-        .prop_flat_map(target)
-        .prop_flat_map(traffic)
+    server().prop_flat_map(rings).prop_flat_map(target).prop_flat_map(traffic)
 }
 
 /// Interface, application, cores over NICs, ring sizes, burst.
@@ -26,23 +23,19 @@ fn server() -> impl Strategy<Value = Settings> {
         0..=1usize,
         prop::sample::select(vec!["ring", "stack"]),
     )
-        .prop_map(
-            |(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, order)| {
-                Settings {
-                    interface: interface.to_owned(),
-                    app: app.to_owned(),
-                    cores: share * nics,
-                    nics,
-                    rx_entries: 1 << rx,
-                    tx_entries: 1 << tx,
-                    burst,
-                    io_ways,
-                    stream_cores,
-                    pool_order: order.to_owned(),
-                    ..small()
-                }
-            },
-        )
+        .prop_map(|(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, order)| Settings {
+            interface: interface.to_owned(),
+            app: app.to_owned(),
+            cores: share * nics,
+            nics,
+            rx_entries: 1 << rx,
+            tx_entries: 1 << tx,
+            burst,
+            io_ways,
+            stream_cores,
+            pool_order: order.to_owned(),
+            ..small()
+        })
 }
 
 /// Which rings each queue is associated with, a bit for each, if that is said.
@@ -62,10 +55,7 @@ fn groups(masks: &[u32], rings: usize) -> String {
     };
     // The first has all that no other has.
     let others = masks[1..].iter().fold(0, |all, mask| all | mask);
-    let groups: Vec<String> = std::iter::once(&!others)
-        .chain(&masks[1..])
-        .map(group)
-        .collect();
+    let groups: Vec<String> = std::iter::once(&!others).chain(&masks[1..]).map(group).collect();
     groups.join(",")
 }
 
@@ -126,10 +116,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
 fn target(settings: Settings) -> impl Strategy<Value = Settings> {
     let accesses = prop::sample::select(vec![0, 30, 10_000]);
     accesses.prop_map(move |target_accesses| match settings.app.as_str() {
-        "synthetic" => Settings {
-            target_accesses,
-            ..settings.clone()
-        },
+        "synthetic" => Settings { target_accesses, ..settings.clone() },
         _ => settings.clone(),
     })
 }
@@ -139,30 +126,25 @@ fn traffic(settings: Settings) -> impl Strategy<Value = Settings> {
     (
         prop::sample::select(vec!["constant", "poisson", "bursts", "ping_pong"]),
         1.0..260.0f64,
-        (
-            prop::sample::select(vec!["fixed", "imix", "bimodal"]),
-            60..=9216u32,
-        ),
+        (prop::sample::select(vec!["fixed", "imix", "bimodal"]), 60..=9216u32),
         prop::sample::select(vec!["uniform", "zipf", "single", "round_robin"]),
         (1..=2000u64, any::<bool>(), 16..=4096u64),
         (1..=200u32, 1..=300u32, 5.0..200.0f64),
         prop::sample::select(vec![0.0, 0.01]),
     )
-        .prop_map(
-            move |(arrival, rate, (sizes, bytes), choice, flows, batch, polling)| Settings {
-                arrival: arrival.to_owned(),
-                offered_gbps: rate,
-                packet_sizes: sizes.to_owned(),
-                packet_bytes: bytes,
-                flow_choice: choice.to_owned(),
-                flows: flows.0,
-                preload_flows: flows.1,
-                table_entries: flows.2,
-                burst_packets: batch.0,
-                in_flight: batch.1,
-                request_timeout_us: batch.2,
-                polling_starts_ms: polling,
-                ..settings.clone()
-            },
-        )
+        .prop_map(move |(arrival, rate, (sizes, bytes), choice, flows, batch, polling)| Settings {
+            arrival: arrival.to_owned(),
+            offered_gbps: rate,
+            packet_sizes: sizes.to_owned(),
+            packet_bytes: bytes,
+            flow_choice: choice.to_owned(),
+            flows: flows.0,
+            preload_flows: flows.1,
+            table_entries: flows.2,
+            burst_packets: batch.0,
+            in_flight: batch.1,
+            request_timeout_us: batch.2,
+            polling_starts_ms: polling,
+            ..settings.clone()
+        })
 }

@@ -37,11 +37,7 @@ pub fn scenarios(data: &[u8]) {
         Ok(scenario) => scenario,
         Err(error) => return says_where_and_what(&error),
     };
-    let swept: usize = scenario
-        .sweep
-        .iter()
-        .map(|sweep| sweep.values.len())
-        .product();
+    let swept: usize = scenario.sweep.iter().map(|sweep| sweep.values.len()).product();
     let count = swept * scenario.variants.len().max(1);
     assert!(count <= MOST_POINTS);
     if count > FEW_POINTS {
@@ -50,11 +46,7 @@ pub fn scenarios(data: &[u8]) {
     match scenario.expand(&MACHINE, &[]) {
         Ok(points) => {
             assert_eq!(points.len(), count);
-            assert!(
-                points
-                    .iter()
-                    .all(|point| point.settings.check(&MACHINE).is_ok())
-            );
+            assert!(points.iter().all(|point| point.settings.check(&MACHINE).is_ok()));
         }
         Err(error) => says_where_and_what(&error),
     }
@@ -62,9 +54,6 @@ pub fn scenarios(data: &[u8]) {
 
 fn says_where_and_what(error: &ConfigError) {
     assert!(error.to_string().starts_with("fuzz.toml"), "{error}");
-    assert!(
-        !error.wrong.is_empty() && !error.right.is_empty(),
-        "{error}"
-    );
+    assert!(!error.wrong.is_empty() && !error.right.is_empty(), "{error}");
     assert!(error.to_string().lines().count() == 1, "{error}");
 }

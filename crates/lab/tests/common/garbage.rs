@@ -31,10 +31,7 @@ impl Garbage {
         let sound = frames(&root.join("scenarios/captures/sample.pcap"));
         Garbage {
             random: Pcg64::seed_from_u64(seed),
-            foreign: malformed_captures()
-                .iter()
-                .flat_map(|path| frames(path))
-                .collect(),
+            foreign: malformed_captures().iter().flat_map(|path| frames(path)).collect(),
             sound,
             next_foreign: 0,
             shortest,
@@ -121,11 +118,7 @@ pub fn malformed_captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap");
     let folders = ["bad", "chksum"].into_iter();
     let entries = folders.filter_map(|folder| std::fs::read_dir(root.join(folder)).ok());
-    let mut captures: Vec<PathBuf> = entries
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut captures: Vec<PathBuf> = entries.flatten().flatten().map(|entry| entry.path()).collect();
     captures.sort();
     captures
 }

@@ -22,13 +22,7 @@ impl Cursor {
     /// At the first entry.
     pub fn new(base: Addr, entries: u64, stride: u64) -> Cursor {
         let first = base + (stride - COMPLETION_BYTES);
-        Cursor {
-            at: first,
-            done: 1,
-            first,
-            end: first + entries * stride,
-            stride,
-        }
+        Cursor { at: first, done: 1, first, end: first + entries * stride, stride }
     }
 
     /// At the entry after this one.
@@ -51,11 +45,7 @@ impl Cursor {
 
     /// In the beginning.
     pub fn anew(&self) -> Cursor {
-        Cursor {
-            at: self.first,
-            done: 1,
-            ..*self
-        }
+        Cursor { at: self.first, done: 1, ..*self }
     }
 
     /// Where `count` entries from here end, or the ring.

@@ -28,14 +28,7 @@ fn the_done_bit_flips_with_every_pass() {
         seen.push((cursor.at.0, cursor.done, cursor.left()));
         cursor = cursor.next();
     }
-    let pass = |done| {
-        [
-            (192, done, 4),
-            (384, done, 3),
-            (576, done, 2),
-            (768, done, 1),
-        ]
-    };
+    let pass = |done| [(192, done, 4), (384, done, 3), (576, done, 2), (768, done, 1)];
     assert_eq!(seen, [pass(1), pass(0), pass(1)].concat());
 }
 

@@ -86,10 +86,7 @@ impl<R: ReceiveHalf> Nic<R> {
             return self.parse(frame, frame.len());
         }
         let summary = parse_headers(frame, frame.len())?;
-        let verdict = ChecksumVerdict {
-            l3: checksum::verify_l3(frame, &summary),
-            l4: Some(true),
-        };
+        let verdict = ChecksumVerdict { l3: checksum::verify_l3(frame, &summary), l4: Some(true) };
         Ok(Parsed {
             headers: summary.headers_end(frame),
             rss_hash: self.rss.hash(&summary),
@@ -120,13 +117,7 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// As [`receive`](Self::receive), for a frame that was on no wire: its sender left to its NIC what
     /// `left` says, and the NIC that sends it will do it ([`Packet::offload`](crate::Packet::offload)).
-    pub fn receive_unfinished<D: Dma>(
-        &mut self,
-        dma: &mut D,
-        frame: &[u8],
-        left: TxOffload,
-        stamp: Time,
-    ) {
+    pub fn receive_unfinished<D: Dma>(&mut self, dma: &mut D, frame: &[u8], left: TxOffload, stamp: Time) {
         if !self.admit(dma, frame) {
             return;
         }
@@ -139,13 +130,7 @@ impl<R: ReceiveHalf> Nic<R> {
     /// As [`receive`](Self::receive), for a frame that [`parse`](Self::parse) has seen before: one
     /// that comes out of memory many times, or whose port has looked at it already.
     #[inline]
-    pub fn receive_parsed<D: Dma>(
-        &mut self,
-        dma: &mut D,
-        frame: &[u8],
-        parsed: &Parsed,
-        stamp: Time,
-    ) {
+    pub fn receive_parsed<D: Dma>(&mut self, dma: &mut D, frame: &[u8], parsed: &Parsed, stamp: Time) {
         if self.admit(dma, frame) {
             self.take(dma, (frame, frame.len()), parsed, stamp);
         }
@@ -159,25 +144,14 @@ impl<R: ReceiveHalf> Nic<R> {
         let len = Bytes(frame.len() as u64);
         let accepted = self.fifo.accepts(dma.now(), len);
         if !accepted {
-            self.unsteered
-                .count(DropCause::of_fifo(len, self.spec.rx_fifo).0);
+            self.unsteered.count(DropCause::of_fifo(len, self.spec.rx_fifo).0);
         }
         accepted
     }
 
     #[inline]
-    fn take<D: Dma>(
-        &mut self,
-        dma: &mut D,
-        (frame, head): (&[u8], usize),
-        parsed: &Parsed,
-        stamp: Time,
-    ) {
-        let arriving = parsed.arriving(
-            (frame, head),
-            (stamp, self.spec.port),
-            (&mut self.steering, &self.rss),
-        );
+    fn take<D: Dma>(&mut self, dma: &mut D, (frame, head): (&[u8], usize), parsed: &Parsed, stamp: Time) {
+        let arriving = parsed.arriving((frame, head), (stamp, self.spec.port), (&mut self.steering, &self.rss));
         let state = &mut self.queues[usize::from(arriving.queue)];
         if state.closed {
             state.drops.count("queue_closed");
@@ -200,8 +174,7 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// The frame waits in the FIFO until its turn comes; the parser is done with it at `parsed`.
     fn wait(&mut self, arriving: &Arriving<'_>, parsed: Time) {
-        self.fifo
-            .hold(Bytes(arriving.bytes.len() as u64), Time::NEVER);
+        self.fifo.hold(Bytes(arriving.bytes.len() as u64), Time::NEVER);
         self.held.push(arriving, parsed);
     }
 }

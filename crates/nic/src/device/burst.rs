@@ -16,12 +16,7 @@ pub type Incoming<'a> = (&'a [u8], Option<&'a Parsed>);
 impl<R: ReceiveHalf> Nic<R> {
     /// As [`receive`](Nic::receive) for each of `frames`, or [`receive_parsed`](Nic::receive_parsed).
     #[inline]
-    pub fn receive_burst<'a, D: Dma>(
-        &mut self,
-        dma: &mut D,
-        frames: impl Iterator<Item = Incoming<'a>>,
-        stamp: Time,
-    ) {
+    pub fn receive_burst<'a, D: Dma>(&mut self, dma: &mut D, frames: impl Iterator<Item = Incoming<'a>>, stamp: Time) {
         if !D::INSTANT || self.hairpin.is_some() {
             for (frame, parsed) in frames {
                 match parsed {
@@ -40,12 +35,7 @@ impl<R: ReceiveHalf> Nic<R> {
             fifo: self.spec.rx_fifo,
         };
         let counters = &mut self.counters;
-        self.receive.with_half(Burst {
-            path,
-            counters,
-            dma,
-            frames,
-        });
+        self.receive.with_half(Burst { path, counters, dma, frames });
     }
 }
 
@@ -71,12 +61,7 @@ struct Burst<'n, D, I> {
 impl<'a, D: Dma, I: Iterator<Item = Incoming<'a>>> HalfJob for Burst<'_, D, I> {
     #[inline(never)]
     fn run<R: ReceiveHalf>(self, half: &mut R) {
-        let Burst {
-            mut path,
-            counters,
-            dma,
-            frames,
-        } = self;
+        let Burst { mut path, counters, dma, frames } = self;
         let (mut count, mut bytes, mut delivered) = (0, 0, 0);
         for (frame, parsed) in frames {
             count += 1;

@@ -179,8 +179,7 @@ impl<R: ReceiveHalf> Nic<R> {
             let group = self.receive.together(set * each + core);
             group.start - set * each..group.end - set * each
         });
-        let wider =
-            |all: Range<u16>, group: Range<u16>| all.start.min(group.start)..all.end.max(group.end);
+        let wider = |all: Range<u16>, group: Range<u16>| all.start.min(group.start)..all.end.max(group.end);
         groups.fold(core..core + 1, wider)
     }
 }

@@ -24,10 +24,7 @@ pub(super) struct Remembers {
 
 impl Remembers {
     pub(super) fn refusing(refuses: Option<DropCause>) -> Remembers {
-        Remembers {
-            refuses,
-            ..Remembers::default()
-        }
+        Remembers { refuses, ..Remembers::default() }
     }
 
     /// Queue, hash, flags and time of each frame.
@@ -43,8 +40,7 @@ impl ReceiveHalf for Remembers {
             return Err(cause);
         }
         let began = dma.now();
-        self.frames
-            .push((frame.queue, frame.rss_hash, frame.flags, began));
+        self.frames.push((frame.queue, frame.rss_hash, frame.flags, began));
         self.segments.push(frame.segment);
         dma.wait_until(began + DRAIN);
         Ok(())
@@ -60,10 +56,7 @@ impl ReceiveHalf for Remembers {
     }
 
     fn waiting(&self, queue: u16) -> Waiting {
-        Waiting {
-            entries: u64::from(queue),
-            of: 10,
-        }
+        Waiting { entries: u64::from(queue), of: 10 }
     }
 }
 
@@ -87,11 +80,7 @@ fn what_a_sender_left_to_its_nic_is_told_and_not_verified() {
     let (mut nic, mut host, ..) = bench();
     let mut frame = udp_frame(100, 1_000);
     frame[40] ^= 0x55;
-    let left = TxOffload {
-        l4_checksum: true,
-        segment: 500,
-        ..TxOffload::default()
-    };
+    let left = TxOffload { l4_checksum: true, segment: 500, ..TxOffload::default() };
     nic.receive_unfinished(&mut host, &frame, left, Time::ZERO);
     nic.receive_unfinished(&mut host, &frame, TxOffload::default(), Time::ZERO);
     nic.receive_unfinished(&mut host, &frame[..13], left, Time::ZERO);
@@ -103,11 +92,7 @@ fn what_a_sender_left_to_its_nic_is_told_and_not_verified() {
     let bad = RxFlags::L3_GOOD.with(RxFlags::L4_BAD);
     assert_eq!(flags, [begun, bad]);
     assert_eq!(nic.receive.segments, [500, 0]);
-    assert_eq!(
-        nic.drops().total(),
-        1,
-        "what is no frame is none, whatever is left"
-    );
+    assert_eq!(nic.drops().total(), 1, "what is no frame is none, whatever is left");
 }
 
 #[test]
@@ -137,25 +122,10 @@ fn the_fifo_drops_what_the_interface_cannot_drain() {
         nic.receive_held(&mut host);
     }
     assert_eq!((nic.held(), nic.held_due()), (0, Time::NEVER));
-    let began: Vec<f64> = nic
-        .receive
-        .frames
-        .iter()
-        .map(|frame| frame.3.as_us())
-        .collect();
+    let began: Vec<f64> = nic.receive.frames.iter().map(|frame| frame.3.as_us()).collect();
     assert_eq!(began, [0.1, 1.1, 2.1, 3.1]);
-    assert_eq!(
-        nic.drops().causes(),
-        [("fifo_full", 3), ("longer_than_fifo", 1)]
-    );
-    assert_eq!(
-        (
-            nic.counters.frames,
-            nic.counters.bytes,
-            nic.counters.delivered
-        ),
-        (8, 10_001, 4)
-    );
+    assert_eq!(nic.drops().causes(), [("fifo_full", 3), ("longer_than_fifo", 1)]);
+    assert_eq!((nic.counters.frames, nic.counters.bytes, nic.counters.delivered), (8, 10_001, 4));
 }
 
 /// A good frame with one change for the worse, and the cause that it is counted under.
@@ -197,18 +167,11 @@ fn malformed_frames_are_counted_under_their_cause_and_go_nowhere() {
 #[test]
 fn what_the_interface_refuses_is_counted_under_its_cause() {
     let (mut nic, mut host, ..) = bench();
-    for cause in [
-        DropCause::NO_DESCRIPTOR,
-        DropCause::OVERSIZED,
-        DropCause::NO_DESCRIPTOR,
-    ] {
+    for cause in [DropCause::NO_DESCRIPTOR, DropCause::OVERSIZED, DropCause::NO_DESCRIPTOR] {
         nic.receive.refuses = Some(cause);
         nic.receive(&mut host, &udp_frame(40, 1), Time::ZERO);
     }
-    assert_eq!(
-        nic.drops().causes(),
-        [("no_descriptor", 2), ("oversized_frame", 1)]
-    );
+    assert_eq!(nic.drops().causes(), [("no_descriptor", 2), ("oversized_frame", 1)]);
 }
 
 #[test]
@@ -258,12 +221,7 @@ fn the_indirection_table_says_which_queue_a_flow_goes_to() {
         nic.receive(&mut host, &frame, Time::ZERO);
         host.now += Time::from_us(5);
         nic.write_register(&mut host, entry, spread.into());
-        let went: Vec<_> = nic
-            .receive
-            .frames
-            .drain(..)
-            .map(|frame| (frame.0, frame.1))
-            .collect();
+        let went: Vec<_> = nic.receive.frames.drain(..).map(|frame| (frame.0, frame.1)).collect();
         assert_eq!(went, [(spread, hash), (other, hash)], "port {port}");
     }
     assert_eq!(seen, [true; QUEUES as usize]);
@@ -304,30 +262,17 @@ fn registers_go_to_the_half_that_they_belong_to() {
         nic.write_register(&mut host, registers::RECEIVE + queue, 5);
     }
     assert_eq!(nic.receive.registers, [(0, 5), (1, 5), (2, 5)]);
-    let descriptor = TxDescriptor {
-        head: Segment { at: data, len: 64 },
-        ..TxDescriptor::default()
-    };
+    let descriptor = TxDescriptor { head: Segment { at: data, len: 64 }, ..TxDescriptor::default() };
     host.memory.store(ring.descriptor(0), descriptor.encode());
     nic.write_register(&mut host, registers::TRANSMIT, 1);
-    assert_eq!(
-        (nic.counters.bad_register_writes, nic.transmit.inside()),
-        (0, 1)
-    );
+    assert_eq!((nic.counters.bad_register_writes, nic.transmit.inside()), (0, 1));
     assert_eq!(nic.advance(&mut host, &mut Nobody), Time::from_us(1));
 }
 
 #[test]
 fn registers_that_mean_nothing_are_counted_and_ignored() {
     let (mut nic, mut host, ..) = bench();
-    let unknown = [
-        8,
-        0x6fff,
-        registers::STEERING + 129,
-        registers::TRANSMIT + 1,
-        1 << 20,
-        u32::MAX,
-    ];
+    let unknown = [8, 0x6fff, registers::STEERING + 129, registers::TRANSMIT + 1, 1 << 20, u32::MAX];
     for index in unknown {
         for value in [0, 1, u64::MAX] {
             nic.write_register(&mut host, index, value);
@@ -339,10 +284,7 @@ fn registers_that_mean_nothing_are_counted_and_ignored() {
     // There is one set, and no queue beyond the last.
     nic.write_register(&mut host, registers::STEERING, 1);
     nic.write_register(&mut host, registers::STEERING + 1, QUEUES.into());
-    assert_eq!(
-        nic.counters.bad_register_writes,
-        3 * unknown.len() as u64 + 3 + 2
-    );
+    assert_eq!(nic.counters.bad_register_writes, 3 * unknown.len() as u64 + 3 + 2);
     assert_eq!(nic.transmit.inside(), 0);
     assert_eq!(nic.advance(&mut host, &mut Nobody), Time::NEVER);
 }

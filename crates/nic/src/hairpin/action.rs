@@ -34,10 +34,7 @@ impl FlowAction {
         let flags = flag(self.source.is_some(), SOURCE)
             | flag(self.destination.is_some(), DESTINATION)
             | flag(self.takes_hop, HOPS);
-        [
-            u64::from(from) << 32 | u64::from(to),
-            u64::from(from_port) << 48 | u64::from(to_port) << 32 | flags,
-        ]
+        [u64::from(from) << 32 | u64::from(to), u64::from(from_port) << 48 | u64::from(to_port) << 32 | flags]
     }
 
     /// From memory.
@@ -66,10 +63,7 @@ impl FlowAction {
         if self.takes_hop {
             decrement_hops(frame, usize::from(summary.l3_offset));
         }
-        let ends = [
-            (End::Source, self.source),
-            (End::Destination, self.destination),
-        ];
+        let ends = [(End::Source, self.source), (End::Destination, self.destination)];
         for (end, new) in ends {
             if let Some((address, port)) = new {
                 replace_end(frame, summary, end, address, Some(port));

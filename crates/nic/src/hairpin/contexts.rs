@@ -52,13 +52,7 @@ impl Contexts {
     /// lines are fetched at a time.
     pub fn new(size: Bytes, fetches: usize) -> Contexts {
         let sets = (size.0 / CACHE_LINE_BYTES / WAYS as u64).max(1);
-        let empty = Way {
-            line: NONE,
-            context: FlowContext::default(),
-            dirty: false,
-            here: Time::ZERO,
-            used: 0,
-        };
+        let empty = Way { line: NONE, context: FlowContext::default(), dirty: false, here: Time::ZERO, used: 0 };
         Contexts {
             ways: vec![empty; sets as usize * WAYS],
             sets,
@@ -97,13 +91,7 @@ impl Contexts {
         let mut words = [0u64; 8];
         let here = dma.read_ahead(table.address(line), bytemuck::bytes_of_mut(&mut words));
         self.on_their_way.push_back(here);
-        set[place] = Way {
-            line,
-            context: FlowContext::decode(&words),
-            dirty: false,
-            here,
-            used: self.accesses,
-        };
+        set[place] = Way { line, context: FlowContext::decode(&words), dirty: false, here, used: self.accesses };
         (first + place, here)
     }
 

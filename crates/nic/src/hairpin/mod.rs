@@ -74,11 +74,7 @@ pub struct Hairpin {
 impl Hairpin {
     /// A stage that knows no context yet.
     pub fn new(spec: HairpinSpec) -> Hairpin {
-        Hairpin {
-            contexts: Contexts::new(spec.memory, spec.fetches),
-            spec,
-            last: Time::ZERO,
-        }
+        Hairpin { contexts: Contexts::new(spec.memory, spec.fetches), spec, last: Time::ZERO }
     }
 
     /// What was counted so far.
@@ -88,12 +84,7 @@ impl Hairpin {
 
     /// Looks for the flow of a frame, and if it is known counts and rewrites it. `waiting` frames
     /// are in the queue.
-    pub fn handle<D: Dma>(
-        &mut self,
-        dma: &mut D,
-        frame: &Arriving<'_>,
-        waiting: u64,
-    ) -> Hairpinned {
+    pub fn handle<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>, waiting: u64) -> Hairpinned {
         let summary = parse_headers(&frame.bytes[..frame.head], frame.bytes.len());
         let known = summary.ok().and_then(|summary| {
             let flow = FlowMatch::of(&summary)?;

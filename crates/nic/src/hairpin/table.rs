@@ -32,10 +32,7 @@ impl FlowMatch {
     pub fn new(source: (u32, u16), destination: (u32, u16), protocol: u8) -> FlowMatch {
         FlowMatch([
             u64::from(source.0) << 32 | u64::from(destination.0),
-            u64::from(source.1) << 48
-                | u64::from(destination.1) << 32
-                | IN_USE
-                | u64::from(protocol),
+            u64::from(source.1) << 48 | u64::from(destination.1) << 32 | IN_USE | u64::from(protocol),
         ])
     }
 
@@ -43,18 +40,13 @@ impl FlowMatch {
     pub fn of(summary: &FrameSummary) -> Option<FlowMatch> {
         let (source, destination) = summary.ipv4_words()?;
         (summary.has_ports() && !summary.is_fragment()).then(|| {
-            FlowMatch::new(
-                (source, summary.source_port),
-                (destination, summary.destination_port),
-                summary.protocol,
-            )
+            FlowMatch::new((source, summary.source_port), (destination, summary.destination_port), summary.protocol)
         })
     }
 
     fn hash(self) -> u64 {
         // Both words times odd constants (Steele and others, SplitMix64), the halves folded.
-        let product = u128::from(self.0[0] ^ 0x9e37_79b9_7f4a_7c15)
-            * u128::from(self.0[1] ^ 0xbf58_476d_1ce4_e5b9);
+        let product = u128::from(self.0[0] ^ 0x9e37_79b9_7f4a_7c15) * u128::from(self.0[1] ^ 0xbf58_476d_1ce4_e5b9);
         let folded = product as u64 ^ (product >> 64) as u64;
         (folded ^ folded >> 29).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
     }
@@ -87,16 +79,7 @@ impl FlowContext {
     pub fn encode(&self) -> [u64; 8] {
         let [first, second] = self.key;
         let [addresses, rest] = self.action.encode();
-        [
-            first,
-            second,
-            self.packets,
-            self.bytes,
-            addresses,
-            rest,
-            0,
-            0,
-        ]
+        [first, second, self.packets, self.bytes, addresses, rest, 0, 0]
     }
 
     /// From memory.
@@ -126,10 +109,7 @@ impl FlowTable {
     /// Room for `flows` flows, at three quarters full at most. The memory must be zero.
     pub fn allocate(space: &mut AddressSpace, flows: u64) -> FlowTable {
         let lines = (flows.saturating_mul(4) / 3 + 1).next_power_of_two();
-        FlowTable {
-            at: space.data(lines * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
-            mask: lines - 1,
-        }
+        FlowTable { at: space.data(lines * CACHE_LINE_BYTES, CACHE_LINE_BYTES), mask: lines - 1 }
     }
 
     /// The lines in which a flow may be, in the order in which they are looked at.
@@ -152,23 +132,14 @@ impl FlowTable {
     ///
     /// # Errors
     /// All of the flow's lines are others'.
-    pub fn install<C: Cpu>(
-        &self,
-        cpu: &mut C,
-        flow: FlowMatch,
-        action: FlowAction,
-    ) -> Result<(), TableFull> {
+    pub fn install<C: Cpu>(&self, cpu: &mut C, flow: FlowMatch, action: FlowAction) -> Result<(), TableFull> {
         for line in self.lines(flow) {
             let context = self.load(cpu, line);
             if context.is(flow) {
                 return Ok(());
             }
             if context.is_free() {
-                let context = FlowContext {
-                    key: flow.0,
-                    action,
-                    ..FlowContext::default()
-                };
+                let context = FlowContext { key: flow.0, action, ..FlowContext::default() };
                 cpu.store(self.address(line), context.encode());
                 return Ok(());
             }

@@ -20,11 +20,7 @@ const ADDRESSES: (MacAddress, MacAddress) = (MacAddress([2; 6]), MacAddress([4; 
 struct Software(Vec<Vec<u8>>);
 
 impl ReceiveHalf for Software {
-    fn receive<D: nicforge_platform::Dma>(
-        &mut self,
-        _dma: &mut D,
-        frame: &Arriving<'_>,
-    ) -> Result<(), DropCause> {
+    fn receive<D: nicforge_platform::Dma>(&mut self, _dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         self.0.push(frame.bytes.to_vec());
         Ok(())
     }
@@ -76,20 +72,10 @@ fn acting(flows: u16, lines: u64, queue: usize, action: impl Fn(u16) -> FlowActi
         let action = action(port);
         table.install(&mut host.memory, flow(port), action).unwrap();
     }
-    let hairpin = Hairpin::new(HairpinSpec {
-        table,
-        memory: Bytes(lines * 64),
-        fetches: 4,
-        queue,
-        addresses: ADDRESSES,
-    });
+    let hairpin =
+        Hairpin::new(HairpinSpec { table, memory: Bytes(lines * 64), fetches: 4, queue, addresses: ADDRESSES });
     let nic = Nic::new(&spec(), Software::default(), &[], Addr(space.end()));
-    Bench {
-        nic: nic.with_hairpin(Some(hairpin)),
-        host,
-        wire: Wire::default(),
-        table,
-    }
+    Bench { nic: nic.with_hairpin(Some(hairpin)), host, wire: Wire::default(), table }
 }
 
 impl Bench {
@@ -143,10 +129,7 @@ fn every_packet_counts_once_and_leaves_in_order_whatever_fits() {
         hairpin.write_back(&mut bench.host);
         let counters = hairpin.counters();
         for (port, count) in counts {
-            let seen = bench
-                .table
-                .read(&mut bench.host.memory, flow(port))
-                .unwrap();
+            let seen = bench.table.read(&mut bench.host.memory, flow(port)).unwrap();
             assert_eq!((seen.packets, seen.bytes), count, "{port} of {lines} lines");
         }
         // All fit: each line is fetched once, and stays.
@@ -196,12 +179,7 @@ fn a_full_queue_drops_and_does_not_count() {
     assert_eq!(bench.nic.transmit.internal_inside(), 3);
     bench.run();
     assert_eq!(bench.wire.0.len(), 3);
-    bench
-        .nic
-        .hairpin
-        .as_mut()
-        .unwrap()
-        .write_back(&mut bench.host);
+    bench.nic.hairpin.as_mut().unwrap().write_back(&mut bench.host);
     let seen = bench.table.read(&mut bench.host.memory, flow(0)).unwrap();
     assert_eq!(seen.packets, 3);
 }
@@ -212,9 +190,7 @@ fn a_full_table_says_so() {
     let table = FlowTable::allocate(&mut space, 2);
     let mut cpu = nicforge_platform::FlatCpu::new(space.end());
     let action = FlowAction::default();
-    let outcomes: Vec<_> = (0..9)
-        .map(|port| table.install(&mut cpu, flow(port), action))
-        .collect();
+    let outcomes: Vec<_> = (0..9).map(|port| table.install(&mut cpu, flow(port), action)).collect();
     let fitted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     assert!((2..9).contains(&fitted));
     assert_eq!(outcomes[8], Err(TableFull));
@@ -277,10 +253,7 @@ fn a_frame_with_a_wrong_ip_checksum_goes_to_software() {
 
 #[test]
 fn a_frame_on_its_last_hop_goes_to_software() {
-    let takes_hop = FlowAction {
-        takes_hop: true,
-        ..FlowAction::default()
-    };
+    let takes_hop = FlowAction { takes_hop: true, ..FlowAction::default() };
     let mut bench = acting(1, 8, 64, |_| takes_hop);
     let mut last = udp_frame(20, 0);
     last[22] = 1;

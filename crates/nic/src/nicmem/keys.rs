@@ -76,24 +76,16 @@ impl KeyTable {
     /// The table of a NIC whose memory is the `len` bytes at `at`.
     pub(super) fn new(at: Addr, len: u64) -> KeyTable {
         let slots = if len > 0 { SLOTS } else { 0 };
-        KeyTable {
-            slots: (0..slots).map(|_| Slot::default()).collect(),
-            begin: at.0,
-            end: at.0 + len,
-        }
+        KeyTable { slots: (0..slots).map(|_| Slot::default()).collect(), begin: at.0, end: at.0 + len }
     }
 
     /// A new key for `len` bytes at `at`; `None` when there is none left.
     pub(super) fn issue(&self, application: Application, at: Addr, len: u64) -> Option<Key> {
-        let mut turns = self
-            .slots
-            .iter()
-            .map(|slot| slot.turn.load(Ordering::Acquire));
+        let mut turns = self.slots.iter().map(|slot| slot.turn.load(Ordering::Acquire));
         let number = turns.position(|turn| turn & 1 == 0 && turn >> 1 < TURNS_MAX)?;
         let slot = &self.slots[number];
         let turn = (slot.turn.load(Ordering::Acquire) >> 1) + 1;
-        slot.application
-            .store(application.0.into(), Ordering::Relaxed);
+        slot.application.store(application.0.into(), Ordering::Relaxed);
         slot.begin.store(at.0, Ordering::Relaxed);
         slot.end.store(at.0 + len, Ordering::Relaxed);
         slot.turn.store(turn << 1 | 1, Ordering::Release);
@@ -119,13 +111,7 @@ impl KeyTable {
     /// # Errors
     /// Why not.
     #[inline]
-    pub fn check(
-        &self,
-        application: Application,
-        key: Key,
-        at: Addr,
-        len: u64,
-    ) -> Result<(), Refusal> {
+    pub fn check(&self, application: Application, key: Key, at: Addr, len: u64) -> Result<(), Refusal> {
         let wanted = u64::from(key.0 >> SLOT_BITS);
         let Some(slot) = self.slots.get(key.0 as usize % SLOTS) else {
             return Err(Refusal::ForeignKey);

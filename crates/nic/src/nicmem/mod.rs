@@ -114,10 +114,7 @@ impl Nicmem {
         Nicmem {
             at,
             capacity,
-            free: (capacity > 0)
-                .then_some((at.0, capacity))
-                .into_iter()
-                .collect(),
+            free: (capacity > 0).then_some((at.0, capacity)).into_iter().collect(),
             given: BTreeMap::new(),
             gone: BTreeMap::new(),
             keys: KeyTable::new(at, capacity),
@@ -129,11 +126,7 @@ impl Nicmem {
     ///
     /// # Errors
     /// There is no such piece, or no key for it; counted by cause.
-    pub fn alloc_nicmem(
-        &mut self,
-        application: Application,
-        len: u64,
-    ) -> Result<Allocation, NicmemError> {
+    pub fn alloc_nicmem(&mut self, application: Application, len: u64) -> Result<Allocation, NicmemError> {
         let outcome = self.try_alloc(application, len);
         self.count(outcome)
     }
@@ -142,11 +135,7 @@ impl Nicmem {
     ///
     /// # Errors
     /// `application` does not hold such a piece; nothing changes, and it is counted by cause.
-    pub fn dealloc_nicmem(
-        &mut self,
-        application: Application,
-        at: Addr,
-    ) -> Result<(), NicmemError> {
+    pub fn dealloc_nicmem(&mut self, application: Application, at: Addr) -> Result<(), NicmemError> {
         let outcome = self.try_dealloc(application, at);
         self.count(outcome)
     }
@@ -180,11 +169,7 @@ impl Nicmem {
         if free > lines {
             self.free.insert(at + lines, free - lines);
         }
-        let allocation = Allocation {
-            at: Addr(at),
-            len: lines,
-            key,
-        };
+        let allocation = Allocation { at: Addr(at), len: lines, key };
         self.given.insert(at, (application, allocation));
         self.gone.remove(&at);
         Ok(allocation)

@@ -17,11 +17,7 @@ fn running_out_is_refused_with_what_is_left() {
     assert_eq!(first.len, 3008, "whole lines");
     let error = nicmem.alloc_nicmem(US, 2000).unwrap_err();
     let (wanted, largest, capacity) = (2000, 4096 - 3008, 4096);
-    let expected = NicmemError::OutOfNicmem {
-        wanted,
-        largest,
-        capacity,
-    };
+    let expected = NicmemError::OutOfNicmem { wanted, largest, capacity };
     assert_eq!(error, expected);
     nicmem.dealloc_nicmem(US, first.at).unwrap();
     nicmem.alloc_nicmem(US, 4096).unwrap();
@@ -38,10 +34,7 @@ fn without_any_memory_everything_is_refused() {
     nicmem.alloc_nicmem(US, 1).unwrap_err();
     let keys = nicmem.keys();
     assert!(!keys.overlaps(Addr(0), Addr(u64::MAX)));
-    assert_eq!(
-        keys.check(US, Key(1 << 10), Addr(64), 1),
-        Err(Refusal::ForeignKey)
-    );
+    assert_eq!(keys.check(US, Key(1 << 10), Addr(64), 1), Err(Refusal::ForeignKey));
 }
 
 #[test]
@@ -49,26 +42,13 @@ fn double_and_foreign_frees_change_nothing() {
     let mut nicmem = nicmem(4096);
     let ours = nicmem.alloc_nicmem(US, 1024).unwrap();
     let at = ours.at;
-    assert_eq!(
-        nicmem.dealloc_nicmem(THEM, at),
-        Err(NicmemError::ForeignKey(at))
-    );
-    assert_eq!(
-        nicmem.dealloc_nicmem(US, at + 64),
-        Err(NicmemError::NeverAllocated(at + 64))
-    );
+    assert_eq!(nicmem.dealloc_nicmem(THEM, at), Err(NicmemError::ForeignKey(at)));
+    assert_eq!(nicmem.dealloc_nicmem(US, at + 64), Err(NicmemError::NeverAllocated(at + 64)));
     assert_eq!(nicmem.keys().check(US, ours.key, at, 1024), Ok(()));
     nicmem.dealloc_nicmem(US, at).unwrap();
-    assert_eq!(
-        nicmem.dealloc_nicmem(US, at),
-        Err(NicmemError::DoubleFree(at))
-    );
+    assert_eq!(nicmem.dealloc_nicmem(US, at), Err(NicmemError::DoubleFree(at)));
     assert_eq!(nicmem.available(), 4096);
-    let causes = [
-        ("foreign_key", 1),
-        ("never_allocated", 1),
-        ("double_free", 1),
-    ];
+    let causes = [("foreign_key", 1), ("never_allocated", 1), ("double_free", 1)];
     assert_eq!(nicmem.refused().causes(), causes);
 }
 
@@ -106,10 +86,7 @@ fn keys_run_out_before_memory_of_many_pieces() {
     };
     assert_eq!(error, NicmemError::OutOfKeys);
     nicmem.dealloc_nicmem(US, pieces[7]).unwrap();
-    assert_eq!(
-        nicmem.alloc_nicmem(US, 64).map(|piece| piece.at),
-        Ok(pieces[7])
-    );
+    assert_eq!(nicmem.alloc_nicmem(US, 64).map(|piece| piece.at), Ok(pieces[7]));
 }
 
 /// Whatever is taken and given back: pieces never overlap, and nothing is lost.
@@ -118,8 +95,7 @@ fn pieces_never_overlap() {
     let mut random = Pcg64::seed_from_u64(4);
     let mut nicmem = nicmem(16 << 10);
     let mut held: Vec<Allocation> = Vec::new();
-    let apart =
-        |a: &Allocation, b: &Allocation| a.at.0 + a.len <= b.at.0 || b.at.0 + b.len <= a.at.0;
+    let apart = |a: &Allocation, b: &Allocation| a.at.0 + a.len <= b.at.0 || b.at.0 + b.len <= a.at.0;
     for _ in 0..5_000 {
         if random.next_u32().is_multiple_of(2) {
             let len = 1 + random.next_u64() % 3_000;

@@ -32,25 +32,12 @@ impl PoolCache {
     pub fn new(space: &mut AddressSpace, pool: Pool, size: usize, work: Cycles) -> PoolCache {
         let limit = (size + size / 2) as u64 * WORD_BYTES;
         let stack = space.data(limit + WORD_BYTES, 64);
-        PoolCache {
-            pool,
-            stack,
-            top: stack,
-            limit: stack + limit,
-            size,
-            dry: false,
-            ledger: None,
-            work,
-            nicmem: None,
-        }
+        PoolCache { pool, stack, top: stack, limit: stack + limit, size, dry: false, ledger: None, work, nicmem: None }
     }
 
     /// The same core with buffers on nicmem besides.
     pub fn with_nicmem(self, nicmem: PoolCache) -> PoolCache {
-        PoolCache {
-            nicmem: Some(Box::new(nicmem)),
-            ..self
-        }
+        PoolCache { nicmem: Some(Box::new(nicmem)), ..self }
     }
 
     /// The same, which writes down in `ledger` what it takes from the shared level of that ledger's

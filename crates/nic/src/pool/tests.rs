@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 fn pool(count: usize, size: usize) -> (FlatCpu, Pool, Vec<PoolCache>) {
     let mut space = AddressSpace::default();
     let pool = Pool::new(&mut space, count);
-    let caches = (0..2)
-        .map(|_| PoolCache::new(&mut space, pool, size, Cycles(1)))
-        .collect();
+    let caches = (0..2).map(|_| PoolCache::new(&mut space, pool, size, Cycles(1))).collect();
     let mut cpu = FlatCpu::new(space.end());
     pool.start(&mut cpu);
     (cpu, pool, caches)
@@ -74,13 +72,8 @@ fn what_went_in_last_comes_out_first() {
 fn a_buffer_on_nicmem_goes_back_to_its_own_pool() {
     let mut space = AddressSpace::default();
     let mut nicmem = Nicmem::new(&mut space, 0, 10 * DATA_BYTES + 5);
-    let memory = nicmem
-        .alloc_nicmem(Application(0), 10 * DATA_BYTES)
-        .unwrap();
-    let (host, near) = (
-        Pool::new(&mut space, 4),
-        Pool::over_nicmem(&mut space, memory, DATA_BYTES),
-    );
+    let memory = nicmem.alloc_nicmem(Application(0), 10 * DATA_BYTES).unwrap();
+    let (host, near) = (Pool::new(&mut space, 4), Pool::over_nicmem(&mut space, memory, DATA_BYTES));
     assert_eq!((host.count(), near.count()), (4, 10));
     let near_cache = PoolCache::new(&mut space, near, 2, Cycles(1));
     let mut cache = PoolCache::new(&mut space, host, 2, Cycles(1)).with_nicmem(near_cache);
@@ -124,11 +117,7 @@ fn every_address_is_judged_as_a_division_would() {
         let near = first - 2 * pool.stride()..first + 9 * pool.stride();
         let far = (0..64).flat_map(|bit| [1 << bit, u64::MAX << bit, first ^ 1 << bit]);
         for at in near.chain(far) {
-            assert_eq!(
-                pool.number_of(Addr(at)),
-                by_division(at),
-                "{at:#x} of {room}"
-            );
+            assert_eq!(pool.number_of(Addr(at)), by_division(at), "{at:#x} of {room}");
         }
     }
 }

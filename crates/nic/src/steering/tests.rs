@@ -44,20 +44,7 @@ fn sets_and_queues_that_there_are_not_change_nothing() {
 /// An IPv4 frame to 10.0.0.9 with protocol and L4 bytes.
 fn frame(protocol: u8, l4: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 12];
-    frame.extend([
-        8,
-        0,
-        0x45,
-        0,
-        0,
-        20 + l4.len() as u8,
-        0,
-        0,
-        0,
-        0,
-        64,
-        protocol,
-    ]);
+    frame.extend([8, 0, 0x45, 0, 0, 20 + l4.len() as u8, 0, 0, 0, 0, 64, protocol]);
     frame.extend([0, 0, 192, 0, 2, 1, 10, 0, 0, 9]);
     frame.extend(l4);
     frame
@@ -118,25 +105,13 @@ fn an_error_goes_to_the_queue_of_the_flow_that_it_quotes() {
 fn a_rule_finds_the_queue_of_what_comes_back() {
     let mut steering = Steering::new(4, 1);
     // Ports from 1000: 100 for each queue.
-    steering.set_rule(PortRule {
-        first_address: 0x0a00_0008,
-        addresses: 2,
-        first_port: 1000,
-        share: 100,
-    });
+    steering.set_rule(PortRule { first_address: 0x0a00_0008, addresses: 2, first_port: 1000, share: 100 });
     let udp = |port: u16| {
         let [high, low] = port.to_be_bytes();
         frame(17, &[0, 53, high, low, 0, 8, 0, 0])
     };
     // Queue 3 is that of the hash, for ports of nobody.
-    for (port, queue) in [
-        (1000, 0),
-        (1099, 0),
-        (1100, 1),
-        (1399, 3),
-        (1400, 3),
-        (999, 3),
-    ] {
+    for (port, queue) in [(1000, 0), (1099, 0), (1100, 1), (1399, 3), (1400, 3), (999, 3)] {
         assert_eq!(steered(&mut steering, &udp(port)), queue, "port {port}");
     }
     let [high, low] = 1250u16.to_be_bytes();
@@ -165,12 +140,7 @@ fn fragment(mut frame: Vec<u8>, identification: u8, offset: u8, more: bool) -> V
 #[test]
 fn later_fragments_follow_the_first_one() {
     let mut steering = Steering::new(8, 2);
-    steering.set_rule(PortRule {
-        first_address: 0x0a00_0008,
-        addresses: 2,
-        first_port: 1000,
-        share: 100,
-    });
+    steering.set_rule(PortRule { first_address: 0x0a00_0008, addresses: 2, first_port: 1000, share: 100 });
     steering.follow_flows();
     let first = |port: u16, identification| {
         let [high, low] = port.to_be_bytes();

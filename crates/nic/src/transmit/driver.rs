@@ -4,9 +4,7 @@ use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
 
 use super::layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};
 use crate::packet::drop_reference;
-use crate::{
-    Allocation, DriverCosts, Key, NEXT_OFFSET, Packet, PoolCache, REFERENCES_OFFSET, Segment,
-};
+use crate::{Allocation, DriverCosts, Key, NEXT_OFFSET, Packet, PoolCache, REFERENCES_OFFSET, Segment};
 
 /// The ring has no room for this packet; the caller decides its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +38,7 @@ const SHARES: u64 = 2;
 
 impl TransmitDriver {
     /// The driver of `ring`, whose doorbell is `doorbell`.
-    pub fn new(
-        space: &mut AddressSpace,
-        ring: TxRing,
-        doorbell: Register,
-        costs: DriverCosts,
-    ) -> TransmitDriver {
+    pub fn new(space: &mut AddressSpace, ring: TxRing, doorbell: Register, costs: DriverCosts) -> TransmitDriver {
         TransmitDriver {
             ring,
             doorbell,
@@ -77,12 +70,7 @@ impl TransmitDriver {
     /// last packet of a burst does, and so does the one that fills the ring: the rest of its
     /// burst finds no room, and without a report there would never be any.
     #[inline]
-    pub fn push<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        packet: &Packet,
-        report: bool,
-    ) -> Result<(), TxFull> {
+    pub fn push<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, report: bool) -> Result<(), TxFull> {
         let used = self.next - self.reclaimed;
         self.used_sum += used;
         self.samples += 1;

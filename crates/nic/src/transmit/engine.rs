@@ -194,9 +194,8 @@ impl TransmitEngine {
                 now
             }
             Err(next) => {
-                let first = |reports: &VecDeque<(Time, usize, u64)>| {
-                    reports.front().map_or(Time::NEVER, |report| report.0)
-                };
+                let first =
+                    |reports: &VecDeque<(Time, usize, u64)>| reports.front().map_or(Time::NEVER, |report| report.0);
                 let (soon, late) = (first(&self.reports), first(&self.late_reports));
                 next.min(soon).min(late).min(internal)
             }
@@ -205,10 +204,7 @@ impl TransmitEngine {
 
     /// Frames that are in rings or in the engine.
     pub fn inside(&self) -> u64 {
-        self.queues
-            .iter()
-            .map(|queue| queue.tail - queue.served)
-            .sum()
+        self.queues.iter().map(|queue| queue.tail - queue.served).sum()
     }
 
     /// Descriptors dealt with so far.
@@ -252,11 +248,7 @@ impl TransmitEngine {
         let first = self.busy.partition_point(|&number| number < self.turn);
         for step in 0..self.busy.len() {
             let place = first + step;
-            let number = self.busy[if place < self.busy.len() {
-                place
-            } else {
-                place - self.busy.len()
-            }];
+            let number = self.busy[if place < self.busy.len() { place } else { place - self.busy.len() }];
             let queue = &mut self.queues[number];
             let Some(&(here, descriptor)) = queue.waiting.front() else {
                 continue;
@@ -310,19 +302,12 @@ impl TransmitEngine {
         if let Err(cause) = self.guard.check(queue.ring.application, &descriptor) {
             self.counters.refused.count(cause.0);
             queue.bad += 1;
-            self.reports
-                .push_back((now.max(queue.read_until), number, position));
+            self.reports.push_back((now.max(queue.read_until), number, position));
             return;
         }
         let mut frame = std::mem::take(&mut self.frame);
         // By reference: moved out they would be copied as vectors right after they were stored word by word.
-        let (ref pieces, here) = gather(
-            &descriptor,
-            inlined.as_ref(),
-            self.unfinished,
-            dma,
-            &mut frame,
-        );
+        let (ref pieces, here) = gather(&descriptor, inlined.as_ref(), self.unfinished, dma, &mut frame);
         queue.last_read = here - now;
         let len = Bytes(descriptor.len());
         let last_bit = self.occupy_wire(len, here);
@@ -370,9 +355,7 @@ impl Queue {
     fn fetch<D: Dma>(&mut self, dma: &mut D) {
         while self.fetched < self.tail && self.waiting.len() <= self.batch {
             let to_wrap = self.ring.entries - (self.fetched & (self.ring.entries - 1));
-            let count = (self.tail - self.fetched)
-                .min(self.batch as u64)
-                .min(to_wrap);
+            let count = (self.tail - self.fetched).min(self.batch as u64).min(to_wrap);
             let each = self.ring.stride() as usize / 8;
             let mut words = [0u64; WORDS_MAX];
             let words = &mut words[..each * count as usize];

@@ -22,36 +22,22 @@ pub struct Guard {
 impl Guard {
     /// Host memory below `memory_end`, and memory of the NIC as `keys` has it.
     pub fn new(memory_end: Addr, keys: KeyTable) -> Guard {
-        Guard {
-            memory_end,
-            keys,
-            longest: FRAME_MAX,
-        }
+        Guard { memory_end, keys, longest: FRAME_MAX }
     }
 
     /// The same with the NIC's memory as `keys` has it.
     pub fn with_keys(&self, keys: KeyTable) -> Guard {
-        Guard {
-            keys,
-            ..self.clone()
-        }
+        Guard { keys, ..self.clone() }
     }
 
     /// The same, where a descriptor may name up to `longest` bytes.
     pub fn with_longest(&self, longest: u64) -> Guard {
-        Guard {
-            longest,
-            ..self.clone()
-        }
+        Guard { longest, ..self.clone() }
     }
 
     /// Whether a ring of `application` may have `descriptor`; else why the NIC does not touch it.
     #[inline]
-    pub fn check(
-        &self,
-        application: Application,
-        descriptor: &TxDescriptor,
-    ) -> Result<(), DropCause> {
+    pub fn check(&self, application: Application, descriptor: &TxDescriptor) -> Result<(), DropCause> {
         let TxDescriptor { head, rest, .. } = *descriptor;
         let inlined = descriptor.inline && head.len > INLINE_BYTES;
         if head.len == 0 || descriptor.len() > self.longest || inlined {
@@ -67,12 +53,7 @@ impl Guard {
     }
 
     #[inline]
-    fn segment(
-        &self,
-        application: Application,
-        segment: Segment,
-        key: Key,
-    ) -> Result<(), DropCause> {
+    fn segment(&self, application: Application, segment: Segment, key: Key) -> Result<(), DropCause> {
         let (at, len) = (segment.at, u64::from(segment.len));
         if key != Key::HOST {
             let checked = self.keys.check(application, key, at, len);

@@ -78,14 +78,8 @@ impl TxDescriptor {
     /// From memory; any bits make a descriptor, the engine checks what it names.
     pub fn decode(words: &[u64]) -> TxDescriptor {
         TxDescriptor {
-            head: Segment {
-                at: Addr(words[0]),
-                len: words[1] as u32,
-            },
-            rest: Segment {
-                at: Addr(words[2]),
-                len: (words[1] >> 32) as u32,
-            },
+            head: Segment { at: Addr(words[0]), len: words[1] as u32 },
+            rest: Segment { at: Addr(words[2]), len: (words[1] >> 32) as u32 },
             stamp: Time::from_ps(words[3]),
             report: words[4] & REPORT != 0,
             offload: TxOffload {
@@ -145,20 +139,10 @@ impl TxRing {
 
     /// A new ring of `entries` (a power of two), whose descriptors have room for headers if it
     /// `inlines`.
-    pub fn with(
-        space: &mut AddressSpace,
-        entries: usize,
-        inlines: bool,
-    ) -> Result<TxRing, SpaceError> {
+    pub fn with(space: &mut AddressSpace, entries: usize, inlines: bool) -> Result<TxRing, SpaceError> {
         let entries = entries as u64;
-        let mut ring = TxRing {
-            base: Addr(0),
-            entries,
-            done: Addr(0),
-            first: 0,
-            inlines,
-            application: Application::default(),
-        };
+        let mut ring =
+            TxRing { base: Addr(0), entries, done: Addr(0), first: 0, inlines, application: Application::default() };
         ring.base = space.data(entries * ring.stride(), 64);
         ring.done = space.control(8, Owner::NOBODY)?;
         Ok(ring)
@@ -186,21 +170,11 @@ mod tests {
     #[test]
     fn a_descriptor_survives_memory() {
         let descriptor = TxDescriptor {
-            head: Segment {
-                at: Addr(123),
-                len: 64,
-            },
-            rest: Segment {
-                at: Addr(1 << 40),
-                len: 1436,
-            },
+            head: Segment { at: Addr(123), len: 64 },
+            rest: Segment { at: Addr(1 << 40), len: 1436 },
             stamp: Time::from_us(7),
             report: true,
-            offload: TxOffload {
-                l3_checksum: false,
-                l4_checksum: true,
-                segment: 1448,
-            },
+            offload: TxOffload { l3_checksum: false, l4_checksum: true, segment: 1448 },
             head_key: Key(5),
             rest_key: Key(u32::MAX),
             inline: true,

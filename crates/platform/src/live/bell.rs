@@ -26,9 +26,7 @@ impl Bell {
 
     /// The bell that another process made.
     pub fn of(event: OwnedFd) -> Bell {
-        Bell {
-            event: Arc::new(event),
-        }
+        Bell { event: Arc::new(event) }
     }
 
     /// The event, to hand over to another process.
@@ -69,10 +67,7 @@ impl Bell {
         if still_idle() {
             let mut polled = vec![PollFd::new(&*self.event, PollFlags::IN)];
             polled.extend(files.iter().map(|file| PollFd::new(file, PollFlags::IN)));
-            let timeout = Timespec {
-                tv_sec: timeout.as_secs() as i64,
-                tv_nsec: i64::from(timeout.subsec_nanos()),
-            };
+            let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
             match poll(&mut polled, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(cause) => return Err(LiveError::of("waiting for ports")(cause)),

@@ -14,9 +14,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that begins now.
     pub fn start() -> Clock {
-        Clock {
-            origin_ns: monotonic_ns(),
-        }
+        Clock { origin_ns: monotonic_ns() }
     }
 
     /// A clock that began elsewhere ([`Clock::origin_ns`]).

@@ -76,11 +76,7 @@ impl Control {
     }
 
     /// The region in `file`, made by another process for the same `space` and `shape`.
-    pub fn attach(
-        file: std::os::fd::OwnedFd,
-        space: &AddressSpace,
-        shape: &Shape,
-    ) -> Result<Control, LiveError> {
+    pub fn attach(file: std::os::fd::OwnedFd, space: &AddressSpace, shape: &Shape) -> Result<Control, LiveError> {
         let (begin, len) = Control::extent(space, shape);
         let region = Region::attach(file, len)?;
         let magic = region.word(begin).load(Ordering::Acquire);
@@ -242,20 +238,13 @@ impl Control {
 
     /// Takes the lock at `at`, for the device, from whoever `may_lose` it: who holds it is gone, or
     /// never was. Gives up after `patience` and returns what stands there.
-    pub fn seize(
-        &self,
-        at: Addr,
-        patience: Duration,
-        may_lose: impl Fn(u64) -> bool,
-    ) -> Result<(), u64> {
+    pub fn seize(&self, at: Addr, patience: Duration, may_lose: impl Fn(u64) -> bool) -> Result<(), u64> {
         let word = self.region.word(at);
         let until = std::time::Instant::now() + patience;
         loop {
             let holder = word.load(Ordering::Relaxed);
             let takes = holder == 0 || may_lose(holder);
-            let swap = |from| {
-                word.compare_exchange(from, DEVICE_MARK, Ordering::Acquire, Ordering::Relaxed)
-            };
+            let swap = |from| word.compare_exchange(from, DEVICE_MARK, Ordering::Acquire, Ordering::Relaxed);
             if takes && swap(holder).is_ok() {
                 return Ok(());
             }
@@ -283,10 +272,7 @@ impl Control {
 
     /// All registers of device `device`.
     pub fn registers(&self, device: u8) -> impl Iterator<Item = Register> + '_ {
-        let indices = self
-            .banks
-            .iter()
-            .flat_map(|&(first, count)| first..first + count);
+        let indices = self.banks.iter().flat_map(|&(first, count)| first..first + count);
         indices.map(move |index| Register { device, index })
     }
 

@@ -29,12 +29,7 @@ pub struct LiveCpu {
 impl LiveCpu {
     /// Worker `number`.
     pub fn new(control: Control, bell: Bell, number: usize) -> LiveCpu {
-        LiveCpu {
-            now: control.clock().now(),
-            control,
-            bell: Some(bell),
-            mark: number as u64 + 1,
-        }
+        LiveCpu { now: control.clock().now(), control, bell: Some(bell), mark: number as u64 + 1 }
     }
 
     /// The device never sleeps: no doorbell has to wake it, and the worker need not wait until what
@@ -93,10 +88,7 @@ impl LiveCpu {
         let Some(asleep) = self.control.worker_asleep(self.mark as usize - 1) else {
             return;
         };
-        let timeout = futex::Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
+        let timeout = futex::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         // However it ends (woken, no longer announced, time over, a signal), the worker looks.
         let _: Result<(), Errno> = futex::wait(asleep, futex::Flags::empty(), 1, Some(&timeout));
         asleep.store(0, Ordering::Relaxed);
@@ -158,9 +150,7 @@ impl Cpu for LiveCpu {
         let word = self.region().word(at);
         let mut tries = 0u32;
         let mut holder = 0;
-        while let Err(found) =
-            word.compare_exchange_weak(holder, self.mark, Ordering::Acquire, Ordering::Relaxed)
-        {
+        while let Err(found) = word.compare_exchange_weak(holder, self.mark, Ordering::Acquire, Ordering::Relaxed) {
             tries += 1;
             // Only a lock that is free can be taken, or one whose holder is dead.
             holder = 0;

@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -22,22 +22,15 @@ use super::LiveError;
 const FILES_MAX: usize = 4;
 
 /// Sends `bytes` (at least one, so few that they go at once) and `files` with them.
-pub fn send_files(
-    socket: &UnixStream,
-    bytes: &[u8],
-    files: &[BorrowedFd<'_>],
-) -> Result<(), LiveError> {
+pub fn send_files(socket: &UnixStream, bytes: &[u8], files: &[BorrowedFd<'_>]) -> Result<(), LiveError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if files.len() > FILES_MAX || !beside.push(SendAncillaryMessage::ScmRights(files)) {
-        return Err(LiveError::Region(format!(
-            "cannot be handed over with {} files",
-            files.len()
-        )));
+        return Err(LiveError::Region(format!("cannot be handed over with {} files", files.len())));
     }
     let parts = [IoSlice::new(bytes)];
-    let sent = sendmsg(socket, &parts, &mut beside, SendFlags::NOSIGNAL)
-        .map_err(LiveError::of("handing the region over"))?;
+    let sent =
+        sendmsg(socket, &parts, &mut beside, SendFlags::NOSIGNAL).map_err(LiveError::of("handing the region over"))?;
     match sent == bytes.len() {
         true => Ok(()),
         false => Err(LiveError::Region("was handed over in part".into())),
@@ -45,10 +38,7 @@ pub fn send_files(
 }
 
 /// Receives bytes, and files if some come with them; 0 bytes when the other side is gone.
-pub fn receive_files(
-    socket: &UnixStream,
-    bytes: &mut [u8],
-) -> Result<(usize, Vec<OwnedFd>), LiveError> {
+pub fn receive_files(socket: &UnixStream, bytes: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), LiveError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(bytes)];
@@ -73,14 +63,10 @@ pub struct Peer {
 impl Peer {
     /// Who is at the other end of `socket`.
     pub fn of(socket: &UnixStream) -> Result<Peer, LiveError> {
-        let credentials =
-            socket_peercred(socket).map_err(LiveError::of("who is at the other end"))?;
-        let process = pidfd_open(credentials.pid, PidfdFlags::empty())
-            .map_err(LiveError::of("watching a worker's process"))?;
-        Ok(Peer {
-            process,
-            id: credentials.pid.as_raw_nonzero().get(),
-        })
+        let credentials = socket_peercred(socket).map_err(LiveError::of("who is at the other end"))?;
+        let process =
+            pidfd_open(credentials.pid, PidfdFlags::empty()).map_err(LiveError::of("watching a worker's process"))?;
+        Ok(Peer { process, id: credentials.pid.as_raw_nonzero().get() })
     }
 
     /// Its number, for people.
@@ -103,10 +89,7 @@ impl Peer {
 
     /// Whether the process is gone, or is after `patience`.
     pub fn is_gone_within(&self, patience: Duration) -> bool {
-        let timeout = Timespec {
-            tv_sec: patience.as_secs() as i64,
-            tv_nsec: i64::from(patience.subsec_nanos()),
-        };
+        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
         let mut polled = [PollFd::new(&self.process, PollFlags::IN)];
         loop {
             match poll(&mut polled, Some(&timeout)) {
@@ -120,14 +103,8 @@ impl Peer {
 
 /// Waits until one of `files` is readable, or for `timeout`; says which are.
 pub fn wait_for(files: &[BorrowedFd<'_>], timeout: Duration) -> Result<Vec<bool>, LiveError> {
-    let timeout = Timespec {
-        tv_sec: timeout.as_secs() as i64,
-        tv_nsec: i64::from(timeout.subsec_nanos()),
-    };
-    let mut polled: Vec<_> = files
-        .iter()
-        .map(|file| PollFd::new(file, PollFlags::IN))
-        .collect();
+    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+    let mut polled: Vec<_> = files.iter().map(|file| PollFd::new(file, PollFlags::IN)).collect();
     match poll(&mut polled, Some(&timeout)) {
         Ok(_) => Ok(polled.iter().map(|one| !one.revents().is_empty()).collect()),
         Err(Errno::INTR) => Ok(vec![false; files.len()]),

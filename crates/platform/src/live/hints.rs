@@ -26,13 +26,7 @@ pub fn use_large_pages<T>(table: &[T]) {
         if whole > 0 {
             // SAFETY: these pages are all the table's, and the advice changes nothing that is in them.
             // It is only a wish: without large pages everything is right, and slower.
-            let _ = unsafe {
-                madvise(
-                    bytes.wrapping_add(before).cast(),
-                    whole,
-                    Advice::LinuxHugepage,
-                )
-            };
+            let _ = unsafe { madvise(bytes.wrapping_add(before).cast(), whole, Advice::LinuxHugepage) };
         }
     }
     #[cfg(not(target_os = "linux"))]

@@ -87,10 +87,7 @@ impl LiveError {
     /// Makes an error of what the system says about `what`.
     pub fn of<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> LiveError {
         let what = what.into();
-        move |cause| LiveError::System {
-            what,
-            cause: cause.into(),
-        }
+        move |cause| LiveError::System { what, cause: cause.into() }
     }
 }
 

@@ -80,11 +80,7 @@ impl Region {
                 0,
             )
         };
-        let mapping = Mapping {
-            base,
-            len: len as usize,
-            file: file.into(),
-        };
+        let mapping = Mapping { base, len: len as usize, file: file.into() };
         Ok(Region::over(mapping, Pages::Ordinary))
     }
 
@@ -106,8 +102,7 @@ impl Region {
             Pages::Ordinary => MemfdFlags::empty(),
         };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | huge;
-        let file = rustix::fs::memfd_create("nicforge", flags)
-            .map_err(LiveError::of("creating shared memory"))?;
+        let file = rustix::fs::memfd_create("nicforge", flags).map_err(LiveError::of("creating shared memory"))?;
         ftruncate(&file, len).map_err(LiveError::of(format!("{len} bytes of shared memory")))?;
         fcntl_add_seals(&file, SEALS).map_err(LiveError::of("sealing shared memory"))?;
         Region::map(file, len, pages)
@@ -115,9 +110,7 @@ impl Region {
 
     /// The region behind `file`, which another process made; at least `len` bytes long.
     pub fn attach(file: OwnedFd, len: u64) -> Result<Region, LiveError> {
-        let size = fstat(&file)
-            .map_err(LiveError::of("looking at shared memory"))?
-            .st_size as u64;
+        let size = fstat(&file).map_err(LiveError::of("looking at shared memory"))?.st_size as u64;
         let wanted = len + SHORT;
         if size < wanted {
             let wrong = format!("has {size} bytes and not {wanted}");
@@ -132,19 +125,10 @@ impl Region {
 
     fn map(file: OwnedFd, len: u64, pages: Pages) -> Result<Region, LiveError> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let bytes = usize::try_from(len)
-            .map_err(|_| LiveError::Region(format!("of {len} bytes is larger than memory")))?;
+        let bytes =
+            usize::try_from(len).map_err(|_| LiveError::Region(format!("of {len} bytes is larger than memory")))?;
         // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                protection,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
-        };
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0) };
         let base = base.map_err(LiveError::of(format!("mapping {len} bytes")))?;
         if pages == Pages::Ordinary {
             // SAFETY: the range is the mapping just made. Advice only: where the system does not
@@ -157,12 +141,7 @@ impl Region {
 
     fn over(mapping: Mapping, pages: Pages) -> Region {
         let len = mapping.len as u64 - SHORT;
-        Region {
-            base: mapping.base.cast(),
-            len,
-            pages,
-            mapping: Arc::new(mapping),
-        }
+        Region { base: mapping.base.cast(), len, pages, mapping: Arc::new(mapping) }
     }
 
     /// Bytes there are.

@@ -39,11 +39,7 @@ pub struct Pending {
 
 impl Pending {
     pub fn new(stock: Stock) -> Pending {
-        Pending {
-            stock,
-            written: [Addr(0); PARTS_MAX],
-            count: 0,
-        }
+        Pending { stock, written: [Addr(0); PARTS_MAX], count: 0 }
     }
 
     /// Something was written at `to`.

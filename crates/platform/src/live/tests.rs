@@ -6,11 +6,7 @@ use super::*;
 use crate::{Addr, AddressSpace, Cpu, Dma, Owner, Register};
 
 fn shape() -> Shape {
-    Shape {
-        devices: 2,
-        workers: 2,
-        banks: vec![(0, 4), (0x8000, 4)],
-    }
+    Shape { devices: 2, workers: 2, banks: vec![(0, 4), (0x8000, 4)] }
 }
 
 fn control(space: &AddressSpace) -> Control {
@@ -47,10 +43,7 @@ fn a_core_that_the_device_plays_announces_as_the_device_does() {
     let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 2);
     let mut dma = LiveDma::new(control.clone(), &space);
     worker.announce_sleep();
-    let register = Register {
-        device: 0,
-        index: 1,
-    };
+    let register = Register { device: 0, index: 1 };
     let mut core = DeviceCpu::new(&mut cpu, &mut dma);
     core.write_entry(at, std::array::from_fn(|word| 10 + word as u64));
     core.mmio_write(register, 7);
@@ -245,10 +238,7 @@ fn whoever_sleeps_is_woken() {
     let bell = Bell::new().unwrap();
     let late = AtomicBool::new(false);
     let patience = Duration::from_secs(5);
-    let register = Register {
-        device: 1,
-        index: 0x8000,
-    };
+    let register = Register { device: 1, index: 0x8000 };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut cpu = LiveCpu::new(control.clone(), bell.clone(), 1);

@@ -45,11 +45,7 @@ impl Cache {
             sets.is_power_of_two() && config.ways <= WAYS_MAX,
             "a cache has a power of two of sets and at most {WAYS_MAX} ways"
         );
-        Cache {
-            sets: vec![EMPTY_SET; sets as usize],
-            set_bits: sets.trailing_zeros(),
-            ways: config.ways,
-        }
+        Cache { sets: vec![EMPTY_SET; sets as usize], set_bits: sets.trailing_zeros(), ways: config.ways }
     }
 
     fn sets(config: &CacheConfig) -> u64 {

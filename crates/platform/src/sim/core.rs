@@ -62,10 +62,7 @@ impl SimCore {
     /// The same core on another socket, behind a link of this latency. It is taken to miss all
     /// caches of its own socket with every line that a burst touches for the first time.
     pub fn behind_link(self, latency: Time) -> SimCore {
-        SimCore {
-            link: Some(latency),
-            ..self
-        }
+        SimCore { link: Some(latency), ..self }
     }
 
     /// The core's time.
@@ -107,13 +104,9 @@ impl SimCore {
     /// What the core spent since `earlier` as the polls found nothing: `ps` of work become idle.
     pub fn count_as_idle(&mut self, before: &CoreCycles) {
         let now = &self.spent;
-        let busy =
-            |spent: &CoreCycles| -> u64 { spent.work_ps.iter().chain(&spent.stall_ps).sum() };
+        let busy = |spent: &CoreCycles| -> u64 { spent.work_ps.iter().chain(&spent.stall_ps).sum() };
         let idle = busy(now) - busy(before);
-        self.spent = CoreCycles {
-            idle_ps: before.idle_ps + idle,
-            ..before.clone()
-        };
+        self.spent = CoreCycles { idle_ps: before.idle_ps + idle, ..before.clone() };
     }
 
     /// Whether there were register writes since [`take_mmio`](Self::take_mmio).
@@ -138,25 +131,13 @@ pub struct SimCpu<'a> {
 impl<'a> SimCpu<'a> {
     /// A step of `core` that begins at its own time.
     pub fn new(host: &'a mut Host, core: &'a mut SimCore) -> SimCpu<'a> {
-        SimCpu {
-            host,
-            core,
-            devices: None,
-        }
+        SimCpu { host, core, devices: None }
     }
 
     /// As [`new`](Self::new), where `devices` answer register reads. A read is preceded by the
     /// register writes that the core posted before.
-    pub fn with_devices(
-        host: &'a mut Host,
-        core: &'a mut SimCore,
-        devices: &'a mut dyn Devices,
-    ) -> SimCpu<'a> {
-        SimCpu {
-            host,
-            core,
-            devices: Some(devices),
-        }
+    pub fn with_devices(host: &'a mut Host, core: &'a mut SimCore, devices: &'a mut dyn Devices) -> SimCpu<'a> {
+        SimCpu { host, core, devices: Some(devices) }
     }
 
     #[inline]
@@ -190,10 +171,7 @@ impl Cpu for SimCpu<'_> {
     fn store<T: Pod>(&mut self, at: Addr, value: T) {
         let len = size_of::<T>();
         // The bytes first: what the access costs needs none of what stands here then.
-        self.host
-            .memory
-            .slice_mut(at, len)
-            .copy_from_slice(bytemuck::bytes_of(&value));
+        self.host.memory.slice_mut(at, len).copy_from_slice(bytemuck::bytes_of(&value));
         match self.host.nicmem.holds(at.line()) {
             true => self.store_run_to_device(at, len as u64),
             false => self.touch_few(at, len, true, [self.core.independent_q16; 2]),

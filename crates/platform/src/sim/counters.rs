@@ -60,8 +60,7 @@ impl MemoryCounters {
 
     /// LLC misses of all agents: look-ups that nothing on the chip could serve.
     pub fn llc_misses(&self) -> u64 {
-        self.device_write_lines - self.device_write_hits + self.device_read_lines
-            - self.device_read_hits
+        self.device_write_lines - self.device_write_hits + self.device_read_lines - self.device_read_hits
             + self.app_look_ups
             - self.app_hits
             + self.driver_look_ups

@@ -89,11 +89,7 @@ impl DmaPort {
     /// What was counted so far, on this side and on the link to `host`.
     pub fn counters(&self, host: &Host) -> DmaCounters {
         let link = &host.links[self.device];
-        DmaCounters {
-            out_bytes: link.out.bytes(),
-            in_bytes: link.inward.bytes(),
-            ..self.counters.clone()
-        }
+        DmaCounters { out_bytes: link.out.bytes(), in_bytes: link.inward.bytes(), ..self.counters.clone() }
     }
 }
 
@@ -107,11 +103,7 @@ pub struct SimDma<'a> {
 impl<'a> SimDma<'a> {
     /// Accesses of the device behind `port`, from `now` on.
     pub fn new(host: &'a mut Host, port: &'a mut DmaPort, now: Time) -> SimDma<'a> {
-        SimDma {
-            host,
-            port,
-            cursor: now,
-        }
+        SimDma { host, port, cursor: now }
     }
 
     /// Times an access of `len` bytes of the device's own memory, which no bus is needed for.
@@ -181,9 +173,7 @@ impl<'a> SimDma<'a> {
         let wait = self.host.hierarchy.device_write(first, lines, at_memory);
         let slack = self.port.config.posted_slack;
         if wait > slack {
-            self.host.links[self.port.device]
-                .out
-                .hold_until(self.cursor + wait - slack);
+            self.host.links[self.port.device].out.hold_until(self.cursor + wait - slack);
         }
         at_memory + wait
     }
@@ -225,10 +215,7 @@ impl Dma for SimDma<'_> {
         if bytes.is_empty() {
             return;
         }
-        self.host
-            .memory
-            .slice_mut(to, bytes.len())
-            .copy_from_slice(bytes);
+        self.host.memory.slice_mut(to, bytes.len()).copy_from_slice(bytes);
         self.time_publish(to, bytes.len() as u64);
     }
 

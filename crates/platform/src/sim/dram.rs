@@ -63,8 +63,7 @@ impl Dram {
             true => 1,
             false => PARTS_OF_LINE,
         };
-        let service =
-            CACHE_LINE_BYTES as f64 * config.channels as f64 / config.peak.as_bytes_per_second();
+        let service = CACHE_LINE_BYTES as f64 * config.channels as f64 / config.peak.as_bytes_per_second();
         Dram {
             slots: Box::new([Slot::default(); SLOTS]),
             room: ((lines * f64::from(room_of_line)).round() as u32).max(1),
@@ -141,11 +140,7 @@ impl Dram {
         while number < end {
             let slot = &mut self.slots[number as usize % SLOTS];
             if slot.number != number {
-                *slot = Slot {
-                    number,
-                    taken: 0,
-                    full: 0,
-                };
+                *slot = Slot { number, taken: 0, full: 0 };
             }
             if slot.full > 0 {
                 number += u64::from(slot.full);

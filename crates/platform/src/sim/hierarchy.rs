@@ -116,31 +116,15 @@ impl Hierarchy {
 
     /// A core reads or writes one line. `app` says whom to count the LLC look-up for.
     #[inline]
-    pub fn core_access(
-        &mut self,
-        core: usize,
-        line: u64,
-        write: bool,
-        app: bool,
-        now: Time,
-    ) -> Served {
+    pub fn core_access(&mut self, core: usize, line: u64, write: bool, app: bool, now: Time) -> Served {
         if self.perfect {
-            return Served {
-                latency: Time::ZERO,
-                l2_miss: false,
-            };
+            return Served { latency: Time::ZERO, l2_miss: false };
         }
         if self.hits_own_l2(core, line, write) {
-            return Served {
-                latency: self.l2_hit,
-                l2_miss: false,
-            };
+            return Served { latency: self.l2_hit, l2_miss: false };
         }
         let latency = self.fetch_into_l2(core, line, write, app, now);
-        Served {
-            latency,
-            l2_miss: true,
-        }
+        Served { latency, l2_miss: true }
     }
 
     /// Whether `core`'s own L2 has the line; if so the access is done, after
@@ -264,14 +248,7 @@ impl Hierarchy {
 
     /// Brings a line into an L2 that lacks it; returns the latency.
     #[inline(always)]
-    pub fn fetch_into_l2(
-        &mut self,
-        core: usize,
-        line: u64,
-        write: bool,
-        app: bool,
-        now: Time,
-    ) -> Time {
+    pub fn fetch_into_l2(&mut self, core: usize, line: u64, write: bool, app: bool, now: Time) -> Time {
         self.shared.arrive();
         let fetched = match self.holder(line) {
             NONE => self.shared.fetch(line, core as u8 + 1, now),
@@ -279,10 +256,7 @@ impl Hierarchy {
         };
         let counters = &mut self.shared.counters;
         counters.core_look_ups(app, 1, u64::from(fetched.on_chip));
-        let evicted = self
-            .l2
-            .of(core)
-            .fill(line, fetched.dirty | write, fetched.shared);
+        let evicted = self.l2.of(core).fill(line, fetched.dirty | write, fetched.shared);
         if let Some(evicted) = evicted {
             self.shared.victim(core, evicted, now);
         }

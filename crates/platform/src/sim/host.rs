@@ -39,9 +39,7 @@ impl Host {
         Host {
             memory,
             hierarchy: Hierarchy::new(hardware, space.end()),
-            links: (0..hardware.nics)
-                .map(|_| Link::new(&hardware.pcie))
-                .collect(),
+            links: (0..hardware.nics).map(|_| Link::new(&hardware.pcie)).collect(),
             locks: Locks::default(),
             nicmem: NicmemMap::new(space, hardware.nic.nicmem_access),
         }

@@ -76,10 +76,7 @@ impl Line {
     /// Its state in the LLC.
     #[inline(always)]
     pub fn state(self) -> LineState {
-        LineState {
-            dirty: self.bits() & DIRTY != 0,
-            fresh: self.bits() & FRESH != 0,
-        }
+        LineState { dirty: self.bits() & DIRTY != 0, fresh: self.bits() & FRESH != 0 }
     }
 
     /// Which L2 has it, as whoever set it means it.
@@ -150,10 +147,7 @@ pub fn read_run(run: &mut [Line]) -> ReadRun {
         fresh += u16::from(bits & FRESH != 0);
         *line = Line::of(bits & !FRESH | TOUCHED);
     }
-    ReadRun {
-        missing: missing.into(),
-        fresh: fresh.into(),
-    }
+    ReadRun { missing: missing.into(), fresh: fresh.into() }
 }
 
 /// What the words of any line of a run say: whether the LLC has one, and whether an L2.
@@ -179,9 +173,7 @@ pub fn held(run: &[Line]) -> u32 {
             let holders = u16x8::new(words(eight)) & u16x8::splat(HOLDER);
             !holders.simd_eq(u16x8::splat(0)).to_bitmask() & ((1 << AT_ONCE) - 1)
         }
-        None => (0..).zip(run).fold(0, |held, (number, line)| {
-            held | u32::from(line.bits() & HOLDER != 0) << number
-        }),
+        None => (0..).zip(run).fold(0, |held, (number, line)| held | u32::from(line.bits() & HOLDER != 0) << number),
     }
 }
 
@@ -189,12 +181,7 @@ pub fn held(run: &[Line]) -> u32 {
 fn count(lines: &[Line], bit: u16) -> u64 {
     // Sums of as few bits as words have are many in a vector; so many words cannot overflow one.
     let chunks = lines.chunks(u16::MAX.into());
-    let of = |chunk: &[Line]| -> u16 {
-        chunk
-            .iter()
-            .map(|line| u16::from(line.bits() & bit != 0))
-            .sum()
-    };
+    let of = |chunk: &[Line]| -> u16 { chunk.iter().map(|line| u16::from(line.bits() & bit != 0)).sum() };
     chunks.map(|chunk| u64::from(of(chunk))).sum()
 }
 

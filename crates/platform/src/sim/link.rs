@@ -18,10 +18,7 @@ pub struct Link {
 impl Link {
     /// An idle link as `config` describes it.
     pub fn new(config: &LinkConfig) -> Link {
-        Link {
-            out: Direction::new(config),
-            inward: Direction::new(config),
-        }
+        Link { out: Direction::new(config), inward: Direction::new(config) }
     }
 }
 
@@ -45,11 +42,7 @@ impl Direction {
         Direction {
             ps_per_byte_q16: (ps_per_byte * 65536.0).round() as u64,
             max_payload: config.max_payload.0,
-            max_payload_shift: config
-                .max_payload
-                .0
-                .is_power_of_two()
-                .then(|| config.max_payload.0.trailing_zeros()),
+            max_payload_shift: config.max_payload.0.is_power_of_two().then(|| config.max_payload.0.trailing_zeros()),
             overhead: config.tlp_overhead.0,
             free_at: Time::ZERO,
             gap: (Time::ZERO, Time::ZERO),
@@ -132,10 +125,7 @@ mod tests {
     fn who_is_behind_in_time_uses_the_gap_that_was_left() {
         let mut out = Direction::new(&config());
         out.send(Time::from_us(1), Bytes(1500));
-        assert_eq!(
-            out.send(Time::from_ns(10), Bytes(0)),
-            Time::from_ps(10_000 + 24 * 64)
-        );
+        assert_eq!(out.send(Time::from_ns(10), Bytes(0)), Time::from_ps(10_000 + 24 * 64));
         // What does not fit into the gap goes behind.
         let behind = out.send(Time::from_ns(950), Bytes(1500));
         assert_eq!(behind, Time::from_us(1) + Time::from_ps(2 * 1644 * 64));
@@ -145,9 +135,6 @@ mod tests {
     fn an_idle_link_starts_at_once() {
         let mut out = Direction::new(&config());
         out.send(Time::ZERO, Bytes(0));
-        assert_eq!(
-            out.send(Time::from_us(1), Bytes(0)),
-            Time::from_us(1) + Time::from_ps(24 * 64)
-        );
+        assert_eq!(out.send(Time::from_us(1), Bytes(0)), Time::from_us(1) + Time::from_ps(24 * 64));
     }
 }

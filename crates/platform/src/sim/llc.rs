@@ -64,10 +64,7 @@ impl Way {
     #[inline(always)]
     fn of(line: u64, dirty: bool, used: u32) -> Way {
         let dirty = if dirty { DIRTY } else { 0 };
-        Way {
-            line: line as u32 | dirty,
-            used,
-        }
+        Way { line: line as u32 | dirty, used }
     }
 }
 
@@ -81,10 +78,7 @@ impl Ways {
         let alike = io_ways == 0 || io_ways == config.ways;
         let io_ways = if alike { 0 } else { io_ways };
         let rest_ways = config.ways - io_ways;
-        let nothing = Way {
-            line: NOTHING,
-            used: LONG_AGO,
-        };
+        let nothing = Way { line: NOTHING, used: LONG_AGO };
         let all_empty = ((1u32 << config.ways) - 1) as u16;
         Ways {
             io: table(nothing, sets as usize * io_ways),
@@ -130,10 +124,7 @@ impl Ways {
             *empty |= 1 << way;
         } else {
             let used = self.clock.wrapping_sub(LONG_AGO);
-            *self.way_mut(set, way) = Way {
-                line: NOTHING,
-                used,
-            };
+            *self.way_mut(set, way) = Way { line: NOTHING, used };
         }
     }
 
@@ -153,10 +144,7 @@ impl Ways {
     /// The ways of `set`: those that are open to devices, and the others.
     #[inline(always)]
     fn of(&mut self, set: usize) -> [&mut [Way]; 2] {
-        [
-            &mut self.io[set * self.io_ways..][..self.io_ways],
-            &mut self.rest[set * self.rest_ways..][..self.rest_ways],
-        ]
+        [&mut self.io[set * self.io_ways..][..self.io_ways], &mut self.rest[set * self.rest_ways..][..self.rest_ways]]
     }
 
     /// Which way of `set` makes room: an empty one if there is one.
@@ -190,15 +178,8 @@ impl Llc {
     /// An empty LLC as `config` describes it, `io_ways` of its ways open to devices, over `lines`
     /// lines of memory.
     pub fn new(config: &CacheConfig, io_ways: usize, lines: u64) -> Llc {
-        assert!(
-            lines <= Llc::LINES_MAX,
-            "an LLC tells lines of 30 bits apart"
-        );
-        Llc {
-            lines: table(Line::default(), lines as usize),
-            ways: Ways::new(config, io_ways),
-            fresh: 0,
-        }
+        assert!(lines <= Llc::LINES_MAX, "an LLC tells lines of 30 bits apart");
+        Llc { lines: table(Line::default(), lines as usize), ways: Ways::new(config, io_ways), fresh: 0 }
     }
 
     /// Takes `line` out.

@@ -75,12 +75,7 @@ impl Locks {
     fn lock(&mut self, at: Addr) -> &mut Lock {
         let number = self.locks.iter().position(|lock| lock.at == at);
         let number = number.unwrap_or_else(|| {
-            self.locks.push(Lock {
-                at,
-                spans: [[Time::ZERO; 2]; SPANS],
-                next: 0,
-                told: Time::ZERO,
-            });
+            self.locks.push(Lock { at, spans: [[Time::ZERO; 2]; SPANS], next: 0, told: Time::ZERO });
             self.locks.len() - 1
         });
         &mut self.locks[number]
@@ -160,16 +155,8 @@ mod tests {
         let mut locks = Locks::default();
         assert_eq!(hold(&mut locks, 10, 5), ns(10));
         assert_eq!(hold(&mut locks, 100, 5), ns(100));
-        assert_eq!(
-            hold(&mut locks, 50, 5),
-            ns(50),
-            "simulated later, but earlier"
-        );
-        assert_eq!(
-            hold(&mut locks, 11, 5),
-            ns(15),
-            "the first span is not forgotten"
-        );
+        assert_eq!(hold(&mut locks, 50, 5), ns(50), "simulated later, but earlier");
+        assert_eq!(hold(&mut locks, 11, 5), ns(15), "the first span is not forgotten");
         assert_eq!(hold(&mut locks, 52, 5), ns(55));
         assert_eq!(hold(&mut locks, 102, 5), ns(105));
     }

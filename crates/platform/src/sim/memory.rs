@@ -57,11 +57,7 @@ impl SimMemory {
 
     /// Memory that somebody filled before the run; `bytes` holds all of `space`.
     pub fn with_bytes(space: &AddressSpace, bytes: HostBytes) -> SimMemory {
-        assert_eq!(
-            bytes.len() as u64,
-            space.end(),
-            "memory and address space agree"
-        );
+        assert_eq!(bytes.len() as u64, space.end(), "memory and address space agree");
         let control_lines = space.control_end().div_ceil(CACHE_LINE_BYTES) as usize;
         let mut owners = vec![Owner::NOBODY; control_lines];
         for &(at, len, owner) in space.owners() {
@@ -203,21 +199,14 @@ impl SimMemory {
         let Some(counter) = self.counters.get(&at.0) else {
             return latest.before;
         };
-        let visible = counter
-            .published
-            .iter()
-            .rev()
-            .find(|(time, _)| *time <= now);
+        let visible = counter.published.iter().rev().find(|(time, _)| *time <= now);
         visible.map_or(counter.before, |&(_, value)| value)
     }
 
     /// Remembers what a counter was `before` its value of now counts.
     fn remember(&mut self, at: Addr, before: u64, visible_at: Time) {
         let value = self.word(at);
-        let counter = self.counters.entry(at.0).or_insert_with(|| Counter {
-            before,
-            published: VecDeque::new(),
-        });
+        let counter = self.counters.entry(at.0).or_insert_with(|| Counter { before, published: VecDeque::new() });
         if counter.published.len() == COUNTER_HISTORY
             && let Some((_, value)) = counter.published.pop_front()
         {
@@ -239,12 +228,7 @@ impl SimMemory {
     /// The same for an entry of `words`, each of which is stored from where it is: put together first, they
     /// would be stored twice.
     #[inline(always)]
-    pub fn publish_words<const WORDS: usize>(
-        &mut self,
-        at: Addr,
-        words: [u64; WORDS],
-        visible_at: Time,
-    ) {
+    pub fn publish_words<const WORDS: usize>(&mut self, at: Addr, words: [u64; WORDS], visible_at: Time) {
         self.publish_with(at, WORDS * 8, visible_at, |there| {
             for (there, word) in there.as_chunks_mut().0.iter_mut().zip(words) {
                 *there = word.to_ne_bytes();
@@ -253,13 +237,7 @@ impl SimMemory {
     }
 
     #[inline(always)]
-    fn publish_with(
-        &mut self,
-        at: Addr,
-        len: usize,
-        visible_at: Time,
-        write: impl FnOnce(&mut [u8]),
-    ) {
+    fn publish_with(&mut self, at: Addr, len: usize, visible_at: Time, write: impl FnOnce(&mut [u8])) {
         let word = at + (len as u64 - 8);
         let before = self.word(word);
         write(self.slice_mut(at, len));

@@ -34,9 +34,7 @@ mod schedule;
 mod zero_lines;
 
 pub use cache::WAYS_MAX;
-pub use config::{
-    CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket,
-};
+pub use config::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket};
 pub use core::{CoreCycles, SimCore, SimCpu};
 pub use counters::MemoryCounters;
 pub use devices::{Devices, MmioWrite};
@@ -65,16 +63,8 @@ pub fn test_hardware() -> Hardware {
             write_combining_buffers: 4,
             copy_line: Cycles(3),
         },
-        l2: CacheConfig {
-            size: Bytes(1 << 20),
-            ways: 16,
-            hit: Time::from_ns(7),
-        },
-        llc: CacheConfig {
-            size: Bytes(22 << 20),
-            ways: 11,
-            hit: Time::from_ns(20),
-        },
+        l2: CacheConfig { size: Bytes(1 << 20), ways: 16, hit: Time::from_ns(7) },
+        llc: CacheConfig { size: Bytes(22 << 20), ways: 11, hit: Time::from_ns(20) },
         io_ways: 2,
         dram: DramConfig {
             channels: 4,
@@ -82,10 +72,7 @@ pub fn test_hardware() -> Hardware {
             idle_latency: Time::from_ns(80),
             queueing: 5.0,
         },
-        other_socket: OtherSocket {
-            cores: 2,
-            latency: Time::from_ns(70),
-        },
+        other_socket: OtherSocket { cores: 2, latency: Time::from_ns(70) },
         nics: 1,
         pcie: LinkConfig {
             rate: BitRate::from_gbps(125.0),

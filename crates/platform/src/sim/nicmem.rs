@@ -30,12 +30,7 @@ impl NicmemMap {
         let firsts = ranges.iter().map(|range| range.at.line());
         let ends = ranges.iter().map(|range| (range.at + range.len).line());
         let first = firsts.min().unwrap_or(0);
-        NicmemMap {
-            first,
-            count: ends.max().unwrap_or(0) - first,
-            ranges,
-            access,
-        }
+        NicmemMap { first, count: ends.max().unwrap_or(0) - first, ranges, access }
     }
 
     /// Whether `line` is memory of a NIC.
@@ -91,11 +86,7 @@ const WHOLE: u64 = u64::MAX;
 impl WriteCombining {
     /// `buffers` (at least 1) empty ones.
     pub fn new(buffers: usize) -> WriteCombining {
-        WriteCombining {
-            buffers: buffers.max(1),
-            open: VecDeque::new(),
-            leaving: VecDeque::new(),
-        }
+        WriteCombining { buffers: buffers.max(1), open: VecDeque::new(), leaving: VecDeque::new() }
     }
 
     /// Writes `len` bytes at `offset` of `line`, memory of `device`, at `now`; returns when the
@@ -113,11 +104,7 @@ impl WriteCombining {
             Some(place) => place,
             None => {
                 now = self.buffer_free(now, links);
-                self.open.push_back(Open {
-                    line,
-                    device,
-                    bytes: 0,
-                });
+                self.open.push_back(Open { line, device, bytes: 0 });
                 self.open.len() - 1
             }
         };

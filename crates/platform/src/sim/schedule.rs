@@ -28,16 +28,9 @@ pub struct Schedule {
 impl Schedule {
     /// `actors` actors that all wait.
     pub fn new(actors: usize) -> Schedule {
-        assert!(
-            actors < 1 << ACTOR_BITS,
-            "at most {} actors",
-            1 << ACTOR_BITS
-        );
+        assert!(actors < 1 << ACTOR_BITS, "at most {} actors", 1 << ACTOR_BITS);
         let leaves = actors.next_power_of_two().max(2);
-        Schedule {
-            winners: Box::new([WAITS; NODES]),
-            leaves,
-        }
+        Schedule { winners: Box::new([WAITS; NODES]), leaves }
     }
 
     /// Sets the time of `actor`'s next step.

@@ -26,11 +26,7 @@ pub struct ZeroLines {
 impl ZeroLines {
     /// Nothing is known of `bytes` of memory.
     pub fn new(bytes: u64) -> ZeroLines {
-        ZeroLines {
-            lines: vec![0; bytes.div_ceil(PAGE_BYTES) as usize],
-            first: 0,
-            watched: 0,
-        }
+        ZeroLines { lines: vec![0; bytes.div_ceil(PAGE_BYTES) as usize], first: 0, watched: 0 }
     }
 
     /// What is zero among `len` bytes at `at` is worth knowing, from now on: there, where it was said before, and
@@ -139,15 +135,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_not_known_wherever_it_begins_and_ends() {
-        for (at, len) in [
-            (0, 1),
-            (63, 2),
-            (4095, 2),
-            (4000, 4096),
-            (100, 10_000),
-            (20_480 - 64, 64),
-            (20_480, 0),
-        ] {
+        for (at, len) in [(0, 1), (63, 2), (4095, 2), (4000, 4096), (100, 10_000), (20_480 - 64, 64), (20_480, 0)] {
             for fresh in [false, true] {
                 let mut zeros = zeros(fresh);
                 assert_eq!(zeros.know(0, LINES), fresh);
@@ -172,9 +160,7 @@ mod tests {
         zeros.unwritten(Addr(2 * page + 64), 2 * page);
         let known = |zeros: &ZeroLines| {
             let pages = 0..8;
-            pages
-                .map(|page| zeros.know(page * BITS, (page + 1) * BITS))
-                .collect::<Vec<_>>()
+            pages.map(|page| zeros.know(page * BITS, (page + 1) * BITS)).collect::<Vec<_>>()
         };
         let only = |pages: &[usize]| (0..8).map(|page| pages.contains(&page)).collect::<Vec<_>>();
         assert_eq!(known(&zeros), only(&[3, 5, 6]));

@@ -31,9 +31,7 @@ pub enum CaptureError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CaptureProblem {
     /// No pcap or pcapng header at the beginning.
-    #[error(
-        "not a pcap or pcapng file (a compressed one must be unpacked first), or its header is cut off"
-    )]
+    #[error("not a pcap or pcapng file (a compressed one must be unpacked first), or its header is cut off")]
     NotACapture,
     /// A format version that nobody defined.
     #[error("capture format version {major}.{minor} is not supported (pcap: 2.x, pcapng: 1.x)")]
@@ -62,9 +60,7 @@ pub enum CaptureProblem {
     #[error("an interface counts time in units that are absurd (if_tsresol)")]
     TimeUnit,
     /// A checksum that is longer than any is.
-    #[error(
-        "an interface says that frames end with an FCS of {0} bytes, which is absurd (pcapng: if_fcslen, in bits)"
-    )]
+    #[error("an interface says that frames end with an FCS of {0} bytes, which is absurd (pcapng: if_fcslen, in bits)")]
     FcsLength(u32),
     /// A pcapng packet names an interface that was not described.
     #[error("a packet names interface {0}, which was not described")]

@@ -104,11 +104,7 @@ mod tests {
     #[test]
     fn the_ending_says_the_format() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, magic) in [
-            ("a.pcap", 0xa1b2_3c4d),
-            ("a", 0xa1b2_3c4d),
-            ("a.pcapng", 0x0a0d_0d0a),
-        ] {
+        for (name, magic) in [("a.pcap", 0xa1b2_3c4d), ("a", 0xa1b2_3c4d), ("a.pcapng", 0x0a0d_0d0a)] {
             let path = folder.path().join(name);
             write_file(&path, one).unwrap();
             let bytes = std::fs::read(&path).unwrap();
@@ -120,10 +116,7 @@ mod tests {
     #[test]
     fn a_link_stays_a_link_and_a_device_a_device() {
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (
-            folder.path().join("real.pcap"),
-            folder.path().join("link.pcap"),
-        );
+        let (real, link) = (folder.path().join("real.pcap"), folder.path().join("link.pcap"));
         std::fs::write(&real, "older").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
         write_file(&link, one).unwrap();

@@ -1,9 +1,7 @@
 //! What a capture says of an interface: how the packets of it are to be read.
 
 use pcap_parser::traits::PcapNGPacketBlock;
-use pcap_parser::{
-    EnhancedPacketBlock, InterfaceDescriptionBlock, OptionCode, PcapHeader, PcapNGOption,
-};
+use pcap_parser::{EnhancedPacketBlock, InterfaceDescriptionBlock, OptionCode, PcapHeader, PcapNGOption};
 
 use super::error::CaptureProblem;
 use super::link::LinkType;
@@ -51,8 +49,7 @@ impl Interface {
             0 => (field & 0xffff) as i32,
             _ => header.network.0,
         };
-        let link =
-            LinkType::from_number(number).ok_or(CaptureProblem::UnsupportedLinkType(number))?;
+        let link = LinkType::from_number(number).ok_or(CaptureProblem::UnsupportedLinkType(number))?;
         let fcs_bytes = match field & FCS_LENGTH_KNOWN {
             0 => 0,
             _ => (field >> 28) * 2,
@@ -61,11 +58,7 @@ impl Interface {
             link: Ok(link),
             fcs_bytes,
             snap_bytes: 0,
-            units_per_second: Some(if header.is_nanosecond_precision() {
-                NS_PER_SECOND
-            } else {
-                1_000_000
-            }),
+            units_per_second: Some(if header.is_nanosecond_precision() { NS_PER_SECOND } else { 1_000_000 }),
             offset_seconds: 0,
         })
     }
@@ -114,11 +107,7 @@ impl Interface {
     }
 
     /// A time stamp of seconds and a fraction, which is less than a second in the end, and whether it was.
-    pub(super) fn ns_of_parts(
-        &self,
-        seconds: u32,
-        fraction: u32,
-    ) -> Result<(i128, bool), CaptureProblem> {
+    pub(super) fn ns_of_parts(&self, seconds: u32, fraction: u32) -> Result<(i128, bool), CaptureProblem> {
         let per_second = self.units_per_second.ok_or(CaptureProblem::TimeUnit)?;
         let within = i128::from(fraction).min(per_second - 1);
         let ns = self.ns(i128::from(seconds) * per_second + within)?;
@@ -154,11 +143,6 @@ fn units_per_second(power: u8) -> Option<i128> {
 
 /// The value of an option, where it is there.
 fn option<'a>(options: &'a [PcapNGOption<'_>], code: OptionCode) -> Option<&'a [u8]> {
-    let mut before_end = options
-        .iter()
-        .take_while(|option| option.code != OptionCode::EndOfOpt);
-    before_end
-        .find(|option| option.code == code)?
-        .as_bytes()
-        .ok()
+    let mut before_end = options.iter().take_while(|option| option.code != OptionCode::EndOfOpt);
+    before_end.find(|option| option.code == code)?.as_bytes().ok()
 }

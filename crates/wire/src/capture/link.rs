@@ -49,9 +49,7 @@ impl LinkType {
     pub(super) fn ethernet_len(self, len: u32) -> u32 {
         match self {
             LinkType::Ethernet => len,
-            _ => len
-                .saturating_sub(self.header_len() as u32)
-                .saturating_add(ETHERNET_HEADER_LEN as u32),
+            _ => len.saturating_sub(self.header_len() as u32).saturating_add(ETHERNET_HEADER_LEN as u32),
         }
     }
 

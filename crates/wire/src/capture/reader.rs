@@ -76,10 +76,7 @@ struct RecordState {
 impl CaptureReader<'static> {
     /// Opens a capture file.
     pub fn open(path: &Path) -> Result<CaptureReader<'static>, CaptureError> {
-        let file = File::open(path).map_err(|source| CaptureError::Open {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::open(path).map_err(|source| CaptureError::Open { path: path.to_owned(), source })?;
         CaptureReader::new(file)
     }
 }
@@ -92,19 +89,10 @@ impl<'r> CaptureReader<'r> {
                 PcapError::ReadError => CaptureProblem::ReadFailed,
                 _ => CaptureProblem::NotACapture,
             };
-            CaptureError::Broken {
-                problem,
-                records: 0,
-                offset: 0,
-            }
+            CaptureError::Broken { problem, records: 0, offset: 0 }
         })?;
-        let mut reader = CaptureReader {
-            parser,
-            pending: 0,
-            interfaces: Vec::new(),
-            state: RecordState::default(),
-            failed: false,
-        };
+        let mut reader =
+            CaptureReader { parser, pending: 0, interfaces: Vec::new(), state: RecordState::default(), failed: false };
         // The header comes first in every capture: so a bad version or link type shows here.
         reader.step().map_err(|problem| reader.broken(problem))?;
         Ok(reader)
@@ -123,11 +111,7 @@ impl<'r> CaptureReader<'r> {
                 }
             }
         }
-        Ok(Some(Record {
-            time: self.state.time,
-            bytes: &self.state.frame,
-            original_len: self.state.original_len,
-        }))
+        Ok(Some(Record { time: self.state.time, bytes: &self.state.frame, original_len: self.state.original_len }))
     }
 
     /// Records read so far, skipped ones included.
@@ -141,11 +125,7 @@ impl<'r> CaptureReader<'r> {
     }
 
     fn broken(&self, problem: CaptureProblem) -> CaptureError {
-        CaptureError::Broken {
-            problem,
-            records: self.state.records,
-            offset: self.parser.consumed() as u64,
-        }
+        CaptureError::Broken { problem, records: self.state.records, offset: self.parser.consumed() as u64 }
     }
 
     /// Takes one block.
@@ -300,9 +280,7 @@ impl RecordState {
         captured: &[u8],
         original_len: u32,
     ) -> Result<Step, CaptureProblem> {
-        let link = interface
-            .link
-            .map_err(CaptureProblem::UnsupportedLinkType)?;
+        let link = interface.link.map_err(CaptureProblem::UnsupportedLinkType)?;
         if captured.len() > RECORD_BYTES_MAX {
             return Err(CaptureProblem::RecordTooLong);
         }

@@ -9,9 +9,7 @@ use nicforge_units::Time;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 use thiserror::Error;
 
@@ -95,9 +93,7 @@ impl<W: Write> CaptureWriter<W> {
         let timestamp = Duration::from_nanos(time.as_ps() / 1_000);
         let length = frame.len() as u32;
         match &mut self.format {
-            Format::Pcap(writer) => {
-                writer.write_packet(&PcapPacket::new(timestamp, length, frame))?
-            }
+            Format::Pcap(writer) => writer.write_packet(&PcapPacket::new(timestamp, length, frame))?,
             Format::PcapNg(writer) => writer.write_pcapng_block(EnhancedPacketBlock {
                 interface_id: 0,
                 timestamp,

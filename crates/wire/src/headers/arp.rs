@@ -148,9 +148,6 @@ mod tests {
 
     #[test]
     fn other_address_families_are_refused() {
-        assert_eq!(
-            ArpView::new([0u8; ARP_LEN]).unwrap_err(),
-            WireError::UnsupportedArp
-        );
+        assert_eq!(ArpView::new([0u8; ARP_LEN]).unwrap_err(), WireError::UnsupportedArp);
     }
 }

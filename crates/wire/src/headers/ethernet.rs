@@ -140,9 +140,6 @@ mod tests {
     #[test]
     fn thirteen_bytes_are_refused() {
         let error = EthernetView::new([0u8; 13]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "Ethernet header needs 14 bytes and has 13"
-        );
+        assert_eq!(error.to_string(), "Ethernet header needs 14 bytes and has 13");
     }
 }

@@ -31,10 +31,7 @@ pub mod icmp_type {
     /// Whether a message quotes the packet that caused it.
     #[inline]
     pub fn is_error(message: u8) -> bool {
-        matches!(
-            message,
-            UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM
-        )
+        matches!(message, UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM)
     }
 }
 

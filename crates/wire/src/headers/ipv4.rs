@@ -35,18 +35,11 @@ impl<B: AsRef<[u8]>> Ipv4View<B> {
         require("IPv4", header, IPV4_MIN_HEADER_LEN)?;
         let found = header[VERSION_AND_LENGTH] >> 4;
         if found != 4 {
-            return Err(WireError::BadVersion {
-                header: "IPv4",
-                found,
-            });
+            return Err(WireError::BadVersion { header: "IPv4", found });
         }
         let header_len = usize::from(header[VERSION_AND_LENGTH] & 0x0f) * 4;
         if header_len < IPV4_MIN_HEADER_LEN {
-            return Err(WireError::BadHeaderLength {
-                header: "IPv4",
-                found: header_len,
-                least: IPV4_MIN_HEADER_LEN,
-            });
+            return Err(WireError::BadHeaderLength { header: "IPv4", found: header_len, least: IPV4_MIN_HEADER_LEN });
         }
         require("IPv4", header, header_len)?;
         Ok(Ipv4View { bytes, header_len })
@@ -124,9 +117,7 @@ impl<B: AsRef<[u8]>> Ipv4View<B> {
 
     /// The options, one after the other.
     pub fn options(&self) -> Ipv4Options<'_> {
-        Ipv4Options {
-            rest: &self.bytes.as_ref()[IPV4_MIN_HEADER_LEN..self.header_len],
-        }
+        Ipv4Options { rest: &self.bytes.as_ref()[IPV4_MIN_HEADER_LEN..self.header_len] }
     }
 
     /// What follows the header, up to the total length or the end of the bytes.
@@ -168,8 +159,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Ipv4View<B> {
 
     /// Sets the flags and the place of this fragment (in bytes, a multiple of 8).
     pub fn set_fragment(&mut self, dont_fragment: bool, more_fragments: bool, offset: u32) {
-        let flags = if dont_fragment { DONT_FRAGMENT } else { 0 }
-            | if more_fragments { MORE_FRAGMENTS } else { 0 };
+        let flags = if dont_fragment { DONT_FRAGMENT } else { 0 } | if more_fragments { MORE_FRAGMENTS } else { 0 };
         let value = flags | (offset / 8) as u16 & 0x1fff;
         put16(self.bytes.as_mut(), FLAGS_AND_OFFSET, value);
     }
@@ -251,10 +241,8 @@ mod tests {
         assert_eq!(view.payload().len(), 6);
         assert!(view.is_fragment() && view.dont_fragment() && view.more_fragments());
         assert_eq!(view.fragment_offset(), 0x0808);
-        let expected = [
-            0x46, 0x12, 0, 30, 0x34, 0x56, 0x61, 0x01, 64, 17, 0x78, 0x9a, 1, 2, 3, 4, 5, 6, 7, 8,
-            0, 0, 0, 0,
-        ];
+        let expected =
+            [0x46, 0x12, 0, 30, 0x34, 0x56, 0x61, 0x01, 64, 17, 0x78, 0x9a, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0];
         assert_eq!(view.header(), expected);
     }
 

@@ -27,10 +27,7 @@ impl<B: AsRef<[u8]>> Ipv6View<B> {
         require("IPv6", header, IPV6_HEADER_LEN)?;
         let found = header[VERSION_CLASS_LABEL] >> 4;
         if found != 6 {
-            return Err(WireError::BadVersion {
-                header: "IPv6",
-                found,
-            });
+            return Err(WireError::BadVersion { header: "IPv6", found });
         }
         Ok(Ipv6View { bytes })
     }
@@ -79,11 +76,7 @@ impl<B: AsRef<[u8]>> Ipv6View<B> {
 
     /// The extension headers, one after the other.
     pub fn extension_headers(&self) -> ExtensionHeaders<'_> {
-        ExtensionHeaders {
-            next: self.next_header(),
-            rest: self.payload(),
-            consumed: 0,
-        }
+        ExtensionHeaders { next: self.next_header(), rest: self.payload(), consumed: 0 }
     }
 }
 
@@ -160,11 +153,7 @@ pub struct ExtensionHeaders<'a> {
 
 impl<'a> ExtensionHeaders<'a> {
     pub(crate) fn over(next: u8, rest: &'a [u8]) -> ExtensionHeaders<'a> {
-        ExtensionHeaders {
-            next,
-            rest,
-            consumed: 0,
-        }
+        ExtensionHeaders { next, rest, consumed: 0 }
     }
 
     /// Type of what comes next: after the walk, the upper protocol, or an extension header's type
@@ -209,10 +198,7 @@ impl<'a> Iterator for ExtensionHeaders<'a> {
             _ => (units + 1) * 8,
         };
         let (bytes, rest) = self.rest.split_at_checked(len)?;
-        let header = ExtensionHeader {
-            kind: self.next,
-            bytes,
-        };
+        let header = ExtensionHeader { kind: self.next, bytes };
         self.next = bytes[0];
         self.rest = rest;
         self.consumed += len;

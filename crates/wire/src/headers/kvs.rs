@@ -181,9 +181,7 @@ pub fn key_hash(key: &[u8]) -> u64 {
     let (words, rest) = key.as_chunks::<8>();
     // The length spread over all bits, lest it cancel with bits of the first word.
     let length = (key.len() as u64).wrapping_mul(FACTOR);
-    let mut hash = words
-        .iter()
-        .fold(length, |hash, word| fold(hash, u64::from_le_bytes(*word)));
+    let mut hash = words.iter().fold(length, |hash, word| fold(hash, u64::from_le_bytes(*word)));
     if !rest.is_empty() {
         let mut last = [0u8; 8];
         last[..rest.len()].copy_from_slice(rest);
@@ -244,10 +242,7 @@ mod tests {
         for hash in hashes.filter(|&hash| partition_of(hash, 8) == 3) {
             buckets[(hash & 63) as usize] += 1;
         }
-        assert!(
-            buckets.iter().all(|&n| (75..175).contains(&n)),
-            "{buckets:?}"
-        );
+        assert!(buckets.iter().all(|&n| (75..175).contains(&n)), "{buckets:?}");
     }
 
     #[test]

@@ -22,9 +22,7 @@ pub use ethernet::{ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype};
 pub use icmp::{ICMP_HEADER_LEN, IcmpView, icmp_type, icmpv6_type};
 pub use ipv4::{IPV4_MIN_HEADER_LEN, Ipv4Option, Ipv4Options, Ipv4View};
 pub use ipv6::{ExtensionHeader, ExtensionHeaders, IPV6_HEADER_LEN, Ipv6View};
-pub use kvs::{
-    KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, key_hash, partition_of,
-};
+pub use kvs::{KVS_HEADER_LEN, KVS_PORT, KVS_VERSION, KvsOperation, KvsStatus, KvsView, key_hash, partition_of};
 pub use tcp::{TCP_MIN_HEADER_LEN, TcpFlags, TcpOption, TcpOptions, TcpView};
 pub use udp::{UDP_HEADER_LEN, UdpView};
 pub use vlan::{VLAN_TAG_LEN, VlanView};

@@ -51,11 +51,7 @@ impl<B: AsRef<[u8]>> TcpView<B> {
         require("TCP", header, TCP_MIN_HEADER_LEN)?;
         let header_len = usize::from(header[DATA_OFFSET] >> 4) * 4;
         if header_len < TCP_MIN_HEADER_LEN {
-            return Err(WireError::BadHeaderLength {
-                header: "TCP",
-                found: header_len,
-                least: TCP_MIN_HEADER_LEN,
-            });
+            return Err(WireError::BadHeaderLength { header: "TCP", found: header_len, least: TCP_MIN_HEADER_LEN });
         }
         require("TCP", header, header_len)?;
         Ok(TcpView { bytes, header_len })
@@ -108,9 +104,7 @@ impl<B: AsRef<[u8]>> TcpView<B> {
 
     /// The options, one after the other.
     pub fn options(&self) -> TcpOptions<'_> {
-        TcpOptions {
-            rest: &self.bytes.as_ref()[TCP_MIN_HEADER_LEN..self.header_len],
-        }
+        TcpOptions { rest: &self.bytes.as_ref()[TCP_MIN_HEADER_LEN..self.header_len] }
     }
 
     /// The data.
@@ -219,10 +213,7 @@ impl<'a> Iterator for TcpOptions<'a> {
             (3, 1) => TcpOption::WindowScale(data[0]),
             (4, 0) => TcpOption::SackPermitted,
             (5, _) => TcpOption::Sack(data),
-            (8, 8) => TcpOption::Timestamps {
-                value: be32(data, 0),
-                echo: be32(data, 4),
-            },
+            (8, 8) => TcpOption::Timestamps { value: be32(data, 0), echo: be32(data, 4) },
             _ => TcpOption::Other { kind, data },
         })
     }
@@ -258,9 +249,7 @@ mod tests {
         view.set_flags(TcpFlags::SYN);
         view.set_window(0x0e0f);
         view.set_checksum(0x1011);
-        let expected = [
-            1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x50, 2, 14, 15, 16, 17, 0, 0,
-        ];
+        let expected = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x50, 2, 14, 15, 16, 17, 0, 0];
         assert_eq!(view.bytes[..20], expected);
         assert_eq!(view.payload().len(), 4);
         assert!(view.flags().contains(TcpFlags::SYN));
@@ -270,9 +259,7 @@ mod tests {
     #[test]
     fn options_are_typed_and_end_when_malformed() {
         let mut view = TcpView::init([0u8; 40], 40).unwrap();
-        let options = [
-            2, 4, 5, 180, 1, 3, 3, 7, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2,
-        ];
+        let options = [2, 4, 5, 180, 1, 3, 3, 7, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
         view.options_mut().copy_from_slice(&options);
         let read: Vec<_> = view.options().collect();
         assert_eq!(read[0], TcpOption::MaximumSegmentSize(1460));

@@ -51,8 +51,7 @@ impl<B: AsRef<[u8]>> VlanView<B> {
 impl<B: AsRef<[u8]> + AsMut<[u8]>> VlanView<B> {
     /// Sets priority (low 3 bits), drop eligibility and identifier (low 12 bits).
     pub fn set_control(&mut self, priority: u8, drop_eligible: bool, vlan_id: u16) {
-        let control =
-            u16::from(priority & 7) << 13 | u16::from(drop_eligible) << 12 | (vlan_id & 0x0fff);
+        let control = u16::from(priority & 7) << 13 | u16::from(drop_eligible) << 12 | (vlan_id & 0x0fff);
         put16(self.bytes.as_mut(), CONTROL, control);
     }
 

@@ -41,11 +41,7 @@ impl AliasTable {
         let bits = random.next_u64();
         let column = (((bits >> 32) * self.columns.len() as u64) >> 32) as usize;
         let (threshold, alias) = self.columns[column];
-        if bits & 0xffff_ffff < threshold {
-            column
-        } else {
-            alias as usize
-        }
+        if bits & 0xffff_ffff < threshold { column } else { alias as usize }
     }
 }
 

@@ -59,21 +59,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(
-        model: ArrivalModel,
-        line: Line,
-        random: Pcg64,
-    ) -> Result<Clock, TrafficError> {
+    pub(super) fn new(model: ArrivalModel, line: Line, random: Pcg64) -> Result<Clock, TrafficError> {
         let (rate, burst) = match model {
             ArrivalModel::Constant { rate } | ArrivalModel::Poisson { rate } => (rate, 1),
             ArrivalModel::Bursts { rate, frames } => (rate, frames),
             ArrivalModel::PingPong { in_flight: 0, .. } => {
                 return Err(TrafficError::ZeroFrames("frames in flight"));
             }
-            ArrivalModel::PingPong {
-                timeout: Time::ZERO,
-                ..
-            } => {
+            ArrivalModel::PingPong { timeout: Time::ZERO, .. } => {
                 return Err(TrafficError::ZeroTimeout);
             }
             ArrivalModel::PingPong { .. } => (line.rate, 1),
@@ -103,12 +96,8 @@ impl Clock {
     /// When the next frame arrives.
     pub(super) fn next_time(&self) -> Time {
         match self.model {
-            ArrivalModel::Constant { .. } | ArrivalModel::Poisson { .. } => {
-                self.ideal.max(self.line_free)
-            }
-            ArrivalModel::Bursts { frames, .. } if self.burst_left == frames => {
-                self.ideal.max(self.line_free)
-            }
+            ArrivalModel::Constant { .. } | ArrivalModel::Poisson { .. } => self.ideal.max(self.line_free),
+            ArrivalModel::Bursts { frames, .. } if self.burst_left == frames => self.ideal.max(self.line_free),
             ArrivalModel::Bursts { .. } => self.line_free,
             ArrivalModel::PingPong { .. } => self.closed_loop.next_free().max(self.line_free),
         }
@@ -228,10 +217,7 @@ mod tests {
     #[test]
     fn ping_pong_waits_for_what_comes_back() {
         let timeout = Time::from_us(10);
-        let mut clock = clock(ArrivalModel::PingPong {
-            in_flight: 2,
-            timeout,
-        });
+        let mut clock = clock(ArrivalModel::PingPong { in_flight: 2, timeout });
         assert_eq!(times(&mut clock, 60, 2), [0, 6_720]);
         assert_eq!(clock.next_time(), timeout);
         assert!(clock.returned(Time::ZERO, Time::from_us(3)));
@@ -247,10 +233,7 @@ mod tests {
     fn another_rate_begins_when_it_is_told_to() {
         let rate = BitRate::from_gbps(10.0);
         let from = Time::from_us(50);
-        for model in [
-            ArrivalModel::Constant { rate },
-            ArrivalModel::Bursts { rate, frames: 2 },
-        ] {
+        for model in [ArrivalModel::Constant { rate }, ArrivalModel::Bursts { rate, frames: 2 }] {
             let mut clock = clock(model);
             times(&mut clock, 1000, 3);
             clock.begin_again(from, BitRate::from_gbps(20.0));
@@ -268,14 +251,8 @@ mod tests {
         for model in [
             ArrivalModel::Constant { rate: zero },
             ArrivalModel::Bursts { rate, frames: 0 },
-            ArrivalModel::PingPong {
-                in_flight: 0,
-                timeout: Time::from_us(1),
-            },
-            ArrivalModel::PingPong {
-                in_flight: 1,
-                timeout: Time::ZERO,
-            },
+            ArrivalModel::PingPong { in_flight: 0, timeout: Time::from_us(1) },
+            ArrivalModel::PingPong { in_flight: 1, timeout: Time::ZERO },
         ] {
             assert!(Clock::new(model, line, generator(1, 0)).is_err());
         }

@@ -131,9 +131,7 @@ impl Target {
             return Err(TrafficError::Share(share));
         }
         let mut bits = vec![0u64; space.count.div_ceil(64) as usize];
-        let flows: Vec<u64> = (0..space.count)
-            .filter(|&flow| is_target(&space.tuple(flow)))
-            .collect();
+        let flows: Vec<u64> = (0..space.count).filter(|&flow| is_target(&space.tuple(flow))).collect();
         for flow in &flows {
             bits[(flow / 64) as usize] |= 1 << (flow % 64);
         }
@@ -141,14 +139,7 @@ impl Target {
         if (share > 0.0 && flows.is_empty()) || (share < 1.0 && all) {
             return Err(TrafficError::TargetFlows);
         }
-        Ok(Target {
-            space: *space,
-            share,
-            frame_bytes,
-            begins: Time::ZERO,
-            flows,
-            is_target: bits,
-        })
+        Ok(Target { space: *space, share, frame_bytes, begins: Time::ZERO, flows, is_target: bits })
     }
 
     /// The same from `time` on; before, there is no target.
@@ -214,27 +205,15 @@ impl FlowPicker {
                 }
                 Shaping::Target(target)
             }
-            Some(Shares::Queues(shares)) => {
-                Shaping::Queues(QueuePicker::new(shares, space, choice, &zipf)?)
-            }
+            Some(Shares::Queues(shares)) => Shaping::Queues(QueuePicker::new(shares, space, choice, &zipf)?),
         };
-        Ok(FlowPicker {
-            count: space.count,
-            choice,
-            zipf,
-            next: 0,
-            shaping,
-            random,
-        })
+        Ok(FlowPicker { count: space.count, choice, zipf, next: 0, shaping, random })
     }
 
     /// The flow of a frame at `now`.
     #[inline(always)]
     pub(super) fn draw(&mut self, now: Time) -> Picked {
-        let other = |flow| Picked {
-            flow,
-            is_target: false,
-        };
+        let other = |flow| Picked { flow, is_target: false };
         let target = match &mut self.shaping {
             Shaping::Target(target) if target.begins <= now => target,
             Shaping::Queues(queues) => return other(queues.draw(&mut self.random)),
@@ -243,10 +222,7 @@ impl FlowPicker {
         if unit(&mut self.random) < target.share {
             let index = below(&mut self.random, target.flows.len() as u64);
             let flow = target.flows[index as usize];
-            return Picked {
-                flow,
-                is_target: true,
-            };
+            return Picked { flow, is_target: true };
         }
         let mut flow = self.draw_any();
         // Draw again a few times, which keeps the others' distribution; then take the next other.
@@ -319,11 +295,8 @@ mod tests {
         for choice in [FlowChoice::Uniform, FlowChoice::RoundRobin] {
             let target = Target::new(&space, 0.25, None, is_target).unwrap();
             let random = generator(1, 1);
-            let mut picker =
-                FlowPicker::new(&space, choice, Some(Shares::Target(target)), random).unwrap();
-            let hits = (0..40_000)
-                .filter(|_| is_target(&space.tuple(picker.draw(Time::ZERO).flow)))
-                .count();
+            let mut picker = FlowPicker::new(&space, choice, Some(Shares::Target(target)), random).unwrap();
+            let hits = (0..40_000).filter(|_| is_target(&space.tuple(picker.draw(Time::ZERO).flow))).count();
             assert!((9_700..10_300).contains(&hits), "{hits}");
         }
     }
@@ -354,8 +327,7 @@ mod tests {
     fn a_target_that_begins_later_is_none_before() {
         let space = FlowSpace::new(1, 1000).unwrap();
         let is_target = |tuple: &FlowTuple| tuple.source_port.is_multiple_of(16);
-        let picker =
-            |shares| FlowPicker::new(&space, FlowChoice::Uniform, shares, generator(1, 1)).unwrap();
+        let picker = |shares| FlowPicker::new(&space, FlowChoice::Uniform, shares, generator(1, 1)).unwrap();
         let target = Target::new(&space, 1.0, Some(64), is_target).unwrap();
         let target = target.beginning_at(Time::from_us(1));
         let mut with = picker(Some(Shares::Target(target)));

@@ -19,10 +19,7 @@ pub struct Line {
 impl Line {
     /// An Ethernet line, frames counted without FCS.
     pub const fn ethernet(rate: BitRate) -> Line {
-        Line {
-            rate,
-            overhead: ETHERNET_OVERHEAD,
-        }
+        Line { rate, overhead: ETHERNET_OVERHEAD }
     }
 
     /// How long a frame of `bytes` keeps the line busy; short frames are padded on the wire.

@@ -104,9 +104,7 @@ pub enum TrafficError {
         ratio: f64,
     },
     /// A queue whose share no flow can bring.
-    #[error(
-        "none of {flows} flows is steered to queue {queue}, which is to get packets: use more flows"
-    )]
+    #[error("none of {flows} flows is steered to queue {queue}, which is to get packets: use more flows")]
     QueueFlows {
         /// The first such queue.
         queue: u16,

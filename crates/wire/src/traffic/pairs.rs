@@ -21,12 +21,7 @@ pub struct PairSpace {
 
 impl PairSpace {
     /// `count` pairs (at least 1) of these sizes (at least [`WORD_BYTES`] each).
-    pub fn new(
-        seed: u64,
-        count: u64,
-        key_bytes: u16,
-        value_bytes: u16,
-    ) -> Result<PairSpace, TrafficError> {
+    pub fn new(seed: u64, count: u64, key_bytes: u16, value_bytes: u16) -> Result<PairSpace, TrafficError> {
         if count == 0 {
             return Err(TrafficError::NoPairs);
         }
@@ -35,12 +30,7 @@ impl PairSpace {
                 return Err(TrafficError::PairBytes(what, u32::from(bytes)));
             }
         }
-        Ok(PairSpace {
-            seed,
-            count,
-            key_bytes,
-            value_bytes,
-        })
+        Ok(PairSpace { seed, count, key_bytes, value_bytes })
     }
 
     /// How many pairs there are.

@@ -40,23 +40,11 @@ impl ReplayCounts {
     pub fn left_out(&self) -> Vec<(u64, String)> {
         let reader = &self.reader;
         let causes = [
-            (
-                self.over_long,
-                format!("longer than {FRAME_BYTES_MAX} bytes"),
-            ),
+            (self.over_long, format!("longer than {FRAME_BYTES_MAX} bytes")),
             (reader.zero_length, "without bytes".to_string()),
-            (
-                reader.longer_than_original,
-                "longer than their packet".to_string(),
-            ),
-            (
-                reader.no_ethernet_form,
-                "that have no Ethernet form".to_string(),
-            ),
-            (
-                reader.unknown_blocks,
-                "in blocks of unknown kinds".to_string(),
-            ),
+            (reader.longer_than_original, "longer than their packet".to_string()),
+            (reader.no_ethernet_form, "that have no Ethernet form".to_string()),
+            (reader.unknown_blocks, "in blocks of unknown kinds".to_string()),
         ];
         causes.into_iter().filter(|(count, _)| *count > 0).collect()
     }
@@ -66,32 +54,21 @@ impl ReplayCounts {
         let reader = &self.reader;
         let mended = [
             (self.padded, "captured short, filled up with zeros"),
-            (
-                reader.without_time,
-                "without a time stamp, sent with the one before them",
-            ),
+            (reader.without_time, "without a time stamp, sent with the one before them"),
             (reader.time_went_back, "from before the one before them"),
-            (
-                reader.time_out_of_range,
-                "more than 106 days after the first",
-            ),
+            (reader.time_out_of_range, "more than 106 days after the first"),
             (reader.fraction_out_of_range, "with a broken time stamp"),
         ];
         let mended = mended.map(|(count, cause)| (count, cause.to_string()));
         let parts = [("left out", self.left_out()), ("mended", mended.to_vec())];
-        let parts: Vec<String> = parts
-            .into_iter()
-            .filter_map(|(what, causes)| list(what, &causes))
-            .collect();
+        let parts: Vec<String> = parts.into_iter().filter_map(|(what, causes)| list(what, &causes)).collect();
         (!parts.is_empty()).then(|| format!("records {}", parts.join("; ")))
     }
 }
 
 fn list(what: &str, causes: &[(u64, String)]) -> Option<String> {
     let causes = causes.iter().filter(|(count, _)| *count > 0);
-    let causes: Vec<String> = causes
-        .map(|(count, cause)| format!("{count} {cause}"))
-        .collect();
+    let causes: Vec<String> = causes.map(|(count, cause)| format!("{count} {cause}")).collect();
     (!causes.is_empty()).then(|| format!("{what}: {}", causes.join(", ")))
 }
 
@@ -111,17 +88,12 @@ impl std::fmt::Display for ReplayCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let causes = self.left_out();
         let records: u64 = causes.iter().map(|(count, _)| count).sum();
-        let causes = causes
-            .iter()
-            .map(|(count, cause)| format!("{count} {cause}"));
+        let causes = causes.iter().map(|(count, cause)| format!("{count} {cause}"));
         match records {
             0 => f.write_str("it was read to its end and has no record"),
             _ => {
                 let causes = causes.collect::<Vec<_>>().join(", ");
-                write!(
-                    f,
-                    "it was read to its end, and left out are all {records} records: {causes}"
-                )
+                write!(f, "it was read to its end, and left out are all {records} records: {causes}")
             }
         }
     }
@@ -162,9 +134,7 @@ impl Replay {
     ) -> Result<Replay, TrafficError> {
         let rate_is_zero = match timing {
             ReplayTiming::Recorded => false,
-            ReplayTiming::Scaled(rate) | ReplayTiming::Paced(rate) => {
-                rate.as_bits_per_second() == 0
-            }
+            ReplayTiming::Scaled(rate) | ReplayTiming::Paced(rate) => rate.as_bits_per_second() == 0,
         };
         if rate_is_zero || line.rate.as_bits_per_second() == 0 {
             return Err(TrafficError::ZeroRate);
@@ -182,11 +152,7 @@ impl Replay {
             }
             counts.padded += u64::from(record.is_short());
             record.fill_up(&mut bytes);
-            frames.push(Frame {
-                time: record.time,
-                start: start as u32,
-                len: record.original_len,
-            });
+            frames.push(Frame { time: record.time, start: start as u32, len: record.original_len });
         }
         counts.reader = reader.counts();
         if frames.is_empty() {
@@ -247,10 +213,7 @@ impl Replay {
     /// From the first frame to the last where the capture is sent `loops` times; [`Time::NEVER`] where
     /// that is more than `Time` holds.
     pub fn lasts(&self, timing: ReplayTiming, loops: u32) -> Time {
-        let on_line = self
-            .frames
-            .iter()
-            .map(|frame| self.line.time_for(frame.len));
+        let on_line = self.frames.iter().map(|frame| self.line.time_for(frame.len));
         let on_line = on_line.fold(Time::ZERO, later);
         let (last, period) = match timing {
             ReplayTiming::Recorded => self.recorded,
@@ -273,9 +236,7 @@ impl Replay {
 
     pub(super) fn next_time(&self) -> Time {
         match self.frames.get(self.next) {
-            Some(frame) if self.loops_left > 0 => {
-                later(self.loop_start, frame.time).max(self.line_free)
-            }
+            Some(frame) if self.loops_left > 0 => later(self.loop_start, frame.time).max(self.line_free),
             _ => Time::NEVER,
         }
     }

@@ -18,9 +18,7 @@ use super::sizes::check_size;
 use super::steered::SteeredPorts;
 use super::template::{PAYLOAD, Template};
 use super::{Arrival, TrafficError};
-use crate::headers::{
-    KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsView, MacAddress, key_hash, partition_of,
-};
+use crate::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsView, MacAddress, key_hash, partition_of};
 
 /// Bytes of all headers in front of a request's key.
 pub const REQUEST_HEADERS_LEN: usize = PAYLOAD + KVS_HEADER_LEN;
@@ -93,9 +91,7 @@ impl Requests {
         }
         // Keys are drawn as flows are: both are numbers below a count.
         let keys = FlowSpace::new(0, config.pairs.count())?;
-        let pick = |space, choice, purpose| {
-            FlowPicker::new(space, choice, None, generator(config.seed, purpose))
-        };
+        let pick = |space, choice, purpose| FlowPicker::new(space, choice, None, generator(config.seed, purpose));
         Ok(Requests {
             clock: Clock::new(config.arrival, config.line, generator(config.seed, 0))?,
             clients: config.clients,
@@ -134,13 +130,8 @@ impl Requests {
         flow.destination_port = KVS_PORT;
         flow.source_port = self.steered.port(&flow, partition_of(hash, self.queues));
         let value = KVS_HEADER_LEN + self.key.len();
-        let words = [
-            (HASH, hash),
-            (TAG, self.sequence),
-            (KVS_HEADER_LEN, word),
-            (value, word),
-            (value + 8, self.sequence),
-        ];
+        let words =
+            [(HASH, hash), (TAG, self.sequence), (KVS_HEADER_LEN, word), (value, word), (value + 8, self.sequence)];
         let drawn = unit(&mut self.operation_random);
         let (template, words) = if drawn < self.put_share {
             let versions = usize::from(self.pairs.values_have_versions());
@@ -153,12 +144,7 @@ impl Requests {
         self.clock.send(template.len());
         self.sequence += 1;
         let bytes = template.patch(&flow, words);
-        Some(Arrival {
-            time,
-            bytes,
-            head: bytes.len(),
-            flow: Some(client),
-        })
+        Some(Arrival { time, bytes, head: bytes.len(), flow: Some(client) })
     }
 
     pub(super) fn begin_again(&mut self, from: Time, rate: BitRate) {
@@ -188,8 +174,7 @@ fn template(config: &RequestConfig, operation: KvsOperation) -> Result<Template,
     payload.extend_from_slice(&value);
     let frame_bytes = (PAYLOAD + payload.len()) as u32;
     check_size(frame_bytes)?;
-    let mut header =
-        KvsView::new(&mut payload[..]).map_err(|_| TrafficError::FrameSize(frame_bytes))?;
+    let mut header = KvsView::new(&mut payload[..]).map_err(|_| TrafficError::FrameSize(frame_bytes))?;
     header.set_operation(operation);
     header.set_lengths(key.len() as u16, value.len() as u16);
     Template::with_payload(&payload, config.source, config.destination)

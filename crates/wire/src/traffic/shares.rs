@@ -39,10 +39,7 @@ impl QueueShares {
         let possible = busiest_to_idlest >= 1.0;
         let weights = possible.then(|| falling_weights(queues, busiest_to_idlest));
         let table = weights.and_then(|weights| AliasTable::new(&weights));
-        let table = table.ok_or(TrafficError::QueueRatio {
-            queues,
-            ratio: busiest_to_idlest,
-        })?;
+        let table = table.ok_or(TrafficError::QueueRatio { queues, ratio: busiest_to_idlest })?;
         let mut flows = vec![Vec::new(); usize::from(queues)];
         for flow in 0..space.count() {
             if let Some(flows) = flows.get_mut(usize::from(queue_of(&space.tuple(flow)))) {
@@ -50,16 +47,9 @@ impl QueueShares {
             }
         }
         if let Some(queue) = flows.iter().position(Vec::is_empty) {
-            return Err(TrafficError::QueueFlows {
-                queue: queue as u16,
-                flows: space.count(),
-            });
+            return Err(TrafficError::QueueFlows { queue: queue as u16, flows: space.count() });
         }
-        Ok(QueueShares {
-            space: *space,
-            queues: table,
-            flows,
-        })
+        Ok(QueueShares { space: *space, queues: table, flows })
     }
 }
 
@@ -67,9 +57,7 @@ impl QueueShares {
 fn falling_weights(queues: u16, ratio: f64) -> Vec<f64> {
     let steps = f64::from(queues.max(2) - 1);
     let above_last = |queue: u16| f64::from(queues - 1 - queue) / steps;
-    (0..queues)
-        .map(|queue| 1.0 + (ratio - 1.0) * above_last(queue))
-        .collect()
+    (0..queues).map(|queue| 1.0 + (ratio - 1.0) * above_last(queue)).collect()
 }
 
 /// Draws a queue, then one of its flows.
@@ -121,10 +109,7 @@ impl QueuePicker {
             Ok(QueueFlows { flows, order })
         };
         let flows: Result<_, TrafficError> = shares.flows.into_iter().map(ordered).collect();
-        Ok(QueuePicker {
-            queues: shares.queues,
-            flows: flows?,
-        })
+        Ok(QueuePicker { queues: shares.queues, flows: flows? })
     }
 
     pub(super) fn draw(&mut self, random: &mut Pcg64) -> u64 {
@@ -174,11 +159,7 @@ mod tests {
     #[test]
     fn shares_fall_evenly_from_the_first_queue_to_the_last() {
         let space = FlowSpace::new(1, 1000).unwrap();
-        for choice in [
-            FlowChoice::Uniform,
-            FlowChoice::RoundRobin,
-            FlowChoice::Zipf { s: 0.99 },
-        ] {
+        for choice in [FlowChoice::Uniform, FlowChoice::RoundRobin, FlowChoice::Zipf { s: 0.99 }] {
             for ratio in [1.0, 3.25, 4.33, 1000.0] {
                 let mut picker = picker(&space, choice, ratio);
                 let mut random = generator(1, 2);
@@ -201,10 +182,7 @@ mod tests {
     fn a_queues_flows_are_as_likely_as_the_choice_has_them() {
         let space = FlowSpace::new(3, 100).unwrap();
         let hat = |flow: u64, s: f64| ((flow + 1) as f64).powf(-s);
-        for (choice, s) in [
-            (FlowChoice::Uniform, 0.0),
-            (FlowChoice::Zipf { s: 1.2 }, 1.2),
-        ] {
+        for (choice, s) in [(FlowChoice::Uniform, 0.0), (FlowChoice::Zipf { s: 1.2 }, 1.2)] {
             let mut picker = picker(&space, choice, 1.0);
             let mut random = generator(1, 2);
             let mut counts = [0u32; 100];
@@ -241,35 +219,16 @@ mod tests {
         let falling = |queues, ratio| QueueShares::falling(&space, queues, ratio, queue_of);
         for ratio in [0.0, 0.99, -1.0, f64::NAN, f64::INFINITY, f64::MAX] {
             let refused = falling(QUEUES, ratio);
-            assert!(
-                matches!(refused, Err(TrafficError::QueueRatio { .. })),
-                "{ratio}"
-            );
+            assert!(matches!(refused, Err(TrafficError::QueueRatio { .. })), "{ratio}");
         }
-        assert!(matches!(
-            falling(0, 2.0),
-            Err(TrafficError::QueueRatio { .. })
-        ));
+        assert!(matches!(falling(0, 2.0), Err(TrafficError::QueueRatio { .. })));
         // No port leaves a rest of 8.
         let refused = falling(QUEUES + 1, 2.0);
-        assert!(matches!(
-            refused,
-            Err(TrafficError::QueueFlows {
-                queue: 8,
-                flows: 1000
-            })
-        ));
+        assert!(matches!(refused, Err(TrafficError::QueueFlows { queue: 8, flows: 1000 })));
         let zipf = Zipf::new(1000, 0.0);
         let other = FlowSpace::new(2, 1000).unwrap();
-        let hot = FlowChoice::Hot {
-            flows: 1,
-            share: 0.5,
-        };
-        for (space, choice) in [
-            (&space, FlowChoice::Single),
-            (&space, hot),
-            (&other, FlowChoice::Uniform),
-        ] {
+        let hot = FlowChoice::Hot { flows: 1, share: 0.5 };
+        for (space, choice) in [(&space, FlowChoice::Single), (&space, hot), (&other, FlowChoice::Uniform)] {
             let shares = falling(QUEUES, 2.0).unwrap();
             let refused = QueuePicker::new(shares, space, choice, &zipf);
             assert!(matches!(refused, Err(TrafficError::QueueChoice)));

@@ -47,15 +47,9 @@ impl SizeModel {
             }
             let row = line
                 .split_once(char::is_whitespace)
-                .and_then(|(bytes, weight)| {
-                    Some((bytes.parse().ok()?, weight.trim().parse().ok()?))
-                });
-            let wrong = |wrong| TrafficError::SizeLine {
-                line: index + 1,
-                wrong,
-            };
-            let (bytes, weight) =
-                row.ok_or_else(|| wrong(format!("{line:?} is not `bytes weight`")))?;
+                .and_then(|(bytes, weight)| Some((bytes.parse().ok()?, weight.trim().parse().ok()?)));
+            let wrong = |wrong| TrafficError::SizeLine { line: index + 1, wrong };
+            let (bytes, weight) = row.ok_or_else(|| wrong(format!("{line:?} is not `bytes weight`")))?;
             check_size(bytes).map_err(|cause| wrong(cause.to_string()))?;
             if !(0.0..=WEIGHT_MAX).contains(&weight) {
                 let range = format!("it is 0 or more, {WEIGHT_MAX:e} at most");
@@ -74,11 +68,7 @@ impl SizeModel {
         let table = match self {
             SizeModel::Fixed(bytes) => vec![(*bytes, 1.0)],
             SizeModel::Imix => vec![(60, 7.0), (566, 4.0), (1514, 1.0)],
-            SizeModel::Bimodal {
-                small,
-                large,
-                small_share,
-            } => {
+            SizeModel::Bimodal { small, large, small_share } => {
                 if !(0.0..=1.0).contains(small_share) {
                     return Err(TrafficError::Share(*small_share));
                 }
@@ -98,11 +88,7 @@ impl SizeModel {
 }
 
 pub(super) fn check_size(bytes: u32) -> Result<(), TrafficError> {
-    if (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes) {
-        Ok(())
-    } else {
-        Err(TrafficError::FrameSize(bytes))
-    }
+    if (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes) { Ok(()) } else { Err(TrafficError::FrameSize(bytes)) }
 }
 
 /// Draws sizes, as indices into a list of them.
@@ -143,30 +129,12 @@ mod tests {
         assert_eq!(model, SizeModel::Empirical(vec![(64, 0.5), (1500, 1.5)]));
         for (text, wrong) in [
             ("64 1\n1500", "line 2: \"1500\" is not `bytes weight`"),
-            (
-                "64 1\n\n12 1",
-                "line 3: a frame of 12 bytes is outside 60 to 9216 (without FCS)",
-            ),
-            (
-                "64 -1",
-                "line 1: a weight of -1.0; it is 0 or more, 1e100 at most",
-            ),
-            (
-                "64 inf",
-                "line 1: a weight of inf; it is 0 or more, 1e100 at most",
-            ),
-            (
-                "64 1\n128 1e308",
-                "line 2: a weight of 1e308; it is 0 or more, 1e100 at most",
-            ),
-            (
-                "# none",
-                "a size table needs at least one size, with a weight above 0",
-            ),
-            (
-                "64 0",
-                "a size table needs at least one size, with a weight above 0",
-            ),
+            ("64 1\n\n12 1", "line 3: a frame of 12 bytes is outside 60 to 9216 (without FCS)"),
+            ("64 -1", "line 1: a weight of -1.0; it is 0 or more, 1e100 at most"),
+            ("64 inf", "line 1: a weight of inf; it is 0 or more, 1e100 at most"),
+            ("64 1\n128 1e308", "line 2: a weight of 1e308; it is 0 or more, 1e100 at most"),
+            ("# none", "a size table needs at least one size, with a weight above 0"),
+            ("64 0", "a size table needs at least one size, with a weight above 0"),
         ] {
             let error = SizeModel::from_lines(text).unwrap_err();
             assert_eq!(error.to_string(), wrong);
@@ -185,11 +153,7 @@ mod tests {
         assert!(SizePicker::new(&SizeModel::Fixed(9217)).is_err());
         assert!(SizePicker::new(&SizeModel::Empirical(vec![])).is_err());
         assert!(SizePicker::new(&SizeModel::Empirical(vec![(60, 0.0)])).is_err());
-        let model = SizeModel::Bimodal {
-            small: 64,
-            large: 1500,
-            small_share: 1.5,
-        };
+        let model = SizeModel::Bimodal { small: 64, large: 1500, small_share: 1.5 };
         assert!(SizePicker::new(&model).is_err());
     }
 }

@@ -36,18 +36,12 @@ impl SteeredPorts {
         for entry in 0..INDIRECTION_ENTRIES as u8 {
             entries[usize::from(table.queue(u32::from(entry)))].push(entry);
         }
-        Ok(SteeredPorts {
-            rss,
-            ports,
-            entries,
-        })
+        Ok(SteeredPorts { rss, ports, entries })
     }
 
     /// The source port with which `flow` is received by `queue` (below the number of queues).
     pub(super) fn port(&self, flow: &FlowTuple, queue: u16) -> u16 {
-        let rest =
-            self.rss
-                .hash_ipv4_ports(flow.source, flow.destination, 0, flow.destination_port);
+        let rest = self.rss.hash_ipv4_ports(flow.source, flow.destination, 0, flow.destination_port);
         let entries = &self.entries[usize::from(queue)];
         // Any entry of the queue; clients are spread over them by their hash.
         let entry = entries[(rest >> 16) as usize % entries.len()];

@@ -70,29 +70,16 @@ impl Synthetic {
             all_sizes.push(bytes);
         }
         let template = |bytes: u32| {
-            Template::new(
-                bytes,
-                config.zero_payload,
-                config.source,
-                config.destination,
-            )
-            .map_err(|_| TrafficError::FrameSize(bytes))
+            Template::new(bytes, config.zero_payload, config.source, config.destination)
+                .map_err(|_| TrafficError::FrameSize(bytes))
         };
-        let templates = all_sizes
-            .into_iter()
-            .map(template)
-            .collect::<Result<_, _>>()?;
+        let templates = all_sizes.into_iter().map(template).collect::<Result<_, _>>()?;
         Ok(Synthetic {
             clock: Clock::new(config.arrival, config.line, generator(config.seed, 0))?,
             sizes,
             size_random: generator(config.seed, 1),
             flows: config.flows,
-            picker: FlowPicker::new(
-                &config.flows,
-                config.choice,
-                config.shares,
-                generator(config.seed, 2),
-            )?,
+            picker: FlowPicker::new(&config.flows, config.choice, config.shares, generator(config.seed, 2))?,
             templates,
             target_template,
             zero_payload: config.zero_payload,
@@ -128,12 +115,7 @@ impl Synthetic {
             true => bytes.len().min(PAYLOAD + 8),
             false => bytes.len(),
         };
-        Some(Arrival {
-            time,
-            bytes,
-            head,
-            flow: Some(picked.flow),
-        })
+        Some(Arrival { time, bytes, head, flow: Some(picked.flow) })
     }
 
     pub(super) fn begin_again(&mut self, from: Time, rate: BitRate) {

@@ -2,8 +2,8 @@
 
 use crate::checksum::{self, nonzero};
 use crate::headers::{
-    ETHERNET_HEADER_LEN, EthernetView, IPV4_MIN_HEADER_LEN, Ipv4View, MacAddress, UDP_HEADER_LEN,
-    UdpView, WireError, ethertype, ip_protocol, ipv4, put16, udp,
+    ETHERNET_HEADER_LEN, EthernetView, IPV4_MIN_HEADER_LEN, Ipv4View, MacAddress, UDP_HEADER_LEN, UdpView, WireError,
+    ethertype, ip_protocol, ipv4, put16, udp,
 };
 
 use super::flows::FlowTuple;
@@ -69,11 +69,7 @@ impl Template {
         datagram.set_length(udp_len);
         let pseudo = u64::from(ip_protocol::UDP) + u64::from(udp_len);
         let udp_sum = u64::from(checksum::sum(&bytes[L4..])) + pseudo;
-        Ok(Template {
-            bytes,
-            ip_sum,
-            udp_sum,
-        })
+        Ok(Template { bytes, ip_sum, udp_sum })
     }
 
     /// Length of the frame.

@@ -22,13 +22,7 @@ impl Zipf {
     /// `count` is at least 1, `exponent` 0 to 10.
     pub(super) fn new(count: u64, exponent: f64) -> Zipf {
         let count = count as f64;
-        let mut zipf = Zipf {
-            count,
-            exponent,
-            integral_first: 0.0,
-            integral_last: 0.0,
-            squeeze: 0.0,
-        };
+        let mut zipf = Zipf { count, exponent, integral_first: 0.0, integral_last: 0.0, squeeze: 0.0 };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
         zipf.integral_last = zipf.integral(count + 0.5);
         zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.hat(2.0));
@@ -67,20 +61,12 @@ impl Zipf {
 
 /// (e^x - 1) / x, also near 0.
 fn expm1_over_x(x: f64) -> f64 {
-    if x.abs() > 1e-8 {
-        libm::expm1(x) / x
-    } else {
-        1.0 + x * 0.5 * (1.0 + x / 3.0)
-    }
+    if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0) }
 }
 
 /// ln(1 + x) / x, also near 0.
 fn log1p_over_x(x: f64) -> f64 {
-    if x.abs() > 1e-8 {
-        libm::log1p(x) / x
-    } else {
-        1.0 - x * (0.5 - x / 3.0)
-    }
+    if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x * (0.5 - x / 3.0) }
 }
 
 #[cfg(test)]
@@ -103,10 +89,7 @@ mod tests {
             for (rank, &count) in counts.iter().enumerate() {
                 let expected = f64::from(draws) * weight(rank) / total;
                 let deviation = (f64::from(count) - expected).abs();
-                assert!(
-                    deviation < 5.0 * expected.sqrt() + 5.0,
-                    "s {exponent} rank {rank}"
-                );
+                assert!(deviation < 5.0 * expected.sqrt() + 5.0, "s {exponent} rank {rank}");
             }
         }
     }

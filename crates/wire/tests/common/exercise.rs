@@ -4,9 +4,7 @@
 use std::sync::LazyLock;
 
 use nicforge_wire::capture::{CaptureReader, RECORD_BYTES_MAX};
-use nicforge_wire::headers::{
-    ArpView, EthernetView, IcmpView, Ipv4View, Ipv6View, TcpView, UdpView, VlanView,
-};
+use nicforge_wire::headers::{ArpView, EthernetView, IcmpView, Ipv4View, Ipv6View, TcpView, UdpView, VlanView};
 use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{checksum, parse_frame, parse_headers};
 

@@ -12,17 +12,10 @@ use crate::{AnyDriver, AnyNic, Plan, registry};
 
 /// Two cores behind a NIC that a third plays, and the ledger of their buffers. No ring has any yet.
 fn built(emulates: &'static str) -> (Bench<Flat>, Ledger) {
-    let setup = Setup {
-        cache: 4,
-        bx_per_ax: 4,
-        ..setup(emulates)
-    };
+    let setup = Setup { cache: 4, bx_per_ax: 4, ..setup(emulates) };
     let mut ledger = None;
     let build = |plan: &Plan, space: &mut AddressSpace| -> (AnyNic, Vec<AnyDriver>) {
-        let plan = Plan {
-            emulator_fills: true,
-            ..plan.clone()
-        };
+        let plan = Plan { emulator_fills: true, ..plan.clone() };
         let (mut nic, drivers) = registry::build("emulated", &plan, space).unwrap();
         let kept = *ledger.insert(Ledger::new(space, plan.pool));
         nic.emulated().unwrap().keep_book(kept, &plan);
@@ -150,10 +143,7 @@ fn doorbells_of_software_that_is_gone_are_gone() {
     }
     for (queue, still) in [(0, true), (1, false)] {
         let mut device = bench.ground.device();
-        bench
-            .nic
-            .begin_anew(&mut *device, queue..queue + 1)
-            .unwrap();
+        bench.nic.begin_anew(&mut *device, queue..queue + 1).unwrap();
         drop(device);
         assert_eq!(bench.nic.emulated().unwrap().rang(), still);
     }
@@ -221,10 +211,6 @@ fn frames_for_software_that_is_gone_go_and_their_buffers_stay() {
             bench.poll_unchecked(0);
             assert_eq!(bench.drivers[0].taken(), round, "{emulates}");
         }
-        assert_eq!(
-            found(&mut bench, lent),
-            bench.buffers() as u64,
-            "{emulates}"
-        );
+        assert_eq!(found(&mut bench, lent), bench.buffers() as u64, "{emulates}");
     }
 }

@@ -13,27 +13,13 @@ use crate::suite::{Bench, Flat, Ground, Setup, Sim};
 
 /// Ax rings of 16 entries: `rings` of them, 0 for one per core, in `sets` sets.
 fn options(rings: usize, sets: usize) -> Options {
-    let setup = Setup {
-        rx_entries: 16,
-        ..Setup::default()
-    };
-    Options {
-        ax_rings: rings,
-        association_sets: sets,
-        ..setup.bisect()
-    }
+    let setup = Setup { rx_entries: 16, ..Setup::default() };
+    Options { ax_rings: rings, association_sets: sets, ..setup.bisect() }
 }
 
 /// Four cores on an emulated NIC, whose queues are down.
 fn down<G: Ground>(options: Options, cache: usize) -> Bench<G> {
-    let setup = Setup {
-        queues: 4,
-        rx_entries: 16,
-        spare: 256,
-        cache,
-        emulates: "rx_bisect",
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 4, rx_entries: 16, spare: 256, cache, emulates: "rx_bisect", ..Setup::default() };
     Bench::built("emulated", &setup, |plan, space| {
         let mut plan = plan.clone();
         plan.bisect = options;
@@ -50,26 +36,17 @@ fn physical_rings_are_as_large_as_the_rings_that_they_stand_for() {
     };
     let each = |entries| [0, 1, 2].map(|queue| (vec![queue], entries));
     assert_eq!(rings("priv_ring", 3, (0, 1)), each(64));
-    assert_eq!(
-        rings("sh_ring", 3, (0, 1)),
-        [(vec![0, 1], 64), (vec![2], 64)]
-    );
+    assert_eq!(rings("sh_ring", 3, (0, 1)), [(vec![0, 1], 64), (vec![2], 64)]);
     // Queues 3 to 5 are the shared set.
     let shared = [(vec![3, 4], 64), (vec![5], 64)];
     let both = [&each(64)[..], &shared].concat();
     assert_eq!(rings("sh_ring_dynamic", 3, (0, 1)), both);
     assert_eq!(rings("rx_bisect", 3, (0, 1)), [(vec![0, 1, 2], 64)]);
     assert_eq!(rings("rx_bisect", 3, (0, 3)), each(16));
-    assert_eq!(
-        rings("rx_bisect", 3, (0, 2)),
-        [(vec![0, 1], 32), (vec![2], 16)]
-    );
+    assert_eq!(rings("rx_bisect", 3, (0, 2)), [(vec![0, 1], 32), (vec![2], 16)]);
     // Rings of another number than cores.
     assert_eq!(rings("rx_bisect", 4, (2, 1)), [(vec![0, 1, 2, 3], 32)]);
-    assert_eq!(
-        rings("rx_bisect", 2, (8, 2)),
-        [(vec![0], 64), (vec![1], 64)]
-    );
+    assert_eq!(rings("rx_bisect", 2, (8, 2)), [(vec![0], 64), (vec![1], 64)]);
 }
 
 #[test]

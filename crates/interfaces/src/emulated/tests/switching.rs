@@ -9,10 +9,7 @@ use crate::sh_ring_dynamic::{PRIVATE, SHARED};
 use crate::suite::{Bench, Flat, Ground, Setup, Sim};
 
 fn up<G: Ground>(rx_entries: usize) -> Bench<G> {
-    let setup = Setup {
-        rx_entries,
-        ..setup("sh_ring_dynamic")
-    };
+    let setup = Setup { rx_entries, ..setup("sh_ring_dynamic") };
     Bench::new("emulated", &setup)
 }
 

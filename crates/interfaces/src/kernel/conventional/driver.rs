@@ -7,9 +7,7 @@ use nicforge_platform::{Addr, Cpu, Register};
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::layout::{Descriptor, Status, events, registers};
-use crate::kernel::{
-    Between, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy,
-};
+use crate::kernel::{Between, KernelDriver, KernelPlan, Received, Sending, SharedLock, TransmitBusy};
 use crate::priv_ring::layout::Ring;
 
 /// Received packets after which the NIC is told of new buffers at the latest.
@@ -40,12 +38,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(
-        plan: &KernelPlan,
-        rx: Ring<Descriptor>,
-        tx: Ring<Descriptor>,
-        tx_lock: SharedLock,
-    ) -> Driver {
+    pub(super) fn new(plan: &KernelPlan, rx: Ring<Descriptor>, tx: Ring<Descriptor>, tx_lock: SharedLock) -> Driver {
         Driver {
             device: plan.device,
             costs: plan.costs,
@@ -77,10 +70,8 @@ impl Driver {
             let Some(mbuf) = pool.take(cpu) else {
                 break;
             };
-            let descriptor = Descriptor {
-                at: data_of(mbuf).0,
-                status: Status::given(mbuf_room(), false, TxOffload::default()),
-            };
+            let descriptor =
+                Descriptor { at: data_of(mbuf).0, status: Status::given(mbuf_room(), false, TxOffload::default()) };
             let entry = self.rx.index(self.rx_tail);
             cpu.store(self.rx.descriptor(entry), descriptor);
             self.rx_buffers.push_back(mbuf);
@@ -108,12 +99,7 @@ impl Driver {
     }
 
     /// Gives the NIC the descriptors of a frame.
-    fn give<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        frame: &Sending,
-    ) -> Result<(), TransmitBusy> {
+    fn give<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, frame: &Sending) -> Result<(), TransmitBusy> {
         let pieces = frame.pieces.iter().filter(|piece| piece.len > 0);
         let count = pieces.clone().count() as u64;
         if self.tx_tail + count - self.tx_freed > self.tx.entries {
@@ -124,10 +110,8 @@ impl Driver {
         }
         cpu.work(self.costs.tx_packet);
         for (number, piece) in (1..).zip(pieces) {
-            let descriptor = Descriptor {
-                at: piece.at.0,
-                status: Status::given(piece.len, number < count, frame.offload),
-            };
+            let descriptor =
+                Descriptor { at: piece.at.0, status: Status::given(piece.len, number < count, frame.offload) };
             let entry = self.tx.index(self.tx_tail);
             cpu.store(self.tx.descriptor(entry), descriptor);
             self.tx_tail += 1;
@@ -154,10 +138,7 @@ impl Driver {
         cpu.store(mbuf + CACHE_LINE_BYTES, status.0);
         Some(Received {
             mbuf,
-            head: Segment {
-                at: data_of(mbuf),
-                len: status.bytes(),
-            },
+            head: Segment { at: data_of(mbuf), len: status.bytes() },
             deferred: None,
             flags: status.flags(),
         })
@@ -172,23 +153,14 @@ impl KernelDriver for Driver {
     }
 
     fn interrupt<C: Cpu>(&mut self, cpu: &mut C) -> bool {
-        let status = cpu.mmio_read(Register {
-            device: self.device,
-            index: registers::STATUS,
-        });
+        let status = cpu.mmio_read(Register { device: self.device, index: registers::STATUS });
         if status & events::ALL != 0 {
             self.write(cpu, registers::MASK, 0);
         }
         status & events::ALL != 0
     }
 
-    fn poll<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        pool: &mut PoolCache,
-        received: &mut Vec<Received>,
-        budget: usize,
-    ) -> bool {
+    fn poll<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, received: &mut Vec<Received>, budget: usize) -> bool {
         let lock = self.tx_lock;
         lock.hold(cpu, |cpu| self.reclaim(cpu, pool));
         for _ in 0..budget {
@@ -231,9 +203,6 @@ impl KernelDriver for Driver {
     fn between<C: Cpu>(&self, cpu: &mut C) -> Between {
         let given = self.rx_next..self.rx_tail;
         let done = given.filter(|&at| Driver::status(cpu, &self.rx, at).is_done());
-        Between {
-            in_memory: done.count() as u64,
-            ..Between::default()
-        }
+        Between { in_memory: done.count() as u64, ..Between::default() }
     }
 }

@@ -179,10 +179,7 @@ impl Nic {
         let entry = u64::from(self.rx.pop::<D>());
         let len = (frame.len() as u32).min(descriptor.status.bytes());
         dma.write(Addr(descriptor.at), &frame.bytes()[..len as usize]);
-        let back = Descriptor {
-            at: descriptor.at,
-            status: Status::done(len, RxFlags::of(frame.findings().verdict)),
-        };
+        let back = Descriptor { at: descriptor.at, status: Status::done(len, RxFlags::of(frame.findings().verdict)) };
         dma.publish(self.rx_list.descriptor(entry), bytemuck::bytes_of(&back));
         self.rx_free = dma.now();
         self.held_bytes = self.held_bytes - Bytes(frame.len() as u64);
@@ -226,8 +223,7 @@ impl Nic {
         let len = Bytes(frame.len() as u64);
         let out = self.port.send(here, frame);
         self.tx_fifo.hold(len, out);
-        self.gathering
-            .push_back((here, Gathered { last, descriptor }));
+        self.gathering.push_back((here, Gathered { last, descriptor }));
     }
 
     /// Writes the last descriptor of a frame back: software may reuse all of them.
@@ -236,10 +232,7 @@ impl Nic {
             at: done.descriptor.at,
             status: Status::done(done.descriptor.status.bytes(), RxFlags::default()),
         };
-        dma.publish(
-            self.tx_list.descriptor(done.last),
-            bytemuck::bytes_of(&back),
-        );
+        dma.publish(self.tx_list.descriptor(done.last), bytemuck::bytes_of(&back));
         self.interrupts.event(dma.now(), events::TRANSMITTED);
     }
 
@@ -314,10 +307,7 @@ impl KernelNic for Nic {
     }
 
     fn due(&self) -> Time {
-        self.receive_due()
-            .min(self.transmit_due())
-            .min(self.written_back_due())
-            .min(self.interrupts.due)
+        self.receive_due().min(self.transmit_due()).min(self.written_back_due()).min(self.interrupts.due)
     }
 
     fn advance<D: Dma>(&mut self, dma: &mut D) {

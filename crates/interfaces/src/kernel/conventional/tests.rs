@@ -97,12 +97,7 @@ impl Bench {
     fn new() -> Bench {
         let ring = |base| Ring::<Descriptor>::at(base, LIST as u64, 0);
         let (rx, tx) = (ring(RX), ring(TX));
-        let mut bench = Bench {
-            nic: Nic::new(&plan(&sinic()), rx, tx),
-            memory: Memory::new(),
-            now: Time::ZERO,
-            tx,
-        };
+        let mut bench = Bench { nic: Nic::new(&plan(&sinic()), rx, tx), memory: Memory::new(), now: Time::ZERO, tx };
         for entry in 0..LIST as u64 {
             let status = Status::given(ROOM as u32, false, TxOffload::default());
             let at = BUFFERS + entry * ROOM;
@@ -130,9 +125,7 @@ impl Bench {
 
     fn status(&mut self) -> u64 {
         self.memory.now = self.now;
-        self.nic
-            .read_register(&mut self.memory, registers::STATUS)
-            .0
+        self.nic.read_register(&mut self.memory, registers::STATUS).0
     }
 
     fn arrive(&mut self, number: u32) {
@@ -211,9 +204,7 @@ fn a_frame_is_in_memory_before_its_descriptor_says_so() {
     bench.pass(Time::from_us(5));
     let buffer = |entry: u64| Addr(BUFFERS + entry * ROOM);
     let ring = Ring::<Descriptor>::at(RX, LIST as u64, 0);
-    let order: Vec<Addr> = (0..3)
-        .flat_map(|entry| [buffer(entry), ring.descriptor(entry)])
-        .collect();
+    let order: Vec<Addr> = (0..3).flat_map(|entry| [buffer(entry), ring.descriptor(entry)]).collect();
     assert_eq!(bench.memory.written, order);
     let back = bench.get(ring.descriptor(1));
     assert!(back.status.is_done() && back.status.bytes() == 100);
@@ -245,10 +236,7 @@ fn pieces_are_gathered_and_each_frame_is_written_back_once_in_order() {
     bench.write(registers::TX_TAIL, tail);
     bench.pass(Time::from_us(20));
     let sent: Vec<_> = std::iter::from_fn(|| bench.nic.port().take_sent()).collect();
-    let sent: Vec<_> = sent
-        .into_iter()
-        .map(|(_, frame)| frame.into_bytes())
-        .collect();
+    let sent: Vec<_> = sent.into_iter().map(|(_, frame)| frame.into_bytes()).collect();
     assert_eq!(sent, [packet(0, 1340), packet(1, 60), packet(2, 714)]);
     assert_eq!(bench.memory.written, lasts);
     assert!(bench.get(lasts[2]).status.is_done());
@@ -258,11 +246,7 @@ fn pieces_are_gathered_and_each_frame_is_written_back_once_in_order() {
 #[test]
 fn frames_that_have_no_place_are_dropped_by_their_cause() {
     let mut bench = Bench::new();
-    let mut arrive = |len| {
-        bench
-            .nic
-            .receive(&mut bench.memory, &mut packet(0, len).into())
-    };
+    let mut arrive = |len| bench.nic.receive(&mut bench.memory, &mut packet(0, len).into());
     assert_eq!(arrive(1536), Ok(()));
     // Longer than a buffer may be: it would come without its end.
     assert_eq!(arrive(1537), Err(DropCause::OVERSIZED));
@@ -297,10 +281,7 @@ fn what_a_driver_does_wrong_is_counted() {
     bench.pass(Time::from_us(20));
     assert_eq!(errors(&bench), 3);
     // Checksums of bytes that are not even a frame.
-    let offload = TxOffload {
-        l3_checksum: true,
-        ..TxOffload::default()
-    };
+    let offload = TxOffload { l3_checksum: true, ..TxOffload::default() };
     let status = Status::given(5, false, offload);
     bench.put(bench.tx.descriptor(0), Descriptor { at: FRAMES, status });
     bench.write(registers::TX_TAIL, LIST as u64 + 1);

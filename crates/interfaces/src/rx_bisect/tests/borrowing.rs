@@ -3,10 +3,7 @@
 use nicforge_nic::ReceiveHalf;
 
 use super::super::policy::Chooser;
-use super::{
-    AxChoice, BATCHED, BX_FULL, CHOICES, DropCause, NO_BUFFER, Topology, bench, bench_with,
-    options, waiting,
-};
+use super::{AxChoice, BATCHED, BX_FULL, CHOICES, DropCause, NO_BUFFER, Topology, bench, bench_with, options, waiting};
 use crate::rx_bisect::{AxRing, Consumption, MemoryDomain};
 use crate::suite::{Bench, Flat, Ground};
 
@@ -80,9 +77,7 @@ fn what_was_lent_is_known_until_a_queue_begins_anew() {
     for _ in 0..8 + 6 {
         bench.send(0, 60).unwrap();
     }
-    let lent = |bench: &Bench<Flat>| {
-        [(1, 0), (2, 0), (0, 1), (1, 2)].map(|(from, to)| bench.nic.lent(from, to))
-    };
+    let lent = |bench: &Bench<Flat>| [(1, 0), (2, 0), (0, 1), (1, 2)].map(|(from, to)| bench.nic.lent(from, to));
     assert_eq!(lent(&bench), [3, 3, -3, 0], "eight were its own");
     let counted = |bench: &Bench<Flat>| {
         let of = |queue| bench.nic.lending(queue).unwrap();
@@ -152,12 +147,10 @@ fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
             assert_eq!(bench.in_rings(), 16, "what came back is no ring's");
             bench.release_all();
             let core = &mut *bench.ground.core(0);
-            let held: Vec<_> = std::iter::from_fn(|| bench.caches[0].take(core))
-                .take_while(|&mbuf| mbuf != bad)
-                .collect();
+            let held: Vec<_> =
+                std::iter::from_fn(|| bench.caches[0].take(core)).take_while(|&mbuf| mbuf != bad).collect();
             assert!(held.len() < 64, "it is lost");
-            held.into_iter()
-                .for_each(|mbuf| bench.caches[0].give(core, mbuf));
+            held.into_iter().for_each(|mbuf| bench.caches[0].give(core, mbuf));
         }
     }
 }
@@ -190,10 +183,7 @@ fn the_policies() {
     let drawn = draw(AxChoice::Random, 1, 4_000);
     for ring in rings {
         let share = drawn.iter().filter(|&&drawn| drawn == ring).count();
-        assert!(
-            (900..1_100).contains(&share),
-            "ring {ring}: {share} of 4000"
-        );
+        assert!((900..1_100).contains(&share), "ring {ring}: {share} of 4000");
     }
     assert_eq!(drawn, draw(AxChoice::Random, 1, 4_000));
     assert_ne!(drawn, draw(AxChoice::Random, 2, 4_000));
@@ -218,11 +208,7 @@ fn a_full_reception_ring_is_a_cause_of_its_own() {
     for _ in 0..8 {
         bench.send(0, 60).unwrap();
     }
-    assert_eq!(
-        bench.send(0, 60),
-        BX_FULL,
-        "core 1 has buffers, core 0 no entry"
-    );
+    assert_eq!(bench.send(0, 60), BX_FULL, "core 1 has buffers, core 0 no entry");
     bench.send(1, 60).unwrap();
     assert_eq!(bench.drops.causes(), [("bx_full", 1)]);
     bench.audit();
@@ -239,11 +225,7 @@ fn notices_are_never_lost() {
             bench.send(0, 60).unwrap();
         }
         assert_eq!(waiting(&bench), [20, 4]);
-        assert_eq!(
-            bench.send(0, 60),
-            NO_BUFFER,
-            "12 buffers that core 1 cannot be told of"
-        );
+        assert_eq!(bench.send(0, 60), NO_BUFFER, "12 buffers that core 1 cannot be told of");
         assert_eq!(bench.send(1, 60), BX_FULL);
         bench.audit();
     }
@@ -294,10 +276,7 @@ fn one_core_may_allocate_for_all() {
 fn a_core_may_have_several_allocation_rings() {
     let mut topology = Topology::per_core(2, 4, 64);
     for number in 2..4 {
-        topology.ax.push(AxRing {
-            entries: 8,
-            domain: MemoryDomain::default(),
-        });
+        topology.ax.push(AxRing { entries: 8, domain: MemoryDomain::default() });
         topology.links.push((number, 0));
     }
     topology.bx[0].associated = vec![0, 2, 3];

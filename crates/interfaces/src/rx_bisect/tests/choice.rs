@@ -16,18 +16,13 @@ const ROUND_TRIP: Time = Time::from_ns(100);
 /// Two cores with rings of several reads each. A packet in another's buffer puts a notice into the
 /// other's Bx ring.
 fn two<G: Ground>(choice: AxChoice, own_first: bool) -> Bench<G> {
-    let options = Options {
-        own_first,
-        ..options(choice, Consumption::Parallel)
-    };
+    let options = Options { own_first, ..options(choice, Consumption::Parallel) };
     bench_of(&Topology::per_core(2, 128, 256), options)
 }
 
 /// Each policy with each answer to whether own descriptors on their way are first.
 fn each() -> impl Iterator<Item = (AxChoice, bool)> {
-    CHOICES
-        .into_iter()
-        .flat_map(|choice| OWN_FIRST.map(|own_first| (choice, own_first)))
+    CHOICES.into_iter().flat_map(|choice| OWN_FIRST.map(|own_first| (choice, own_first)))
 }
 
 #[test]

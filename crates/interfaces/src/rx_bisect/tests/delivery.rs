@@ -3,18 +3,13 @@
 use nicforge_nic::DriverHalf;
 use nicforge_units::Time;
 
-use super::{
-    AxChoice, BATCHED, OWN_FIRST, TIMEOUT, Topology, bench_of, bench_with, options, waiting,
-};
+use super::{AxChoice, BATCHED, OWN_FIRST, TIMEOUT, Topology, bench_of, bench_with, options, waiting};
 use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Bench, Calls, Flat, Ground, Sim};
 
 /// Two cores with 4 buffers each.
 fn two<G: Ground>(consumption: Consumption, own_first: bool) -> Bench<G> {
-    let options = Options {
-        own_first,
-        ..options(AxChoice::Random, consumption)
-    };
+    let options = Options { own_first, ..options(AxChoice::Random, consumption) };
     bench_of(&Topology::per_core(2, 4, 64), options)
 }
 
@@ -23,10 +18,7 @@ fn sends(bench: &mut Bench<Flat>, flow: u32) -> (u64, u64) {
     let before: Calls = bench.ground.calls;
     bench.send(flow, 60).unwrap();
     let after = bench.ground.calls;
-    (
-        after.writes - before.writes,
-        after.publishes - before.publishes,
-    )
+    (after.writes - before.writes, after.publishes - before.publishes)
 }
 
 #[test]

@@ -58,12 +58,7 @@ fn bench_of<G: Ground>(topology: &Topology, options: Options) -> Bench<G> {
 }
 
 /// The same with `buffers` buffers and rings that count from `first`.
-fn bench_with<G: Ground>(
-    topology: &Topology,
-    options: Options,
-    buffers: usize,
-    first: u64,
-) -> Bench<G> {
+fn bench_with<G: Ground>(topology: &Topology, options: Options, buffers: usize, first: u64) -> Bench<G> {
     let setup = Setup {
         queues: topology.bx.len(),
         rx_entries: 0,
@@ -86,7 +81,5 @@ fn bench_with<G: Ground>(
 /// Entries of each Bx ring that software has not consumed, those promised included.
 fn waiting<G: Ground>(bench: &Bench<G>) -> Vec<u64> {
     let queues = 0..bench.drivers.len() as u16;
-    queues
-        .map(|queue| bench.nic.waiting(queue).entries)
-        .collect()
+    queues.map(|queue| bench.nic.waiting(queue).entries).collect()
 }

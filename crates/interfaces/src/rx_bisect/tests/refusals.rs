@@ -3,9 +3,7 @@
 use nicforge_nic::Pool;
 use nicforge_platform::AddressSpace;
 
-use super::{
-    AxChoice, BATCHED, MemoryDomain, Options, Topology, TopologyError, build_with, options,
-};
+use super::{AxChoice, BATCHED, MemoryDomain, Options, Topology, TopologyError, build_with, options};
 use crate::InterfaceError;
 use crate::suite::Setup;
 
@@ -15,10 +13,7 @@ fn build(change: impl FnOnce(&mut Topology)) -> Result<(), InterfaceError> {
     change(&mut topology);
     let mut space = AddressSpace::default();
     let pool = Pool::new(&mut space, 64);
-    let setup = Setup {
-        queues: 3,
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 3, ..Setup::default() };
     let mut plan = setup.plan(pool);
     plan.bisect = options(AxChoice::Random, BATCHED);
     build_with(&plan, &topology, &mut space).map(|_| ())
@@ -45,46 +40,22 @@ fn each_with_its_reason() {
     );
     refused(
         |rings| rings.links.push((1, 2)),
-        TopologyError::LinkedTwice {
-            ax: 1,
-            first: 1,
-            second: 2,
-        },
+        TopologyError::LinkedTwice { ax: 1, first: 1, second: 2 },
         "remove a link",
     );
-    refused(
-        |rings| rings.links.truncate(2),
-        TopologyError::NotLinked { ax: 2 },
-        "link it to one",
-    );
-    refused(
-        |rings| rings.bx[0].associated.push(2),
-        TopologyError::AssociatedTwice { bx: 0, ax: 2 },
-        "name it once",
-    );
+    refused(|rings| rings.links.truncate(2), TopologyError::NotLinked { ax: 2 }, "link it to one");
+    refused(|rings| rings.bx[0].associated.push(2), TopologyError::AssociatedTwice { bx: 0, ax: 2 }, "name it once");
     refused(
         |rings| rings.bx[0].associated.push(3),
-        TopologyError::Unknown {
-            kind: "Ax",
-            number: 3,
-            rings: 3,
-        },
+        TopologyError::Unknown { kind: "Ax", number: 3, rings: 3 },
         "no Ax ring 3",
     );
     refused(
         |rings| rings.links.push((0, 7)),
-        TopologyError::Unknown {
-            kind: "Bx",
-            number: 7,
-            rings: 3,
-        },
+        TopologyError::Unknown { kind: "Bx", number: 7, rings: 3 },
         "no Bx ring 7",
     );
-    refused(
-        |rings| rings.bx.truncate(2),
-        TopologyError::Queues { bx: 2, queues: 3 },
-        "2 Bx rings for 3 queues",
-    );
+    refused(|rings| rings.bx.truncate(2), TopologyError::Queues { bx: 2, queues: 3 }, "2 Bx rings for 3 queues");
 }
 
 #[test]
@@ -96,11 +67,7 @@ fn rings_of_two_memory_domains() {
         bx_domain: MemoryDomain(0),
         how,
     };
-    refused(
-        |rings| rings.ax[2].domain = MemoryDomain(7),
-        domains("associated"),
-        "rings that are associated share one",
-    );
+    refused(|rings| rings.ax[2].domain = MemoryDomain(7), domains("associated"), "rings that are associated share one");
     let link_alone = |rings: &mut Topology| {
         rings.ax[2].domain = MemoryDomain(7);
         rings.bx.iter_mut().for_each(|bx| bx.associated = vec![0]);
@@ -140,9 +107,8 @@ fn rings_as_they_are_written() {
         change(&mut options);
         Topology::of(4, &options)
     };
-    let associated = |rings: &Topology| -> Vec<Vec<usize>> {
-        rings.bx.iter().map(|bx| bx.associated.clone()).collect()
-    };
+    let associated =
+        |rings: &Topology| -> Vec<Vec<usize>> { rings.bx.iter().map(|bx| bx.associated.clone()).collect() };
     // Three rings of two cores, each of which is in another set.
     let linked = of(|options| {
         options.links = vec![3, 0, 3];

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use super::{
-    AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, OWN_FIRST, Topology, bench, bench_of,
-    bench_with, options,
+    AxChoice, BATCHED, BX_FULL, CHOICES, NO_BUFFER, OWN_FIRST, Topology, bench, bench_of, bench_with, options,
 };
 use crate::rx_bisect::{Consumption, Options};
 use crate::suite::{Bench, Flat, Ground, Sim, Stalls};
@@ -16,10 +15,7 @@ fn others_go_on<G: Ground>(queues: usize, entries: [usize; 2], own_first: bool) 
     let consumptions = [BATCHED, BATCHED, Consumption::Parallel];
     for (choice, consumption) in CHOICES.into_iter().zip(consumptions) {
         let topology = Topology::per_core(queues, entries[0], entries[1]);
-        let options = Options {
-            own_first,
-            ..options(choice, consumption)
-        };
+        let options = Options { own_first, ..options(choice, consumption) };
         let mut bench: Bench<G> = bench_of(&topology, options);
         let mut refused = 0;
         for round in 0..2_000 {
@@ -61,10 +57,7 @@ fn who_has_lent_its_last_buffer_is_told_at_once() {
     for (entries, own_first) in sizes.flat_map(|size| OWN_FIRST.map(|first| (size, first))) {
         // More notices than such a ring has buffers may be held back.
         let topology = Topology::per_core(2, entries, 256);
-        let options = Options {
-            own_first,
-            ..options(AxChoice::Random, consumption)
-        };
+        let options = Options { own_first, ..options(AxChoice::Random, consumption) };
         let mut bench: Bench<Sim> = bench_with(&topology, options, 512, 0);
         bench.pass(Time::from_us(10));
         // Core 0 has stopped; its frames use up both Ax rings.
@@ -77,11 +70,7 @@ fn who_has_lent_its_last_buffer_is_told_at_once() {
             bench.poll(1, 32);
             bench.release_all();
             bench.pass(Time::from_us(10));
-            assert_eq!(
-                bench.send(1, 60),
-                Ok(()),
-                "{entries} entries, round {round}"
-            );
+            assert_eq!(bench.send(1, 60), Ok(()), "{entries} entries, round {round}");
         }
         bench.audit();
     }
@@ -97,11 +86,7 @@ fn small_reception_rings_go_on<G: Ground>(entries: usize) {
     bench.pass(Time::from_us(10));
     for round in 0..200 {
         let flow = u32::from(round % 50 < 40);
-        assert_eq!(
-            bench.send(flow, 60),
-            Ok(()),
-            "{entries} entries, round {round}"
-        );
+        assert_eq!(bench.send(flow, 60), Ok(()), "{entries} entries, round {round}");
         bench.pass(Time::from_us(10));
         bench.poll(0, 32);
         bench.poll(1, 32);
@@ -159,18 +144,11 @@ fn one_allocator_that_stops_stops_all_and_one_of_two_does_not() {
 /// "Overloaded cores can only hog packet buffers, leading to more buffers being allocated" (paper,
 /// section 4.3): by one core with time to spare, up to the size of the others' reception rings.
 /// From then on each packet that one takes out lets one in.
-fn overload_fills_reception_rings_and_no_more<G: Ground>(
-    queues: usize,
-    entries: [usize; 2],
-    own_first: bool,
-) {
+fn overload_fills_reception_rings_and_no_more<G: Ground>(queues: usize, entries: [usize; 2], own_first: bool) {
     let consumptions = [BATCHED, Consumption::Parallel, BATCHED];
     for (choice, consumption) in CHOICES.into_iter().zip(consumptions) {
         let topology = Topology::per_core(queues, entries[0], entries[1]);
-        let options = Options {
-            own_first,
-            ..options(choice, consumption)
-        };
+        let options = Options { own_first, ..options(choice, consumption) };
         let mut bench: Bench<G> = bench_of(&topology, options);
         // Buffers that hold packets, and all empty ones.
         let overloaded = queues - 1;
@@ -189,15 +167,9 @@ fn overload_fills_reception_rings_and_no_more<G: Ground>(
             bench.release_all();
             most = most.max(bench.in_rings());
         }
-        assert!(
-            most <= bound,
-            "{entries:?}: {most} buffers, {bound} at most"
-        );
+        assert!(most <= bound, "{entries:?}: {most} buffers, {bound} at most");
         let full = (overloaded * entries[1]) as u64;
-        assert!(
-            most >= full,
-            "{entries:?}: {most} buffers hold {full} packets"
-        );
+        assert!(most >= full, "{entries:?}: {most} buffers hold {full} packets");
         // Whoever is not overloaded receives whatever comes.
         for _ in 0..100 {
             assert_eq!(bench.send(overloaded as u32, 60), Ok(()), "{entries:?}");
@@ -226,10 +198,8 @@ fn at_random(topology: &Topology, consumption: Consumption, buffers: usize, seed
     let largest = entries[0].max(entries[1]);
     let queues = topology.bx.len();
     let mut stalls = Stalls::new(seed, queues, 4 * largest + 8);
-    let options = Options {
-        own_first: OWN_FIRST[seed as usize / 2 % 2],
-        ..options(CHOICES[seed as usize % 3], consumption)
-    };
+    let options =
+        Options { own_first: OWN_FIRST[seed as usize / 2 % 2], ..options(CHOICES[seed as usize % 3], consumption) };
     let first = (1 << 32) - 2 * largest as u64;
     let mut bench: Bench<Flat> = bench_with(topology, options, buffers, first);
     while !stalls.saw(2 * largest + 50) {
@@ -261,12 +231,8 @@ fn every_size_of_both_rings() {
 
 #[test]
 fn any_number_of_cores_with_few_buffers() {
-    let config = Config {
-        cases: 48,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(0x6269_7365),
-        ..Config::default()
-    };
+    let config =
+        Config { cases: 48, failure_persistence: None, rng_seed: RngSeed::Fixed(0x6269_7365), ..Config::default() };
     let strategy = (1usize..=5, 1u32..=6, 1u32..=6, 0usize..40, any::<u64>());
     let outcome = TestRunner::new(config).run(&strategy, |(queues, ax, bx, spare, seed)| {
         let topology = Topology::per_core(queues, 1 << ax, 1 << bx);

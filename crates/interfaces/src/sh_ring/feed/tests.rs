@@ -1,8 +1,6 @@
 //! How the NIC gets at descriptors: ahead of need in an array, one after the other in a list.
 
-use nicforge_nic::{
-    Arriving, DropCause, Pool, PortId, ReceiveHalf, RxFlags, completion_ring, mbuf_room,
-};
+use nicforge_nic::{Arriving, DropCause, Pool, PortId, ReceiveHalf, RxFlags, completion_ring, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Dma, Owner};
 use nicforge_units::{Bytes, Time};
 
@@ -72,15 +70,9 @@ fn where_a_list_leads_out_of_its_ring_it_ends_and_who_wrote_that_is_blamed() {
 
 /// A NIC that reads one descriptor at a time.
 fn one_by_one(interface: &'static str) -> Bench<Sim> {
-    let setup = Setup {
-        spare: 256,
-        ..Setup::default()
-    };
+    let setup = Setup { spare: 256, ..Setup::default() };
     let mut bench = Bench::built(interface, &setup, |plan, space| {
-        let plan = Plan {
-            descriptor_read: Bytes(16),
-            ..plan.clone()
-        };
+        let plan = Plan { descriptor_read: Bytes(16), ..plan.clone() };
         registry::build(interface, &plan, space).unwrap()
     });
     bench.start();
@@ -101,10 +93,7 @@ fn time_of_32(interface: &'static str) -> Time {
 #[test]
 fn the_next_descriptor_of_an_array_is_read_while_the_last_is_on_its_way() {
     let [array, list] = ["sh_ring", "sh_ring_list"].map(time_of_32);
-    assert!(
-        array < ROUND_TRIP * 17 && list > ROUND_TRIP * 29,
-        "{array} and {list}"
-    );
+    assert!(array < ROUND_TRIP * 17 && list > ROUND_TRIP * 29, "{array} and {list}");
 }
 
 #[test]

@@ -22,10 +22,7 @@ impl Cpu for Late<'_> {
 
     fn acquire(&mut self, at: Addr) -> u64 {
         self.looks.push(at);
-        let hidden = self
-            .from
-            .get(&at)
-            .is_some_and(|&from| self.looks.len() < from);
+        let hidden = self.from.get(&at).is_some_and(|&from| self.looks.len() < from);
         self.cpu.acquire(at) ^ u64::from(hidden)
     }
 }
@@ -33,11 +30,7 @@ impl Cpu for Late<'_> {
 /// Polls once, as one who sees completions late; returns the stamps of what comes, and the looks.
 fn poll(bench: &mut Bench<Flat>, from: BTreeMap<Addr, usize>) -> (Vec<Time>, Vec<Addr>) {
     let mut packets = Vec::new();
-    let mut late = Late {
-        cpu: bench.ground.core(0),
-        from,
-        looks: Vec::new(),
-    };
+    let mut late = Late { cpu: bench.ground.core(0), from, looks: Vec::new() };
     bench.drivers[0].rx_burst(&mut late, &mut bench.caches[0], &mut packets, 32);
     let stamps = packets.iter().map(|packet| packet.stamp);
     (stamps.collect(), late.looks)
@@ -47,10 +40,7 @@ fn poll(bench: &mut Bench<Flat>, from: BTreeMap<Addr, usize>) -> (Vec<Time>, Vec
 /// one becomes visible at look `first`, the second at the same one or later.
 #[test]
 fn a_packet_that_becomes_visible_between_two_looks_is_not_overtaken() {
-    let setup = Setup {
-        queues: 1,
-        ..Setup::default()
-    };
+    let setup = Setup { queues: 1, ..Setup::default() };
     for (polled, other) in [(PRIVATE, SHARED), (SHARED, PRIVATE)] {
         for (first, second) in (1..8).flat_map(|first| (first..8).map(move |at| (first, at))) {
             let mut bench: Bench<Flat> = Bench::new(NAME, &setup);
@@ -71,8 +61,7 @@ fn a_packet_that_becomes_visible_between_two_looks_is_not_overtaken() {
             for _ in 0..2 {
                 stamps.extend(poll(&mut bench, BTreeMap::new()).0);
             }
-            let what =
-                format!("set {polled} polled, visible at looks {first} and {second}: {stamps:?}");
+            let what = format!("set {polled} polled, visible at looks {first} and {second}: {stamps:?}");
             assert!(stamps.len() == 2 && stamps.is_sorted(), "{what}");
         }
     }

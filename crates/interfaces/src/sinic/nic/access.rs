@@ -35,12 +35,7 @@ impl Nic {
         }
     }
 
-    pub(super) fn write<D: Dma>(
-        &mut self,
-        dma: &mut D,
-        index: u32,
-        value: u64,
-    ) -> Result<(), Misuse> {
+    pub(super) fn write<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> Result<(), Misuse> {
         let (tag, row, vnic) = self.decode(index)?;
         if row.access == Access::ReadOnly {
             return Err(Misuse::WroteReadOnly);
@@ -80,14 +75,7 @@ impl Nic {
         Ok(())
     }
 
-    fn check_copy(
-        &self,
-        busy: bool,
-        len: u64,
-        max: Bytes,
-        at: u64,
-        virtual_address: bool,
-    ) -> Result<(), Misuse> {
+    fn check_copy(&self, busy: bool, len: u64, max: Bytes, at: u64, virtual_address: bool) -> Result<(), Misuse> {
         if busy {
             return Err(Misuse::Busy);
         }
@@ -112,8 +100,7 @@ impl Nic {
             return Err(Misuse::ReadOnlyBits);
         }
         self.enables = value & ENABLES;
-        self.interrupts
-            .enable(config::INT_EN.is_set(value), self.now);
+        self.interrupts.enable(config::INT_EN.is_set(value), self.now);
         self.send();
         Ok(())
     }
@@ -125,8 +112,7 @@ impl Nic {
             self.receive = receive_side(&self.options, &self.around);
             self.transmit = transmit_side(&self.options, &self.around);
             self.transmit.oversized = oversized;
-            self.interrupts =
-                Interrupts::new(self.options.interrupt_mask, self.around.interrupt_delay);
+            self.interrupts = Interrupts::new(self.options.interrupt_mask, self.around.interrupt_delay);
             self.enables = 0;
             // A copy that runs keeps the cache port until its end.
             self.copy = None;

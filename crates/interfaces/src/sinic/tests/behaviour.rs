@@ -102,10 +102,7 @@ fn both_engines_share_one_cache_port() {
     bench.write(Tag::TxData, 0, post_transmit(TO, 1000, false));
     let begin = bench.now;
     bench.read(Tag::TxWait, 0);
-    assert_eq!(
-        bench.now,
-        begin + transfer(1000) + Time::from_ns(20) + transfer(1000)
-    );
+    assert_eq!(bench.now, begin + transfer(1000) + Time::from_ns(20) + transfer(1000));
 }
 
 #[test]
@@ -128,10 +125,7 @@ fn conditions_come_up_and_interrupt_as_the_mask_says() {
     bench.pass(Time::from_us(50));
     let sent = interrupt::TX_DMA.mask() | interrupt::TX_PACKET.mask();
     bench.write(Tag::IntrStatus, 0, interrupt::TX_DMA.mask());
-    assert_eq!(
-        bench.read(Tag::IntrStatus, 0),
-        sent & !interrupt::TX_DMA.mask()
-    );
+    assert_eq!(bench.read(Tag::IntrStatus, 0), sent & !interrupt::TX_DMA.mask());
 
     bench.write(Tag::IntrMask, 0, interrupt::SOFT.mask());
     bench.write(Tag::Command, 0, command::INTR.mask());
@@ -268,11 +262,7 @@ fn checksums_are_generated_where_the_last_part_asks_for_it() {
             bench.write(Tag::TxData, 0, post_transmit(TO, 40, true) | check(first));
             bench.read(Tag::TxWait, 0);
             let rest = wrong.len() as u64 - 40;
-            bench.write(
-                Tag::TxData,
-                0,
-                post_transmit(TO + 40, rest, false) | check(last),
-            );
+            bench.write(Tag::TxData, 0, post_transmit(TO + 40, rest, false) | check(last));
             bench.read(Tag::TxWait, 0);
             let expected = if filled { right } else { wrong };
             assert_eq!(bench.sent(), [expected]);
@@ -282,10 +272,7 @@ fn checksums_are_generated_where_the_last_part_asks_for_it() {
 
 #[test]
 fn a_reset_brings_back_the_state_after_power_on() {
-    let options = Options {
-        interrupt_mask: 1,
-        ..sinic()
-    };
+    let options = Options { interrupt_mask: 1, ..sinic() };
     let mut bench = Bench::on(&options);
     bench.arrive(&frame(1, 600)).unwrap();
     bench.arrive(&frame(2, 600)).unwrap();

@@ -27,12 +27,7 @@ fn copies_that_cannot_be_are_counted_and_not_begun() {
         ] {
             refused(&mut bench, tag, len << 40 | at, misuse);
         }
-        refused(
-            &mut bench,
-            tag,
-            1 << 60 | 64 << 40 | 4096,
-            Misuse::VirtualAddress,
-        );
+        refused(&mut bench, tag, 1 << 60 | 64 << 40 | 4096, Misuse::VirtualAddress);
     }
     assert!(!rx_done::BUSY.is_set(bench.read(Tag::RxDone, 0)));
     // The largest that may be, up to the very end of memory.
@@ -44,10 +39,7 @@ fn copies_that_cannot_be_are_counted_and_not_begun() {
 
 #[test]
 fn virtual_addresses_are_taken_where_the_device_is_configured_so() {
-    let options = Options {
-        advice: config::VADDR.mask(),
-        ..sinic()
-    };
+    let options = Options { advice: config::VADDR.mask(), ..sinic() };
     let mut bench = Bench::on(&options);
     bench.write(Tag::RxData, 0, 1 << 60 | 64 << 40 | 4096);
     bench.arrive(&frame(3, 64)).unwrap();
@@ -60,19 +52,9 @@ fn virtual_addresses_are_taken_where_the_device_is_configured_so() {
 fn a_second_copy_while_the_first_is_not_complete_is_counted() {
     let mut bench = Bench::on(&sinic());
     bench.write(Tag::RxData, 0, post_receive(4096, 64));
-    refused(
-        &mut bench,
-        Tag::RxData,
-        post_receive(8192, 64),
-        Misuse::Busy,
-    );
+    refused(&mut bench, Tag::RxData, post_receive(8192, 64), Misuse::Busy);
     bench.write(Tag::TxData, 0, post_transmit(4096, 64, false));
-    refused(
-        &mut bench,
-        Tag::TxData,
-        post_transmit(8192, 64, false),
-        Misuse::Busy,
-    );
+    refused(&mut bench, Tag::TxData, post_transmit(8192, 64, false), Misuse::Busy);
     bench.arrive(&frame(1, 60)).unwrap();
     bench.pass(Time::from_us(1));
     assert_eq!(bench.bytes(4096, 60), frame(1, 60));
@@ -147,12 +129,7 @@ fn frames_that_have_no_place_are_dropped_by_their_cause() {
 
 #[test]
 fn devices_that_cannot_be_are_not_made() {
-    let around = Surroundings {
-        rx_fifo: RX_FIFO,
-        tx_fifo: TX_FIFO,
-        interrupt_delay: DELAY,
-        vector: Vector(0),
-    };
+    let around = Surroundings { rx_fifo: RX_FIFO, tx_fifo: TX_FIFO, interrupt_delay: DELAY, vector: Vector(0) };
     let sizes = |change: fn(&mut Options)| {
         let mut options = v_sinic(4);
         change(&mut options);

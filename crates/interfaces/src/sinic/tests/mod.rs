@@ -43,12 +43,7 @@ pub struct Memory {
 
 impl Memory {
     pub fn new() -> Memory {
-        Memory {
-            bytes: vec![0; MEMORY],
-            now: Time::ZERO,
-            interrupts: Vec::new(),
-            written: Vec::new(),
-        }
+        Memory { bytes: vec![0; MEMORY], now: Time::ZERO, interrupts: Vec::new(), written: Vec::new() }
     }
 }
 
@@ -107,10 +102,7 @@ pub fn sinic() -> Options {
 }
 
 pub fn v_sinic(vnics: usize) -> Options {
-    Options {
-        vnics: Some(vnics),
-        ..sinic()
-    }
+    Options { vnics: Some(vnics), ..sinic() }
 }
 
 const RX_FIFO: Bytes = Bytes(16 << 10);
@@ -126,20 +118,11 @@ struct Bench {
 impl Bench {
     /// A device as after power-on.
     fn off(options: &Options) -> Bench {
-        let around = Surroundings {
-            rx_fifo: RX_FIFO,
-            tx_fifo: TX_FIFO,
-            interrupt_delay: DELAY,
-            vector: Vector(0),
-        };
+        let around = Surroundings { rx_fifo: RX_FIFO, tx_fifo: TX_FIFO, interrupt_delay: DELAY, vector: Vector(0) };
         let port = Port::new(BitRate::from_gbps(10.0), Bytes(24));
         let mut nic = Nic::new(options, &around, port).unwrap();
         nic.set_memory_end(Addr(MEMORY as u64));
-        Bench {
-            nic,
-            memory: Memory::new(),
-            now: Time::ZERO,
-        }
+        Bench { nic, memory: Memory::new(), now: Time::ZERO }
     }
 
     /// A device that is on.
@@ -205,16 +188,12 @@ impl Bench {
 
     fn sent(&mut self) -> Vec<Vec<u8>> {
         let port = self.nic.port();
-        std::iter::from_fn(|| port.take_sent())
-            .map(|(_, frame)| frame.into_bytes())
-            .collect()
+        std::iter::from_fn(|| port.take_sent()).map(|(_, frame)| frame.into_bytes()).collect()
     }
 
     fn misuses(&self) -> Vec<(Misuse, u64)> {
         let all = Misuse::ALL.iter();
-        all.map(|&misuse| (misuse, self.nic.misuses(misuse)))
-            .filter(|&(_, count)| count > 0)
-            .collect()
+        all.map(|&misuse| (misuse, self.nic.misuses(misuse))).filter(|&(_, count)| count > 0).collect()
     }
 
     /// `len` bytes at `at`.
@@ -225,9 +204,7 @@ impl Bench {
 
 /// A frame that says who it is.
 pub fn frame(number: u32, len: usize) -> Vec<u8> {
-    let mut frame: Vec<u8> = (0..len)
-        .map(|place| (place as u32 * 31 + number * 7) as u8)
-        .collect();
+    let mut frame: Vec<u8> = (0..len).map(|place| (place as u32 * 31 + number * 7) as u8).collect();
     let name = number.to_be_bytes();
     let there = name.len().min(len);
     frame[..there].copy_from_slice(&name[..there]);

@@ -180,11 +180,7 @@ impl Program {
             state.checksum = checksum;
             let place = &mut self.bench.memory.bytes[at as usize..][..len];
             place.copy_from_slice(&content.frame(self.numbers, len));
-            let leaves = if checksum {
-                content.completed()
-            } else {
-                content
-            };
+            let leaves = if checksum { content.completed() } else { content };
             state.sends = leaves.frame(self.numbers, len);
             self.numbers += 1;
         }
@@ -204,10 +200,7 @@ impl Program {
     /// What left the device was to leave.
     fn take_sent(&mut self) {
         for packet in self.bench.sent() {
-            let from = self
-                .sending
-                .iter_mut()
-                .find(|queue| queue.front() == Some(&packet));
+            let from = self.sending.iter_mut().find(|queue| queue.front() == Some(&packet));
             assert!(from.is_some(), "made up, doubled or out of order");
             from.unwrap().pop_front();
         }
@@ -247,9 +240,7 @@ impl Program {
     fn finish(mut self) {
         self.enable(true, true);
         let mut rounds = 0;
-        while self.bench.nic.frames_inside() > 0
-            || self.vnics.iter().any(|vnic| !vnic.parts.is_empty())
-        {
+        while self.bench.nic.frames_inside() > 0 || self.vnics.iter().any(|vnic| !vnic.parts.is_empty()) {
             for vnic in 0..self.vnics.len() as u16 {
                 let begun = self.vnics[usize::from(vnic)].left.is_some();
                 if begun || rx_done::PACKETS.get(self.bench.read(Tag::RxDone, vnic)) > 0 {
@@ -267,11 +258,7 @@ impl Program {
         for vnic in 0..self.vnics.len() as u16 {
             self.look(vnic, false);
         }
-        assert!(
-            self.inside.is_empty(),
-            "{:?} never came out",
-            self.inside.keys()
-        );
+        assert!(self.inside.is_empty(), "{:?} never came out", self.inside.keys());
         self.take_sent();
         assert!(self.sending.iter().all(VecDeque::is_empty), "never sent");
         assert_eq!(self.bench.misuses(), []);
@@ -279,13 +266,7 @@ impl Program {
 }
 
 fn vnics() -> impl Strategy<Value = Option<usize>> {
-    prop_oneof![
-        Just(None),
-        Just(Some(1)),
-        Just(Some(256)),
-        (2usize..9).prop_map(Some),
-        (1usize..257).prop_map(Some),
-    ]
+    prop_oneof![Just(None), Just(Some(1)), Just(Some(256)), (2usize..9).prop_map(Some), (1usize..257).prop_map(Some),]
 }
 
 proptest! {

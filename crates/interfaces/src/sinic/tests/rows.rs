@@ -41,11 +41,7 @@ const CONFIG: [(u32, Setter); 15] = [
 fn each_bit_of_config_is_set_by_whom_the_sheet_says() {
     for (bit, setter) in CONFIG {
         for vnics in [None, Some(4)] {
-            let options = Options {
-                vnics,
-                advice: 1 << bit,
-                ..sinic()
-            };
+            let options = Options { vnics, advice: 1 << bit, ..sinic() };
             let allowed = match setter {
                 Simulator => true,
                 SimulatorOfVnics => vnics.is_some(),
@@ -96,11 +92,7 @@ fn fill(bench: &mut Bench) {
 type Condition = (Field, fn(&mut Bench), bool);
 
 const CONDITIONS: [Condition; 9] = [
-    (
-        interrupt::SOFT,
-        |bench| bench.write(Tag::Command, 0, command::INTR.mask()),
-        false,
-    ),
+    (interrupt::SOFT, |bench| bench.write(Tag::Command, 0, command::INTR.mask()), false),
     (interrupt::TX_LOW, fill, false),
     (interrupt::TX_FULL, fill, false),
     (interrupt::TX_DMA, transmit, true),
@@ -116,11 +108,7 @@ const CONDITIONS: [Condition; 9] = [
     ),
     (interrupt::RX_EMPTY, receive, false),
     (interrupt::RX_DMA, receive, true),
-    (
-        interrupt::RX_PACKET,
-        |bench| bench.arrive(&frame(1, 60)).unwrap(),
-        true,
-    ),
+    (interrupt::RX_PACKET, |bench| bench.arrive(&frame(1, 60)).unwrap(), true),
 ];
 
 /// A device on which `bring_up` has been done, with this IntrMask, from 1 us on.

@@ -9,15 +9,7 @@ use Access::{ReadClears, ReadOnly, ReadWrite, WriteOnly};
 type SheetField = (u32, u32, &'static str);
 
 /// Tag, offset, bits, virtual, access, reset (`None`: by configuration, or none), fields.
-type SheetRow = (
-    &'static str,
-    u32,
-    u32,
-    bool,
-    Access,
-    Option<u64>,
-    &'static [SheetField],
-);
+type SheetRow = (&'static str, u32, u32, bool, Access, Option<u64>, &'static [SheetField]);
 
 const CONFIG: &[SheetField] = &[
     (13, 13, "ZeroCopy"),
@@ -61,13 +53,8 @@ const RX_DONE: &[SheetField] = &[
     (20, 20, "IpPacket"),
     (19, 0, "CopyLen"),
 ];
-const TX_DATA: &[SheetField] = &[
-    (63, 63, "More"),
-    (62, 62, "Checksum"),
-    (60, 60, "Vaddr"),
-    (59, 40, "Len"),
-    (39, 0, "Addr"),
-];
+const TX_DATA: &[SheetField] =
+    &[(63, 63, "More"), (62, 62, "Checksum"), (60, 60, "Vaddr"), (59, 40, "Len"), (39, 0, "Addr")];
 const TX_DONE: &[SheetField] = &[
     (47, 32, "Packets"),
     (31, 31, "Busy"),
@@ -88,15 +75,7 @@ const HW_ADDR: &[SheetField] = &[
 const SHEET: &[SheetRow] = &[
     ("Config", 0x00, 32, false, ReadWrite, None, CONFIG),
     ("Command", 0x04, 32, false, WriteOnly, None, COMMAND),
-    (
-        "IntrStatus",
-        0x08,
-        32,
-        false,
-        ReadClears,
-        Some(0),
-        INTERRUPTS,
-    ),
+    ("IntrStatus", 0x08, 32, false, ReadClears, Some(0), INTERRUPTS),
     ("IntrMask", 0x0c, 32, false, ReadWrite, None, INTERRUPTS),
     ("RxMaxCopy", 0x10, 32, false, ReadOnly, None, &[]),
     ("TxMaxCopy", 0x14, 32, false, ReadOnly, None, &[]),
@@ -127,11 +106,7 @@ fn the_table_has_every_row_and_field_of_the_sheet() {
             Reset::Value(value) => assert_eq!(Some(value), reset, "{tag}"),
             Reset::Configured | Reset::Nothing => assert_eq!(reset, None, "{tag}"),
         }
-        let own: Vec<SheetField> = row
-            .fields
-            .iter()
-            .map(|field| (field.high, field.low, field.tag))
-            .collect();
+        let own: Vec<SheetField> = row.fields.iter().map(|field| (field.high, field.low, field.tag)).collect();
         assert_eq!(own, fields, "{tag}");
         let (found, _) = at(offset).unwrap();
         assert_eq!(format!("{found:?}"), tag);
@@ -174,10 +149,7 @@ fn every_register_takes_its_own_width_and_mode_only() {
 fn reserved_offsets_are_no_registers() {
     let mut bench = Bench::off(&v_sinic(2));
     let mut count = 0;
-    for offset in (0x68..0x100)
-        .step_by(4)
-        .chain([0x1c, 0x200, 0x230, 0xff_fffc])
-    {
+    for offset in (0x68..0x100).step_by(4).chain([0x1c, 0x200, 0x230, 0xff_fffc]) {
         assert_eq!(bench.read_at(offset, 4), u64::MAX);
         bench.write_at(offset, 8, 0);
         count += 2;
@@ -191,11 +163,7 @@ fn reserved_bits_of_what_software_writes_must_be_zero() {
         if access == ReadOnly || tag == "Config" {
             continue;
         }
-        let named = |bit| {
-            fields
-                .iter()
-                .any(|&(high, low, _)| (low..=high).contains(&bit))
-        };
+        let named = |bit| fields.iter().any(|&(high, low, _)| (low..=high).contains(&bit));
         for bit in (0..bits).filter(|&bit| !named(bit)) {
             let mut bench = Bench::off(&sinic());
             bench.write_at(offset, bits / 8, 1 << bit);

@@ -4,9 +4,7 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::{DriverCosts, Pool, PoolCache, Segment, TxOffload, data_of};
-use nicforge_platform::sim::{
-    Devices, DmaPort, Host, MmioWrite, SimCore, SimCpu, SimDma, test_hardware,
-};
+use nicforge_platform::sim::{Devices, DmaPort, Host, MmioWrite, SimCore, SimCpu, SimDma, test_hardware};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
@@ -30,8 +28,7 @@ impl<N: KernelNic> Device<N> {
         {
             self.writes.pop_front();
             let mut dma = SimDma::new(host, &mut self.port, write.arrives);
-            self.nic
-                .write_register(&mut dma, write.register.index, write.value);
+            self.nic.write_register(&mut dma, write.register.index, write.value);
         }
     }
 }
@@ -132,11 +129,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
         let (write, read) = (Time::from_ns(5), Time::from_ns(10));
         let core = SimCore::new(0, &hardware.core, write, read);
         let mut system = System {
-            device: Device {
-                nic,
-                port: DmaPort::new(link, 0),
-                writes: VecDeque::new(),
-            },
+            device: Device { nic, port: DmaPort::new(link, 0), writes: VecDeque::new() },
             host: Host::new(&hardware, &space),
             core,
             driver,
@@ -169,10 +162,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
     pub fn arrive(&mut self, frame: &[u8]) -> bool {
         self.device.deliver(&mut self.host, self.now);
         let mut dma = SimDma::new(&mut self.host, &mut self.device.port, self.now);
-        self.device
-            .nic
-            .receive(&mut dma, &mut frame.to_vec().into())
-            .is_ok()
+        self.device.nic.receive(&mut dma, &mut frame.to_vec().into()).is_ok()
     }
 
     /// One thing happens, by `until`; returns whether anything did.
@@ -187,11 +177,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
             self.poll(1);
             return true;
         }
-        let written = self
-            .device
-            .writes
-            .front()
-            .map_or(Time::NEVER, |w| w.arrives);
+        let written = self.device.writes.front().map_or(Time::NEVER, |w| w.arrives);
         let next = self.device.nic.due().min(written);
         if next > until {
             return false;
@@ -206,8 +192,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
     /// The stack polls the driver for up to `budget` packets.
     pub fn poll(&mut self, budget: usize) {
         let mut received = Vec::new();
-        self.polls =
-            self.on_core(|cpu, driver, cache| driver.poll(cpu, cache, &mut received, budget));
+        self.polls = self.on_core(|cpu, driver, cache| driver.poll(cpu, cache, &mut received, budget));
         self.hands.append(&mut received);
         if self.driver.is_pressed() {
             self.fetch();
@@ -294,11 +279,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
                 at = at + u64::from(len);
                 piece
             });
-            let sending = Sending {
-                mbuf,
-                pieces,
-                offload: TxOffload::default(),
-            };
+            let sending = Sending { mbuf, pieces, offload: TxOffload::default() };
             let sent = driver.transmit(cpu, cache, &sending, 0).is_ok();
             if !sent {
                 cache.give(cpu, mbuf);
@@ -310,9 +291,7 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
     /// Frames that left since the last call.
     pub fn sent(&mut self) -> Vec<Vec<u8>> {
         let port = self.device.nic.port();
-        std::iter::from_fn(|| port.take_sent())
-            .map(|(_, frame)| frame.into_bytes())
-            .collect()
+        std::iter::from_fn(|| port.take_sent()).map(|(_, frame)| frame.into_bytes()).collect()
     }
 
     /// Nothing is inside any more, every buffer is where it should be, and the driver has done

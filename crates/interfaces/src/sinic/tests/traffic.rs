@@ -72,11 +72,7 @@ pub fn step() -> impl proptest::strategy::Strategy<Value = Step> {
 
 /// Runs `steps`: every frame that the FIFO took comes to the stack once, whole and in order, and
 /// every frame that was sent leaves once, whole and in order.
-pub fn run<D: KernelDriver, N: KernelNic + Debug>(
-    options: &Options,
-    build: Build<D, N>,
-    steps: &[Step],
-) {
+pub fn run<D: KernelDriver, N: KernelNic + Debug>(options: &Options, build: Build<D, N>, steps: &[Step]) {
     let mut system = System::new(options, build);
     let (mut arrived, mut sent) = (0, 0);
     let mut inside: VecDeque<Vec<u8>> = VecDeque::new();

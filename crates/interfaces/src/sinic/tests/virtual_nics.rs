@@ -44,10 +44,7 @@ fn payload_waits_in_its_virtual_nic_while_others_go_on() {
     }
     bench.pass(Time::from_ms(1));
     for vnic in [2, 0, 1] {
-        assert_eq!(
-            bench.bytes(place(vnic), 64),
-            &frame(vnic.into(), 1000)[..64]
-        );
+        assert_eq!(bench.bytes(place(vnic), 64), &frame(vnic.into(), 1000)[..64]);
         bench.write(Tag::RxData, vnic, post_receive(place(vnic) + 64, 1514));
         let done = bench.read(Tag::RxWait, vnic);
         assert_eq!(rx_done::COPY_LEN.get(done), 1000 - 64);

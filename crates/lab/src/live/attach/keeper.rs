@@ -91,12 +91,7 @@ impl Keeper {
 
     /// Looks after the workers until `stop`, then lets them end. Returns the buffers that they and
     /// those who stood in for them answer for.
-    pub(in crate::live) fn run(
-        &mut self,
-        shared: &Shared,
-        stop: &AtomicBool,
-        pools: &[Pool],
-    ) -> Result<i64, RunError> {
+    pub(in crate::live) fn run(&mut self, shared: &Shared, stop: &AtomicBool, pools: &[Pool]) -> Result<i64, RunError> {
         while !stop.load(Ordering::Acquire) {
             self.look(shared, LOOK_EVERY)?;
         }
@@ -163,9 +158,7 @@ impl Keeper {
             let device = locked(&shared.device);
             (device.nonsense.clone(), device.impossible.clone())
         };
-        let works = |keeper: &Keeper, number: usize| {
-            matches!(keeper.places[number].state, State::Working(_))
-        };
+        let works = |keeper: &Keeper, number: usize| matches!(keeper.places[number].state, State::Working(_));
         for (number, count) in nonsense.into_iter().enumerate() {
             if count > NONSENSE_MAX && works(self, number) {
                 let why = format!("{count} of its descriptors name no buffer");
@@ -218,12 +211,7 @@ impl Keeper {
                     }
                     place.state = state;
                 }
-                (
-                    Said::Ended {
-                        counts, buffers, ..
-                    },
-                    State::Working(member),
-                ) => {
+                (Said::Ended { counts, buffers, .. }, State::Working(member)) => {
                     place.told(&counts);
                     if self.stopping {
                         place.state = State::Ended(member, buffers);
@@ -265,9 +253,7 @@ impl Keeper {
             Some(number) if number >= places => Err(format!("there are {places} workers, from 0")),
             Some(number) if !free(&number) => Err(format!("worker {number} is there already")),
             Some(number) => Ok(number),
-            None => (0..places)
-                .find(free)
-                .ok_or_else(|| format!("all {places} workers are there")),
+            None => (0..places).find(free).ok_or_else(|| format!("all {places} workers are there")),
         }
     }
 
@@ -307,8 +293,7 @@ impl Keeper {
             // What it could still say before it went.
             if let Heard::Said(said) = member.listen() {
                 for message in said {
-                    if let Said::Counts { period, counts } | Said::Ended { period, counts, .. } =
-                        message
+                    if let Said::Counts { period, counts } | Said::Ended { period, counts, .. } = message
                         && period == self.places[number].order
                     {
                         self.places[number].told(&counts);

@@ -160,10 +160,7 @@ impl Invitation {
                 inside: Some(plan.inside),
             });
         }
-        Ok(Blueprint {
-            app: app_config(&config, map)?,
-            config,
-        })
+        Ok(Blueprint { app: app_config(&config, map)?, config })
     }
 }
 
@@ -184,9 +181,7 @@ impl Told {
     pub fn of(counts: &WorkerCounts) -> Told {
         let named = |list: &[(&'static str, u64)]| {
             let entries = list.iter();
-            entries
-                .map(|(name, count)| (name.to_string(), *count))
-                .collect()
+            entries.map(|(name, count)| (name.to_string(), *count)).collect()
         };
         Told {
             taken: counts.taken,

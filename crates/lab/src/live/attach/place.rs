@@ -35,11 +35,7 @@ impl Member {
         let peer = Peer::of(&stream)?;
         let set = stream.set_nonblocking(true);
         set.map_err(LiveError::of("a worker's socket"))?;
-        Ok(Member {
-            stream,
-            peer,
-            inbox: Vec::new(),
-        })
+        Ok(Member { stream, peer, inbox: Vec::new() })
     }
 
     /// Takes what came in.
@@ -110,9 +106,7 @@ impl State {
     pub fn member(&mut self) -> Option<&mut Member> {
         match self {
             State::Free => None,
-            State::Joining(member) | State::Working(member) | State::Ended(member, _) => {
-                Some(member)
-            }
+            State::Joining(member) | State::Working(member) | State::Ended(member, _) => Some(member),
         }
     }
 }
@@ -176,11 +170,7 @@ impl Place {
         let works = matches!(self.state, State::Working(_));
         WorkerCounts {
             absent: matches!(self.state, State::Free | State::Joining(_)),
-            silent: if works {
-                now.saturating_sub(self.heard)
-            } else {
-                Time::ZERO
-            },
+            silent: if works { now.saturating_sub(self.heard) } else { Time::ZERO },
             ..sum(&self.past, &self.now)
         }
     }

@@ -58,10 +58,7 @@ pub fn attach(
     let times = stream.set_read_timeout(Some(PATIENCE));
     let times = times.and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     times.map_err(failed())?;
-    let hello = Said::Hello {
-        version: VERSION.to_owned(),
-        worker,
-    };
+    let hello = Said::Hello { version: VERSION.to_owned(), worker };
     stream.write_all(&line(&hello)).map_err(failed())?;
     let (invitation, files) = receive_invitation(&stream)?;
     stream.set_read_timeout(None).map_err(failed())?;
@@ -82,19 +79,14 @@ pub fn attach(
     })?;
     match dismissed.into_inner() {
         Ok(Some(why)) => Err(RunError::Attach(why)),
-        _ => Ok(Attached {
-            worker: invitation.worker,
-            counts,
-        }),
+        _ => Ok(Attached { worker: invitation.worker, counts }),
     }
 }
 
 /// Why there is no run at `socket`, and what helps.
 fn nobody(socket: &Path, cause: &std::io::Error) -> ConfigError {
     let right = match cause.kind() {
-        ErrorKind::PermissionDenied => {
-            "attach as the user who started the run: only its socket's owner may"
-        }
+        ErrorKind::PermissionDenied => "attach as the user who started the run: only its socket's owner may",
         _ => "start the run first: `nicforge live FILE --attach SOCKET`",
     };
     let place = Place::argument(&format!("attach {}", socket.display()));
@@ -133,9 +125,7 @@ fn receive_invitation(stream: &UnixStream) -> Result<(Box<Invitation>, Vec<Owned
     match serde_json::from_slice(&text) {
         Ok(Reply::Welcome(invitation)) => Ok((invitation, files)),
         Ok(Reply::Refused(why)) => Err(RunError::Attach(why)),
-        _ => Err(RunError::Attach(
-            "whoever listens there speaks otherwise".into(),
-        )),
+        _ => Err(RunError::Attach("whoever listens there speaks otherwise".into())),
     }
 }
 
@@ -150,15 +140,11 @@ struct Member {
 
 impl Member {
     /// Takes place in the region; its queues are up afterwards.
-    fn new(
-        blueprint: Blueprint,
-        invitation: &Invitation,
-        files: Vec<OwnedFd>,
-    ) -> Result<Member, RunError> {
+    fn new(blueprint: Blueprint, invitation: &Invitation, files: Vec<OwnedFd>) -> Result<Member, RunError> {
         let layout = blueprint.lay_out()?;
-        let files: [OwnedFd; 2] = files.try_into().map_err(|files: Vec<OwnedFd>| {
-            RunError::Attach(format!("{} files came and not 2", files.len()))
-        })?;
+        let files: [OwnedFd; 2] = files
+            .try_into()
+            .map_err(|files: Vec<OwnedFd>| RunError::Attach(format!("{} files came and not 2", files.len())))?;
         let [region, event] = files;
         let control = Control::attach(region, &layout.space, &layout.shape)?;
         let place = invitation.worker;
@@ -170,13 +156,7 @@ impl Member {
         parts.software.app.start_own(&mut cpu);
         let mut worker = Worker::new(cpu, parts);
         worker.start();
-        Ok(Member {
-            worker,
-            blueprint,
-            control,
-            place,
-            order: invitation.order,
-        })
+        Ok(Member { worker, blueprint, control, place, order: invitation.order })
     }
 
     fn work(&mut self, stream: &mut UnixStream, stop: &AtomicBool) -> Result<(), RunError> {
@@ -200,11 +180,7 @@ impl Member {
         let buffers = self.worker.buffers().0;
         let counts = Told::of(self.worker.counts());
         let period = self.order;
-        say(&Said::Ended {
-            period,
-            counts,
-            buffers,
-        });
+        say(&Said::Ended { period, counts, buffers });
         Ok(())
     }
 

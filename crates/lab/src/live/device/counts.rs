@@ -90,8 +90,7 @@ impl Device {
     pub(super) fn count_lending(&self) -> Vec<Option<Lending>> {
         let of = |worker| {
             let nics = self.nics.iter();
-            nics.filter_map(|nic| nic.lending(worker))
-                .reduce(Lending::add)
+            nics.filter_map(|nic| nic.lending(worker)).reduce(Lending::add)
         };
         (0..self.receive.len() as u16).map(of).collect()
     }

@@ -47,10 +47,7 @@ impl Books {
     /// Gives the locks of the first `taken` pools back.
     fn unlock(&self, control: &Control, taken: usize) {
         for ledger in &self.ledgers[..taken] {
-            control
-                .region()
-                .word(ledger.pool().lock())
-                .store(0, Release);
+            control.region().word(ledger.pool().lock()).store(0, Release);
         }
     }
 }
@@ -104,12 +101,8 @@ fn settle(nic: &Nic<AnyNic>, gone: &Range<usize>, lent: &mut [i64]) {
         }
         for worker in gone.clone() {
             // A worker has a queue in each set, and lends within a set.
-            let pairs = nic
-                .queues_of(worker as u16)
-                .zip(nic.queues_of(other as u16));
-            *account += pairs
-                .map(|(from, to)| nic.receive.lent(from, to))
-                .sum::<i64>();
+            let pairs = nic.queues_of(worker as u16).zip(nic.queues_of(other as u16));
+            *account += pairs.map(|(from, to)| nic.receive.lent(from, to)).sum::<i64>();
         }
     }
 }
@@ -182,11 +175,7 @@ impl Device {
         }
         let gone: Vec<usize> = workers.clone().collect();
         // Whoever is gone may have written anywhere before it went.
-        for played in self
-            .nics
-            .iter_mut()
-            .filter_map(|nic| nic.receive.emulated())
-        {
+        for played in self.nics.iter_mut().filter_map(|nic| nic.receive.emulated()) {
             played.claim(&mut self.core);
         }
         for ledger in &books.ledgers {

@@ -25,11 +25,7 @@ fn ring(half: &mut NicHalf, dma: &mut LiveDma, rung: Vec<(Register, u64)>) {
 }
 
 /// The core that plays `nic`, if one does, fills its physical rings with buffers of `pool`.
-pub fn fill(
-    nic: &mut Nic<AnyNic>,
-    (core, dma): (&mut LiveCpu, &mut LiveDma),
-    pool: &mut PoolCache,
-) {
+pub fn fill(nic: &mut Nic<AnyNic>, (core, dma): (&mut LiveCpu, &mut LiveDma), pool: &mut PoolCache) {
     if let Some(half) = nic.receive.emulated() {
         let mut core = DeviceCpu::new(core, dma);
         half.fill(&mut core, pool);

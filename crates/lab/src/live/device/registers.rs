@@ -20,11 +20,7 @@ pub(super) struct Watched {
 impl Watched {
     /// As it is in the beginning.
     pub fn new(register: Register) -> Watched {
-        Watched {
-            register,
-            seen: 0,
-            refused: None,
-        }
+        Watched { register, seen: 0, refused: None }
     }
 }
 
@@ -52,11 +48,7 @@ impl Device {
         let mut impossible = vec![false; workers];
         let now = self.dma.now();
         let lasts = |at: Time| now.saturating_sub(at) >= IMPOSSIBLE_FOR;
-        for watched in self
-            .registers
-            .iter()
-            .filter(|w| w.refused.is_some_and(lasts))
-        {
+        for watched in self.registers.iter().filter(|w| w.refused.is_some_and(lasts)) {
             let Register { device, index } = watched.register;
             let rung_by = self.nics[usize::from(device)].rung_by(index);
             let range = usize::from(rung_by.start)..usize::from(rung_by.end);

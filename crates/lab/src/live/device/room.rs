@@ -78,15 +78,11 @@ impl Device {
         };
         let workers = first.receive.queues() / first.receive.sets().len() as u16;
         for worker in 0..workers {
-            let queues = |nic: &Nic<AnyNic>| -> u64 {
-                nic.queues_of(worker)
-                    .map(|queue| nic.delivered_to(queue))
-                    .sum()
-            };
+            let queues =
+                |nic: &Nic<AnyNic>| -> u64 { nic.queues_of(worker).map(|queue| nic.delivered_to(queue)).sum() };
             let delivered = self.nics.iter().map(queues).sum();
             let number = usize::from(worker);
-            self.backlog
-                .look(number, delivered, self.control.taken_by(number));
+            self.backlog.look(number, delivered, self.control.taken_by(number));
         }
     }
 

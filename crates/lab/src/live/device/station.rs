@@ -9,9 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use nicforge_platform::live::LiveError;
 use nicforge_platform::live::ports::Port;
 use nicforge_units::Time;
-use nicforge_wire::headers::{
-    ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype,
-};
+use nicforge_wire::headers::{ArpOperation, ArpView, ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype};
 
 use crate::live::neighbour::{FRAME_LEN, question};
 
@@ -79,26 +77,17 @@ impl Station {
 
     /// The same, which answers echo requests to its address too.
     pub fn that_echoes(self) -> Station {
-        Station {
-            echoes: true,
-            ..self
-        }
+        Station { echoes: true, ..self }
     }
 
     /// The same, which has IPv6 address `address` too, if that is one.
     pub fn with_address6(self, address: Option<Ipv6Addr>) -> Station {
-        Station {
-            address6: address,
-            ..self
-        }
+        Station { address6: address, ..self }
     }
 
     /// The same, which keeps an eye on its next hop.
     pub fn with_next_hop(self, next_hop: NextHop) -> Station {
-        Station {
-            next_hop: Some(next_hop),
-            ..self
-        }
+        Station { next_hop: Some(next_hop), ..self }
     }
 
     /// What it counted.

@@ -25,11 +25,7 @@ impl Steering {
     /// At the beginning of a run, by `heuristic`.
     pub fn new(heuristic: Heuristic, dma: &mut LiveDma) -> Steering {
         dma.count_moved();
-        Steering {
-            control: Control::new(heuristic),
-            before: Reading::default(),
-            switches: Vec::new(),
-        }
+        Steering { control: Control::new(heuristic), before: Reading::default(), switches: Vec::new() }
     }
 
     /// When it looks again.
@@ -68,11 +64,7 @@ impl Steering {
 impl Device {
     /// Looks at `now`, if it is time, and tells all NICs of another set of queues, and people.
     pub(super) fn steer(&mut self, now: Time, shared: &Shared) {
-        let Some(steering) = self
-            .steering
-            .as_mut()
-            .filter(|steering| steering.due() <= now)
-        else {
+        let Some(steering) = self.steering.as_mut().filter(|steering| steering.due() <= now) else {
             return;
         };
         let workers = 0..shared.workers.len();
@@ -101,8 +93,6 @@ impl Device {
 
     /// When steering changed, and to which set of queues.
     pub fn switches(&self) -> &[(Time, &'static str)] {
-        self.steering
-            .as_ref()
-            .map_or(&[], |steering| &steering.switches)
+        self.steering.as_ref().map_or(&[], |steering| &steering.switches)
     }
 }

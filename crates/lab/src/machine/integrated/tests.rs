@@ -106,12 +106,7 @@ fn a_file_may_add_a_place_of_its_own() {
     assert_eq!(integrated.placements.len(), shipped().placements.len() + 1);
     let at = |name: &str| {
         let placement = integrated.placement(name).unwrap();
-        Attachment::new(
-            integrated,
-            placement,
-            integrated.frequency,
-            integrated.l2.size,
-        )
+        Attachment::new(integrated, placement, integrated.frequency, integrated.l2.size)
     };
     let (near, on_die) = (at("NEAR"), at("OCM"));
     assert_eq!(near.lines_to_cache, 2);
@@ -119,10 +114,7 @@ fn a_file_may_add_a_place_of_its_own() {
     let farther = near.hardware.pcie.mmio_read - on_die.hardware.pcie.mmio_read;
     assert_eq!(farther, integrated.bridges.cpu_die * 2);
     // What is found in the report, and where it is said to be from.
-    let row = machine
-        .rows
-        .iter()
-        .find(|row| row.section == "placements.NEAR" && row.key == "lines_to_cache");
+    let row = machine.rows.iter().find(|row| row.section == "placements.NEAR" && row.key == "lines_to_cache");
     assert_eq!(row.unwrap().source, "own board");
 }
 
@@ -133,10 +125,7 @@ fn refused(from: &str, to: &str, at: &str, says: &[&str]) {
     let text = format!("{SHIPPED}{}", NEAR.replace(from, to));
     let error = parse(&text).unwrap_err().to_string();
     let line = 1 + text.lines().position(|line| line.starts_with(at)).unwrap();
-    assert!(
-        error.starts_with(&format!("machines/mine.toml:{line}:")),
-        "line {line}: {error}"
-    );
+    assert!(error.starts_with(&format!("machines/mine.toml:{line}:")), "line {line}: {error}");
     for part in says {
         assert!(error.contains(part), "`{part}` in: {error}");
     }
@@ -148,18 +137,10 @@ fn a_place_that_cannot_be_is_refused_where_it_is_said() {
         "io_bridges",
         "io_brigdes",
         "io_brigdes",
-        &[
-            "unknown key of [placements.NEAR] `io_brigdes`",
-            "did you mean `io_bridges`?",
-        ],
+        &["unknown key of [placements.NEAR] `io_brigdes`", "did you mean `io_bridges`?"],
     );
     let pcie = "pcie = { value = 0, source = \"own board\" }";
-    refused(
-        pcie,
-        &pcie.replace('0', "2"),
-        "pcie = { value = 2",
-        &["`pcie`", "2", "from 0 to 1"],
-    );
+    refused(pcie, &pcie.replace('0', "2"), "pcie = { value = 2", &["`pcie`", "2", "from 0 to 1"]);
     let lines = "lines_to_cache = { value = 2, source = \"own board\" }";
     refused(
         lines,
@@ -167,21 +148,13 @@ fn a_place_that_cannot_be_is_refused_where_it_is_said() {
         "lines_to_cache = { value = 1.5",
         &["`lines_to_cache` takes a whole number"],
     );
-    refused(
-        lines,
-        "lines_to_cache = 2",
-        "lines_to_cache = 2",
-        &["`lines_to_cache` has no source", "source"],
-    );
+    refused(lines, "lines_to_cache = 2", "lines_to_cache = 2", &["`lines_to_cache` has no source", "source"]);
     // A key that is not there: at the place that lacks it.
     refused(
         lines,
         "",
         "[placements.NEAR]",
-        &[
-            "[placements.NEAR] has no `lines_to_cache`",
-            "add lines_to_cache = { value = …",
-        ],
+        &["[placements.NEAR] has no `lines_to_cache`", "add lines_to_cache = { value = …"],
     );
 }
 

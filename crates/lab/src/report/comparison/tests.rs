@@ -3,12 +3,7 @@ use crate::metrics::Latency;
 use crate::report::{findings, from_json, to_csv, to_html, to_json};
 
 fn metrics(mpps: f64, idle: f64) -> Metrics {
-    Metrics {
-        throughput_mpps: mpps,
-        offered_mpps: 2.0,
-        idle_fraction: Some(idle),
-        ..Metrics::default()
-    }
+    Metrics { throughput_mpps: mpps, offered_mpps: 2.0, idle_fraction: Some(idle), ..Metrics::default() }
 }
 
 fn report() -> Report {
@@ -23,20 +18,14 @@ fn report_at(live_offered: f64) -> Report {
         points: vec![PointResult {
             variant: "priv_ring".into(),
             params: params.into_iter().collect(),
-            metrics: Metrics {
-                drops: [("no_descriptor".to_string(), 5)].into(),
-                ..metrics(2.0, 0.5)
-            },
+            metrics: Metrics { drops: [("no_descriptor".to_string(), 5)].into(), ..metrics(2.0, 0.5) },
             timeline: Vec::new(),
             ..PointResult::default()
         }],
         ..Report::default()
     };
     let live = Metrics {
-        latency_us: Some(Latency {
-            p50: 9.0,
-            ..Latency::default()
-        }),
+        latency_us: Some(Latency { p50: 9.0, ..Latency::default() }),
         drops: [("arp <x>".to_string(), 1)].into(),
         offered_mpps: live_offered,
         ..metrics(1.0, 0.0)
@@ -54,16 +43,10 @@ fn row<'a>(report: &'a Report, key: &str) -> &'a ComparedRow {
 fn both_grounds_stand_side_by_side_with_their_ratio() {
     let report = report();
     let sent = row(&report, "throughput_mpps");
-    assert_eq!(
-        (sent.sim, sent.live, sent.ratio),
-        (Some(2.0), Some(1.0), Some(0.5))
-    );
+    assert_eq!((sent.sim, sent.live, sent.ratio), (Some(2.0), Some(1.0), Some(0.5)));
     // Two cores, half idle, 2 Mpps: 500 ns; never idle, 1 Mpps: 2000 ns.
     let busy = row(&report, "busy_ns_per_packet");
-    assert_eq!(
-        (busy.sim, busy.live, busy.ratio),
-        (Some(500.0), Some(2_000.0), Some(4.0))
-    );
+    assert_eq!((busy.sim, busy.live, busy.ratio), (Some(500.0), Some(2_000.0), Some(4.0)));
     let cycles = row(&report, "busy_cycles_per_packet");
     assert_eq!((cycles.sim, cycles.live), (Some(1_250.0), Some(5_000.0)));
     let idle = row(&report, "idle_fraction");
@@ -76,14 +59,9 @@ fn what_one_ground_does_not_know_has_no_ratio() {
     let p50 = row(&report, "latency_us.p50");
     assert_eq!((p50.sim, p50.live, p50.ratio), (None, Some(9.0), None));
     let drops = &report.comparisons[0].drops;
-    let seen: Vec<(&str, Option<f64>, Option<f64>)> = drops
-        .iter()
-        .map(|row| (row.key.as_str(), row.sim, row.ratio))
-        .collect();
-    let expected = [
-        ("arp <x>", Some(0.0), None),
-        ("no_descriptor", Some(5.0), None),
-    ];
+    let seen: Vec<(&str, Option<f64>, Option<f64>)> =
+        drops.iter().map(|row| (row.key.as_str(), row.sim, row.ratio)).collect();
+    let expected = [("arp <x>", Some(0.0), None), ("no_descriptor", Some(5.0), None)];
     assert_eq!(seen, expected);
 }
 
@@ -95,17 +73,10 @@ fn every_form_of_the_report_has_both() {
     assert!(to_csv(&report).contains("\"priv_ring, live\""));
     let table = comparison_table(&report);
     let has = |parts: [&str; 5]| {
-        let of = |line: &str| {
-            line.split_whitespace()
-                .map(String::from)
-                .collect::<Vec<_>>()
-        };
+        let of = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
         table.lines().any(|line| of(line) == parts)
     };
-    assert!(
-        has(["throughput_mpps", "Mpps", "2.00", "1.00", "0.50"]),
-        "{table}"
-    );
+    assert!(has(["throughput_mpps", "Mpps", "2.00", "1.00", "0.50"]), "{table}");
     assert!(has(["latency_us.p50", "µs", "–", "9.00", "–"]), "{table}");
     let page = to_html(&report).unwrap();
     assert!(page.contains("<h2>Simulated and live</h2>"));
@@ -120,10 +91,7 @@ fn findings_say_how_far_both_agree() {
     let mut report = report();
     let said = findings(&report);
     assert_eq!(said.len(), 1, "not which ground delivers more: {said:?}");
-    assert!(
-        said[0].contains("live sends 0.5 times as many packets"),
-        "{said:?}"
-    );
+    assert!(said[0].contains("live sends 0.5 times as many packets"), "{said:?}");
     assert!(said[0].contains("busy 4 times as long"), "{said:?}");
     assert!(!said[0].contains("drops"), "{said:?}");
     let rows = &mut report.comparisons[0].rows;
@@ -142,8 +110,7 @@ fn a_generator_that_did_not_reach_its_rate_leaves_nothing_to_compare() {
     assert!(rows.iter().all(|row| row.ratio.is_none()), "{rows:?}");
     // What was measured stays to be seen.
     assert_eq!(row(&short, "throughput_mpps").live, Some(1.0));
-    let caution =
-        "the generator did not reach its rate (0.5 of 2 Mpps); nothing here may be compared";
+    let caution = "the generator did not reach its rate (0.5 of 2 Mpps); nothing here may be compared";
     let said = findings(&short);
     assert!(said.len() == 1 && said[0].contains(caution), "{said:?}");
     assert!(!said[0].contains("times as"), "{said:?}");
@@ -162,10 +129,7 @@ fn a_report_without_comparison_says_nothing_of_it() {
 
 #[test]
 fn each_ground_tells_when_it_changed_steering() {
-    let switch = |ms, set: &str| Switch {
-        ms,
-        set: set.to_owned(),
-    };
+    let switch = |ms, set: &str| Switch { ms, set: set.to_owned() };
     let mut report = Report {
         points: vec![PointResult {
             variant: "sh_ring_dynamic".to_owned(),
@@ -175,9 +139,7 @@ fn each_ground_tells_when_it_changed_steering() {
         ..Report::default()
     };
     let live = vec![switch(90.0, "shared"), switch(230.0, "private")];
-    report.compare(vec![(metrics(1.0, 0.0), Vec::new(), live.clone())], |_| {
-        (2, 2.5)
-    });
+    report.compare(vec![(metrics(1.0, 0.0), Vec::new(), live.clone())], |_| (2, 2.5));
     assert_eq!(report.points[0].switches, [switch(9.0, "shared")]);
     assert_eq!(report.points[1].switches, live);
     let expected = [

@@ -23,21 +23,13 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
         let curves = curves(shape, facet);
         let hidden = hidden(&curves);
         for curve in curves {
-            series.push(Series {
-                index: curve.variant,
-                points: curve.points,
-                marked: false,
-                dashed: curve.is_first,
-            });
+            series.push(Series { index: curve.variant, points: curve.points, marked: false, dashed: curve.is_first });
         }
         if series.is_empty() {
             continue;
         }
         let lines = Lines {
-            alternative: format!(
-                "Latency by percentile of {} {}",
-                report.scenario, facet.label
-            ),
+            alternative: format!("Latency by percentile of {} {}", report.scenario, facet.label),
             x_label: "percentile of packets (%)".into(),
             y_label: "latency (µs)".into(),
             x_axis: Axis::Nines,
@@ -53,9 +45,7 @@ pub fn figure(report: &Report, shape: &Shape) -> Result<Option<Figure>, ReportEr
     let figure = Figure {
         title: "Latency".into(),
         note: match shape.x {
-            None => {
-                "From the first bit in to the last bit out. Each step to the right is one more nine."
-            }
+            None => "From the first bit in to the last bit out. Each step to the right is one more nine.",
             Some(_) => {
                 "From the first bit in to the last bit out. Each step to the right is one more nine. Of the sweep there \
                  are the first value, dashed, and the last."
@@ -82,12 +72,7 @@ struct Drawn {
 fn legend(shape: &Shape) -> Vec<(usize, String)> {
     match shape.x {
         Some(_) => variant_legend(shape),
-        None => shape
-            .variants
-            .iter()
-            .map(|name| name.to_string())
-            .enumerate()
-            .collect(),
+        None => shape.variants.iter().map(|name| name.to_string()).enumerate().collect(),
     }
 }
 
@@ -96,11 +81,7 @@ fn ends(shape: &Shape, facet: &Facet) -> Option<String> {
     let series = shape.series(facet, shape.variants.first()?);
     let (first, last) = (series.first()?.0, series.last()?.0);
     let key = shape.x.filter(|_| series.len() > 1)?;
-    Some(format!(
-        "{key} {} (dashed) and {}",
-        number(first),
-        number(last)
-    ))
+    Some(format!("{key} {} (dashed) and {}", number(first), number(last)))
 }
 
 fn curves(shape: &Shape, facet: &Facet) -> Vec<Drawn> {
@@ -109,9 +90,7 @@ fn curves(shape: &Shape, facet: &Facet) -> Vec<Drawn> {
         let series = shape.series(facet, variant);
         let ends = [series.first(), series.last().filter(|_| series.len() > 1)];
         for (end, (x, point)) in ends.into_iter().flatten().enumerate() {
-            let place = shape
-                .x
-                .map_or(String::new(), |key| format!(", {key} {}", number(*x)));
+            let place = shape.x.map_or(String::new(), |key| format!(", {key} {}", number(*x)));
             curves.extend(curve(point).map(|points| Drawn {
                 name: format!("{variant}{place}"),
                 variant: index,
@@ -126,16 +105,12 @@ fn curves(shape: &Shape, facet: &Facet) -> Vec<Drawn> {
 /// Which curves cannot be seen, because one that is drawn later lies on them.
 fn hidden(curves: &[Drawn]) -> Vec<String> {
     let same = |a: &Curve, b: &Curve| {
-        let near = |(a, b): (&(f64, f64), &(f64, f64))| {
-            a.0 == b.0 && (a.1 - b.1).abs() <= SAME * a.1.max(b.1)
-        };
+        let near = |(a, b): (&(f64, f64), &(f64, f64))| a.0 == b.0 && (a.1 - b.1).abs() <= SAME * a.1.max(b.1);
         a.len() == b.len() && a.iter().zip(b).all(near)
     };
     let each = curves.iter().enumerate();
     each.filter_map(|(index, curve)| {
-        let above = curves[index + 1..]
-            .iter()
-            .rfind(|other| same(&curve.points, &other.points))?;
+        let above = curves[index + 1..].iter().rfind(|other| same(&curve.points, &other.points))?;
         Some(format!("{} lies under {}", curve.name, above.name))
     })
     .collect()
@@ -145,11 +120,7 @@ fn hidden(curves: &[Drawn]) -> Vec<String> {
 fn curve(point: &PointResult) -> Option<Curve> {
     let latency = point.metrics.latency_us.as_ref()?;
     if latency.curve.is_empty() {
-        return Some(vec![
-            (50.0, latency.p50),
-            (99.0, latency.p99),
-            (99.9, latency.p999),
-        ]);
+        return Some(vec![(50.0, latency.p50), (99.0, latency.p99), (99.9, latency.p999)]);
     }
     Some(latency.curve.clone())
 }
@@ -167,24 +138,13 @@ mod tests {
         let drawn: Vec<(usize, bool)> = drawn.iter().map(|at| (at.variant, at.is_first)).collect();
         assert_eq!(drawn, [(0, true), (0, false), (1, true), (1, false)]);
         let figure = figure(&report, &shape).unwrap().unwrap();
-        let names: Vec<&str> = figure
-            .legend
-            .iter()
-            .map(|(_, name)| name.as_str())
-            .collect();
+        let names: Vec<&str> = figure.legend.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["priv_ring", "rx_bisect"]);
         let heading = &figure.panels[0].0;
-        assert!(
-            heading.starts_with("rx_entries 64 (dashed) and 4096"),
-            "{heading}"
-        );
+        assert!(heading.starts_with("rx_entries 64 (dashed) and 4096"), "{heading}");
         // A dashed line is many short ones.
         let lines = |series: &str| figure.panels[0].1.matches(series).count();
-        assert!(
-            lines("var(--series-0)") > 10,
-            "{}",
-            lines("var(--series-0)")
-        );
+        assert!(lines("var(--series-0)") > 10, "{}", lines("var(--series-0)"));
     }
 
     #[test]

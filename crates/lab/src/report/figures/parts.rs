@@ -16,13 +16,8 @@ const PARTS: [&str; 5] = [
     "cycles_per_packet.stall",
 ];
 
-const CPU_TIME: [&str; 5] = [
-    "cpu_time.interrupt",
-    "cpu_time.driver",
-    "cpu_time.stack",
-    "cpu_time.copy",
-    "cpu_time.user",
-];
+const CPU_TIME: [&str; 5] =
+    ["cpu_time.interrupt", "cpu_time.driver", "cpu_time.stack", "cpu_time.copy", "cpu_time.user"];
 
 /// The parts of a point, in the order of their names, if it was measured.
 type PartsOf<'a> = Box<dyn Fn(&Metrics) -> Option<Vec<f64>> + 'a>;
@@ -42,10 +37,7 @@ pub fn cycles<'a>() -> Parts<'a> {
         title: "Where the cycles go",
         note: "Core cycles per delivered packet, empty polls left out.",
         unit: "cycles per packet",
-        names: metrics
-            .iter()
-            .map(|metric| metric.label.to_string())
-            .collect(),
+        names: metrics.iter().map(|metric| metric.label.to_string()).collect(),
         of: Box::new(move |point| metrics.iter().map(|metric| (metric.get)(point)).collect()),
     }
 }
@@ -56,10 +48,7 @@ pub fn cpu_time<'a>() -> Parts<'a> {
         title: "Where the core's time goes",
         note: "Shares of the window, waiting for memory and device registers included; what is missing to 100 % is idle.",
         unit: "share of time (%)",
-        names: metrics
-            .iter()
-            .map(|metric| metric.label.to_string())
-            .collect(),
+        names: metrics.iter().map(|metric| metric.label.to_string()).collect(),
         of: Box::new(move |point| {
             let shown = |metric: &&Metric| Some(metric.unit.shown((metric.get)(point)?));
             metrics.iter().map(shown).collect()
@@ -77,11 +66,7 @@ pub fn drops(report: &Report) -> Parts<'_> {
         of: Box::new(move |point| {
             let count = |cause: &&str| point.drops.get(*cause).copied().unwrap_or(0) as f64;
             let total: f64 = causes.iter().map(count).sum();
-            let share = if total > 0.0 {
-                point.drop_fraction * 100.0 / total
-            } else {
-                0.0
-            };
+            let share = if total > 0.0 { point.drop_fraction * 100.0 / total } else { 0.0 };
             Some(causes.iter().map(|cause| count(cause) * share).collect())
         }),
     }
@@ -94,21 +79,14 @@ type Row<'a> = (String, &'a PointResult);
 ///
 /// # Errors
 /// [`ReportError::Plot`] when the drawing library gives up.
-pub fn figure(
-    report: &Report,
-    shape: &Shape,
-    parts: &Parts,
-) -> Result<Option<Figure>, ReportError> {
+pub fn figure(report: &Report, shape: &Shape, parts: &Parts) -> Result<Option<Figure>, ReportError> {
     let total = |point: &PointResult| Some((parts.of)(&point.metrics)?.iter().sum::<f64>());
     let largest = report.points.iter().filter_map(total).fold(0.0, f64::max);
     if largest <= 0.0 {
         return Ok(None);
     }
     let group = |(label, point): Row| {
-        let parts = (parts.of)(&point.metrics)?
-            .into_iter()
-            .enumerate()
-            .collect();
+        let parts = (parts.of)(&point.metrics)?.into_iter().enumerate().collect();
         Some(Group { label, parts })
     };
     let mut panels = Vec::new();
@@ -124,11 +102,7 @@ pub fn figure(
             panels.push((heading, bars.draw()?));
         }
     }
-    let kinds = if shape.x.is_some() {
-        shape.variants.len()
-    } else {
-        1
-    };
+    let kinds = if shape.x.is_some() { shape.variants.len() } else { 1 };
     Ok(Some(Figure {
         title: parts.title.into(),
         note: parts.note,
@@ -143,10 +117,7 @@ fn arranged<'a>(shape: &Shape<'a>) -> Vec<(String, Vec<Row<'a>>)> {
     let mut panels = Vec::new();
     for facet in &shape.facets {
         let Some(x) = shape.x else {
-            let rows = facet
-                .points
-                .iter()
-                .map(|point| (point.variant.clone(), *point));
+            let rows = facet.points.iter().map(|point| (point.variant.clone(), *point));
             panels.push((facet.label.clone(), rows.collect()));
             continue;
         };

@@ -13,19 +13,13 @@ use crate::timeline::TimelineEntry;
 type Quantity = (&'static str, Axis, fn(&TimelineEntry) -> Option<f64>);
 
 const QUANTITIES: [Quantity; 6] = [
-    ("throughput (Gbit/s)", Axis::Linear, |at| {
-        Some(at.throughput_gbps)
-    }),
-    ("dropped (%)", Axis::Linear, |at| {
-        Some(at.drop_fraction * 100.0)
-    }),
+    ("throughput (Gbit/s)", Axis::Linear, |at| Some(at.throughput_gbps)),
+    ("dropped (%)", Axis::Linear, |at| Some(at.drop_fraction * 100.0)),
     ("taken by cores (% of arrivals)", Axis::Linear, |at| {
         let arrivals = at.arrivals as f64;
         (arrivals > 0.0).then(|| at.taken as f64 / arrivals * 100.0)
     }),
-    ("backlog (frames)", Axis::Linear, |at| {
-        Some(at.backlog as f64)
-    }),
+    ("backlog (frames)", Axis::Linear, |at| Some(at.backlog as f64)),
     ("mean latency (µs)", Axis::Log10, |at| at.latency_us),
     ("memory (GB/s)", Axis::Linear, |at| at.memory_gb_per_s),
 ];
@@ -72,9 +66,7 @@ impl<'a> Together<'a> {
     fn sets(&self) -> BTreeSet<&'a str> {
         let points = self.points.iter();
         let entries = points.flat_map(|(_, point)| &point.timeline);
-        entries
-            .flat_map(|at| at.in_use.keys().map(String::as_str))
-            .collect()
+        entries.flat_map(|at| at.in_use.keys().map(String::as_str)).collect()
     }
 }
 
@@ -86,11 +78,7 @@ impl Together<'_> {
             for (ms, name) in point.phases.named() {
                 let known = |mark: &Mark| mark.x == ms && mark.label == name;
                 if !marks.iter().any(known) {
-                    marks.push(Mark {
-                        x: ms,
-                        index: None,
-                        label: name.to_owned(),
-                    });
+                    marks.push(Mark { x: ms, index: None, label: name.to_owned() });
                 }
             }
             marks.extend(point.switches.iter().map(|switch| Mark {
@@ -113,18 +101,11 @@ fn side_by_side<'a>(shape: &Shape<'a>) -> Vec<Together<'a>> {
             for (x, point) in series.into_iter().filter(|at| !at.1.timeline.is_empty()) {
                 let place = shape.x.map(|key| format!("{key} {}", number(x)));
                 let parts = [Some(facet.label.clone()), place];
-                let parts: Vec<String> = parts
-                    .into_iter()
-                    .flatten()
-                    .filter(|part| !part.is_empty())
-                    .collect();
+                let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
                 let label = parts.join(", ");
                 match all.iter_mut().find(|together| together.label == label) {
                     Some(together) => together.points.push((index, point)),
-                    None => all.push(Together {
-                        label,
-                        points: vec![(index, point)],
-                    }),
+                    None => all.push(Together { label, points: vec![(index, point)] }),
                 }
             }
         }
@@ -141,11 +122,7 @@ fn panel(
 ) -> Result<(String, String), ReportError> {
     let line = |&(index, point): &(usize, &PointResult)| Series {
         index,
-        points: point
-            .timeline
-            .iter()
-            .filter_map(|at| Some((at.ms, get(at)?)))
-            .collect(),
+        points: point.timeline.iter().filter_map(|at| Some((at.ms, get(at)?))).collect(),
         marked: false,
         dashed: false,
     };
@@ -181,11 +158,8 @@ mod tests {
         }
         let shape = Shape::of(&report);
         let together = side_by_side(&shape);
-        let marks: Vec<(f64, Option<usize>, String)> = together[0]
-            .marks()
-            .into_iter()
-            .map(|mark| (mark.x, mark.index, mark.label))
-            .collect();
+        let marks: Vec<(f64, Option<usize>, String)> =
+            together[0].marks().into_iter().map(|mark| (mark.x, mark.index, mark.label)).collect();
         let expected = [
             (3.5, None, "polling"),
             (4.0, Some(1), "shared"),
@@ -197,14 +171,8 @@ mod tests {
         let drawn = figure(&shape).unwrap().unwrap();
         for word in ["polling", "shared", "target", "window", "private"] {
             let word = format!("\n{word}\n");
-            assert!(
-                drawn.panels.iter().all(|(_, plot)| plot.contains(&word)),
-                "{word}"
-            );
+            assert!(drawn.panels.iter().all(|(_, plot)| plot.contains(&word)), "{word}");
         }
-        assert_eq!(
-            marks,
-            expected.map(|(x, index, label)| (x, index, label.to_owned()))
-        );
+        assert_eq!(marks, expected.map(|(x, index, label)| (x, index, label.to_owned())));
     }
 }

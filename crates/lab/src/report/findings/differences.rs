@@ -37,18 +37,8 @@ struct Way {
     words: &'static str,
 }
 
-const fn way(
-    metric: &'static str,
-    scale: Scale,
-    get: fn(&Metrics) -> Option<f64>,
-    words: &'static str,
-) -> Way {
-    Way {
-        metric,
-        scale,
-        get,
-        words,
-    }
+const fn way(metric: &'static str, scale: Scale, get: fn(&Metrics) -> Option<f64>, words: &'static str) -> Way {
+    Way { metric, scale, get, words }
 }
 
 /// What a design does to caches, memory, links and the cores' time.
@@ -122,18 +112,12 @@ fn memory_per_kb(metrics: &Metrics) -> Option<f64> {
 /// The share of their time that cores idle although frames are dropped; none is when none are.
 fn starved(metrics: &Metrics) -> Option<f64> {
     let idle = metrics.idle_fraction?;
-    Some(if metrics.drop_fraction > SAME {
-        idle
-    } else {
-        0.0
-    })
+    Some(if metrics.drop_fraction > SAME { idle } else { 0.0 })
 }
 
 /// The share of their time that cores have left, where they keep up.
 fn room(metrics: &Metrics) -> Option<f64> {
-    metrics
-        .idle_fraction
-        .filter(|_| metrics.drop_fraction <= SAME)
+    metrics.idle_fraction.filter(|_| metrics.drop_fraction <= SAME)
 }
 
 /// Which of two points stands first in the sentences.
@@ -171,9 +155,7 @@ impl Differences {
     /// Between two points; `first` says whose value leads in the sentences.
     pub fn of(better: &Metrics, worse: &Metrics, first: First, most: &Most) -> Differences {
         let gain = Gain::between(better, worse);
-        let causes = CAUSES
-            .iter()
-            .filter(|way| gain.comes_with(way, better, worse));
+        let causes = CAUSES.iter().filter(|way| gain.comes_with(way, better, worse));
         let (causes, despite) = told(causes, better, worse, first);
         let (effects, price) = told(EFFECTS.iter(), better, worse, first);
         let top = |mut told: Vec<Telling>, count: usize| {
@@ -202,9 +184,7 @@ impl Differences {
             ("At this price", &self.price),
         ];
         let parts = parts.into_iter().filter(|(_, found)| !found.is_empty());
-        parts
-            .map(|(head, found)| format!(" {head}: {}.", found.join("; ")))
-            .collect()
+        parts.map(|(head, found)| format!(" {head}: {}.", found.join("; "))).collect()
     }
 }
 
@@ -217,18 +197,14 @@ struct Gain {
 
 impl Gain {
     fn between(better: &Metrics, worse: &Metrics) -> Gain {
-        let delivered =
-            |metrics: &Metrics| metrics.bandwidth_gbps.unwrap_or(metrics.throughput_mpps);
+        let delivered = |metrics: &Metrics| metrics.bandwidth_gbps.unwrap_or(metrics.throughput_mpps);
         let (more, less) = (delivered(better), delivered(worse));
         let ratio = match less > 0.0 {
             true => (more / less).max(1.0),
             false => 1.0,
         };
         let total = cycles(worse, |c| c.total).unwrap_or(0.0);
-        Gain {
-            ratio,
-            cycles: total * (1.0 - 1.0 / ratio),
-        }
+        Gain { ratio, cycles: total * (1.0 - 1.0 / ratio) }
     }
 
     /// Whether a difference is large enough to have something to do with it: others are noise beside it.
@@ -239,9 +215,7 @@ impl Gain {
         match way.scale {
             Scale::Share => true,
             Scale::Cycles(_) => (a - b).abs() >= self.cycles * PART,
-            Scale::Bytes(least) | Scale::Plain(least) => {
-                ratio(a, b, least).log2() >= self.ratio.log2() * PART
-            }
+            Scale::Bytes(least) | Scale::Plain(least) => ratio(a, b, least).log2() >= self.ratio.log2() * PART,
         }
     }
 }
@@ -266,10 +240,7 @@ fn told<'a>(
             First::Worse => (bad, good),
         };
         let values = (way.scale.show(a), way.scale.show(b));
-        let mut text = way
-            .words
-            .replace("{a}", &values.0)
-            .replace("{b}", &values.1);
+        let mut text = way.words.replace("{a}", &values.0).replace("{b}", &values.1);
         if way.words == DROPPED {
             let more = match better.drop_fraction > worse.drop_fraction {
                 true => better,
@@ -316,8 +287,7 @@ fn ratio(a: f64, b: f64, least: f64) -> f64 {
 
 /// The cause of most drops, as the end of a sentence.
 pub fn main_drop(metrics: &Metrics) -> String {
-    most_frequent(metrics.drops.iter())
-        .map_or(String::new(), |cause| format!(", mostly as {cause}"))
+    most_frequent(metrics.drops.iter()).map_or(String::new(), |cause| format!(", mostly as {cause}"))
 }
 
 /// Of causes of drops with their counts, that of most.
@@ -351,11 +321,7 @@ mod tests {
             }),
             ..Metrics::default()
         };
-        let most = Most {
-            causes: 5,
-            effects: 0,
-            despite: 5,
-        };
+        let most = Most { causes: 5, effects: 0, despite: 5 };
         let found = |better| {
             let worse = point(2.9, 2066.0, 90.0, 6_040_000);
             Differences::of(&better, &worse, First::Better, &most).why
@@ -376,11 +342,7 @@ mod tests {
             memory_gb_per_s: Some(memory_gb_per_s),
             ..Metrics::default()
         };
-        let most = Most {
-            causes: 5,
-            effects: 0,
-            despite: 0,
-        };
+        let most = Most { causes: 5, effects: 0, despite: 0 };
         let found = Differences::of(&receives(0.0), &receives(2.048), First::Better, &most);
         let expected = "each KB of payload costs 0 B of DRAM traffic, against 2 KiB";
         assert_eq!(found.why, [expected]);

@@ -29,10 +29,7 @@ pub fn discards(metrics: &Metrics) -> Option<Discards<'_>> {
 
 /// That points which are compared drop frames that none of them could carry.
 pub fn of_points(points: &[&PointResult]) -> Option<String> {
-    let found: Vec<Discards> = points
-        .iter()
-        .filter_map(|point| discards(&point.metrics))
-        .collect();
+    let found: Vec<Discards> = points.iter().filter_map(|point| discards(&point.metrics)).collect();
     let most = found.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
     let least = found.iter().map(|one| one.share).fold(1.0, f64::min);
     let whose = match found.len() == points.len() {
@@ -59,9 +56,7 @@ mod tests {
     fn dropping(report: Report, causes: &[(&str, u64)], share: f64) -> Report {
         let mut report = report;
         for point in &mut report.points {
-            let causes = causes
-                .iter()
-                .map(|&(cause, count)| (cause.to_owned(), count));
+            let causes = causes.iter().map(|&(cause, count)| (cause.to_owned(), count));
             point.metrics.drops = causes.collect();
             point.metrics.drop_fraction = share;
         }
@@ -72,7 +67,8 @@ mod tests {
     fn frames_that_nobody_could_carry_are_named_first() {
         let causes = [("fifo_full", 1_000), ("table_full", 3_000), ("not_ip", 10)];
         let text = findings(&dropping(fake::two_variants(), &causes, 0.8)).join("\n");
-        let says = "At each point 60 % of the frames are dropped for what they are and not for load, mostly as table_full;";
+        let says =
+            "At each point 60 % of the frames are dropped for what they are and not for load, mostly as table_full;";
         assert!(text.starts_with(says), "{text}");
         // Those of load are what is compared.
         let text = findings(&dropping(fake::two_variants(), &causes[..1], 0.8)).join("\n");

@@ -27,16 +27,9 @@ pub fn limits(report: &Report, point: &PointResult) -> Vec<String> {
     sentences.extend(emulator(point).map(|busy| format!("In {name} {busy}.")));
     sentences.extend(held(point));
     if let (Some(idle), Some(cycles)) = (metrics.idle_fraction, &metrics.cycles_per_packet) {
-        let stalled = if cycles.total > 0.0 {
-            cycles.stall / cycles.total
-        } else {
-            0.0
-        };
-        let each = format!(
-            "{} cycles per packet, {} of them waiting for memory",
-            whole(cycles.total),
-            percent(stalled)
-        );
+        let stalled = if cycles.total > 0.0 { cycles.stall / cycles.total } else { 0.0 };
+        let each =
+            format!("{} cycles per packet, {} of them waiting for memory", whole(cycles.total), percent(stalled));
         let busy = percent(1.0 - idle);
         sentences.push(if idle >= 1.0 - USED_UP {
             let idle = percent(idle);
@@ -44,9 +37,7 @@ pub fn limits(report: &Report, point: &PointResult) -> Vec<String> {
         } else if on_wire || keeps_up(metrics) {
             format!("The cores of {name} just keep up: they are busy {busy} of the time and spend {each}.")
         } else {
-            format!(
-                "The cores of {name} are the limit: they are busy {busy} of the time and spend {each}."
-            )
+            format!("The cores of {name} are the limit: they are busy {busy} of the time and spend {each}.")
         });
     }
     sentences.extend(links(point, on_wire));
@@ -97,14 +88,8 @@ pub fn held(point: &PointResult) -> Option<String> {
 
 /// Links and memory that are nearly used up.
 fn links(point: &PointResult, on_wire: bool) -> Vec<String> {
-    let is = if on_wire {
-        "is close to one"
-    } else {
-        "is a limit"
-    };
-    used_up(point)
-        .map(|(name, used)| format!("{name} {is}: {} of its bandwidth is used.", percent(used)))
-        .collect()
+    let is = if on_wire { "is close to one" } else { "is a limit" };
+    used_up(point).map(|(name, used)| format!("{name} {is}: {} of its bandwidth is used.", percent(used))).collect()
 }
 
 fn used_up(point: &PointResult) -> impl Iterator<Item = (&'static str, f64)> {
@@ -114,8 +99,7 @@ fn used_up(point: &PointResult) -> impl Iterator<Item = (&'static str, f64)> {
         ("PCIe towards the NIC", metrics.pcie_in_utilisation),
         ("DRAM", point.bounds.dram_used(metrics)),
     ];
-    all.into_iter()
-        .filter_map(|(name, used)| Some((name, used.filter(|used| *used > USED_UP)?)))
+    all.into_iter().filter_map(|(name, used)| Some((name, used.filter(|used| *used > USED_UP)?)))
 }
 
 /// What keeps a point from sending more, in clauses; none where nothing is used up and none dropped.
@@ -131,39 +115,20 @@ pub fn holds(point: &PointResult) -> Vec<String> {
     }
     let mut found: Vec<String> = emulator(point).into_iter().collect();
     if let Some(full) = metrics.tx_occupancy.filter(|full| *full > USED_UP) {
-        let dropped = metrics
-            .drops
-            .get("tx_ring_full")
-            .filter(|count| **count > 0);
+        let dropped = metrics.drops.get("tx_ring_full").filter(|count| **count > 0);
         let dropped = dropped.map_or(String::new(), |count| {
-            format!(
-                ", and {} frames are dropped as tx_ring_full",
-                number(*count as f64)
-            )
+            format!(", and {} frames are dropped as tx_ring_full", number(*count as f64))
         });
-        found.push(format!(
-            "transmit rings are {} full{dropped}",
-            percent(full)
-        ));
+        found.push(format!("transmit rings are {} full{dropped}", percent(full)));
     }
     let idle = metrics.cpu_time.as_ref().map(|time| time.idle);
-    if let Some(idle) = metrics
-        .idle_fraction
-        .or(idle)
-        .filter(|idle| *idle < 1.0 - USED_UP)
-    {
-        found.push(format!(
-            "cores are busy {} of the time",
-            percent(1.0 - idle)
-        ));
+    if let Some(idle) = metrics.idle_fraction.or(idle).filter(|idle| *idle < 1.0 - USED_UP) {
+        found.push(format!("cores are busy {} of the time", percent(1.0 - idle)));
     }
     found.extend(used_up(point).map(|(name, used)| format!("{name} is {} used", percent(used))));
     if found.is_empty() && metrics.drop_fraction > SAME {
         let dropped = percent(metrics.drop_fraction);
-        found.push(format!(
-            "{dropped} of the frames are dropped{}",
-            main_drop(metrics)
-        ));
+        found.push(format!("{dropped} of the frames are dropped{}", main_drop(metrics)));
     }
     found
 }
@@ -174,23 +139,11 @@ fn working_set(report: &Report, metrics: &Metrics) -> Option<String> {
     let ways = report.io_way_bytes?;
     let shown = |value: u64| bytes(value as f64);
     Some(match report.llc_bytes {
-        _ if set <= ways => format!(
-            "DMA touches {}, which fits in the {} of I/O ways.",
-            shown(set),
-            shown(ways)
-        ),
+        _ if set <= ways => format!("DMA touches {}, which fits in the {} of I/O ways.", shown(set), shown(ways)),
         Some(llc) if set > llc => {
-            format!(
-                "DMA touches {}, more than the whole LLC of {}.",
-                shown(set),
-                shown(llc)
-            )
+            format!("DMA touches {}, more than the whole LLC of {}.", shown(set), shown(llc))
         }
-        _ => format!(
-            "DMA touches {}, more than the {} of I/O ways.",
-            shown(set),
-            shown(ways)
-        ),
+        _ => format!("DMA touches {}, more than the {} of I/O ways.", shown(set), shown(ways)),
     })
 }
 
@@ -230,10 +183,7 @@ mod tests {
             (Some(0.99), Some(30.5), true),
         ] {
             let metrics = &mut report.points[0].metrics;
-            (
-                metrics.emulator_busy_fraction,
-                metrics.emulator_burst_frames,
-            ) = (share, burst);
+            (metrics.emulator_busy_fraction, metrics.emulator_burst_frames) = (share, burst);
             metrics.drop_fraction = 0.2;
             assert_eq!(said(&report).contains(busy), named, "{share:?}");
             let first = holds(&report.points[0]).first() == Some(&busy.to_owned());

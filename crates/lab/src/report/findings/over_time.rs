@@ -19,9 +19,7 @@ pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
     let mut paragraphs = Vec::new();
     for variant in &shape.variants {
         for (x, point) in shape.series(facet, variant) {
-            let place = shape
-                .x
-                .map_or(String::new(), |key| format!("{key} {}", number(x)));
+            let place = shape.x.map_or(String::new(), |key| format!("{key} {}", number(x)));
             paragraphs.extend(switched(point, &place));
         }
     }
@@ -32,10 +30,7 @@ pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
     });
     let sent: Vec<String> = sent.collect();
     if !paragraphs.is_empty() && shape.x.is_none() && sent.len() > 1 {
-        let late = facet
-            .points
-            .iter()
-            .any(|point| point.phases.polling_starts > 0.0);
+        let late = facet.points.iter().any(|point| point.phases.polling_starts > 0.0);
         let over = match late {
             true => "all of the time line since cores began to poll",
             false => "the whole time line",
@@ -50,9 +45,7 @@ pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
 
 /// The share of arrivals that is usually dropped as long as `set` is in use.
 fn median_drop(after: &[TimelineEntry], set: &str) -> f64 {
-    let in_use = after
-        .iter()
-        .take_while(|at| at.active_set.as_deref() == Some(set));
+    let in_use = after.iter().take_while(|at| at.active_set.as_deref() == Some(set));
     let mut drops: Vec<f64> = in_use.map(|at| at.drop_fraction).collect();
     drops.sort_by(f64::total_cmp);
     drops.get(drops.len() / 2).copied().unwrap_or(0.0)
@@ -61,12 +54,7 @@ fn median_drop(after: &[TimelineEntry], set: &str) -> f64 {
 /// Over the time in which cores poll: before, none can send.
 fn mean_throughput(point: &PointResult) -> Option<f64> {
     let polls = |at: &&TimelineEntry| at.ms > point.phases.polling_starts;
-    let sent: Vec<f64> = point
-        .timeline
-        .iter()
-        .filter(polls)
-        .map(|at| at.throughput_gbps)
-        .collect();
+    let sent: Vec<f64> = point.timeline.iter().filter(polls).map(|at| at.throughput_gbps).collect();
     (!sent.is_empty()).then(|| sent.iter().sum::<f64>() / sent.len() as f64)
 }
 
@@ -113,8 +101,7 @@ fn around(point: &PointResult, switch: &Switch) -> String {
         false => "the interval that it falls into",
     };
     let usual = before.drop_fraction.max(median_drop(after, set));
-    let dropping =
-        |at: &&TimelineEntry| at.drop_fraction > FEW && at.drop_fraction > usual * MORE_DROPPED;
+    let dropping = |at: &&TimelineEntry| at.drop_fraction > FEW && at.drop_fraction > usual * MORE_DROPPED;
     let burst: Vec<&TimelineEntry> = after.iter().take_while(dropping).collect();
     let (Some(last), Some(next)) = (burst.last(), after.first()) else {
         return match after.first() {
@@ -127,10 +114,8 @@ fn around(point: &PointResult, switch: &Switch) -> String {
         };
     };
     let shares: Vec<String> = burst.iter().map(|at| percent(at.drop_fraction)).collect();
-    let (arrived, taken) = (
-        burst.iter().map(|at| at.arrivals).sum::<u64>(),
-        burst.iter().map(|at| at.taken).sum::<u64>(),
-    );
+    let (arrived, taken) =
+        (burst.iter().map(|at| at.arrivals).sum::<u64>(), burst.iter().map(|at| at.taken).sum::<u64>());
     let mut text = format!(
         " The change to the {set} rings drops {} of what arrives until {} ms, against {} in the interval before: {} \
          frames arrive then and cores take {}",
@@ -140,12 +125,7 @@ fn around(point: &PointResult, switch: &Switch) -> String {
         number(arrived as f64),
         number(taken as f64)
     );
-    let old: u64 = before
-        .in_use
-        .iter()
-        .filter(|(name, _)| *name != set)
-        .map(|(_, n)| n)
-        .sum();
+    let old: u64 = before.in_use.iter().filter(|(name, _)| *name != set).map(|(_, n)| n).sum();
     let holds = timeline.iter().filter_map(|at| at.in_use.get(set)).max();
     match holds.filter(|most| **most < old) {
         Some(most) => {
@@ -175,10 +155,7 @@ mod tests {
         let changes = "to the shared rings after 4 ms, to the private rings after 14.5 ms";
         assert_eq!(table(&report), table(&fake::over_time()));
         let said = findings(&report);
-        assert_eq!(
-            said.last(),
-            Some(&format!("rx_bisect changes rings: {changes}."))
-        );
+        assert_eq!(said.last(), Some(&format!("rx_bisect changes rings: {changes}.")));
     }
 
     #[test]
@@ -198,10 +175,7 @@ mod tests {
 
     #[test]
     fn many_switches_are_counted() {
-        let switch = |number: u32| Switch {
-            ms: number.into(),
-            set: "shared".to_owned(),
-        };
+        let switch = |number: u32| Switch { ms: number.into(), set: "shared".to_owned() };
         let many: Vec<Switch> = (0..1000).map(switch).collect();
         let text = changes(&many).unwrap();
         assert!(text.ends_with("after 3 ms, and 996 times more"), "{text}");
@@ -215,14 +189,8 @@ mod tests {
         assert_eq!(told(point), 2);
         point.switches[1].ms = 14.7;
         let text = switched(point, "").unwrap();
-        assert!(
-            text.contains("in the interval that it falls into"),
-            "{text}"
-        );
-        let back = Switch {
-            ms: 14.8,
-            set: "shared".to_owned(),
-        };
+        assert!(text.contains("in the interval that it falls into"), "{text}");
+        let back = Switch { ms: 14.8, set: "shared".to_owned() };
         point.switches.push(back);
         assert_eq!(told(point), 1);
         // Before the first entry nothing is known of what was dropped.

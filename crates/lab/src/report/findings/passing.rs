@@ -33,21 +33,13 @@ const FOOTPRINTS: [Footprint; 2] = [
         name: "the buffer space of all receive rings",
         of: |point| point.bounds.ring_buffers.map(|bytes| bytes.0),
     },
-    Footprint {
-        name: "the I/O working set",
-        of: |point| point.metrics.io_working_set_bytes,
-    },
+    Footprint { name: "the I/O working set", of: |point| point.metrics.io_working_set_bytes },
 ];
 
 /// Caches that DMA can use, largest first.
 fn capacities(report: &Report) -> impl Iterator<Item = (&'static str, u64)> {
-    let known = [
-        ("the whole LLC", report.llc_bytes),
-        ("the I/O ways", report.io_way_bytes),
-    ];
-    known
-        .into_iter()
-        .filter_map(|(name, capacity)| Some((name, capacity?)))
+    let known = [("the whole LLC", report.llc_bytes), ("the I/O ways", report.io_way_bytes)];
+    known.into_iter().filter_map(|(name, capacity)| Some((name, capacity?)))
 }
 
 /// The footprint that changes between two points, by both ends.
@@ -63,16 +55,8 @@ fn changing(from: At, to: At) -> Option<(Footprint, u64, u64)> {
 pub fn passed<'a>(report: &Report, from: At<'a>, to: At<'a>) -> Option<Passed<'a>> {
     let (footprint, before, after) = changing(from, to)?;
     let (low, high) = (before.min(after), before.max(after));
-    let (name, capacity) =
-        capacities(report).find(|(_, capacity)| low <= *capacity && *capacity < high)?;
-    Some(Passed {
-        footprint,
-        name,
-        capacity,
-        from,
-        to,
-        grows: before < after,
-    })
+    let (name, capacity) = capacities(report).find(|(_, capacity)| low <= *capacity && *capacity < high)?;
+    Some(Passed { footprint, name, capacity, from, to, grows: before < after })
 }
 
 impl Passed<'_> {

@@ -9,17 +9,9 @@ use crate::report::shape::{Facet, Shape};
 use crate::report::{PointResult, Report};
 
 /// What is said about the variant that is furthest behind, and about variants that deliver the same.
-const IN_FULL: Most = Most {
-    causes: 4,
-    effects: 2,
-    despite: 2,
-};
+const IN_FULL: Most = Most { causes: 4, effects: 2, despite: 2 };
 /// About the ones in between.
-const IN_SHORT: Most = Most {
-    causes: 2,
-    effects: 1,
-    despite: 1,
-};
+const IN_SHORT: Most = Most { causes: 2, effects: 1, despite: 1 };
 /// Variants between the first and the last that are explained, the best of them.
 const MOST_BETWEEN: usize = 2;
 
@@ -34,9 +26,7 @@ pub fn ranking(report: &Report, shape: &Shape, facet: &Facet) -> Vec<String> {
         (!series.is_empty()).then(|| sum / series.len() as f64)
     };
     let variants = shape.variants.iter();
-    let mut ranked: Vec<Ranked> = variants
-        .filter_map(|variant| Some((*variant, mean(variant)?)))
-        .collect();
+    let mut ranked: Vec<Ranked> = variants.filter_map(|variant| Some((*variant, mean(variant)?))).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (Some(&best), Some(&worst)) = (ranked.first(), ranked.last()) else {
         return Vec::new();
@@ -44,10 +34,7 @@ pub fn ranking(report: &Report, shape: &Shape, facet: &Facet) -> Vec<String> {
     if ranked.len() < 2 {
         return Vec::new();
     }
-    let level = ranked
-        .iter()
-        .take_while(|(_, mean)| best.1 <= mean * (1.0 + SAME))
-        .count();
+    let level = ranked.iter().take_while(|(_, mean)| best.1 <= mean * (1.0 + SAME)).count();
     if level == ranked.len() {
         return vec![equals(report, shape, facet)];
     }
@@ -63,8 +50,7 @@ pub fn ranking(report: &Report, shape: &Shape, facet: &Facet) -> Vec<String> {
     let furthest = against(shape, facet, (best.0, worst.0), verb, &IN_FULL);
     paragraphs.push(furthest + &bounds_of(report, shape, facet, best.0, worst.0));
     let between = ranked[level..ranked.len() - 1].iter().take(MOST_BETWEEN);
-    paragraphs
-        .extend(between.map(|other| against(shape, facet, (best.0, other.0), "sends", &IN_SHORT)));
+    paragraphs.extend(between.map(|other| against(shape, facet, (best.0, other.0), "sends", &IN_SHORT)));
     paragraphs
 }
 
@@ -96,9 +82,7 @@ fn leaders(shape: &Shape, ranked: &[Ranked], level: usize) -> String {
         ),
     };
     if !others.is_empty() {
-        let others = others
-            .iter()
-            .map(|(name, mean)| format!("{name} {}", number(*mean)));
+        let others = others.iter().map(|(name, mean)| format!("{name} {}", number(*mean)));
         text += &format!("; then {}", others.collect::<Vec<_>>().join(", "));
     }
     text + "."
@@ -113,29 +97,17 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// The better of two variants against the other where they differ most, and why.
-fn against(
-    shape: &Shape,
-    facet: &Facet,
-    (best, other): (&str, &str),
-    verb: &str,
-    most: &Most,
-) -> String {
+fn against(shape: &Shape, facet: &Facet, (best, other): (&str, &str), verb: &str, most: &Most) -> String {
     let Some((x, best_point, other_point)) = widest(shape, facet, best, other) else {
         return String::new();
     };
     let (high, low) = (rate(&best_point.metrics), rate(&other_point.metrics));
     let rates = (number(high), number(low));
     let mut text = match (shape.x, x) {
-        (Some(key), Some(x)) => format!(
-            "{best} and {other} differ most at {key} {}: {} Gbit/s against {}",
-            number(x),
-            rates.0,
-            rates.1
-        ),
-        _ => format!(
-            "{best} {verb} {} Gbit/s against {} of {other}",
-            rates.0, rates.1
-        ),
+        (Some(key), Some(x)) => {
+            format!("{best} and {other} differ most at {key} {}: {} Gbit/s against {}", number(x), rates.0, rates.1)
+        }
+        _ => format!("{best} {verb} {} Gbit/s against {} of {other}", rates.0, rates.1),
     };
     if low > 0.0 {
         text += &format!(", {:.2} times as much", high / low);
@@ -157,15 +129,9 @@ fn bounds_of(report: &Report, shape: &Shape, facet: &Facet, best: &str, worst: &
     // What holds a shared ring was said with the reasons.
     let said = held(worst);
     let limits = limits(report, worst);
-    let mut sentences: Vec<String> = limits
-        .into_iter()
-        .filter(|text| Some(text) != said.as_ref())
-        .collect();
+    let mut sentences: Vec<String> = limits.into_iter().filter(|text| Some(text) != said.as_ref()).collect();
     if wire_is_full(best) {
-        sentences.push(format!(
-            "{} fills the wire and cannot send more.",
-            best.variant
-        ));
+        sentences.push(format!("{} fills the wire and cannot send more.", best.variant));
     }
     sentences.iter().map(|text| format!(" {text}")).collect()
 }
@@ -178,47 +144,29 @@ fn widest<'a>(
     other: &str,
 ) -> Option<(Option<f64>, &'a PointResult, &'a PointResult)> {
     let others = shape.series(facet, other);
-    let pairs = shape
-        .series(facet, best)
-        .into_iter()
-        .filter_map(|(x, point)| {
-            let other = others.iter().find(|(other_x, _)| *other_x == x)?;
-            Some((x, point, other.1))
-        });
-    let lead =
-        |pair: &(f64, &PointResult, &PointResult)| rate(&pair.1.metrics) - rate(&pair.2.metrics);
+    let pairs = shape.series(facet, best).into_iter().filter_map(|(x, point)| {
+        let other = others.iter().find(|(other_x, _)| *other_x == x)?;
+        Some((x, point, other.1))
+    });
+    let lead = |pair: &(f64, &PointResult, &PointResult)| rate(&pair.1.metrics) - rate(&pair.2.metrics);
     let (x, best, other) = pairs.max_by(|a, b| lead(a).total_cmp(&lead(b)))?;
     Some((shape.x.map(|_| x), best, other))
 }
 
 /// All deliver the same: what that costs the cheapest and the dearest, at the end of a sweep.
 fn equals(report: &Report, shape: &Shape, facet: &Facet) -> String {
-    let mut text = format!(
-        "All variants deliver the same throughput within {}, so look at what it costs them.",
-        percent(SAME)
-    );
+    let mut text =
+        format!("All variants deliver the same throughput within {}, so look at what it costs them.", percent(SAME));
     let last = |variant: &&str| shape.series(facet, variant).last().copied();
-    let cost = |at: &(f64, &PointResult)| {
-        at.1.metrics
-            .cycles_per_packet
-            .as_ref()
-            .map(|cycles| cycles.total)
-    };
-    let mut ends: Vec<_> = shape
-        .variants
-        .iter()
-        .filter_map(last)
-        .filter_map(|at| Some((cost(&at)?, at)))
-        .collect();
+    let cost = |at: &(f64, &PointResult)| at.1.metrics.cycles_per_packet.as_ref().map(|cycles| cycles.total);
+    let mut ends: Vec<_> = shape.variants.iter().filter_map(last).filter_map(|at| Some((cost(&at)?, at))).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (Some((cycles, (x, cheap))), Some((more, (_, dear)))) = (ends.first(), ends.last()) else {
         return text;
     };
     let differences = Differences::of(&cheap.metrics, &dear.metrics, First::Better, &IN_FULL);
     if cheap.variant != dear.variant {
-        let place = shape
-            .x
-            .map_or(String::new(), |key| format!(" at {key} {}", number(*x)));
+        let place = shape.x.map_or(String::new(), |key| format!(" at {key} {}", number(*x)));
         text += &format!(
             " A packet costs {} fewest cycles{place}, {} against {} of {}.{}",
             cheap.variant,

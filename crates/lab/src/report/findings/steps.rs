@@ -14,11 +14,7 @@ const MATTERS: f64 = 0.05;
 /// From this factor on, a rise is told as one and not in percent.
 const MANY_TIMES: f64 = 2.0;
 /// What is said about a change.
-const REASONS: Most = Most {
-    causes: 2,
-    effects: 1,
-    despite: 0,
-};
+const REASONS: Most = Most { causes: 2, effects: 1, despite: 0 };
 
 /// The changes of one variant along the x axis, in sentences, the largest first.
 pub fn along_sweep(report: &Report, shape: &Shape, facet: &Facet, variant: &str) -> Vec<String> {
@@ -30,10 +26,8 @@ pub fn along_sweep(report: &Report, shape: &Shape, facet: &Facet, variant: &str)
         return Vec::new();
     }
     let changes = changes_that_matter(report, &series);
-    let mut sentences: Vec<String> = changes
-        .iter()
-        .map(|change| describe(report, key, variant, change, &series))
-        .collect();
+    let mut sentences: Vec<String> =
+        changes.iter().map(|change| describe(report, key, variant, change, &series)).collect();
     if changes.is_empty() {
         sentences.push(level(key, variant, &series));
     }
@@ -80,12 +74,7 @@ fn changes_that_matter<'a>(report: &Report, series: &[At<'a>]) -> Vec<Change<'a>
     let mut changes = changes(report, series);
     if let (true, [from, .., to]) = (changes.is_empty(), series) {
         // Steps that are too small by themselves may add up.
-        changes.extend(direction(*from, *to).map(|direction| Change {
-            direction,
-            from: *from,
-            to: *to,
-            passed: None,
-        }));
+        changes.extend(direction(*from, *to).map(|direction| Change { direction, from: *from, to: *to, passed: None }));
     }
     changes.sort_by(|a, b| b.size().total_cmp(&a.size()));
     let largest = changes.first().map_or(0.0, Change::size);
@@ -108,12 +97,7 @@ fn changes<'a>(report: &Report, series: &[At<'a>]) -> Vec<Change<'a>> {
         let passed = passed(report, from, to).filter(|passed| passed.grows == falls);
         match changes.last_mut() {
             Some(change) if running == Some(direction) && passed.is_none() => change.to = to,
-            _ => changes.push(Change {
-                direction,
-                from,
-                to,
-                passed,
-            }),
+            _ => changes.push(Change { direction, from, to, passed }),
         }
         running = Some(direction);
     }
@@ -141,16 +125,12 @@ fn describe(report: &Report, key: &str, variant: &str, change: &Change, series: 
         text += " It stays there.";
     }
     let (differences, head, low) = match change.direction {
-        Direction::Falls => (
-            Differences::of(from, to, First::Worse, &REASONS),
-            "After the step, against before",
-            change.to,
-        ),
-        Direction::Rises => (
-            Differences::of(to, from, First::Better, &REASONS),
-            "After the rise, against before",
-            change.from,
-        ),
+        Direction::Falls => {
+            (Differences::of(from, to, First::Worse, &REASONS), "After the step, against before", change.to)
+        }
+        Direction::Rises => {
+            (Differences::of(to, from, First::Better, &REASONS), "After the rise, against before", change.from)
+        }
     };
     text += &differences.text(head);
     if rises || differences.are_none() {
@@ -199,10 +179,7 @@ fn ends(key: &str, first: At, last: At) -> String {
     };
     let only_in = |here: &'_ [String], there: &[String], at: At| {
         let here = here.iter().filter(|clause| !there.contains(clause));
-        sentence(
-            format!("{key} {},", number(at.0)),
-            here.map(String::as_str).collect(),
-        )
+        sentence(format!("{key} {},", number(at.0)), here.map(String::as_str).collect())
     };
     let both = low.iter().filter(|clause| high.contains(clause));
     sentence("both ends".into(), both.map(String::as_str).collect())
@@ -305,9 +282,7 @@ mod tests {
     fn a_rise_goes_on_over_a_rest_and_says_where_it_ends() {
         begin(
             &told(&[50.0, 60.0, 60.1, 90.0, 90.1], |_| {}),
-            &[
-                "priv_ring rises from 50 to 90 Gbit/s (80 % more) between k 1 and 4. It stays there.",
-            ],
+            &["priv_ring rises from 50 to 90 Gbit/s (80 % more) between k 1 and 4. It stays there."],
         );
     }
 
@@ -353,10 +328,7 @@ mod tests {
         begin(&with([24, 6]), &[&format!("{rises}{fits}")]);
         begin(
             &with([6, 24]),
-            &[
-                &format!("{rises}. "),
-                "priv_ring does not fall between k 1 and 2, where the I/O working set grows",
-            ],
+            &[&format!("{rises}. "), "priv_ring does not fall between k 1 and 2, where the I/O working set grows"],
         );
     }
 }

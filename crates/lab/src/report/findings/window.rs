@@ -42,26 +42,19 @@ fn backlog(metrics: &Metrics) -> Option<f64> {
 /// Points whose backlog grew in the window, and where by most.
 fn growing(report: &Report) -> Option<String> {
     let points = report.points.iter();
-    let growing: Vec<_> = points
-        .filter_map(|point| Some((backlog(&point.metrics)?, point)))
-        .collect();
+    let growing: Vec<_> = points.filter_map(|point| Some((backlog(&point.metrics)?, point))).collect();
     let (most, point) = growing.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let keys = parameters(report).columns;
     let value = |key: &&str| Some(format!(" {key}={}", plain(point.params.get(*key)?)));
     let values: String = keys.iter().filter_map(value).collect();
     let place = match report.points.len() {
         1 => String::new(),
-        all => format!(
-            " In {} of {all} points it grew, most in this one.",
-            growing.len()
-        ),
+        all => format!(" In {} of {all} points it grew, most in this one.", growing.len()),
     };
     // Trials of a search begin with empty rings, whatever came before.
     let remedy = match point.metrics.no_drop_gbps {
         Some(_) => "Use a larger window_ms",
-        None => {
-            "Use a larger warmup_ms, until rings are as full as they get, or a larger window_ms"
-        }
+        None => "Use a larger warmup_ms, until rings are as full as they get, or a larger window_ms",
     };
     Some(format!(
         "The backlog of {}{values} grew by {} of what came in the window, which was neither sent nor dropped: what was \
@@ -128,13 +121,7 @@ mod tests {
         });
         report.points = points.collect();
         let said = findings(&report);
-        assert!(
-            said[0].starts_with("The backlog of priv_ring k=3 grew by 20 %"),
-            "{said:#?}"
-        );
-        assert!(
-            said[0].ends_with("In 2 of 3 points it grew, most in this one."),
-            "{said:#?}"
-        );
+        assert!(said[0].starts_with("The backlog of priv_ring k=3 grew by 20 %"), "{said:#?}");
+        assert!(said[0].ends_with("In 2 of 3 points it grew, most in this one."), "{said:#?}");
     }
 }

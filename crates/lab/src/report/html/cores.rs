@@ -44,9 +44,7 @@ pub fn section(report: &Report) -> String {
     if tables.is_empty() {
         return tables;
     }
-    format!(
-        "<section class=\"screen\">\n<details>\n<summary>Core by core</summary>\n{tables}</details>\n</section>\n"
-    )
+    format!("<section class=\"screen\">\n<details>\n<summary>Core by core</summary>\n{tables}</details>\n</section>\n")
 }
 
 /// The cores that are the busiest, by place, and what there is to say of them.
@@ -56,10 +54,7 @@ fn busiest(cores: &[CoreFigures]) -> Option<(Vec<usize>, String)> {
     let most = busy.iter().copied().fold(0.0, f64::max);
     let at_least = |share: f64| -> Vec<usize> {
         let places = busy.iter().enumerate();
-        places
-            .filter(|place| *place.1 >= share)
-            .map(|place| place.0)
-            .collect()
+        places.filter(|place| *place.1 >= share).map(|place| place.0).collect()
     };
     let full = at_least(FULL);
     Some(match full.len() {
@@ -99,11 +94,7 @@ fn numbers(all: impl Iterator<Item = usize>) -> String {
 }
 
 fn columns(cores: &[CoreFigures]) -> Vec<Column<'_>> {
-    fn column<'a>(
-        head: &str,
-        unit: &'static str,
-        get: impl Fn(&CoreFigures) -> Option<f64> + 'a,
-    ) -> Column<'a> {
+    fn column<'a>(head: &str, unit: &'static str, get: impl Fn(&CoreFigures) -> Option<f64> + 'a) -> Column<'a> {
         let (head, get) = (head.to_owned(), Box::new(get));
         Column { head, unit, get }
     }
@@ -112,9 +103,7 @@ fn columns(cores: &[CoreFigures]) -> Vec<Column<'_>> {
         column("NIC", "", |core| core.nic.map(|nic| nic as f64)),
         column("queue", "", |core| core.queue.map(|queue| queue as f64)),
         column("received", "frames", |core| Some(core.received as f64)),
-        column("borrowed", "frames", |core| {
-            core.borrowed.map(|count| count as f64)
-        }),
+        column("borrowed", "frames", |core| core.borrowed.map(|count| count as f64)),
         column("lent", "frames", |core| core.lent.map(|count| count as f64)),
     ];
     let mut causes: Vec<&String> = cores.iter().flat_map(|core| core.drops.keys()).collect();
@@ -163,11 +152,7 @@ fn table(point: &PointResult) -> String {
         };
         let cells: String = cells.collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            rows,
-            "<tr{class}><th scope=\"row\">{}{mark}</th>{cells}</tr>",
-            core.core
-        );
+        let _ = writeln!(rows, "<tr{class}><th scope=\"row\">{}{mark}</th>{cells}</tr>", core.core);
     }
     format!(
         "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">core</th>{head}</tr></thead>\n\
@@ -181,11 +166,8 @@ mod tests {
     use crate::report::fake;
 
     fn cores(busy: &[f64]) -> Vec<CoreFigures> {
-        let core = |(core, &busy): (usize, &f64)| CoreFigures {
-            core,
-            busy_fraction: Some(busy),
-            ..CoreFigures::default()
-        };
+        let core =
+            |(core, &busy): (usize, &f64)| CoreFigures { core, busy_fraction: Some(busy), ..CoreFigures::default() };
         busy.iter().enumerate().map(core).collect()
     }
 

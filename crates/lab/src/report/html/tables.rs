@@ -11,10 +11,7 @@ pub fn points(report: &Report, keys: &[&str], metrics: &[&Metric], causes: &[&st
     let columns: Vec<(&Metric, usize)> = metrics
         .iter()
         .map(|metric| {
-            let values = report
-                .points
-                .iter()
-                .filter_map(|point| shown(metric, point));
+            let values = report.points.iter().filter_map(|point| shown(metric, point));
             (*metric, decimals(values))
         })
         .collect();
@@ -24,31 +21,13 @@ pub fn points(report: &Report, keys: &[&str], metrics: &[&Metric], causes: &[&st
         points_head(keys, metrics, causes)
     );
     for (index, point) in report.points.iter().enumerate() {
-        let class = if winner == Some(index) {
-            " class=\"best\""
-        } else {
-            ""
-        };
-        let params = keys.iter().map(|key| {
-            point
-                .params
-                .get(*key)
-                .map_or("–".into(), |value| escape(&plain(value)))
-        });
-        let values = columns.iter().map(|(metric, places)| {
-            shown(metric, point).map_or("–".into(), |v| fixed(v, *places))
-        });
-        let drops = causes.iter().map(|cause| {
-            fixed(
-                point.metrics.drops.get(*cause).copied().unwrap_or(0) as f64,
-                0,
-            )
-        });
-        let cells: String = params
-            .chain(values)
-            .chain(drops)
-            .map(|cell| format!("<td class=\"n\">{cell}</td>"))
-            .collect();
+        let class = if winner == Some(index) { " class=\"best\"" } else { "" };
+        let params = keys.iter().map(|key| point.params.get(*key).map_or("–".into(), |value| escape(&plain(value))));
+        let values =
+            columns.iter().map(|(metric, places)| shown(metric, point).map_or("–".into(), |v| fixed(v, *places)));
+        let drops = causes.iter().map(|cause| fixed(point.metrics.drops.get(*cause).copied().unwrap_or(0) as f64, 0));
+        let cells: String =
+            params.chain(values).chain(drops).map(|cell| format!("<td class=\"n\">{cell}</td>")).collect();
         let variant = escape(&point.variant);
         table += &format!("<tr{class}><th scope=\"row\">{variant}</th>{cells}</tr>\n");
     }
@@ -60,17 +39,13 @@ pub fn variants(variants: &[(&str, String)]) -> String {
     if variants.is_empty() {
         return String::new();
     }
-    let line = |(variant, label): &(&str, String)| {
-        format!("<dt>{}</dt><dd>{}</dd>\n", escape(variant), escape(label))
-    };
+    let line = |(variant, label): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(variant), escape(label));
     let lines: String = variants.iter().map(line).collect();
     format!("<dl class=\"variants\">\n{lines}</dl>\n")
 }
 
 fn points_head(keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
-    let head = |title: &str, text: &str| {
-        format!("<th scope=\"col\" class=\"n\" title=\"{title}\">{text}</th>")
-    };
+    let head = |title: &str, text: &str| format!("<th scope=\"col\" class=\"n\" title=\"{title}\">{text}</th>");
     let params = keys.iter().map(|key| head(&escape(key), &escape(key)));
     let metrics = metrics.iter().map(|metric| {
         let text = format!("{} <small>{}</small>", metric.label, metric.unit.name());
@@ -78,17 +53,10 @@ fn points_head(keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
     });
     let drops = causes.iter().map(|cause| {
         let cause = escape(cause);
-        head(
-            &format!("drops.{cause}"),
-            &format!("dropped: {cause} <small>frames</small>"),
-        )
+        head(&format!("drops.{cause}"), &format!("dropped: {cause} <small>frames</small>"))
     });
     let first = String::from("<th scope=\"col\">variant</th>");
-    std::iter::once(first)
-        .chain(params)
-        .chain(metrics)
-        .chain(drops)
-        .collect()
+    std::iter::once(first).chain(params).chain(metrics).chain(drops).collect()
 }
 
 fn shown(metric: &Metric, point: &PointResult) -> Option<f64> {
@@ -97,11 +65,7 @@ fn shown(metric: &Metric, point: &PointResult) -> Option<f64> {
 
 /// The point that leads all others by a percent, if one does.
 fn winner(report: &Report) -> Option<usize> {
-    let rates: Vec<f64> = report
-        .points
-        .iter()
-        .map(|point| rate(&point.metrics))
-        .collect();
+    let rates: Vec<f64> = report.points.iter().map(|point| rate(&point.metrics)).collect();
     let best = rates.iter().copied().fold(0.0, f64::max);
     let mut leaders = (0..rates.len()).filter(|index| rates[*index] >= best * 0.99);
     let first = leaders.next().filter(|_| rates.len() > 1);
@@ -112,22 +76,14 @@ fn winner(report: &Report) -> Option<usize> {
 pub fn setting(report: &Report) -> String {
     let mut section = String::new();
     if !report.settings_rows.is_empty() {
-        let rows = report
-            .settings_rows
-            .iter()
-            .map(|row| vec![&*row.key, &row.value, &row.unit]);
+        let rows = report.settings_rows.iter().map(|row| vec![&*row.key, &row.value, &row.unit]);
         section += &folded("Workload", &["setting", "value", "unit"], rows);
     }
     if !report.machine_rows.is_empty() {
-        let rows = report.machine_rows.iter().map(|row| {
-            vec![
-                &*row.key,
-                &row.value,
-                &row.unit,
-                &row.source,
-                row.fitted.as_deref().unwrap_or(""),
-            ]
-        });
+        let rows = report
+            .machine_rows
+            .iter()
+            .map(|row| vec![&*row.key, &row.value, &row.unit, &row.source, row.fitted.as_deref().unwrap_or("")]);
         let head = ["parameter", "value", "unit", "source", "fitted to"];
         section += &folded(&format!("Machine: {}", report.machine), &head, rows);
     }
@@ -136,10 +92,7 @@ pub fn setting(report: &Report) -> String {
 
 /// A table of texts behind a summary.
 fn folded<'a>(summary: &str, head: &[&str], rows: impl Iterator<Item = Vec<&'a str>>) -> String {
-    let head: String = head
-        .iter()
-        .map(|cell| format!("<th scope=\"col\">{cell}</th>"))
-        .collect();
+    let head: String = head.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
     let mut body = String::new();
     for row in rows {
         let cells = row.iter().enumerate().map(|(index, cell)| match index {

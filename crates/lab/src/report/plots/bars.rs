@@ -40,26 +40,14 @@ pub struct Bars {
 impl Bars {
     /// The plot as an SVG element.
     pub fn draw(&self) -> Result<String, ReportError> {
-        let height: i32 = self
-            .groups
-            .iter()
-            .map(|group| self.thickness(group) + gap(group))
-            .sum();
-        svg(
-            (WIDTH, (TOP + BOTTOM + height) as u32),
-            &self.alternative,
-            |area| self.draw_on(area, TOP + height),
-        )
+        let height: i32 = self.groups.iter().map(|group| self.thickness(group) + gap(group)).sum();
+        svg((WIDTH, (TOP + BOTTOM + height) as u32), &self.alternative, |area| self.draw_on(area, TOP + height))
     }
 
     fn draw_on(&self, area: &Area, bottom: i32) -> Result<(), ReportError> {
         let label = |group: &Group| group.label.chars().count().min(LONGEST_LABEL) as i32;
         let left = 12 + CHARACTER * self.groups.iter().map(label).max().unwrap_or(0);
-        let totals = self
-            .groups
-            .iter()
-            .map(|group| self.extent(group))
-            .filter(|v| v.is_finite());
+        let totals = self.groups.iter().map(|group| self.extent(group)).filter(|v| v.is_finite());
         let ticks = linear_ticks(totals.fold(self.at_least, f64::max));
         // `linear_ticks` is never empty.
         let end = ticks.last().copied().unwrap_or(1.0);
@@ -67,82 +55,37 @@ impl Bars {
         let x_of = |value: f64| left + (value / end * f64::from(right - left)).round() as i32;
         for tick in &ticks {
             grid_line(area, (x_of(*tick), TOP), (x_of(*tick), bottom))?;
-            write(
-                area,
-                &number(*tick),
-                (x_of(*tick), bottom + 7),
-                HPos::Center,
-                VPos::Top,
-            )?;
+            write(area, &number(*tick), (x_of(*tick), bottom + 7), HPos::Center, VPos::Top)?;
         }
-        write(
-            area,
-            &self.x_label,
-            ((left + right) / 2, bottom + BOTTOM - 4),
-            HPos::Center,
-            VPos::Bottom,
-        )?;
+        write(area, &self.x_label, ((left + right) / 2, bottom + BOTTOM - 4), HPos::Center, VPos::Bottom)?;
         let mut top = TOP;
         for group in &self.groups {
             top += gap(group) / 2;
             let thickness = self.thickness(group);
-            write(
-                area,
-                &shortened(&group.label),
-                (left - 8, top + thickness / 2),
-                HPos::Right,
-                VPos::Center,
-            )?;
+            write(area, &shortened(&group.label), (left - 8, top + thickness / 2), HPos::Right, VPos::Center)?;
             self.draw_group(area, group, top, &x_of)?;
             top += thickness + gap(group) - gap(group) / 2;
         }
-        area.draw(&PathElement::new(vec![(left, TOP), (left, bottom)], INK))
-            .map_err(failed)
+        area.draw(&PathElement::new(vec![(left, TOP), (left, bottom)], INK)).map_err(failed)
     }
 
-    fn draw_group(
-        &self,
-        area: &Area,
-        group: &Group,
-        top: i32,
-        x_of: &impl Fn(f64) -> i32,
-    ) -> Result<(), ReportError> {
+    fn draw_group(&self, area: &Area, group: &Group, top: i32, x_of: &impl Fn(f64) -> i32) -> Result<(), ReportError> {
         let mut from = 0.0;
         let finite = group.parts.iter().filter(|part| part.1.is_finite());
         for (row, (index, value)) in finite.enumerate() {
-            let y = if self.stacked {
-                top
-            } else {
-                top + row as i32 * self.bar()
-            };
+            let y = if self.stacked { top } else { top + row as i32 * self.bar() };
             let (start, end) = (x_of(from), x_of(from + value));
             let fill = colour(*index).filled();
-            area.draw(&Rectangle::new(
-                [(start, y), (end, y + self.bar() - 1)],
-                fill,
-            ))
-            .map_err(failed)?;
+            area.draw(&Rectangle::new([(start, y), (end, y + self.bar() - 1)], fill)).map_err(failed)?;
             if self.stacked {
                 from += value;
             } else {
-                write(
-                    area,
-                    &number(*value),
-                    (end + 5, y + self.bar() / 2),
-                    HPos::Left,
-                    VPos::Center,
-                )?;
+                write(area, &number(*value), (end + 5, y + self.bar() / 2), HPos::Left, VPos::Center)?;
             }
         }
         if self.stacked {
             let middle = top + self.bar() / 2;
-            write(
-                area,
-                &total(from),
-                (x_of(from) + 5, middle),
-                HPos::Left,
-                VPos::Center,
-            )?;
+            write(area, &total(from), (x_of(from) + 5, middle), HPos::Left, VPos::Center)?;
         }
         Ok(())
     }
@@ -153,24 +96,12 @@ impl Bars {
     }
 
     fn thickness(&self, group: &Group) -> i32 {
-        if self.stacked {
-            self.bar()
-        } else {
-            self.bar() * group.parts.len().max(1) as i32
-        }
+        if self.stacked { self.bar() } else { self.bar() * group.parts.len().max(1) as i32 }
     }
 
     fn extent(&self, group: &Group) -> f64 {
-        let values = group
-            .parts
-            .iter()
-            .map(|part| part.1)
-            .filter(|v| v.is_finite());
-        if self.stacked {
-            values.sum()
-        } else {
-            values.fold(0.0, f64::max)
-        }
+        let values = group.parts.iter().map(|part| part.1).filter(|v| v.is_finite());
+        if self.stacked { values.sum() } else { values.fold(0.0, f64::max) }
     }
 }
 

@@ -79,17 +79,12 @@ pub struct Lines {
 impl Lines {
     /// The plot as an SVG element.
     pub fn draw(&self) -> Result<String, ReportError> {
-        svg((WIDTH as u32, HEIGHT as u32), &self.alternative, |area| {
-            self.draw_on(area)
-        })
+        svg((WIDTH as u32, HEIGHT as u32), &self.alternative, |area| self.draw_on(area))
     }
 
     fn draw_on(&self, area: &Area) -> Result<(), ReportError> {
         let points = || {
-            let all = self
-                .series
-                .iter()
-                .flat_map(|series| series.points.iter().copied());
+            let all = self.series.iter().flat_map(|series| series.points.iter().copied());
             all.filter(|point| self.shows(*point))
         };
         let mut x_ticks = ticks(self.x_axis, points().map(|p| p.0).collect());
@@ -115,13 +110,7 @@ impl Lines {
         for tick in &y_ticks {
             let (_, y) = place(x_scale.low, self.y_axis.place(*tick));
             grid_line(area, (LEFT, y), (WIDTH - RIGHT, y))?;
-            write(
-                area,
-                &number(*tick),
-                (LEFT - 7, y),
-                HPos::Right,
-                VPos::Center,
-            )?;
+            write(area, &number(*tick), (LEFT - 7, y), HPos::Right, VPos::Center)?;
         }
         let at = |tick: &f64| (place(self.x_axis.place(*tick), y_scale.low).0, *tick);
         self.draw_x_axis(area, x_ticks.iter().map(at))?;
@@ -130,20 +119,15 @@ impl Lines {
         self.draw_marks(area, self.marks.iter().map(|mark| (at(mark), mark)))?;
         for series in &self.series {
             let shown = series.points.iter().filter(|p| self.shows(**p));
-            let path: Vec<(i32, i32)> = shown
-                .map(|(x, y)| place(self.x_axis.place(*x), self.y_axis.place(*y)))
-                .collect();
+            let path: Vec<(i32, i32)> =
+                shown.map(|(x, y)| place(self.x_axis.place(*x), self.y_axis.place(*y))).collect();
             draw_series(area, series, &path)?;
         }
         Ok(())
     }
 
     /// The line, ticks at pixel and value, and those of their labels that have room.
-    fn draw_x_axis(
-        &self,
-        area: &Area,
-        ticks: impl Iterator<Item = (i32, f64)>,
-    ) -> Result<(), ReportError> {
+    fn draw_x_axis(&self, area: &Area, ticks: impl Iterator<Item = (i32, f64)>) -> Result<(), ReportError> {
         let y = HEIGHT - BOTTOM;
         let line = PathElement::new(vec![(LEFT, y), (WIDTH - RIGHT, y)], INK);
         area.draw(&line).map_err(failed)?;
@@ -153,13 +137,7 @@ impl Lines {
             let label = self.x_axis.tick_label(value);
             let half = label.chars().count() as i32 * CHARACTER / 2;
             if x - half >= free_from {
-                write(
-                    area,
-                    &label,
-                    (x.min(WIDTH - half), y + 7),
-                    HPos::Center,
-                    VPos::Top,
-                )?;
+                write(area, &label, (x.min(WIDTH - half), y + 7), HPos::Center, VPos::Top)?;
                 free_from = x + half + CHARACTER;
             }
         }
@@ -179,19 +157,14 @@ impl Lines {
 
     /// Upright lines, and above them those of their labels that have room: in one row what happened to one
     /// series, in another above it what happened to all.
-    fn draw_marks<'a>(
-        &self,
-        area: &Area,
-        marks: impl Iterator<Item = (i32, &'a Mark)>,
-    ) -> Result<(), ReportError> {
+    fn draw_marks<'a>(&self, area: &Area, marks: impl Iterator<Item = (i32, &'a Mark)>) -> Result<(), ReportError> {
         let mut free_from = [0; 2];
         let above = MARKS * i32::from(self.has_marks(true));
         for (x, mark) in marks {
             let mut y = self.top();
             while y < HEIGHT - BOTTOM {
                 let dash = vec![(x, y), (x, (y + DASH).min(HEIGHT - BOTTOM))];
-                area.draw(&PathElement::new(dash, mark.index.map_or(INK, colour)))
-                    .map_err(failed)?;
+                area.draw(&PathElement::new(dash, mark.index.map_or(INK, colour))).map_err(failed)?;
                 y += 2 * DASH;
             }
             let width = mark.label.chars().count() as i32 * CHARACTER;
@@ -208,9 +181,8 @@ impl Lines {
     }
 
     fn shows(&self, (x, y): (f64, f64)) -> bool {
-        let fits = |axis: Axis, value: f64| {
-            value.is_finite() && (!matches!(axis, Axis::Log2 | Axis::Log10) || value > 0.0)
-        };
+        let fits =
+            |axis: Axis, value: f64| value.is_finite() && (!matches!(axis, Axis::Log2 | Axis::Log10) || value > 0.0);
         fits(self.x_axis, x) && fits(self.y_axis, y)
     }
 }
@@ -236,10 +208,7 @@ fn mark(area: &Area, at: (i32, i32), index: usize) -> Result<(), ReportError> {
     match index / super::SERIES_COLOURS % 3 {
         0 => area.draw(&Circle::new(at, 3, fill)),
         1 => area.draw(&TriangleMarker::new(at, 5, fill)),
-        _ => area.draw(&Rectangle::new(
-            [(at.0 - 3, at.1 - 3), (at.0 + 3, at.1 + 3)],
-            fill,
-        )),
+        _ => area.draw(&Rectangle::new([(at.0 - 3, at.1 - 3), (at.0 + 3, at.1 + 3)], fill)),
     }
     .map_err(failed)
 }
@@ -276,10 +245,7 @@ fn ticks(axis: Axis, mut values: Vec<f64>) -> Vec<f64> {
         Axis::Log10 => decade_ticks(least, largest),
         Axis::Nines => {
             let mut ticks = vec![0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
-            let end = ticks
-                .iter()
-                .position(|tick| *tick >= largest)
-                .unwrap_or(ticks.len() - 1);
+            let end = ticks.iter().position(|tick| *tick >= largest).unwrap_or(ticks.len() - 1);
             ticks.truncate(end + 1);
             ticks
         }
@@ -297,14 +263,8 @@ impl Scale {
         let place = |tick: Option<&f64>| tick.map_or(0.0, |tick| axis.place(*tick));
         let (low, high) = (place(ticks.first()), place(ticks.last()));
         match axis {
-            Axis::Log2 => Scale {
-                low: low - 0.25,
-                high: high + 0.25,
-            },
-            _ => Scale {
-                low,
-                high: if high > low { high } else { low + 1.0 },
-            },
+            Axis::Log2 => Scale { low: low - 0.25, high: high + 0.25 },
+            _ => Scale { low, high: if high > low { high } else { low + 1.0 } },
         }
     }
 
@@ -326,25 +286,13 @@ mod tests {
             x_axis: Axis::Linear,
             y_axis: Axis::Linear,
             y_at_least: 0.0,
-            series: vec![Series {
-                index: 0,
-                points: vec![(0.0, 0.0), (10.0, 8.0)],
-                marked: false,
-                dashed: false,
-            }],
-            marks: vec![Mark {
-                x: 5.0,
-                index: Some(0),
-                label: "shared".into(),
-            }],
+            series: vec![Series { index: 0, points: vec![(0.0, 0.0), (10.0, 8.0)], marked: false, dashed: false }],
+            marks: vec![Mark { x: 5.0, index: Some(0), label: "shared".into() }],
         };
         let picture = lines.draw().unwrap();
         let (before, _) = picture.split_once("\nshared\n").unwrap();
         let text = before.rsplit("<text").next().unwrap();
-        let y = text
-            .split(" y=\"")
-            .nth(1)
-            .and_then(|rest| rest.split('"').next());
+        let y = text.split(" y=\"").nth(1).and_then(|rest| rest.split('"').next());
         let y: i32 = y.unwrap().parse().unwrap();
         assert!(TOP < y && y < TOP + MARKS, "{y}");
     }

@@ -43,51 +43,30 @@ fn svg(
         draw(&area)?;
         area.present().map_err(failed)?;
     }
-    let body = text
-        .find("<svg")
-        .and_then(|at| text[at..].find('>').map(|end| &text[at + end + 1..]));
-    let mut themed = body
-        .unwrap_or("")
-        .replace("\"#010203\"", "\"var(--ink)\"")
-        .replace("\"#010204\"", "\"var(--grid)\"");
+    let body = text.find("<svg").and_then(|at| text[at..].find('>').map(|end| &text[at + end + 1..]));
+    let mut themed =
+        body.unwrap_or("").replace("\"#010203\"", "\"var(--ink)\"").replace("\"#010204\"", "\"var(--grid)\"");
     for index in 0..SERIES_COLOURS {
-        themed = themed.replace(
-            &format!("\"#02020{index}\""),
-            &format!("\"var(--series-{index})\""),
-        );
+        themed = themed.replace(&format!("\"#02020{index}\""), &format!("\"var(--series-{index})\""));
     }
     // Fonts come from the page, and `opacity="1"` is what it is anyway.
-    themed = themed
-        .replace(" opacity=\"1\"", "")
-        .replace(" font-family=\"sans-serif\"", "");
+    themed = themed.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
     let (width, height) = size;
     let label = super::html::escape(alternative);
-    Ok(format!(
-        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">{themed}"
-    ))
+    Ok(format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">{themed}"))
 }
 
 fn failed(error: impl std::fmt::Display) -> ReportError {
     ReportError::Plot(error.to_string())
 }
 
-fn write(
-    area: &Area,
-    text: &str,
-    at: (i32, i32),
-    horizontal: HPos,
-    vertical: VPos,
-) -> Result<(), ReportError> {
-    let style = ("sans-serif", TEXT_SIZE)
-        .into_font()
-        .color(&INK)
-        .pos(Pos::new(horizontal, vertical));
+fn write(area: &Area, text: &str, at: (i32, i32), horizontal: HPos, vertical: VPos) -> Result<(), ReportError> {
+    let style = ("sans-serif", TEXT_SIZE).into_font().color(&INK).pos(Pos::new(horizontal, vertical));
     area.draw_text(text, &style, at).map_err(failed)
 }
 
 fn grid_line(area: &Area, from: (i32, i32), to: (i32, i32)) -> Result<(), ReportError> {
-    area.draw(&PathElement::new(vec![from, to], GRID))
-        .map_err(failed)
+    area.draw(&PathElement::new(vec![from, to], GRID)).map_err(failed)
 }
 
 /// Round values from zero to `largest` or past it, about five of them; `largest` may stand out
@@ -99,35 +78,19 @@ fn linear_ticks(largest: f64) -> Vec<f64> {
     let rough = largest / 4.0;
     let magnitude = 10_f64.powf(rough.log10().floor());
     let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let step = factors
-        .iter()
-        .map(|f| f * magnitude)
-        .find(|step| *step >= rough * 0.999)
-        .unwrap_or(rough);
+    let step = factors.iter().map(|f| f * magnitude).find(|step| *step >= rough * 0.999).unwrap_or(rough);
     let count = (largest / step - 0.02).ceil() as usize;
-    (0..=count.max(1))
-        .map(|index| index as f64 * step)
-        .collect()
+    (0..=count.max(1)).map(|index| index as f64 * step).collect()
 }
 
 /// Values 1, 2 and 5 of each decade (1 only when there are many) around `least..=largest`.
 fn decade_ticks(least: f64, largest: f64) -> Vec<f64> {
-    let (low, high) = (
-        least.log10().floor() as i32,
-        largest.log10().ceil().max(least.log10().floor() + 1.0) as i32,
-    );
-    let factors: &[f64] = if high - low <= 3 {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
-    };
+    let (low, high) = (least.log10().floor() as i32, largest.log10().ceil().max(least.log10().floor() + 1.0) as i32);
+    let factors: &[f64] = if high - low <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let all = (low..=high).flat_map(|decade| factors.iter().map(move |f| f * 10_f64.powi(decade)));
     let mut ticks: Vec<f64> = all.collect();
     let from = ticks.iter().rposition(|tick| *tick <= least).unwrap_or(0);
-    let to = ticks
-        .iter()
-        .position(|tick| *tick >= largest)
-        .unwrap_or(ticks.len() - 1);
+    let to = ticks.iter().position(|tick| *tick >= largest).unwrap_or(ticks.len() - 1);
     ticks.truncate(to.max(from + 1) + 1);
     ticks.split_off(from)
 }

@@ -10,10 +10,7 @@ use crate::run::core_actor::CoreActor;
 impl World {
     /// Frames that came in so far.
     pub fn arrived(&self) -> u64 {
-        self.nics
-            .iter()
-            .map(|actor| actor.nic.counters.frames)
-            .sum()
+        self.nics.iter().map(|actor| actor.nic.counters.frames).sum()
     }
 
     /// What was dropped so far, wherever that was.
@@ -72,15 +69,9 @@ impl World {
         let (arrived, left) = (self.arrived(), self.sink.total());
         let (dropped, inside) = (self.dropped(), self.inside());
         if arrived != left + dropped + inside {
-            return Err(RunError::FramesLost {
-                arrived,
-                left,
-                dropped,
-                inside,
-            });
+            return Err(RunError::FramesLost { arrived, left, dropped, inside });
         }
-        let held =
-            shared.wrapping_add_signed(self.cores.iter().map(CoreActor::buffers).sum::<i64>());
+        let held = shared.wrapping_add_signed(self.cores.iter().map(CoreActor::buffers).sum::<i64>());
         if held != buffers {
             return Err(RunError::BuffersLost { buffers, held });
         }

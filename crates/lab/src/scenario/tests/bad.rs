@@ -12,10 +12,7 @@ fn error(rest: &str) -> String {
 /// Asserts that `rest` fails at `place` and that the message has all of `parts`.
 fn refused(rest: &str, place: &str, parts: &[&str]) {
     let error = error(rest);
-    assert!(
-        error.starts_with(&format!("s.toml:{place}: ")),
-        "{place}: {error}"
-    );
+    assert!(error.starts_with(&format!("s.toml:{place}: ")), "{place}: {error}");
     for part in parts {
         assert!(error.contains(part), "`{part}` in: {error}");
     }
@@ -23,36 +20,12 @@ fn refused(rest: &str, place: &str, parts: &[&str]) {
 
 #[test]
 fn unknown_keys_get_the_nearest_name() {
-    refused(
-        "[settings]\nrx_entrys = 128\n",
-        "5:1",
-        &["`rx_entrys`", "`rx_entries`?"],
-    );
-    refused(
-        "[sweep]\ncore = [2]\n",
-        "5:1",
-        &["`core`", "did you mean `cores`?"],
-    );
-    refused(
-        "[[variant]]\nname = \"a\"\nap = \"nat\"\n",
-        "6:1",
-        &["did you mean `app`?"],
-    );
-    refused(
-        "tittle = \"x\"\n",
-        "4:1",
-        &["key of [scenario]", "did you mean `title`?"],
-    );
-    refused(
-        "[setings]\n",
-        "4:2",
-        &["unknown section", "did you mean `settings`?"],
-    );
-    refused(
-        "[settings]\npacket_kib = 2\n",
-        "5:1",
-        &["did you mean `packet_bytes`?"],
-    );
+    refused("[settings]\nrx_entrys = 128\n", "5:1", &["`rx_entrys`", "`rx_entries`?"]);
+    refused("[sweep]\ncore = [2]\n", "5:1", &["`core`", "did you mean `cores`?"]);
+    refused("[[variant]]\nname = \"a\"\nap = \"nat\"\n", "6:1", &["did you mean `app`?"]);
+    refused("tittle = \"x\"\n", "4:1", &["key of [scenario]", "did you mean `title`?"]);
+    refused("[setings]\n", "4:2", &["unknown section", "did you mean `settings`?"]);
+    refused("[settings]\npacket_kib = 2\n", "5:1", &["did you mean `packet_bytes`?"]);
     refused(
         "[settings]\nring_size = 128\n",
         "5:1",
@@ -63,85 +36,33 @@ fn unknown_keys_get_the_nearest_name() {
 #[test]
 fn keys_in_the_wrong_section_are_sent_to_the_right_one() {
     refused("cores = 4\n", "4:1", &["put it under [settings]"]);
-    refused(
-        "[settings]\nseed = 4\n",
-        "5:1",
-        &["it stands in [scenario]"],
-    );
+    refused("[settings]\nseed = 4\n", "5:1", &["it stands in [scenario]"]);
 }
 
 #[test]
 fn wrong_types_and_units() {
-    refused(
-        "[settings]\ncores = \"four\"\n",
-        "5:9",
-        &["a whole number, 1 to 256 cores"],
-    );
-    refused(
-        "[settings]\npacket_bytes = \"1500 B\"\n",
-        "5:16",
-        &["packet_bytes = 1500"],
-    );
+    refused("[settings]\ncores = \"four\"\n", "5:9", &["a whole number, 1 to 256 cores"]);
+    refused("[settings]\npacket_bytes = \"1500 B\"\n", "5:16", &["packet_bytes = 1500"]);
     refused("[settings]\napp = 7\n", "5:7", &["`app` cannot be 7"]);
-    refused(
-        "[settings]\ncores = 1979-05-27\n",
-        "5:9",
-        &["the date 1979-05-27"],
-    );
+    refused("[settings]\ncores = 1979-05-27\n", "5:9", &["the date 1979-05-27"]);
     refused("seed = -1\n", "4:8", &["a whole number from 0"]);
-    refused(
-        "settings = 3\n",
-        "4:1",
-        &["unknown key of [scenario] `settings`"],
-    );
+    refused("settings = 3\n", "4:1", &["unknown key of [scenario] `settings`"]);
 }
 
 #[test]
 fn values_out_of_range() {
-    refused(
-        "[settings]\nrx_entries = 100\n",
-        "5:14",
-        &["power of two", "64 or 128"],
-    );
-    refused(
-        "[settings]\ncores = 0\n",
-        "5:9",
-        &["`cores` cannot be 0", "1 to 256"],
-    );
-    refused(
-        "[settings]\npacket_bytes = 40\n",
-        "5:16",
-        &["60 to 9216 bytes"],
-    );
-    refused(
-        "[settings]\npacket_bytes = 99999999999\n",
-        "5:16",
-        &["60 to 9216 bytes"],
-    );
-    refused(
-        "[settings]\noffered_gbps = nan\n",
-        "5:16",
-        &["`offered_gbps` cannot be NaN"],
-    );
-    refused(
-        "[settings]\napp = \"natt\"\n",
-        "5:7",
-        &["did you mean \"nat\"?"],
-    );
-    refused(
-        "[sweep]\nrx_entries = [\n64,\n65]\n",
-        "7:1",
-        &["64 or 128 would do"],
-    );
+    refused("[settings]\nrx_entries = 100\n", "5:14", &["power of two", "64 or 128"]);
+    refused("[settings]\ncores = 0\n", "5:9", &["`cores` cannot be 0", "1 to 256"]);
+    refused("[settings]\npacket_bytes = 40\n", "5:16", &["60 to 9216 bytes"]);
+    refused("[settings]\npacket_bytes = 99999999999\n", "5:16", &["60 to 9216 bytes"]);
+    refused("[settings]\noffered_gbps = nan\n", "5:16", &["`offered_gbps` cannot be NaN"]);
+    refused("[settings]\napp = \"natt\"\n", "5:7", &["did you mean \"nat\"?"]);
+    refused("[sweep]\nrx_entries = [\n64,\n65]\n", "7:1", &["64 or 128 would do"]);
 }
 
 #[test]
 fn more_than_the_machine_has() {
-    refused(
-        "[settings]\ncores = 32\n",
-        "5:9",
-        &["32 cores and 0 co-runners", "has 16 cores"],
-    );
+    refused("[settings]\ncores = 32\n", "5:9", &["32 cores and 0 co-runners", "has 16 cores"]);
     refused("[settings]\nstream_cores = 1\n", "5:16", &["is at most 16"]);
     refused(
         "[settings]\nco_runner_socket = \"other\"\nstream_cores = 17\n",
@@ -158,46 +79,22 @@ fn more_than_the_machine_has() {
         "7:16",
         &["2 cores that play NICs", "is at most 14", "emulator_socket"],
     );
-    refused(
-        "[settings]\nnics = 4\n",
-        "5:8",
-        &["4 NICs wanted", "set nics to at most 2"],
-    );
-    refused(
-        "[settings]\nio_ways = 12\n",
-        "5:11",
-        &["has 11", "set io_ways to 0 to 11"],
-    );
-    refused(
-        "[sweep]\ncores = [2, 3]\n",
-        "5:13",
-        &["3 cores", "such as 2"],
-    );
+    refused("[settings]\nnics = 4\n", "5:8", &["4 NICs wanted", "set nics to at most 2"]);
+    refused("[settings]\nio_ways = 12\n", "5:11", &["has 11", "set io_ways to 0 to 11"]);
+    refused("[sweep]\ncores = [2, 3]\n", "5:13", &["3 cores", "such as 2"]);
 }
 
 #[test]
 fn keys_that_need_others() {
-    refused(
-        "[settings]\narrival = \"replay\"\n",
-        "5:11",
-        &["no capture", "--pcap FILE"],
-    );
-    refused(
-        "[settings]\npacket_sizes = \"empirical\"\n",
-        "5:16",
-        &["set size_file"],
-    );
+    refused("[settings]\narrival = \"replay\"\n", "5:11", &["no capture", "--pcap FILE"]);
+    refused("[settings]\npacket_sizes = \"empirical\"\n", "5:16", &["set size_file"]);
     let search = "[settings]\narrival = \"ping_pong\"\nmeasure = \"no_drop_rate\"\n";
     refused(search, "6:11", &["a rate that it can vary"]);
 }
 
 #[test]
 fn keys_that_nothing_uses() {
-    refused(
-        "[settings]\nburst_packets = 4\n",
-        "5:17",
-        &["nothing uses it", "arrival = bursts"],
-    );
+    refused("[settings]\nburst_packets = 4\n", "5:17", &["nothing uses it", "arrival = bursts"]);
     refused("[settings]\nservers = 4\n", "5:11", &["it needs app = lb"]);
     // A store's frames are as large as its pairs.
     let of_a_store = "[settings]\napp = \"kvs\"\npacket_bytes = 64\n";
@@ -222,39 +119,23 @@ fn keys_that_nothing_uses() {
     assert!(points(servers, &["app=nat"]).is_ok());
     assert!(points(servers, &["app=nat", "servers=8"]).is_err());
     // One point that uses it is enough.
-    assert!(
-        points(
-            "[settings]\nservers = 4\n[sweep]\napp = [\"nat\", \"lb\"]\n",
-            &[]
-        )
-        .is_ok()
-    );
+    assert!(points("[settings]\nservers = 4\n[sweep]\napp = [\"nat\", \"lb\"]\n", &[]).is_ok());
 }
 
 #[test]
 fn cores_that_begin_after_the_end() {
-    refused(
-        "[settings]\npolling_starts_ms = 15\n",
-        "5:21",
-        &["at 15 ms", "ended (15 ms)", "such as 0"],
-    );
+    refused("[settings]\npolling_starts_ms = 15\n", "5:21", &["at 15 ms", "ended (15 ms)", "such as 0"]);
 }
 
 #[test]
 fn missing_files() {
     let replay = "[settings]\narrival = \"replay\"\npcap = \"no/such.pcap\"\n";
-    refused(
-        replay,
-        "6:8",
-        &["`pcap` names a file that is not there: no/such.pcap"],
-    );
+    refused(replay, "6:8", &["`pcap` names a file that is not there: no/such.pcap"]);
     let routes = "[settings]\napp = \"l3fwd\"\nroutes_file = \"no/routes\"\n";
     refused(routes, "6:15", &["`routes_file`", "looked for no/routes"]);
     let sizes = "[settings]\npacket_sizes = \"empirical\"\nsize_file = \"no/sizes\"\n";
     refused(sizes, "6:13", &["`size_file`"]);
-    let error = load_scenario(Path::new("no/such.toml"), &NAMES)
-        .unwrap_err()
-        .to_string();
+    let error = load_scenario(Path::new("no/such.toml"), &NAMES).unwrap_err().to_string();
     assert!(error.starts_with("no/such.toml: cannot be read"), "{error}");
 }
 
@@ -266,10 +147,7 @@ fn missing_machine() {
     let file = folder.path().join("s.toml");
     let scenario = parse_scenario(&with_header(""), &file, &NAMES).unwrap();
     let error = scenario.machine_file().unwrap_err().to_string();
-    assert!(
-        error.contains("s.toml:3:11: there is no machine file"),
-        "{error}"
-    );
+    assert!(error.contains("s.toml:3:11: there is no machine file"), "{error}");
     assert!(error.ends_with("did you mean \"xeon-4216\"?"), "{error}");
     let elsewhere = tempfile::tempdir().unwrap();
     let file = elsewhere.path().join("s.toml");
@@ -300,17 +178,9 @@ fn known_machines_are_listed_once() {
 #[test]
 fn missing_header_keys() {
     let error = parse("[settings]\n").unwrap_err().to_string();
-    assert!(
-        error.starts_with("s.toml: [scenario] has no `name`; add name ="),
-        "{error}"
-    );
-    let error = parse("\n[scenario]\nname = \"x\"\n")
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("s.toml:2:1: [scenario] has no `machine`"),
-        "{error}"
-    );
+    assert!(error.starts_with("s.toml: [scenario] has no `name`; add name ="), "{error}");
+    let error = parse("\n[scenario]\nname = \"x\"\n").unwrap_err().to_string();
+    assert!(error.starts_with("s.toml:2:1: [scenario] has no `machine`"), "{error}");
 }
 
 #[test]
@@ -324,23 +194,11 @@ fn names_stay_inside_their_folder() {
 
 #[test]
 fn duplicates() {
-    refused(
-        "[settings]\ncores = 2\ncores = 4\n",
-        "6:1",
-        &["duplicate key", "remove one"],
-    );
+    refused("[settings]\ncores = 2\ncores = 4\n", "6:1", &["duplicate key", "remove one"]);
     let twins = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"\n";
     refused(twins, "7:1", &["two variants called `a`", "rename"]);
-    refused(
-        "[[variant]]\n[[variant]]\n",
-        "5:1",
-        &["two variants go by the name `priv_ring`"],
-    );
-    refused(
-        "[[variant]]\n[[variant]]\nname = \"priv_ring\"\n",
-        "6:1",
-        &["two variants go by the name `priv_ring`"],
-    );
+    refused("[[variant]]\n[[variant]]\n", "5:1", &["two variants go by the name `priv_ring`"]);
+    refused("[[variant]]\n[[variant]]\nname = \"priv_ring\"\n", "6:1", &["two variants go by the name `priv_ring`"]);
     refused("[sweep]\ncores = [2, 2]\n", "5:13", &["has 2 twice"]);
     let both = "[[variant]]\nname = \"a\"\ncores = 2\n[sweep]\ncores = [2, 4]\n";
     refused(both, "6:9", &["set by a variant and swept too"]);
@@ -348,32 +206,11 @@ fn duplicates() {
 
 #[test]
 fn sweeps_that_are_none_or_too_many() {
-    refused(
-        "[sweep]\ncores = []\n",
-        "5:9",
-        &["is empty", "at least one value"],
-    );
-    refused(
-        "[sweep]\ncores = 4\n",
-        "5:9",
-        &["write a list: cores = [4]"],
-    );
-    let list = |from: u32| {
-        (from..from + 101)
-            .map(|n| n.to_string())
-            .collect::<Vec<_>>()
-            .join(",")
-    };
-    let rest = format!(
-        "[sweep]\npacket_bytes = [{}]\nflows = [{}]\n",
-        list(60),
-        list(1)
-    );
-    refused(
-        &rest,
-        "6:10",
-        &["more than 10000 points", "shorten [sweep]"],
-    );
+    refused("[sweep]\ncores = []\n", "5:9", &["is empty", "at least one value"]);
+    refused("[sweep]\ncores = 4\n", "5:9", &["write a list: cores = [4]"]);
+    let list = |from: u32| (from..from + 101).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let rest = format!("[sweep]\npacket_bytes = [{}]\nflows = [{}]\n", list(60), list(1));
+    refused(&rest, "6:10", &["more than 10000 points", "shorten [sweep]"]);
 }
 
 #[test]

@@ -13,10 +13,7 @@ fn without_variant_or_sweep_there_is_one_point_named_after_the_interface() {
 fn cores_nics_and_ways_are_the_machines_unless_set() {
     let points = points("", &[]).unwrap();
     let settings = &points[0].settings;
-    assert_eq!(
-        (settings.cores, settings.nics, settings.io_ways),
-        (16, 2, 2)
-    );
+    assert_eq!((settings.cores, settings.nics, settings.io_ways), (16, 2, 2));
 }
 
 #[test]
@@ -24,20 +21,9 @@ fn variants_come_first_and_the_last_swept_key_changes_fastest() {
     let rest = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\ninterface = \"sh_ring\"\n\
                 [sweep]\nrx_entries = [64, 128]\ncores = [2, 4]\n";
     let points = points(rest, &[]).unwrap();
-    let rows: Vec<(&str, usize, usize)> = points
-        .iter()
-        .map(|point| {
-            (
-                point.variant.as_str(),
-                point.settings.rx_entries,
-                point.settings.cores,
-            )
-        })
-        .collect();
-    assert_eq!(
-        rows[..4],
-        [("a", 64, 2), ("a", 64, 4), ("a", 128, 2), ("a", 128, 4)]
-    );
+    let rows: Vec<(&str, usize, usize)> =
+        points.iter().map(|point| (point.variant.as_str(), point.settings.rx_entries, point.settings.cores)).collect();
+    assert_eq!(rows[..4], [("a", 64, 2), ("a", 64, 4), ("a", 128, 2), ("a", 128, 4)]);
     assert_eq!(rows[4], ("b", 64, 2));
     assert_eq!(rows.len(), 8);
     assert_eq!(points[4].settings.interface, "sh_ring");
@@ -54,17 +40,8 @@ fn params_hold_the_common_and_every_varied_value() {
     let rest = "[settings]\nflow_choice = \"zipf\"\n[sweep]\nzipf_s = [0.5, 1]\n";
     let points = points(rest, &[]).unwrap();
     let keys: Vec<&str> = points[0].params.keys().map(String::as_str).collect();
-    let expected = [
-        "interface",
-        "app",
-        "cores",
-        "rx_entries",
-        "tx_entries",
-        "io_ways",
-        "offered_gbps",
-        "packet_bytes",
-        "zipf_s",
-    ];
+    let expected =
+        ["interface", "app", "cores", "rx_entries", "tx_entries", "io_ways", "offered_gbps", "packet_bytes", "zipf_s"];
     assert_eq!(keys, expected);
     assert_eq!(points[1].params["zipf_s"], 1.0);
 }
@@ -115,10 +92,7 @@ fn set_replaces_settings_variants_and_sweeps() {
     assert_eq!(points.len(), 2);
     for point in &points {
         let settings = &point.settings;
-        assert_eq!(
-            (settings.cores, settings.rx_entries, settings.io_ways),
-            (4, 256, 5)
-        );
+        assert_eq!((settings.cores, settings.rx_entries, settings.io_ways), (4, 256, 5));
         assert_eq!(settings.app, "lb");
         assert_eq!(point.params["io_ways"], 5);
     }

@@ -71,10 +71,7 @@ mod tests {
 
     #[test]
     fn a_byte_of_another_stream_or_out_of_its_place_is_noticed() {
-        let way = |connection, from_opener| Way {
-            connection,
-            from_opener,
-        };
+        let way = |connection, from_opener| Way { connection, from_opener };
         let mut bytes = [0; 1460];
         for place in [0, 77, 4000, 16_380, 1 << 40] {
             way(3, true).fill(place, &mut bytes);

@@ -31,15 +31,7 @@ const REQUEST_ROOM: u64 = 4096;
 impl Initiator {
     /// `outstanding` reads of `bytes` each.
     pub fn new(memory: Addr, bytes: u64, outstanding: u64, work: Cycles) -> Initiator {
-        Initiator {
-            memory,
-            answer: HEADER_BYTES + bytes,
-            outstanding,
-            asked: 0,
-            left: 0,
-            answered: 0,
-            work,
-        }
+        Initiator { memory, answer: HEADER_BYTES + bytes, outstanding, asked: 0, left: 0, answered: 0, work }
     }
 
     /// Bytes of memory that it needs.
@@ -74,12 +66,7 @@ impl Initiator {
             self.asked += 1;
             self.left = HEADER_BYTES;
         }
-        Call::Send {
-            connection: 0,
-            from: self.memory,
-            len: self.left,
-            gives_way: true,
-        }
+        Call::Send { connection: 0, from: self.memory, len: self.left, gives_way: true }
     }
 }
 
@@ -93,27 +80,14 @@ pub struct Target {
 impl Target {
     /// Answers of `bytes` of data.
     pub fn new(memory: Addr, bytes: u64) -> Target {
-        Target {
-            memory,
-            answer: HEADER_BYTES + bytes,
-        }
+        Target { memory, answer: HEADER_BYTES + bytes }
     }
 
     /// The next call.
     pub fn next(&mut self, last: Outcome) -> Call {
         match last {
-            Outcome::Received(_) => Call::Send {
-                connection: 0,
-                from: self.memory,
-                len: self.answer,
-                gives_way: false,
-            },
-            _ => Call::Receive {
-                connection: 0,
-                to: self.memory + self.answer,
-                len: HEADER_BYTES,
-                all: true,
-            },
+            Outcome::Received(_) => Call::Send { connection: 0, from: self.memory, len: self.answer, gives_way: false },
+            _ => Call::Receive { connection: 0, to: self.memory + self.answer, len: HEADER_BYTES, all: true },
         }
     }
 }

@@ -31,14 +31,7 @@ pub struct Stream {
 impl Stream {
     /// Over the connections of `share`, with calls of `len` bytes at `buffer`.
     pub fn new(direction: Direction, share: Share, buffer: Addr, len: u64, work: Cycles) -> Stream {
-        Stream {
-            direction,
-            share,
-            current: share.process,
-            buffer,
-            len,
-            work,
-        }
+        Stream { direction, share, current: share.process, buffer, len, work }
     }
 
     /// The next call.
@@ -52,18 +45,8 @@ impl Stream {
         }
         let (connection, len) = (self.current, self.len);
         match self.direction {
-            Direction::Out => Call::Send {
-                connection,
-                from: self.buffer,
-                len,
-                gives_way: false,
-            },
-            Direction::In => Call::Receive {
-                connection,
-                to: self.buffer,
-                len,
-                all: false,
-            },
+            Direction::Out => Call::Send { connection, from: self.buffer, len, gives_way: false },
+            Direction::In => Call::Receive { connection, to: self.buffer, len, all: false },
         }
     }
 }

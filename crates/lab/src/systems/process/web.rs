@@ -80,10 +80,7 @@ impl Files {
         let file = draw(&mut FILE_SHARE.into_iter(), 1000) as u64 + 1;
         let dynamic = draw(&mut [DYNAMIC_SHARE, 1000 - DYNAMIC_SHARE].into_iter(), 1000) == 0;
         let multiples: u64 = (1..=FILES).sum();
-        let classes: u64 = CLASS_BYTES[..class]
-            .iter()
-            .map(|bytes| bytes * multiples)
-            .sum();
+        let classes: u64 = CLASS_BYTES[..class].iter().map(|bytes| bytes * multiples).sum();
         let before: u64 = (1..file).sum();
         Wanted {
             offset: directory * Files::directory_bytes() + classes + before * CLASS_BYTES[class],
@@ -117,14 +114,7 @@ impl Server {
         connections: usize,
         work: (Cycles, Cycles),
     ) -> Server {
-        Server {
-            files,
-            memory,
-            requests_at,
-            requests: vec![0; connections],
-            current: 0,
-            work,
-        }
+        Server { files, memory, requests_at, requests: vec![0; connections], current: 0, work }
     }
 
     fn wanted(&self) -> Wanted {
@@ -136,19 +126,10 @@ impl Server {
         match last {
             Outcome::Readable(connection) => {
                 self.current = connection;
-                Call::Receive {
-                    connection,
-                    to: self.requests_at,
-                    len: REQUEST_BYTES,
-                    all: true,
-                }
+                Call::Receive { connection, to: self.requests_at, len: REQUEST_BYTES, all: true }
             }
             Outcome::Received(_) => {
-                let more = if self.wanted().dynamic {
-                    self.work.1
-                } else {
-                    Cycles(0)
-                };
+                let more = if self.wanted().dynamic { self.work.1 } else { Cycles(0) };
                 Call::Compute(self.work.0 + more)
             }
             Outcome::Computed => {
@@ -182,26 +163,14 @@ pub struct Clients {
 impl Clients {
     /// `connections` clients that read up to `read` bytes at a time to `memory`.
     pub fn new(files: Files, memory: Addr, connections: usize, read: u64) -> Clients {
-        Clients {
-            files,
-            memory,
-            read,
-            state: vec![(0, 0); connections],
-            current: 0,
-            opening: true,
-        }
+        Clients { files, memory, read, state: vec![(0, 0); connections], current: 0, opening: true }
     }
 
     fn ask(&mut self) -> Call {
         let (number, left) = &mut self.state[self.current];
         *left = self.files.wanted(self.current, *number).answer;
         *number += 1;
-        Call::Send {
-            connection: self.current,
-            from: self.memory,
-            len: REQUEST_BYTES,
-            gives_way: false,
-        }
+        Call::Send { connection: self.current, from: self.memory, len: REQUEST_BYTES, gives_way: false }
     }
 
     /// The next call.
@@ -256,10 +225,6 @@ mod tests {
         let mean = drawn.iter().map(size).sum::<u64>() as f64 / drawn.len() as f64;
         // 0.35, 0.5, 0.14 and 0.01 of 5 x 102, 1024, 10240 and 102400 bytes, nearly.
         assert!((13_000.0..17_000.0).contains(&mean), "{mean}");
-        assert!(
-            drawn
-                .iter()
-                .all(|wanted| wanted.offset + wanted.answer <= files.bytes())
-        );
+        assert!(drawn.iter().all(|wanted| wanted.offset + wanted.answer <= files.bytes()));
     }
 }

@@ -20,23 +20,13 @@ impl Kernel {
             return;
         };
         match call {
-            Call::Send {
-                connection,
-                from,
-                len,
-                gives_way,
-            } => {
+            Call::Send { connection, from, len, gives_way } => {
                 let lock = self.connections[connection].lock;
                 lock.hold(cpu, |cpu| {
                     self.send_some(core, cpu, connection, (from, len), gives_way);
                 });
             }
-            Call::Receive {
-                connection,
-                to,
-                len,
-                all,
-            } => {
+            Call::Receive { connection, to, len, all } => {
                 let (lock, buffer) = (self.connections[connection].lock, Buffer { to, len, all });
                 lock.hold(cpu, |cpu| self.receive_some(core, cpu, connection, buffer));
             }
@@ -114,19 +104,9 @@ impl Kernel {
 
     /// Puts what `core`'s process writes next where it writes it from: it takes no time to make it
     /// up. `memory` is memory without an access of anybody.
-    pub fn make_content<'a>(
-        &mut self,
-        core: usize,
-        memory: impl FnOnce(Addr, usize) -> &'a mut [u8],
-    ) {
+    pub fn make_content<'a>(&mut self, core: usize, memory: impl FnOnce(Addr, usize) -> &'a mut [u8]) {
         let processor = &mut self.processors[core];
-        let Some(Call::Send {
-            connection: number,
-            from,
-            len,
-            ..
-        }) = processor.call
-        else {
+        let Some(Call::Send { connection: number, from, len, .. }) = processor.call else {
             return;
         };
         let connection = &self.connections[number];
@@ -168,13 +148,7 @@ impl Kernel {
     pub(super) fn land<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
         let plan = &self.connections[number].plan;
         let (owner, nic) = (plan.core, plan.nic);
-        let Some(Call::Receive {
-            connection,
-            to,
-            len,
-            ..
-        }) = self.processors[owner].call
-        else {
+        let Some(Call::Receive { connection, to, len, .. }) = self.processors[owner].call else {
             return;
         };
         if connection != number || self.drivers[nic].advice().delays_copy {

@@ -62,13 +62,7 @@ pub struct Connection {
 impl Connection {
     /// As `plan` says: listening, or with its first segment due; on a system with `cores` cores.
     pub fn new(plan: &ConnectionPlan, cores: usize, space: &mut AddressSpace) -> Connection {
-        let mut engine = Engine::new(
-            plan.local,
-            plan.mtu,
-            plan.buffer_bytes as usize,
-            plan.nagle,
-            plan.seed,
-        );
+        let mut engine = Engine::new(plan.local, plan.mtu, plan.buffer_bytes as usize, plan.nagle, plan.seed);
         match plan.opens {
             true => engine.connect(plan.local, plan.remote),
             false => engine.listen(plan.local.port),
@@ -90,10 +84,7 @@ impl Connection {
 
     /// What it carries from here, or to here.
     pub fn way(&self, number: usize, from_here: bool) -> Way {
-        Way {
-            connection: number,
-            from_opener: self.plan.opens == from_here,
-        }
+        Way { connection: number, from_opener: self.plan.opens == from_here }
     }
 
     /// A packet of this connection reads and changes its state.

@@ -68,13 +68,7 @@ impl Engine {
     /// A closed connection of `local`, with room for `window` bytes each way. `seed` makes the
     /// first sequence number.
     pub fn new(local: Endpoint, mtu: usize, window: usize, nagle: bool, seed: u64) -> Engine {
-        let mut exchange = Exchange {
-            incoming: None,
-            outgoing: Vec::new(),
-            room: 0,
-            scratch: Vec::new(),
-            mtu,
-        };
+        let mut exchange = Exchange { incoming: None, outgoing: Vec::new(), room: 0, scratch: Vec::new(), mtu };
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
         let mut interface = Interface::new(config, &mut exchange, Instant::ZERO);
@@ -89,13 +83,7 @@ impl Engine {
         socket.set_ack_delay(None);
         let mut sockets = SocketSet::new(Vec::with_capacity(1));
         let handle = sockets.add(socket);
-        Engine {
-            interface,
-            sockets,
-            handle,
-            exchange,
-            quick: QUICK_ACKNOWLEDGEMENTS,
-        }
+        Engine { interface, sockets, handle, exchange, quick: QUICK_ACKNOWLEDGEMENTS }
     }
 
     /// Waits for a peer on `port`.
@@ -151,17 +139,14 @@ impl Engine {
                 self.socket_mut().set_ack_delay(Some(ACKNOWLEDGEMENT_DELAY));
             }
         }
-        let result =
-            self.interface
-                .poll_ingress_single(instant(now), &mut self.exchange, &mut self.sockets);
+        let result = self.interface.poll_ingress_single(instant(now), &mut self.exchange, &mut self.sockets);
         !matches!(result, PollIngressSingleResult::None)
     }
 
     /// Lets TCP send up to `room` segments that are due; [`take_emitted`](Self::take_emitted) has them.
     pub fn send_due(&mut self, now: Time, room: usize) {
         self.exchange.room = room;
-        self.interface
-            .poll_egress(instant(now), &mut self.exchange, &mut self.sockets);
+        self.interface.poll_egress(instant(now), &mut self.exchange, &mut self.sockets);
     }
 
     /// The segments that TCP wants sent; [`give_back`](Self::give_back) takes the list again.
@@ -178,9 +163,7 @@ impl Engine {
     /// When there is something to send, as far as is known now; [`Time::ZERO`] for at once.
     pub fn due(&mut self, now: Time) -> Time {
         let due = self.interface.poll_at(instant(now), &self.sockets);
-        due.map_or(Time::NEVER, |at| {
-            TICK * u64::try_from(at.total_micros()).unwrap_or(0)
-        })
+        due.map_or(Time::NEVER, |at| TICK * u64::try_from(at.total_micros()).unwrap_or(0))
     }
 
     /// Bytes that were received in order and not yet taken.
@@ -259,24 +242,14 @@ impl Device for Exchange {
 
     fn receive(&mut self, _now: Instant) -> Option<(Incoming<'_>, Outgoing<'_>)> {
         let (packet, len) = self.incoming.take()?;
-        let incoming = Incoming {
-            packet,
-            len,
-            scratch: &mut self.scratch,
-        };
-        let reply = Outgoing {
-            queue: &mut self.outgoing,
-            scratch: None,
-        };
+        let incoming = Incoming { packet, len, scratch: &mut self.scratch };
+        let reply = Outgoing { queue: &mut self.outgoing, scratch: None };
         Some((incoming, reply))
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<Outgoing<'_>> {
         self.room = self.room.checked_sub(1)?;
-        Some(Outgoing {
-            queue: &mut self.outgoing,
-            scratch: Some(&mut self.scratch),
-        })
+        Some(Outgoing { queue: &mut self.outgoing, scratch: Some(&mut self.scratch) })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -309,11 +282,7 @@ impl phy::TxToken for Outgoing<'_> {
         let headers_len = headers_len(packet);
         let mut headers = [0; HEADERS_MAX];
         headers[..headers_len].copy_from_slice(&packet[..headers_len]);
-        self.queue.push(Emitted {
-            headers,
-            headers_len,
-            payload: (len - headers_len) as u32,
-        });
+        self.queue.push(Emitted { headers, headers_len, payload: (len - headers_len) as u32 });
         result
     }
 }
@@ -321,8 +290,6 @@ impl phy::TxToken for Outgoing<'_> {
 /// Bytes of the IPv4 and TCP headers that `packet` begins with.
 fn headers_len(packet: &[u8]) -> usize {
     let ip = usize::from(packet[0] & 0xf) * 4;
-    let tcp = packet
-        .get(ip + 12)
-        .map_or(0, |byte| usize::from(byte >> 4) * 4);
+    let tcp = packet.get(ip + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     (ip + tcp).min(packet.len()).min(HEADERS_MAX)
 }

@@ -45,8 +45,7 @@ impl Kernel {
             Verdict::Drop(cause) => return Err(cause),
             Verdict::Keep => return Err("kept"),
         };
-        self.counters.forwarded_bytes +=
-            u64::from(translated.head.len).saturating_sub(HEADERS_BYTES);
+        self.counters.forwarded_bytes += u64::from(translated.head.len).saturating_sub(HEADERS_BYTES);
         self.counters.packets_out += 1;
         let sending = Sending {
             mbuf: packet.mbuf,

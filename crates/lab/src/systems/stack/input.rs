@@ -26,21 +26,13 @@ pub(super) struct Segmented {
 
 impl Kernel {
     /// Takes a packet from NIC `nic` in, on core `core`.
-    pub(super) fn input<C: Cpu>(
-        &mut self,
-        core: usize,
-        cpu: &mut C,
-        nic: usize,
-        packet: &Received,
-    ) {
+    pub(super) fn input<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize, packet: &Received) {
         self.counters.packets_in += 1;
         let mut packet = *packet;
         let taken = match self.gateway.take() {
             Some(mut app) => {
                 let lock = self.gateway_lock;
-                let taken = lock.hold(cpu, |cpu| {
-                    self.forward((core, nic), cpu, &mut packet, &mut app)
-                });
+                let taken = lock.hold(cpu, |cpu| self.forward((core, nic), cpu, &mut packet, &mut app));
                 self.gateway = Some(app);
                 taken
             }
@@ -121,17 +113,12 @@ impl Kernel {
         }
         let now = cpu.now();
         let headers = &segment.headers[..segment.headers_len];
-        connection
-            .engine
-            .receive(now, headers, segment.payload as usize);
+        connection.engine.receive(now, headers, segment.payload as usize);
         let not_needed = match segment.payload {
             0 => Some(Payload::new(packet.mbuf, packet.head, packet.deferred)),
             len => {
                 let skip = (ETHERNET_HEADER_LEN + segment.headers_len) as u32;
-                let here = Segment {
-                    at: packet.head.at + u64::from(skip),
-                    len: (packet.head.len - skip).min(len),
-                };
+                let here = Segment { at: packet.head.at + u64::from(skip), len: (packet.head.len - skip).min(len) };
                 let payload = Payload::new(packet.mbuf, here, packet.deferred);
                 let window = connection.plan.buffer_bytes;
                 connection.receive.add(segment.sequence, payload, window)
@@ -151,13 +138,7 @@ impl Kernel {
     /// Whether `owner`'s process reads rather than waits for room.
     fn gives_way(&self, owner: usize) -> bool {
         let call = self.processors[owner].call;
-        matches!(
-            call,
-            Some(Call::Send {
-                gives_way: true,
-                ..
-            })
-        )
+        matches!(call, Some(Call::Send { gives_way: true, .. }))
     }
 
     /// Wakes the process if it waits for what connection `number` now has.
@@ -165,9 +146,7 @@ impl Kernel {
         let connection = &self.connections[number];
         let (engine, owner) = (&connection.engine, connection.plan.core);
         let ready = match self.processors[owner].waiting {
-            Waiting::Readable(waited) => {
-                waited == number && (engine.readable() > 0 || self.landed_enough(owner))
-            }
+            Waiting::Readable(waited) => waited == number && (engine.readable() > 0 || self.landed_enough(owner)),
             Waiting::AnyReadable => engine.readable() > 0,
             // A third of the buffer, as Linux has it (sk_stream_min_wspace).
             Waiting::Writable(waited) => {
@@ -187,8 +166,7 @@ pub(super) fn parse<C: Cpu>(cpu: &mut C, packet: &Received) -> Result<Segmented,
     const MALFORMED: &str = "malformed";
     let have = packet.head.len as usize;
     let first = cpu.bytes(packet.head.at, have.min(PLAIN_HEADERS));
-    let ip = Ipv4View::new(first.get(ETHERNET_HEADER_LEN..).ok_or(MALFORMED)?)
-        .map_err(|_| "not_ipv4")?;
+    let ip = Ipv4View::new(first.get(ETHERNET_HEADER_LEN..).ok_or(MALFORMED)?).map_err(|_| "not_ipv4")?;
     if ip.protocol() != ip_protocol::TCP || ip.is_fragment() {
         return Err("not_tcp");
     }

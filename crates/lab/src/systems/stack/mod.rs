@@ -183,10 +183,7 @@ impl Kernel {
         }
         // Timers and threads have a turn too, or they would never come while packets do.
         let runs = processor.waiting == Waiting::No;
-        let others = || {
-            runs || processor.thread_may_send(now).is_some()
-                || self.connection_due(core, now).is_some()
-        };
+        let others = || runs || processor.thread_may_send(now).is_some() || self.connection_due(core, now).is_some();
         let turn = processor.polled >= self.costs.poll_round && others();
         if !turn && self.receive(core, cpu) {
             return cpu.now();
@@ -314,11 +311,7 @@ impl Kernel {
         let processors = self.processors.iter();
         let here: usize = processors.clone().map(Processor::packets_held).sum();
         let at_hand: usize = processors.map(|processor| processor.pool.len()).sum();
-        let unread: usize = self
-            .connections
-            .iter()
-            .map(|connection| connection.receive.len())
-            .sum();
+        let unread: usize = self.connections.iter().map(|connection| connection.receive.len()).sum();
         let drivers: u64 = self.drivers.iter().map(KernelDriver::buffers_held).sum();
         (here + at_hand + unread) as u64 + drivers
     }
@@ -342,11 +335,7 @@ impl Kernel {
             .iter()
             .map(|processor| format!("call {:?}, waiting {:?}", processor.call, processor.waiting))
             .collect();
-        format!(
-            "{}; first connections {}",
-            processes.join("; "),
-            states.join(" ")
-        )
+        format!("{}; first connections {}", processes.join("; "), states.join(" "))
     }
 }
 

@@ -4,9 +4,7 @@ use nicforge_interfaces::kernel::{KernelDriver, Sending};
 use nicforge_nic::{Segment, TxOffload, data_of};
 use nicforge_platform::{Cpu, Part};
 use nicforge_units::Time;
-use nicforge_wire::headers::{
-    ETHERNET_HEADER_LEN, EthernetView, Ipv4View, MacAddress, TcpFlags, TcpView, ethertype,
-};
+use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView, Ipv4View, MacAddress, TcpFlags, TcpView, ethertype};
 
 use super::Kernel;
 use super::engine::{Emitted, Endpoint};
@@ -75,18 +73,11 @@ impl Kernel {
             0 => [Segment::default(); 2],
             len => connection.send.pieces(sequence, len),
         };
-        let headers = Segment {
-            at,
-            len: headers_len as u32,
-        };
+        let headers = Segment { at, len: headers_len as u32 };
         let sending = Sending {
             mbuf,
             pieces: [headers, first, second],
-            offload: TxOffload {
-                l3_checksum: true,
-                l4_checksum: true,
-                ..TxOffload::default()
-            },
+            offload: TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() },
         };
         let nic = plan.nic;
         self.counters.packets_out += 1;
@@ -94,13 +85,7 @@ impl Kernel {
     }
 
     /// Gives a frame to the driver, or keeps it until there is room.
-    pub(super) fn transmit<C: Cpu>(
-        &mut self,
-        core: usize,
-        cpu: &mut C,
-        nic: usize,
-        sending: Sending,
-    ) {
+    pub(super) fn transmit<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize, sending: Sending) {
         let by_thread = self.drivers[nic].advice().transmit_thread;
         let sender = self.sender(core, nic);
         if by_thread && self.processors[sender].queues[nic].is_empty() {
@@ -112,11 +97,7 @@ impl Kernel {
         let before = cpu.enter(Part::Driver);
         let processor = &mut self.processors[sender];
         let waits = by_thread || !processor.queues[nic].is_empty();
-        if waits
-            || self.drivers[nic]
-                .transmit(cpu, &mut processor.pool, &sending, core)
-                .is_err()
-        {
+        if waits || self.drivers[nic].transmit(cpu, &mut processor.pool, &sending, core).is_err() {
             processor.queues[nic].push_back((cpu.now(), sending));
         }
         cpu.enter(before);
@@ -141,10 +122,7 @@ impl Kernel {
                 processor.sends_from[nic] = *from;
                 return;
             }
-            if self.drivers[nic]
-                .transmit(cpu, &mut processor.pool, sending, core)
-                .is_err()
-            {
+            if self.drivers[nic].transmit(cpu, &mut processor.pool, sending, core).is_err() {
                 return;
             }
             processor.queues[nic].pop_front();
@@ -178,7 +156,5 @@ fn write_ethernet(frame: &mut [u8], from: Endpoint, to: Endpoint) {
 /// Sequence number and flags of what TCP wants sent.
 fn sequence_of(headers: &[u8]) -> (u32, TcpFlags) {
     let ip_len = Ipv4View::new(headers).map_or(0, |ip| ip.header_len());
-    TcpView::new(&headers[ip_len..]).map_or((0, TcpFlags::default()), |tcp| {
-        (tcp.sequence(), tcp.flags())
-    })
+    TcpView::new(&headers[ip_len..]).map_or((0, TcpFlags::default()), |tcp| (tcp.sequence(), tcp.flags()))
 }

@@ -23,12 +23,7 @@ pub struct Payload {
 impl Payload {
     /// Payload of which `here` is in memory and the rest in the NIC.
     pub fn new(mbuf: Addr, here: Segment, deferred: Option<Deferred>) -> Payload {
-        Payload {
-            mbuf,
-            here,
-            passed: 0,
-            deferred,
-        }
+        Payload { mbuf, here, passed: 0, deferred }
     }
 
     /// Bytes of it.

@@ -19,13 +19,7 @@ pub struct SendBuffer {
 impl SendBuffer {
     /// Room for `size` bytes.
     pub fn new(space: &mut AddressSpace, size: u64) -> SendBuffer {
-        SendBuffer {
-            base: space.data(size, 4096),
-            size,
-            written: 0,
-            sent: 0,
-            first: None,
-        }
+        SendBuffer { base: space.data(size, 4096), size, written: 0, sent: 0, first: None }
     }
 
     /// The stream's first byte has sequence number `first`.
@@ -46,10 +40,7 @@ impl SendBuffer {
     /// Where the next `len` bytes go: how many of them in one piece, and where.
     pub fn room(&self, len: u64) -> Segment {
         let at = self.written % self.size;
-        Segment {
-            at: self.base + at,
-            len: len.min(self.size - at) as u32,
-        }
+        Segment { at: self.base + at, len: len.min(self.size - at) as u32 }
     }
 
     /// `len` bytes were written where [`room`](Self::room) said.
@@ -67,16 +58,7 @@ impl SendBuffer {
         self.sent = self.sent.max(offset + u64::from(len));
         let at = offset % self.size;
         let here = u64::from(len).min(self.size - at) as u32;
-        [
-            Segment {
-                at: self.base + at,
-                len: here,
-            },
-            Segment {
-                at: self.base,
-                len: len - here,
-            },
-        ]
+        [Segment { at: self.base + at, len: here }, Segment { at: self.base, len: len - here }]
     }
 }
 

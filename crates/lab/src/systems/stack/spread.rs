@@ -12,13 +12,7 @@ use super::processor::{Handed, Waiting};
 impl Kernel {
     /// Gives a packet to the core whose process reads its connection: the header is read here, and
     /// the payload may still be in the NIC (integrated_nic, section A.2.1).
-    pub(super) fn spread<C: Cpu>(
-        &mut self,
-        core: usize,
-        cpu: &mut C,
-        nic: usize,
-        packet: &Received,
-    ) {
+    pub(super) fn spread<C: Cpu>(&mut self, core: usize, cpu: &mut C, nic: usize, packet: &Received) {
         let port = parse(cpu, packet).map(|segment| segment.local_port);
         let number = port.ok().and_then(|port| self.connection_at(port));
         let to = number.map_or(core, |number| self.connections[number].plan.core);
@@ -31,12 +25,7 @@ impl Kernel {
             cpu.work(self.costs.controller);
         }
         let at = cpu.now();
-        self.processors[to].handed.push_back(Handed {
-            at,
-            nic,
-            packet: *packet,
-            interrupts,
-        });
+        self.processors[to].handed.push_back(Handed { at, nic, packet: *packet, interrupts });
         self.wakes.push((to, at));
     }
 

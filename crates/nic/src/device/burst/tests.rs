@@ -45,11 +45,7 @@ impl Dma for Timeless {
 fn bench(refuses: Option<DropCause>) -> (Nic<Remembers>, Timeless) {
     let mut space = nicforge_platform::AddressSpace::default();
     let ring = TxRing::new(&mut space, 8).unwrap();
-    let spec = NicSpec {
-        rx_fifo: Bytes(1_000),
-        rx_pipeline: Time::ZERO,
-        ..spec()
-    };
+    let spec = NicSpec { rx_fifo: Bytes(1_000), rx_pipeline: Time::ZERO, ..spec() };
     let half = Remembers::refusing(refuses);
     let mut nic = Nic::new(&spec, half, &[ring], Addr(space.end()));
     nic.set_closed(1, true);
@@ -75,9 +71,7 @@ fn a_burst_is_the_same_as_its_frames_one_by_one() {
         let (mut together, mut host) = bench(refuses);
         let parsed: Vec<Option<Parsed>> = (0..)
             .zip(&frames)
-            .map(|(number, frame)| {
-                (number % 2 == 0).then(|| alone.parse(frame, frame.len()).ok())?
-            })
+            .map(|(number, frame)| (number % 2 == 0).then(|| alone.parse(frame, frame.len()).ok())?)
             .collect();
         let burst = frames.iter().zip(&parsed);
         let burst = burst.map(|(frame, parsed)| (&frame[..], parsed.as_ref()));

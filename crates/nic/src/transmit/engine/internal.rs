@@ -25,11 +25,7 @@ impl TransmitEngine {
     /// A frame shall go out, at `ready` at the earliest and behind those before it. It takes room in
     /// the internal buffer like all others.
     pub fn push_internal(&mut self, bytes: Vec<u8>, stamp: Time, ready: Time) {
-        self.internal.0.push_back(Internal {
-            ready,
-            stamp,
-            bytes,
-        });
+        self.internal.0.push_back(Internal { ready, stamp, bytes });
     }
 
     /// Frames of the hairpin queue.
@@ -39,18 +35,11 @@ impl TransmitEngine {
 
     /// When the next of them may go.
     pub fn internal_due(&self) -> Time {
-        self.internal
-            .0
-            .front()
-            .map_or(Time::NEVER, |frame| frame.ready)
+        self.internal.0.front().map_or(Time::NEVER, |frame| frame.ready)
     }
 
     /// Sends the next of them, if it may go now; else says when that may be.
-    pub(super) fn serve_internal<D: Dma, E: Egress>(
-        &mut self,
-        dma: &mut D,
-        egress: &mut E,
-    ) -> Result<(), Time> {
+    pub(super) fn serve_internal<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Result<(), Time> {
         let now = dma.now();
         let due = self.internal_due();
         if due > now {

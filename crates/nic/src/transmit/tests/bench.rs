@@ -62,19 +62,11 @@ impl Bench {
     pub fn with(spec: &NicSpec, rings: usize, entries: usize, first: u64) -> Bench {
         let mut space = AddressSpace::default();
         let data = space.data(DATA_BYTES as u64, 4096);
-        let ring = |_| TxRing {
-            first,
-            ..TxRing::new(&mut space, entries).unwrap()
-        };
+        let ring = |_| TxRing { first, ..TxRing::new(&mut space, entries).unwrap() };
         let rings: Vec<TxRing> = (0..rings).map(ring).collect();
         let memory_end = Addr(space.end());
         let mut host = MockHost::new(&space);
-        for (index, byte) in host
-            .memory
-            .bytes_mut(data, DATA_BYTES)
-            .iter_mut()
-            .enumerate()
-        {
+        for (index, byte) in host.memory.bytes_mut(data, DATA_BYTES).iter_mut().enumerate() {
             *byte = (index % 251) as u8;
         }
         Bench {
@@ -90,11 +82,7 @@ impl Bench {
 
     /// A descriptor of the first `len` bytes of payload; the stamp says which it is.
     pub fn frame(&self, len: u32, stamp: u64) -> TxDescriptor {
-        TxDescriptor {
-            head: Segment { at: self.data, len },
-            stamp: Time::from_ps(stamp),
-            ..TxDescriptor::default()
-        }
+        TxDescriptor { head: Segment { at: self.data, len }, stamp: Time::from_ps(stamp), ..TxDescriptor::default() }
     }
 
     /// Writes a descriptor to the tail of ring `ring`, without telling the engine.
@@ -133,11 +121,7 @@ impl Bench {
 
     /// The stamps of the frames that left, in order.
     pub fn stamps(&self) -> Vec<u64> {
-        self.wire
-            .sent
-            .iter()
-            .map(|sent| sent.stamp.as_ps())
-            .collect()
+        self.wire.sent.iter().map(|sent| sent.stamp.as_ps()).collect()
     }
 
     /// Values and times of the reports of ring `ring`.
@@ -152,15 +136,8 @@ impl Bench {
         let at = |now: Time| {
             let sent = self.wire.sent.iter();
             let inside = sent.filter(|frame| frame.issued <= now && frame.last_bit > now);
-            inside
-                .map(|frame| Bytes(frame.bytes.len() as u64))
-                .sum::<Bytes>()
+            inside.map(|frame| Bytes(frame.bytes.len() as u64)).sum::<Bytes>()
         };
-        self.wire
-            .sent
-            .iter()
-            .map(|frame| at(frame.issued))
-            .max()
-            .unwrap_or(Bytes(0))
+        self.wire.sent.iter().map(|frame| at(frame.issued)).max().unwrap_or(Bytes(0))
     }
 }

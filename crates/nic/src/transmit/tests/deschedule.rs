@@ -29,10 +29,7 @@ fn gaps(bench: &Bench) -> Vec<Time> {
         let frame = spec().rate.time_for(Bytes(u64::from(FRAME)));
         pair[1].last_bit - pair[0].last_bit - frame
     };
-    sent.windows(2)
-        .map(between)
-        .filter(|&gap| gap > Time::ZERO)
-        .collect()
+    sent.windows(2).map(between).filter(|&gap| gap > Time::ZERO).collect()
 }
 
 fn run(rings: usize) -> Bench {
@@ -59,10 +56,7 @@ fn alone_on_a_slow_link_it_lets_the_wire_run_dry() {
     let dry = pause + READ + Time::from_ns(100) - Time::from_ns(2_500);
     let frame = Time::from_ns(250);
     for gap in &gaps {
-        assert!(
-            *gap + frame >= dry && *gap <= dry + frame,
-            "{gap} instead of {dry}"
-        );
+        assert!(*gap + frame >= dry && *gap <= dry + frame, "{gap} instead of {dry}");
     }
     assert!(bench.engine.counters().deschedules >= gaps.len() as u64);
 }
@@ -79,21 +73,14 @@ fn with_a_second_ring_the_wire_stays_busy() {
 fn a_frame_larger_than_the_room_to_resume_still_leaves() {
     for pause in [0.0, 1.0, 20.0] {
         for len in [4_001, 9_000, 16_000, 16_384] {
-            let spec = NicSpec {
-                tx_deschedule_reads: pause,
-                ..spec()
-            };
+            let spec = NicSpec { tx_deschedule_reads: pause, ..spec() };
             let mut bench = Bench::with(&spec, 1, 8, 0);
             for number in 0..5 {
                 bench.write(0, &bench.frame(len, number));
             }
             bench.doorbells();
             bench.run();
-            assert_eq!(
-                bench.stamps(),
-                [0, 1, 2, 3, 4],
-                "{len} bytes, pause {pause}"
-            );
+            assert_eq!(bench.stamps(), [0, 1, 2, 3, 4], "{len} bytes, pause {pause}");
         }
     }
 }

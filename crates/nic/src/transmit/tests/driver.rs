@@ -8,14 +8,9 @@ use nicforge_units::Cycles;
 use super::bench::Wire;
 use crate::mock::{MockHost, spec};
 use crate::transmit::{TransmitDriver, TransmitEngine, TxDescriptor, TxFull, TxRing};
-use crate::{
-    DriverCosts, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of, registers,
-};
+use crate::{DriverCosts, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of, registers};
 
-const DOORBELL: Register = Register {
-    device: 0,
-    index: registers::TRANSMIT,
-};
+const DOORBELL: Register = Register { device: 0, index: registers::TRANSMIT };
 
 struct Bench {
     host: MockHost,
@@ -30,10 +25,7 @@ struct Bench {
 fn bench(entries: usize, first: u64) -> Bench {
     let mut space = AddressSpace::default();
     let pool = Pool::new(&mut space, 256);
-    let ring = TxRing {
-        first,
-        ..TxRing::new(&mut space, entries).unwrap()
-    };
+    let ring = TxRing { first, ..TxRing::new(&mut space, entries).unwrap() };
     let driver = TransmitDriver::new(&mut space, ring, DOORBELL, DriverCosts::default());
     let cache = PoolCache::new(&mut space, pool, 32, Cycles(1));
     let mut host = MockHost::new(&space);
@@ -51,18 +43,12 @@ fn bench(entries: usize, first: u64) -> Bench {
 
 impl Bench {
     fn packet(&mut self) -> Packet {
-        let mbuf = self
-            .cache
-            .take(&mut self.host.memory)
-            .expect("256 are enough");
+        let mbuf = self.cache.take(&mut self.host.memory).expect("256 are enough");
         Packet {
             mbuf,
             tail: Addr(0),
             references: Addr(0),
-            head: Segment {
-                at: data_of(mbuf),
-                len: 100,
-            },
+            head: Segment { at: data_of(mbuf), len: 100 },
             rest: Segment::default(),
             port: PortId(0),
             rss_hash: 0,
@@ -124,10 +110,7 @@ fn a_full_ring_takes_nothing_and_loses_nothing() {
     }
     bench.reclaim();
     assert_eq!((bench.driver.in_use(), bench.driver.pushed()), (8, 8));
-    assert_eq!(
-        bench.driver.occupancy(),
-        ((1..8).sum::<u64>() + 3 * 8, 11, 8)
-    );
+    assert_eq!(bench.driver.occupancy(), ((1..8).sum::<u64>() + 3 * 8, 11, 8));
 }
 
 #[test]
@@ -160,9 +143,7 @@ fn a_burst_larger_than_the_ring_does_not_block_it_for_good() {
         for _ in 0..10 {
             // As a core does: reclaim, push all, report with the last.
             bench.reclaim();
-            let pushed = (0..burst)
-                .filter(|&n| bench.push(n + 1 == burst).is_ok())
-                .count();
+            let pushed = (0..burst).filter(|&n| bench.push(n + 1 == burst).is_ok()).count();
             assert!(pushed > 0, "ring of {entries} is blocked");
             sent += pushed;
             bench.transmit();
@@ -177,9 +158,7 @@ fn the_descriptor_that_fills_the_ring_reports() {
     for _ in 0..4 {
         bench.push(false).unwrap();
     }
-    let reports: Vec<bool> = (0..4)
-        .map(|position| bench.descriptor(position).report)
-        .collect();
+    let reports: Vec<bool> = (0..4).map(|position| bench.descriptor(position).report).collect();
     assert_eq!(reports, [false, false, false, true]);
 }
 

@@ -16,10 +16,7 @@ fn ps(ps: u64) -> Time {
 #[test]
 fn one_frame_to_the_picosecond() {
     let mut bench = Bench::new(1, 8);
-    let descriptor = TxDescriptor {
-        report: true,
-        ..bench.frame(1_000, 7)
-    };
+    let descriptor = TxDescriptor { report: true, ..bench.frame(1_000, 7) };
     bench.write(0, &descriptor);
     bench.doorbells();
     bench.run();
@@ -43,17 +40,8 @@ fn frames_follow_each_other_with_preamble_and_gap() {
     // All reads overlap; on the wire each frame takes 1000 + 20 bytes at 100 ps.
     let last_bits: Vec<Time> = bench.wire.sent.iter().map(|sent| sent.last_bit).collect();
     let first = 2_200_000;
-    assert_eq!(
-        last_bits,
-        [ps(first), ps(first + 102_000), ps(first + 204_000)]
-    );
-    assert!(
-        bench
-            .wire
-            .sent
-            .iter()
-            .all(|sent| sent.issued == ps(1_000_000))
-    );
+    assert_eq!(last_bits, [ps(first), ps(first + 102_000), ps(first + 204_000)]);
+    assert!(bench.wire.sent.iter().all(|sent| sent.issued == ps(1_000_000)));
 }
 
 #[test]
@@ -84,24 +72,14 @@ fn a_ring_alone_is_served_whatever_its_number() {
 #[test]
 fn two_segments_become_one_frame() {
     let mut bench = Bench::new(1, 8);
-    let descriptor = TxDescriptor {
-        rest: Segment {
-            at: bench.data + 300,
-            len: 936,
-        },
-        ..bench.frame(64, 0)
-    };
+    let descriptor = TxDescriptor { rest: Segment { at: bench.data + 300, len: 936 }, ..bench.frame(64, 0) };
     bench.write(0, &descriptor);
     bench.doorbells();
     bench.run();
     let head = bench.host.memory.bytes(bench.data, 64).to_vec();
     let rest = bench.host.memory.bytes(bench.data + 300, 936).to_vec();
     assert_eq!(bench.wire.sent[0].bytes, [head, rest].concat());
-    assert_eq!(
-        bench.host.reads,
-        [64, 64, 936],
-        "the descriptor and each segment"
-    );
+    assert_eq!(bench.host.reads, [64, 64, 936], "the descriptor and each segment");
 }
 
 #[test]
@@ -113,17 +91,9 @@ fn checksums_are_filled_on_the_way_and_only_where_asked() {
     for (l3, l4) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut bench = Bench::new(1, 8);
         let len = broken.len();
-        bench
-            .host
-            .memory
-            .bytes_mut(bench.data, len)
-            .copy_from_slice(&broken);
+        bench.host.memory.bytes_mut(bench.data, len).copy_from_slice(&broken);
         let descriptor = TxDescriptor {
-            offload: TxOffload {
-                l3_checksum: l3,
-                l4_checksum: l4,
-                segment: 0,
-            },
+            offload: TxOffload { l3_checksum: l3, l4_checksum: l4, segment: 0 },
             ..bench.frame(len as u32, 0)
         };
         bench.write(0, &descriptor);
@@ -133,32 +103,21 @@ fn checksums_are_filled_on_the_way_and_only_where_asked() {
         let verdict = checksum::verify(sent, &parse_frame(sent).unwrap());
         assert_eq!((verdict.l3, verdict.l4), (Some(l3), Some(l4)));
         assert_eq!(*sent == good, l3 && l4);
-        assert_eq!(
-            bench.host.memory.bytes(bench.data, len),
-            broken,
-            "the host's bytes stay"
-        );
+        assert_eq!(bench.host.memory.bytes(bench.data, len), broken, "the host's bytes stay");
     }
 }
 
 /// Then a port does it, or the NIC behind it; and a segment may be longer than a frame.
 #[test]
 fn an_engine_that_leaves_frames_unfinished_says_what_is_left() {
-    let offload = TxOffload {
-        l3_checksum: true,
-        l4_checksum: true,
-        segment: 1448,
-    };
+    let offload = TxOffload { l3_checksum: true, l4_checksum: true, segment: 1448 };
     for leaves in [false, true] {
         let mut bench = Bench::new(1, 8);
         if leaves {
             bench.engine.leave_unfinished();
         }
         for len in [1_000, 60_000] {
-            let descriptor = TxDescriptor {
-                offload,
-                ..bench.frame(len, 0)
-            };
+            let descriptor = TxDescriptor { offload, ..bench.frame(len, 0) };
             bench.write(0, &descriptor);
         }
         bench.doorbells();
@@ -169,24 +128,15 @@ fn an_engine_that_leaves_frames_unfinished_says_what_is_left() {
             false => assert_eq!(left, [TxOffload::default()], "the long one is refused"),
         }
         let as_it_lay = bench.host.memory.bytes(bench.data, 1_000);
-        assert_eq!(
-            bench.wire.sent[0].bytes, as_it_lay,
-            "no packet, so nothing to fill"
-        );
+        assert_eq!(bench.wire.sent[0].bytes, as_it_lay, "no packet, so nothing to fill");
     }
 }
 
 #[test]
 fn what_has_no_checksum_goes_out_as_it_is() {
     let mut bench = Bench::new(1, 8);
-    let descriptor = TxDescriptor {
-        offload: TxOffload {
-            l3_checksum: true,
-            l4_checksum: true,
-            segment: 0,
-        },
-        ..bench.frame(13, 0)
-    };
+    let descriptor =
+        TxDescriptor { offload: TxOffload { l3_checksum: true, l4_checksum: true, segment: 0 }, ..bench.frame(13, 0) };
     bench.write(0, &descriptor);
     bench.doorbells();
     bench.run();
@@ -198,10 +148,7 @@ fn what_has_no_checksum_goes_out_as_it_is() {
 fn one_report_for_each_descriptor_that_asks() {
     let mut bench = Bench::new(2, 16);
     for number in 0..12u64 {
-        let descriptor = TxDescriptor {
-            report: number % 4 == 3,
-            ..bench.frame(100, number)
-        };
+        let descriptor = TxDescriptor { report: number % 4 == 3, ..bench.frame(100, number) };
         bench.write((number % 4 == 3) as usize / 2, &descriptor);
     }
     bench.doorbells();
@@ -221,10 +168,7 @@ fn nothing_is_reported_before_its_read_is_back() {
     let slow = bench.wire.sent[0].issued + READ;
     // The next descriptors are here at once, and so is the payload of the last.
     bench.host.read = Time::ZERO;
-    let descriptor = TxDescriptor {
-        report: true,
-        ..bench.frame(1_000, 1)
-    };
+    let descriptor = TxDescriptor { report: true, ..bench.frame(1_000, 1) };
     bench.write(0, &descriptor);
     bench.doorbells();
     bench.run();
@@ -233,11 +177,7 @@ fn nothing_is_reported_before_its_read_is_back() {
 
 #[test]
 fn the_internal_buffer_is_never_overfull() {
-    let spec = NicSpec {
-        tx_buffer: Bytes(4_000),
-        tx_resume_room: Bytes(1_000),
-        ..spec()
-    };
+    let spec = NicSpec { tx_buffer: Bytes(4_000), tx_resume_room: Bytes(1_000), ..spec() };
     let mut bench = Bench::with(&spec, 3, 64, 0);
     for number in 0..64u64 {
         for ring in 0..3 {
@@ -259,10 +199,7 @@ fn a_ring_wraps_and_passes_position_2_to_the_32() {
         let mut bench = Bench::with(&spec(), 1, 4, first);
         for burst in 0..10 {
             for number in 0..4 {
-                let descriptor = TxDescriptor {
-                    report: number == 3,
-                    ..bench.frame(100, 4 * burst + number)
-                };
+                let descriptor = TxDescriptor { report: number == 3, ..bench.frame(100, 4 * burst + number) };
                 bench.write(0, &descriptor);
             }
             bench.doorbells();

@@ -19,26 +19,14 @@ fn impossible_doorbells_are_refused() {
         }
         bench.doorbells();
         let tail = bench.tails[0];
-        let beyond = [
-            tail + 5,
-            tail + (1 << 32),
-            tail + (1 << 63),
-            u64::MAX,
-            u64::MAX - 3,
-        ];
+        let beyond = [tail + 5, tail + (1 << 32), tail + (1 << 63), u64::MAX, u64::MAX - 3];
         for value in beyond.into_iter().chain([tail - 1, tail / 2]) {
-            assert!(
-                !bench.engine.doorbell(&mut bench.host, 0, value),
-                "{value} after {tail}"
-            );
+            assert!(!bench.engine.doorbell(&mut bench.host, 0, value), "{value} after {tail}");
         }
         for queue in [2, 3, 0x7fff, usize::MAX] {
             assert!(!bench.engine.doorbell(&mut bench.host, queue, 1));
         }
-        assert!(
-            bench.engine.doorbell(&mut bench.host, 0, tail),
-            "the same again is harmless"
-        );
+        assert!(bench.engine.doorbell(&mut bench.host, 0, tail), "the same again is harmless");
         bench.run();
         assert_eq!(bench.wire.sent.len(), 4);
     }
@@ -67,14 +55,8 @@ fn descriptors_that_name_no_memory_are_counted_and_come_back() {
     let mut bench = Bench::new(1, 64);
     let mut bad = vec![bench.frame(0, 0)];
     for segment in bad_segments(&bench) {
-        bad.push(TxDescriptor {
-            head: segment,
-            ..bench.frame(64, 0)
-        });
-        bad.push(TxDescriptor {
-            rest: segment,
-            ..bench.frame(64, 0)
-        });
+        bad.push(TxDescriptor { head: segment, ..bench.frame(64, 0) });
+        bad.push(TxDescriptor { rest: segment, ..bench.frame(64, 0) });
     }
     for descriptor in &bad {
         bench.write(0, descriptor);
@@ -84,17 +66,10 @@ fn descriptors_that_name_no_memory_are_counted_and_come_back() {
     bench.run();
     let counters = bench.engine.counters();
     assert_eq!(counters.refused.total(), bad.len() as u64);
-    assert_eq!(
-        counters.frames,
-        bad.len() as u64,
-        "the good ones between them leave"
-    );
+    assert_eq!(counters.frames, bad.len() as u64, "the good ones between them leave");
     // Each comes back by itself, though none asked for a report.
     let values: Vec<u64> = bench.reports(0).iter().map(|report| report.1).collect();
-    assert_eq!(
-        values,
-        (0..bad.len() as u64).map(|n| 2 * n + 1).collect::<Vec<_>>()
-    );
+    assert_eq!(values, (0..bad.len() as u64).map(|n| 2 * n + 1).collect::<Vec<_>>());
 }
 
 /// A bad descriptor behind a good one is not reported before the good one is read.
@@ -112,10 +87,7 @@ fn a_bad_descriptor_does_not_give_back_what_is_being_read() {
 #[test]
 fn absurd_lengths_do_not_fill_the_internal_buffer() {
     let sent = |with_absurd: bool| {
-        let spec = NicSpec {
-            tx_deschedule_reads: 50.0,
-            ..spec()
-        };
+        let spec = NicSpec { tx_deschedule_reads: 50.0, ..spec() };
         let mut bench = Bench::with(&spec, 2, 8, 0);
         for number in 0..4 {
             bench.write(0, &bench.frame(1_000, number));
@@ -126,12 +98,7 @@ fn absurd_lengths_do_not_fill_the_internal_buffer() {
         bench.doorbells();
         bench.run();
         assert_eq!(bench.engine.counters().deschedules, 0);
-        bench
-            .wire
-            .sent
-            .iter()
-            .map(|sent| sent.last_bit)
-            .collect::<Vec<Time>>()
+        bench.wire.sent.iter().map(|sent| sent.last_bit).collect::<Vec<Time>>()
     };
     assert_eq!(sent(true), sent(false));
 }
@@ -184,17 +151,10 @@ fn whatever_is_written_every_descriptor_is_served_once_and_nothing_panics() {
         bench.run();
         let counters = bench.engine.counters();
         assert_eq!(bench.engine.served(), doorbells, "seed {seed}");
-        assert_eq!(
-            counters.frames + counters.refused.total(),
-            doorbells,
-            "seed {seed}"
-        );
+        assert_eq!(counters.frames + counters.refused.total(), doorbells, "seed {seed}");
         assert_eq!(bench.wire.sent.len() as u64, counters.frames, "seed {seed}");
         for ring in 0..3 {
-            assert!(
-                bench.reports(ring).is_sorted(),
-                "seed {seed}: reports go back"
-            );
+            assert!(bench.reports(ring).is_sorted(), "seed {seed}: reports go back");
         }
         assert!(doorbells > 200, "seed {seed}: hardly a doorbell was taken");
     }

@@ -37,17 +37,7 @@ fn bench(spec: &NicSpec, inlines: bool) -> Bench {
     for (at, fill) in [(ours.at, 0x11), (theirs.at, 0x22), (data, 0x33)] {
         host.memory.bytes_mut(at, 4096).fill(fill);
     }
-    Bench {
-        engine,
-        host,
-        wire: Wire::default(),
-        ring,
-        nicmem,
-        ours,
-        theirs,
-        data,
-        tail: 0,
-    }
+    Bench { engine, host, wire: Wire::default(), ring, nicmem, ours, theirs, data, tail: 0 }
 }
 
 impl Bench {
@@ -90,11 +80,7 @@ fn what_the_ring_may_not_name_is_refused_with_the_cause_and_not_read() {
     let good = b.split();
     let freed = b.nicmem.alloc_nicmem(US, 2048).unwrap();
     b.nicmem.dealloc_nicmem(US, freed.at).unwrap();
-    let rest = |at, rest_key| TxDescriptor {
-        rest: Segment { at, len: 1_000 },
-        rest_key,
-        ..good
-    };
+    let rest = |at, rest_key| TxDescriptor { rest: Segment { at, len: 1_000 }, rest_key, ..good };
     let beyond = b.ours.at + 4000;
     for (descriptor, cause) in [
         (rest(b.theirs.at, b.theirs.key), "nicmem_foreign_key"),
@@ -117,20 +103,14 @@ fn what_the_ring_may_not_name_is_refused_with_the_cause_and_not_read() {
     }
     b.write(&good, [0; 8]);
     b.run();
-    assert_eq!(
-        b.wire.sent[0].bytes,
-        [[0x33; 64].as_slice(), &[0x11; 1_000]].concat()
-    );
+    assert_eq!(b.wire.sent[0].bytes, [[0x33; 64].as_slice(), &[0x11; 1_000]].concat());
 }
 
 #[test]
 fn a_header_in_the_descriptor_needs_no_read_of_its_own() {
     let mut b = bench(&spec(), true);
     let line = [0x0807_0605_0403_0201u64; 8];
-    let mut inlined = TxDescriptor {
-        inline: true,
-        ..b.split()
-    };
+    let mut inlined = TxDescriptor { inline: true, ..b.split() };
     // Whatever stands there: it is not an address.
     inlined.head.at = Addr(u64::MAX);
     inlined.head.len = 60;
@@ -142,19 +122,13 @@ fn a_header_in_the_descriptor_needs_no_read_of_its_own() {
     inlined.head.len = 65;
     b.write(&inlined, line);
     b.run();
-    assert_eq!(
-        b.engine.counters().refused.causes(),
-        [("bad_tx_descriptor", 1)]
-    );
+    assert_eq!(b.engine.counters().refused.causes(), [("bad_tx_descriptor", 1)]);
 }
 
 #[test]
 fn a_ring_without_room_for_headers_takes_none_for_inlined() {
     let mut b = bench(&spec(), false);
-    let mut lies = TxDescriptor {
-        inline: true,
-        ..b.split()
-    };
+    let mut lies = TxDescriptor { inline: true, ..b.split() };
     lies.head.at = Addr(u64::MAX);
     b.write(&lies, [0; 8]);
     b.run();
@@ -164,10 +138,7 @@ fn a_ring_without_room_for_headers_takes_none_for_inlined() {
 
 #[test]
 fn payload_in_the_nic_is_done_when_it_is_sent_and_fills_no_buffer() {
-    let small = NicSpec {
-        tx_buffer: Bytes(2_000),
-        ..spec()
-    };
+    let small = NicSpec { tx_buffer: Bytes(2_000), ..spec() };
     let mut b = bench(&small, false);
     for _ in 0..30 {
         b.write(&b.split(), [0; 8]);
@@ -177,8 +148,5 @@ fn payload_in_the_nic_is_done_when_it_is_sent_and_fills_no_buffer() {
     assert_eq!(b.engine.counters().deschedules, 0);
     let last = b.wire.sent.last().unwrap().last_bit;
     assert!(last > READ + READ);
-    assert_eq!(
-        b.host.published.last().map(|&(at, _, value)| (at, value)),
-        Some((last, 30))
-    );
+    assert_eq!(b.host.published.last().map(|&(at, _, value)| (at, value)), Some((last, 30)));
 }

@@ -43,8 +43,7 @@ impl CapturePort {
         let reader = |path: &Path| CaptureReader::open(path).map_err(failed(&name(path)));
         let writer = |path: &Path| {
             let file = File::create(path).map_err(LiveError::of(name(path)))?;
-            CaptureWriter::new(BufWriter::new(file), CaptureFormat::of(path))
-                .map_err(failed(&name(path)))
+            CaptureWriter::new(BufWriter::new(file), CaptureFormat::of(path)).map_err(failed(&name(path)))
         };
         Ok(CapturePort {
             from: from.map(reader).transpose()?,
@@ -82,8 +81,7 @@ impl CapturePort {
             1
         });
         let skipped = reader.counts().skipped();
-        self.counters
-            .lost("no_frame", skipped - self.read.reader.skipped());
+        self.counters.lost("no_frame", skipped - self.read.reader.skipped());
         // Times do not matter here.
         self.read.reader = SkipCounts {
             without_time: 0,
@@ -179,13 +177,8 @@ mod tests {
     fn what_the_capture_lacks_is_filled_up_and_what_is_no_frame_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.pcap");
-        let records: &[(u32, &[u8])] = &[
-            (60, &[1; 60]),
-            (64, &[2; 14]),
-            (0, &[]),
-            (FRAME_BYTES_MOST + 1, &[3; 14]),
-            (61, &[4; 61]),
-        ];
+        let records: &[(u32, &[u8])] =
+            &[(60, &[1; 60]), (64, &[2; 14]), (0, &[]), (FRAME_BYTES_MOST + 1, &[3; 14]), (61, &[4; 61])];
         std::fs::write(&path, pcap(records)).unwrap();
         let mut port = CapturePort::open(Some(&path), None).unwrap();
         let mut frames = Vec::new();

@@ -93,13 +93,7 @@ mod tests {
 
     #[test]
     fn a_tag_does_not_count_as_payload() {
-        let link = Link {
-            name: String::new(),
-            is_up: true,
-            mtu: 1500,
-            downs: 0,
-            mtu_changes: 0,
-        };
+        let link = Link { name: String::new(), is_up: true, mtu: 1500, downs: 0, mtu_changes: 0 };
         let mut frame = vec![0; 1514];
         assert!(link.carries(&frame));
         frame.extend([0; 4]);

@@ -66,12 +66,7 @@ impl PortCounters {
 }
 
 /// Does what is `left` to do for `frame` and sends what becomes of it.
-fn finish_and_send<P: Port + ?Sized>(
-    port: &mut P,
-    frame: &[u8],
-    left: TxOffload,
-    now: Time,
-) -> Result<(), LiveError> {
+fn finish_and_send<P: Port + ?Sized>(port: &mut P, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
     let mut sent = Ok(());
     let frames = left.finish(frame, &mut |frame| {
         if sent.is_ok() {
@@ -101,12 +96,7 @@ pub trait Port: Send {
     }
 
     /// As [`send`](Self::send), for a frame for which `left` is still to be done.
-    fn send_unfinished(
-        &mut self,
-        frame: &[u8],
-        left: TxOffload,
-        now: Time,
-    ) -> Result<(), LiveError> {
+    fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
         finish_and_send(self, frame, left, now)
     }
 

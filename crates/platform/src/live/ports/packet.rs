@@ -89,10 +89,9 @@ impl PacketPort {
         let failed = |cause: io::Error| LiveError::of(format!("interface {name}"))(cause);
         system::interface_request(name).map_err(failed)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
-            .map_err(|cause| failed(cause.into()))?;
-        let index =
-            netdevice::name_to_index(&socket, name).map_err(|cause| failed(cause.into()))?;
+        let socket =
+            socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|cause| failed(cause.into()))?;
+        let index = netdevice::name_to_index(&socket, name).map_err(|cause| failed(cause.into()))?;
         let fd = socket.as_fd();
         let set = |option, value: c_int| system::set_option(fd, libc::SOL_PACKET, option, value);
         // All before the first frame can come in.
@@ -129,10 +128,7 @@ impl PacketPort {
     /// Fills the slots anew.
     fn fill(&mut self) -> Result<(), LiveError> {
         (self.next, _) = (0, self.waiting.clear());
-        let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        });
+        let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec { iov_base: std::ptr::null_mut(), iov_len: 0 });
         // SAFETY: all zeros is a value of this plain structure.
         let mut headers: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         let slots = self.slots.chunks_exact_mut(SLOT);
@@ -174,9 +170,7 @@ impl PacketPort {
                 self.link.went_down();
                 Ok(())
             }
-            _ => Err(LiveError::of(format!("interface {}", self.link.name()))(
-                cause,
-            )),
+            _ => Err(LiveError::of(format!("interface {}", self.link.name()))(cause)),
         }
     }
 
@@ -247,12 +241,7 @@ impl Port for PacketPort {
         Ok(frames)
     }
 
-    fn send_unfinished(
-        &mut self,
-        frame: &[u8],
-        left: TxOffload,
-        now: Time,
-    ) -> Result<(), LiveError> {
+    fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
         self.send_begun(frame, left, now)
     }
 
@@ -278,20 +267,13 @@ impl Port for PacketPort {
         self.outgoing.extend_from_slice(&[0; OFFLOAD_HEADER_LEN]);
         self.outgoing.extend_from_slice(frame);
         self.last = Joined::first(&self.outgoing, begin);
-        self.messages.push(Message {
-            end: self.outgoing.len(),
-            frames: 1,
-            bytes: frame.len() as u64,
-        });
+        self.messages.push(Message { end: self.outgoing.len(), frames: 1, bytes: frame.len() as u64 });
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), LiveError> {
         self.seal();
-        let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        });
+        let mut parts: [iovec; BATCH] = std::array::from_fn(|_| iovec { iov_base: std::ptr::null_mut(), iov_len: 0 });
         // SAFETY: all zeros is a value of this plain structure.
         let mut headers: [mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         let mut begin = 0;

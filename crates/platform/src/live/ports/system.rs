@@ -6,12 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use libc::{c_int, c_void, socklen_t};
 
 /// Sets a socket option that is a plain value.
-pub fn set_option<T: Copy>(
-    socket: BorrowedFd<'_>,
-    level: c_int,
-    name: c_int,
-    value: T,
-) -> io::Result<()> {
+pub fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: T) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of `value`, which the system only reads.
     let result = unsafe {
         libc::setsockopt(
@@ -26,24 +21,13 @@ pub fn set_option<T: Copy>(
 }
 
 /// A socket option that is a plain value of numbers.
-pub fn option<T: Copy + Default>(
-    socket: BorrowedFd<'_>,
-    level: c_int,
-    name: c_int,
-) -> io::Result<T> {
+pub fn option<T: Copy + Default>(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
     let mut value = T::default();
     let mut len = size_of::<T>() as socklen_t;
     // SAFETY: the system writes at most `len` bytes, all within `value`, of which any bits are one
     // (the types that are asked for hold numbers only).
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw mut value).cast::<c_void>(),
-            &mut len,
-        )
-    };
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast::<c_void>(), &mut len) };
     done(result).map(|()| value)
 }
 
@@ -83,8 +67,7 @@ pub fn interface_request(name: &str) -> io::Result<libc::ifreq> {
 pub fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     let mut request = interface_request(name)?;
     // SAFETY: SIOCGIFMTU reads the name of the request and writes its `ifru_mtu`, both within it.
-    let result =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
     done(result)?;
     // SAFETY: the call before filled in this member of the union.
     Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
@@ -95,13 +78,7 @@ pub fn hardware_address(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6
     let mut request = interface_request(name)?;
     // SAFETY: SIOCGIFHWADDR reads the name of the request and writes its `ifru_hwaddr`, both
     // within it.
-    let result = unsafe {
-        libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCGIFHWADDR as _,
-            &raw mut request,
-        )
-    };
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as _, &raw mut request) };
     done(result)?;
     // SAFETY: the call before filled in this member of the union.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
@@ -113,13 +90,7 @@ pub fn is_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     let mut request = interface_request(name)?;
     // SAFETY: SIOCGIFFLAGS reads the name of the request and writes its `ifru_flags`, both within
     // it.
-    let result = unsafe {
-        libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCGIFFLAGS as _,
-            &raw mut request,
-        )
-    };
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, &raw mut request) };
     done(result)?;
     // SAFETY: the call before filled in this member of the union.
     let flags = c_int::from(unsafe { request.ifr_ifru.ifru_flags });
@@ -132,9 +103,7 @@ fn has_carrier(socket: BorrowedFd<'_>, name: &str, flags: c_int) -> io::Result<b
     let mut link = [GET_LINK, 0];
     match ethtool(socket, name, &mut link) {
         Ok(()) => Ok(link[1] != 0),
-        Err(cause) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            Ok(flags & libc::IFF_RUNNING != 0)
-        }
+        Err(cause) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(flags & libc::IFF_RUNNING != 0),
         Err(cause) => Err(cause),
     }
 }
@@ -148,12 +117,7 @@ pub fn make_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(
-        socket,
-        libc::SOL_PACKET,
-        libc::PACKET_ADD_MEMBERSHIP,
-        promiscuous,
-    )
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)
 }
 
 /// Receive queues of the interface `name` (ETHTOOL_GCHANNELS of linux/ethtool.h); 1 where its
@@ -213,10 +177,7 @@ pub fn become_tap(file: BorrowedFd<'_>, name: &str) -> io::Result<()> {
 ///
 /// # Safety
 /// All pointers in `headers` are valid for their lengths, and nobody else uses what they point to.
-pub unsafe fn receive_messages(
-    socket: BorrowedFd<'_>,
-    headers: &mut [libc::mmsghdr],
-) -> io::Result<usize> {
+pub unsafe fn receive_messages(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     // SAFETY: the caller's promise; the count is that of the slice.
     let result = unsafe {
         libc::recvmmsg(
@@ -234,18 +195,10 @@ pub unsafe fn receive_messages(
 ///
 /// # Safety
 /// All pointers in `headers` are valid for their lengths.
-pub unsafe fn send_messages(
-    socket: BorrowedFd<'_>,
-    headers: &mut [libc::mmsghdr],
-) -> io::Result<usize> {
+pub unsafe fn send_messages(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     // SAFETY: the caller's promise; the count is that of the slice.
     let result = unsafe {
-        libc::sendmmsg(
-            socket.as_raw_fd(),
-            headers.as_mut_ptr(),
-            headers.len() as u32,
-            libc::MSG_DONTWAIT as _,
-        )
+        libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT as _)
     };
     count(result)
 }

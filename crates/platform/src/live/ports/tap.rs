@@ -36,8 +36,8 @@ impl TapPort {
             .map_err(failed)?;
         system::become_tap(file.as_fd(), name).map_err(failed)?;
         let flags = SocketFlags::CLOEXEC;
-        let asks = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)
-            .map_err(|cause| failed(cause.into()))?;
+        let asks =
+            socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None).map_err(|cause| failed(cause.into()))?;
         Ok(TapPort {
             link: Link::of(asks.as_fd(), name).map_err(failed)?,
             asks,
@@ -60,9 +60,7 @@ impl Port for TapPort {
                 // EIO: the device is down.
                 Err(cause) if cause.raw_os_error() == Some(libc::EIO) => break,
                 Err(cause) => {
-                    return Err(LiveError::of(format!("TAP device {}", self.link.name()))(
-                        cause,
-                    ));
+                    return Err(LiveError::of(format!("TAP device {}", self.link.name()))(cause));
                 }
             }
             frames += 1;
@@ -81,17 +79,12 @@ impl Port for TapPort {
             // No room, down, or nothing that the stack takes for a frame.
             Err(cause)
                 if cause.kind() == ErrorKind::WouldBlock
-                    || matches!(
-                        cause.raw_os_error(),
-                        Some(libc::EIO | libc::EINVAL | libc::ENOBUFS)
-                    ) =>
+                    || matches!(cause.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::ENOBUFS)) =>
             {
                 self.counters.refused += 1;
             }
             Err(cause) => {
-                return Err(LiveError::of(format!("TAP device {}", self.link.name()))(
-                    cause,
-                ));
+                return Err(LiveError::of(format!("TAP device {}", self.link.name()))(cause));
             }
         }
         Ok(())

@@ -29,14 +29,8 @@ pub(super) struct Set {
     pub shared: u16,
 }
 
-pub(super) const EMPTY_SET: Set = Set {
-    low: [0; WAYS_MAX],
-    age: [EMPTY; WAYS_MAX],
-    high: 0,
-    valid: 0,
-    dirty: 0,
-    shared: 0,
-};
+pub(super) const EMPTY_SET: Set =
+    Set { low: [0; WAYS_MAX], age: [EMPTY; WAYS_MAX], high: 0, valid: 0, dirty: 0, shared: 0 };
 
 /// All ones for one way's low bits, by its number.
 const ONLY_LOW: [[i16; WAYS_MAX]; WAYS_MAX] = {

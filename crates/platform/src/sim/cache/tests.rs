@@ -2,11 +2,7 @@ use super::*;
 use nicforge_units::{Bytes, Time};
 
 fn config(sets: u64, ways: usize) -> CacheConfig {
-    CacheConfig {
-        size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES),
-        ways,
-        hit: Time::ZERO,
-    }
+    CacheConfig { size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES), ways, hit: Time::ZERO }
 }
 
 fn cache(sets: u64, ways: usize) -> Cache {
@@ -84,10 +80,7 @@ fn tags_that_differ_in_high_bits_only_are_different() {
     assert_eq!(cache.fill(line(5), false, false), None);
     let evicted = cache.fill(3 | 78 << 2, false, false);
     assert_eq!(evicted.map(|e| (e.line, e.dirty)), Some((line(0), true)));
-    assert_eq!(
-        Cache::lines_max(&config(4, 16)),
-        line(15).next_power_of_two()
-    );
+    assert_eq!(Cache::lines_max(&config(4, 16)), line(15).next_power_of_two());
 }
 
 #[test]

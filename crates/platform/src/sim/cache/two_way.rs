@@ -26,13 +26,8 @@ impl TwoWayCache {
     /// An empty cache of `config`'s size.
     pub fn new(config: &CacheConfig) -> TwoWayCache {
         let sets = config.size.0 / CACHE_LINE_BYTES / 2;
-        assert!(
-            sets.is_power_of_two(),
-            "a cache has a power of two of sets, and this one two ways"
-        );
-        TwoWayCache {
-            sets: vec![[EMPTY; 2]; sets as usize],
-        }
+        assert!(sets.is_power_of_two(), "a cache has a power of two of sets, and this one two ways");
+        TwoWayCache { sets: vec![[EMPTY; 2]; sets as usize] }
     }
 
     #[inline(always)]
@@ -80,11 +75,7 @@ impl OwnCache for TwoWayCache {
         let set = self.set(line);
         let [first, last] = *set;
         *set = [(line as Entry) << 1 | Entry::from(dirty), first];
-        (last != EMPTY).then_some(Evicted {
-            line: u64::from(last >> 1),
-            dirty: last & DIRTY != 0,
-            shared: MAYBE.0,
-        })
+        (last != EMPTY).then_some(Evicted { line: u64::from(last >> 1), dirty: last & DIRTY != 0, shared: MAYBE.0 })
     }
 
     #[inline(always)]
@@ -106,11 +97,7 @@ mod tests {
 
     #[test]
     fn it_does_what_a_cache_of_any_ways_does() {
-        let config = CacheConfig {
-            size: Bytes(16 * 2 * CACHE_LINE_BYTES),
-            ways: 2,
-            hit: Time::ZERO,
-        };
+        let config = CacheConfig { size: Bytes(16 * 2 * CACHE_LINE_BYTES), ways: 2, hit: Time::ZERO };
         let (mut two, mut any) = (TwoWayCache::new(&config), Cache::new(&config));
         // Numerical Recipes' generator; its upper bits are disorder enough.
         let mut state = 1u32;

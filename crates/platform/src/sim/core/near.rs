@@ -21,10 +21,7 @@ pub struct Near {
 impl Near {
     /// Nothing is near.
     pub fn new() -> Near {
-        Near {
-            lines: [NO_BURST; LINES],
-            burst: 1 << BURST_SHIFT,
-        }
+        Near { lines: [NO_BURST; LINES], burst: 1 << BURST_SHIFT }
     }
 
     /// A new burst begins: nothing is near.

@@ -12,19 +12,11 @@ impl SimCpu<'_> {
     pub(super) fn touch_next(&mut self, lines: Range<u64>, write: bool) {
         let share_q16 = self.core.streaming_q16;
         let core = &mut *self.core;
-        let plain = core.link.is_none()
-            && core.config.l2_streamer_lines == 0
-            && !self.host.nicmem.overlaps(&lines);
+        let plain = core.link.is_none() && core.config.l2_streamer_lines == 0 && !self.host.nicmem.overlaps(&lines);
         if !plain {
             return lines.for_each(|line| self.touch(line, write, share_q16));
         }
-        let run = CoreRun {
-            core: core.number,
-            write,
-            app: core.part == crate::Part::App,
-            share_q16,
-            now: core.cursor,
-        };
+        let run = CoreRun { core: core.number, write, app: core.part == crate::Part::App, share_q16, now: core.cursor };
         let hierarchy = &mut self.host.hierarchy;
         let waited = hierarchy.core_run(&run, lines, &mut core.near);
         self.stall(waited);

@@ -6,9 +6,7 @@ fn bench() -> (Host, Vec<SimCore>, Addr, Addr) {
     let data = space.data(1 << 20, 4096);
     let ring = space.control(64, Owner(0)).unwrap();
     let hardware = test_hardware();
-    let cores = (0..2)
-        .map(|n| SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900)))
-        .collect();
+    let cores = (0..2).map(|n| SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900))).collect();
     (Host::new(&hardware, &space), cores, data, ring)
 }
 
@@ -77,10 +75,7 @@ fn a_held_lock_makes_the_other_core_wait() {
 #[test]
 fn register_writes_arrive_later() {
     let (mut host, mut cores, _, _) = bench();
-    let register = Register {
-        device: 0,
-        index: 3,
-    };
+    let register = Register { device: 0, index: 3 };
     SimCpu::new(&mut host, &mut cores[0]).mmio_write(register, 9);
     let writes: Vec<_> = cores[0].take_mmio().collect();
     assert_eq!(writes[0].arrives, Time::from_ns(300));
@@ -106,14 +101,8 @@ impl Devices for OneRegister {
 #[test]
 fn a_register_read_is_a_round_trip_behind_the_writes_before_it() {
     let (mut host, mut cores, _, _) = bench();
-    let register = Register {
-        device: 0,
-        index: 3,
-    };
-    let mut device = OneRegister {
-        writes: Vec::new(),
-        busy_until: Time::ZERO,
-    };
+    let register = Register { device: 0, index: 3 };
+    let mut device = OneRegister { writes: Vec::new(), busy_until: Time::ZERO };
     let mut cpu = SimCpu::with_devices(&mut host, &mut cores[0], &mut device);
     cpu.mmio_write(register, 9);
     assert_eq!(cpu.mmio_read(register), 9);
@@ -172,10 +161,7 @@ fn a_partly_written_line_leaves_before_a_doorbell() {
     cpu.store(nicmem, 1u64);
     cpu.store(nicmem + 32, 1u64);
     assert_eq!(cpu.host.links[0].inward.bytes(), 0);
-    let register = Register {
-        device: 0,
-        index: 0,
-    };
+    let register = Register { device: 0, index: 0 };
     cpu.mmio_write(register, 1);
     // Two runs of 8 bytes, each with a header; then the doorbell.
     let sent = Time::from_ps(2 * (24 + 8) * 64);

@@ -38,11 +38,7 @@ impl SimCpu<'_> {
 
     #[cold]
     fn touch_several(&mut self, lines: Range<u64>, write: bool, shares_q16: [u64; 2]) {
-        for (share, line) in shares_q16
-            .into_iter()
-            .chain(repeat(shares_q16[1]))
-            .zip(lines)
-        {
+        for (share, line) in shares_q16.into_iter().chain(repeat(shares_q16[1])).zip(lines) {
             self.touch(line, write, share);
         }
     }
@@ -125,17 +121,9 @@ impl SimCpu<'_> {
     fn stream_ahead(&mut self, line: u64) {
         const PAGE_LINES: u64 = 4096 / CACHE_LINE_BYTES;
         let page_end = (line / PAGE_LINES + 1) * PAGE_LINES;
-        let until = page_end
-            .min(line + 1 + self.core.config.l2_streamer_lines as u64)
-            .min(self.host.hierarchy.lines());
+        let until = page_end.min(line + 1 + self.core.config.l2_streamer_lines as u64).min(self.host.hierarchy.lines());
         for ahead in line + 1..until {
-            self.host.hierarchy.core_access(
-                self.core.number,
-                ahead,
-                false,
-                false,
-                self.core.cursor,
-            );
+            self.host.hierarchy.core_access(self.core.number, ahead, false, false, self.core.cursor);
         }
     }
 
@@ -148,9 +136,6 @@ impl SimCpu<'_> {
     }
 
     fn store_word(&mut self, at: Addr, value: u64) {
-        self.host
-            .memory
-            .slice_mut(at, 8)
-            .copy_from_slice(&value.to_ne_bytes());
+        self.host.memory.slice_mut(at, 8).copy_from_slice(&value.to_ne_bytes());
     }
 }

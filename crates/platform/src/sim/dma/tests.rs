@@ -16,13 +16,7 @@ fn bench() -> Bench {
     let data = space.data(1 << 20, 64);
     let ring = space.control(4096, Owner(0)).unwrap();
     let hardware = test_hardware();
-    Bench {
-        host: Host::new(&hardware, &space),
-        port: DmaPort::new(&hardware.pcie, 0),
-        nicmem,
-        data,
-        ring,
-    }
+    Bench { host: Host::new(&hardware, &space), port: DmaPort::new(&hardware.pcie, 0), nicmem, data, ring }
 }
 
 #[test]
@@ -58,9 +52,7 @@ fn reads_ahead_overlap_and_dependent_reads_do_not() {
     let mut b = bench();
     let mut word = [0u8; 64];
     let mut dma = SimDma::new(&mut b.host, &mut b.port, Time::ZERO);
-    let ahead: Vec<Time> = (0..4)
-        .map(|i| dma.read_ahead(b.data + i * 64, &mut word))
-        .collect();
+    let ahead: Vec<Time> = (0..4).map(|i| dma.read_ahead(b.data + i * 64, &mut word)).collect();
     assert_eq!(dma.now(), Time::ZERO);
     assert!(*ahead.last().unwrap() < Time::from_ns(1_100));
     for i in 4..8 {
@@ -81,11 +73,7 @@ fn tags_limit_what_is_in_flight() {
         for (line, waits) in (0..).zip(waits) {
             // A read takes 1007 ns and a bit for each that goes at the same time.
             let here = dma.read_ahead(b.data + line * 64, &mut word);
-            assert_eq!(
-                here.as_ps() / 1_000_000,
-                1 + waits,
-                "{tags} tags, read {line}"
-            );
+            assert_eq!(here.as_ps() / 1_000_000, 1 + waits, "{tags} tags, read {line}");
         }
     }
 }
@@ -131,15 +119,7 @@ fn any_address_may_be_expected_and_nothing_changes() {
     dma.write(b.data, &[7; 1500]);
     let (now, before) = (dma.now(), b.host.hierarchy.counters());
     let mut dma = SimDma::new(&mut b.host, &mut b.port, now);
-    for at in [
-        0,
-        b.data.0,
-        end - 1,
-        end,
-        end + 4096,
-        u64::MAX - 1499,
-        u64::MAX,
-    ] {
+    for at in [0, b.data.0, end - 1, end, end + 4096, u64::MAX - 1499, u64::MAX] {
         for len in [0, 1, 64, 1500, 65_535] {
             dma.expect_frame(Addr(at), len);
             dma.expect_next_frame(Addr(at), len);

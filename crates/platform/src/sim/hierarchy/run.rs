@@ -47,13 +47,7 @@ impl Hierarchy {
 
     /// Goes on in `lines` up to one that another core may have too, which is returned.
     #[inline(always)]
-    fn run_alone(
-        &mut self,
-        run: &CoreRun,
-        lines: &mut Range<u64>,
-        near: &mut Near,
-        waited: &mut u64,
-    ) -> Option<u64> {
+    fn run_alone(&mut self, run: &CoreRun, lines: &mut Range<u64>, near: &mut Near, waited: &mut u64) -> Option<u64> {
         let (shared, hit) = (&mut self.shared, run.waits(self.l2_hit));
         match self.l2.of(run.core) {
             Kind::Ways(own) => alone(own, shared, run, (lines, near, hit), waited),
@@ -144,13 +138,8 @@ mod tests {
                     assert_eq!(written, lines.device_write(first, count, now));
                     continue;
                 }
-                let run = CoreRun {
-                    core: draw(2) as usize,
-                    write: draw(2) == 0,
-                    app: draw(2) == 0,
-                    share_q16: 1 << 14,
-                    now,
-                };
+                let run =
+                    CoreRun { core: draw(2) as usize, write: draw(2) == 0, app: draw(2) == 0, share_q16: 1 << 14, now };
                 near.begin_burst();
                 let waited = runs.core_run(&run, first..first + count, &mut near);
                 let expected = one_by_one(&mut lines, &run, first..first + count);

@@ -51,12 +51,7 @@ impl SharedLevels {
         match self.llc.give(line, holder) {
             Some(state) => {
                 self.counters.fresh_read += u64::from(state.fresh);
-                Fetched {
-                    latency: self.llc_hit,
-                    dirty: state.dirty,
-                    on_chip: true,
-                    shared: holder == MANY,
-                }
+                Fetched { latency: self.llc_hit, dirty: state.dirty, on_chip: true, shared: holder == MANY }
             }
             // Memory is asked when the look-up has found nothing.
             None => Fetched {
@@ -101,16 +96,9 @@ impl SharedLevels {
                 return;
             }
             self.llc.make_stale(line);
-            holder = if word.holder() == own {
-                NONE
-            } else {
-                word.holder()
-            };
+            holder = if word.holder() == own { NONE } else { word.holder() };
         } else {
-            debug_assert!(
-                word.holder() == own && word.way().is_none(),
-                "what no other L2 may have is nowhere else"
-            );
+            debug_assert!(word.holder() == own && word.way().is_none(), "what no other L2 may have is nowhere else");
         }
         if self.llc.fill(line, dirty, holder) {
             self.counters.llc_write_backs += 1;

@@ -14,10 +14,7 @@ fn small() -> Hierarchy {
 }
 
 fn ns(hierarchy: &mut Hierarchy, core: usize, line: u64) -> f64 {
-    hierarchy
-        .core_access(core, line, false, true, Time::ZERO)
-        .latency
-        .as_ns()
+    hierarchy.core_access(core, line, false, true, Time::ZERO).latency.as_ns()
 }
 
 #[test]
@@ -56,11 +53,7 @@ fn a_write_takes_a_line_from_all_of_many_l2s() {
     let mut hardware = test_hardware();
     hardware.cores = 40;
     let mut h = Hierarchy::new(&hardware, 1 << 20);
-    let holders = |h: &Hierarchy| {
-        (0..h.l2.count())
-            .filter(|&core| h.l2.holds(core, 5))
-            .count()
-    };
+    let holders = |h: &Hierarchy| (0..h.l2.count()).filter(|&core| h.l2.holds(core, 5)).count();
     for round in 0..2 {
         for core in 0..40 {
             ns(&mut h, core, 5);
@@ -128,11 +121,7 @@ fn device_writes_leak_once_they_exceed_the_io_ways() {
     assert_eq!(h.counters().llc_write_backs, 16);
     assert_eq!(h.dram_lines(), 16);
     h.device_read(0, 16, Time::ZERO);
-    assert_eq!(
-        h.counters().device_read_hits,
-        16,
-        "only the first reading hit"
-    );
+    assert_eq!(h.counters().device_read_hits, 16, "only the first reading hit");
 }
 
 #[test]

@@ -3,11 +3,7 @@ use super::*;
 use nicforge_units::{Bytes, Time};
 
 fn llc(sets: u64, ways: usize, io_ways: usize) -> Llc {
-    let config = CacheConfig {
-        size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES),
-        ways,
-        hit: Time::ZERO,
-    };
+    let config = CacheConfig { size: Bytes(sets * ways as u64 * CACHE_LINE_BYTES), ways, hit: Time::ZERO };
     Llc::new(&config, io_ways, 1 << 16)
 }
 
@@ -51,8 +47,7 @@ fn a_cyclic_walk_over_capacity_never_hits_and_within_always_does() {
         let mut llc = llc(16, 4, 4);
         let mut walk = || -> u64 {
             let runs = (0..lines).step_by(16);
-            runs.map(|first| 16 - write(&mut llc, first, 16).allocated)
-                .sum()
+            runs.map(|first| 16 - write(&mut llc, first, 16).allocated).sum()
         };
         walk();
         assert_eq!(walk(), expected, "{lines} lines over 64");
@@ -67,11 +62,7 @@ fn an_eviction_says_whether_the_line_that_left_was_dirty() {
     for line in (0..4096).step_by(3) {
         let dirty_left = llc.fill(line, is_dirty(line), 0);
         inside.insert(line);
-        let left: Vec<u64> = inside
-            .iter()
-            .copied()
-            .filter(|&line| !holds(&llc, line))
-            .collect();
+        let left: Vec<u64> = inside.iter().copied().filter(|&line| !holds(&llc, line)).collect();
         assert!(left.len() <= 1);
         assert_eq!(left.iter().any(|&line| is_dirty(line)), dirty_left);
         left.iter().for_each(|line| {
@@ -163,9 +154,7 @@ fn a_run_that_is_written_is_what_its_lines_are_one_by_one() {
                     let dirty = draw(2) == 0;
                     assert_eq!(runs.fill(line, dirty, 0), lines.fill(line, dirty, 0));
                 }
-                _ => [&mut runs, &mut lines]
-                    .into_iter()
-                    .for_each(|llc| llc.update(line)),
+                _ => [&mut runs, &mut lines].into_iter().for_each(|llc| llc.update(line)),
             }
             // Within a block no two lines meet in a set; those that do count as used at the same time.
             let (first, most) = (draw(600), 1 + draw(40));

@@ -51,18 +51,11 @@ impl Llc {
             let pair = &mut pairs[set];
             let number = older(pair, clock);
             let held = replace(&mut pair[number], Way::of(line, true, clock)).line;
-            written_back += make_room(
-                lines,
-                || [pair, &mut rest[set * rest_ways..][..rest_ways]],
-                held,
-            );
+            written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
             lines[line as usize] = Line::written(number);
         }
         self.fresh += allocated;
-        WriteRun {
-            allocated,
-            written_back: u64::from(written_back),
-        }
+        WriteRun { allocated, written_back: u64::from(written_back) }
     }
 
     /// Writes lines of which some are here, all of one block, where two ways of each set are open to devices.
@@ -91,21 +84,14 @@ impl Llc {
                     let number = older(pair, clock);
                     let held = replace(&mut pair[number], written).line;
                     allocated += 1;
-                    written_back += make_room(
-                        lines,
-                        || [pair, &mut rest[set * rest_ways..][..rest_ways]],
-                        held,
-                    );
+                    written_back += make_room(lines, || [pair, &mut rest[set * rest_ways..][..rest_ways]], held);
                     number
                 }
             };
             lines[line as usize] = Line::written(number);
         }
         self.fresh += u64::from(fresh);
-        WriteRun {
-            allocated,
-            written_back: u64::from(written_back),
-        }
+        WriteRun { allocated, written_back: u64::from(written_back) }
     }
 
     /// Writes lines of which some may be here, whatever ways are open to devices.
@@ -135,10 +121,7 @@ impl Llc {
             *fresh += u64::from(!word.state().fresh);
             lines[line as usize] = Line::written(number);
         }
-        WriteRun {
-            allocated,
-            written_back,
-        }
+        WriteRun { allocated, written_back }
     }
 
     /// A device will write `run` soon.

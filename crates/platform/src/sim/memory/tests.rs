@@ -4,17 +4,7 @@ use super::*;
 fn zeroed_memory_is_zero_wherever_it_begins_and_ends() {
     let mut space = AddressSpace::default();
     let data = space.data(8192, 4096);
-    let places = [
-        (0, 4096),
-        (10, 20),
-        (50, 100),
-        (64, 128),
-        (63, 2),
-        (100, 0),
-        (1, 1500),
-        (4000, 200),
-        (4096, 64),
-    ];
+    let places = [(0, 4096), (10, 20), (50, 100), (64, 128), (63, 2), (100, 0), (1, 1500), (4000, 200), (4096, 64)];
     for watched in [0, 8192] {
         let mut memory = SimMemory::new(&space);
         memory.unwritten(data, watched);

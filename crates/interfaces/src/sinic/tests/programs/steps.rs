@@ -10,11 +10,7 @@ pub enum Content {
     /// Bytes that mean nothing.
     Plain,
     /// An IPv4 packet of this protocol, with wrong checksums or right ones.
-    Ip {
-        protocol: u8,
-        l3_wrong: bool,
-        l4_wrong: bool,
-    },
+    Ip { protocol: u8, l3_wrong: bool, l4_wrong: bool },
 }
 
 impl Content {
@@ -30,11 +26,7 @@ impl Content {
     pub fn frame(self, number: u32, len: usize) -> Vec<u8> {
         match self {
             Content::Plain => frame(number, len),
-            Content::Ip {
-                protocol,
-                l3_wrong,
-                l4_wrong,
-            } => ip_packet(number, protocol, len, l3_wrong, l4_wrong),
+            Content::Ip { protocol, l3_wrong, l4_wrong } => ip_packet(number, protocol, len, l3_wrong, l4_wrong),
         }
     }
 
@@ -42,32 +34,20 @@ impl Content {
     pub fn completed(self) -> Content {
         match self {
             Content::Plain => self,
-            Content::Ip { protocol, .. } => Content::Ip {
-                protocol,
-                l3_wrong: false,
-                l4_wrong: false,
-            },
+            Content::Ip { protocol, .. } => Content::Ip { protocol, l3_wrong: false, l4_wrong: false },
         }
     }
 
     /// What RxDone says of it.
     pub fn flags(self) -> u64 {
-        let Content::Ip {
-            protocol,
-            l3_wrong,
-            l4_wrong,
-        } = self
-        else {
+        let Content::Ip { protocol, l3_wrong, l4_wrong } = self else {
             return 0;
         };
         let (packet, error) = match protocol {
             ip_protocol::TCP => (rx_done::TCP_PACKET, rx_done::TCP_ERROR),
             _ => (rx_done::UDP_PACKET, rx_done::UDP_ERROR),
         };
-        rx_done::IP_PACKET.mask()
-            | packet.mask()
-            | rx_done::IP_ERROR.of(l3_wrong.into())
-            | error.of(l4_wrong.into())
+        rx_done::IP_PACKET.mask() | packet.mask() | rx_done::IP_ERROR.of(l3_wrong.into()) | error.of(l4_wrong.into())
     }
 }
 
@@ -112,23 +92,14 @@ fn content() -> impl Strategy<Value = Content> {
     let protocol = prop_oneof![Just(ip_protocol::TCP), Just(ip_protocol::UDP)];
     prop_oneof![
         Just(Content::Plain),
-        (protocol, any::<bool>(), any::<bool>()).prop_map(|(protocol, l3_wrong, l4_wrong)| {
-            Content::Ip {
-                protocol,
-                l3_wrong,
-                l4_wrong,
-            }
-        }),
+        (protocol, any::<bool>(), any::<bool>())
+            .prop_map(|(protocol, l3_wrong, l4_wrong)| { Content::Ip { protocol, l3_wrong, l4_wrong } }),
     ]
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
     let parts = prop::collection::vec(1u64..500, 1..4);
-    (content(), parts, any::<bool>()).prop_map(|(content, parts, checksum)| Packet {
-        content,
-        parts,
-        checksum,
-    })
+    (content(), parts, any::<bool>()).prop_map(|(content, parts, checksum)| Packet { content, parts, checksum })
 }
 
 pub fn step() -> impl Strategy<Value = Step> {

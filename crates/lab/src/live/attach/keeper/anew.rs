@@ -111,9 +111,7 @@ impl Keeper {
         if let State::Joining(member) | State::Working(member) = state {
             member.peer.end(PATIENCE);
             self.control.set_gone(number, true);
-            shared.tell(format!(
-                "worker {number} was ended: it did not halt in time"
-            ));
+            shared.tell(format!("worker {number} was ended: it did not halt in time"));
         }
     }
 

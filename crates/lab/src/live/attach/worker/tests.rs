@@ -29,10 +29,7 @@ const LIE: &str = "NICFORGE_TEST_LIE";
 const PATIENCE: Time = Time::from_ms(30_000);
 
 fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
-    Names {
-        interfaces,
-        apps: nicforge_apps::names(),
-    }
+    Names { interfaces, apps: nicforge_apps::names() }
 }
 
 /// Not a test by itself: a worker's process, place 1, or place 0 with a lie.
@@ -45,10 +42,7 @@ fn a_worker_process() {
     let (socket, interfaces) = (Path::new(&socket), registry::names());
     let names = names(&interfaces);
     let lie = std::env::var(LIE).unwrap();
-    match Lie::ALL
-        .into_iter()
-        .find(|known| format!("{known:?}") == lie)
-    {
+    match Lie::ALL.into_iter().find(|known| format!("{known:?}") == lie) {
         None => {
             let worker = lie.parse().unwrap();
             let stop = AtomicBool::new(false);
@@ -62,9 +56,7 @@ fn a_worker_process() {
 fn work_wrongly(socket: &Path, lie: Lie, names: &Names<'_>) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let (version, worker) = (VERSION.to_owned(), Some(0));
-    stream
-        .write_all(&line(&Said::Hello { version, worker }))
-        .unwrap();
+    stream.write_all(&line(&Said::Hello { version, worker })).unwrap();
     let (invitation, files) = receive_invitation(&stream).unwrap();
     let layout = invitation.blueprint(names).unwrap().lay_out().unwrap();
     let [region, event]: [OwnedFd; 2] = files.try_into().unwrap();
@@ -97,13 +89,7 @@ impl Process {
         let (_, name) = name.split_once("::").unwrap();
         command.args(["--ignored", "--exact", name]);
         command.env(SOCKET, socket).env(LIE, what);
-        Process(
-            command
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap(),
-        )
+        Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
 
@@ -130,22 +116,17 @@ struct Cables {
 impl Cables {
     /// Sends a frame to `worker`; its number.
     fn send(&mut self, worker: u16) -> u32 {
-        let (rss, steering) = (
-            Toeplitz::default(),
-            IndirectionTable::spread_over(self.workers as u16),
-        );
+        let (rss, steering) = (Toeplitz::default(), IndirectionTable::spread_over(self.workers as u16));
         let number = self.sent.len() as u32;
         let frame = |port| {
-            let builder =
-                PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+            let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
             let mut frame = Vec::new();
             let number = number.to_ne_bytes();
             builder.udp(port, 9).write(&mut frame, &number).unwrap();
             frame
         };
         let mut frames = (1000..).map(frame);
-        let of_worker =
-            |frame: &Vec<u8>| steering.queue(rss.hash(&parse_frame(frame).unwrap())) == worker;
+        let of_worker = |frame: &Vec<u8>| steering.queue(rss.hash(&parse_frame(frame).unwrap())) == worker;
         let frame = frames.find(of_worker).unwrap();
         self.to.send(&frame, Time::ZERO).unwrap();
         self.sent.push(worker);
@@ -182,10 +163,7 @@ impl Cables {
             if self.comes(number, Time::from_ms(20)) {
                 return;
             }
-            assert!(
-                self.clock.now() < until,
-                "nothing comes for worker {worker}"
-            );
+            assert!(self.clock.now() < until, "nothing comes for worker {worker}");
         }
     }
 }
@@ -214,11 +192,7 @@ impl Running<'_> {
 
     /// All events, for who does not know what went wrong.
     fn said(&self) -> String {
-        format!(
-            "{}: {}",
-            self.interface,
-            locked(self.events).iter().collect::<Vec<_>>().join("\n")
-        )
+        format!("{}: {}", self.interface, locked(self.events).iter().collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -247,14 +221,7 @@ fn running<T>(
             })
         });
         let (sent, came, clock) = (Vec::new(), Vec::new(), Clock::start());
-        let cables = Cables {
-            to,
-            from,
-            workers,
-            clock,
-            sent,
-            came,
-        };
+        let cables = Cables { to, from, workers, clock, sent, came };
         while UnixStream::connect(socket).is_err() {
             assert!(!run.is_finished(), "{interface}: the run is over");
             std::thread::sleep(Duration::from_millis(2));
@@ -262,12 +229,7 @@ fn running<T>(
         // Also when the job fails.
         let ends = SetAtEnd(&stop);
         // Whoever works goes on until the run ends.
-        let _kept = job(&mut Running {
-            interface,
-            socket,
-            cables,
-            events,
-        });
+        let _kept = job(&mut Running { interface, socket, cables, events });
         drop(ends);
         run.join().unwrap()
     })

@@ -2,8 +2,8 @@
 
 use nicforge_wire::checksum::{checksum, update16};
 use nicforge_wire::headers::{
-    ETHERNET_HEADER_LEN, EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN,
-    IcmpView, Ipv4View, Ipv6View, MacAddress, ethertype, icmp_type, icmpv6_type, ip_protocol,
+    ETHERNET_HEADER_LEN, EthernetView, ICMP_HEADER_LEN, IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN, IcmpView, Ipv4View,
+    Ipv6View, MacAddress, ethertype, icmp_type, icmpv6_type, ip_protocol,
 };
 use nicforge_wire::icmp_error::is_host;
 
@@ -47,10 +47,7 @@ impl Station {
         let mut ip = Ipv6View::new(header).ok()?;
         let (asker, own) = (ip.source(), ip.destination());
         let mut icmp = IcmpView::new(message).ok()?;
-        if !is_host(asker.into())
-            || !self.has(own)
-            || icmp.message_type() != icmpv6_type::ECHO_REQUEST
-        {
+        if !is_host(asker.into()) || !self.has(own) || icmp.message_type() != icmpv6_type::ECHO_REQUEST {
             return None;
         }
         let kinds = [icmpv6_type::ECHO_REQUEST, icmpv6_type::ECHO_REPLY];

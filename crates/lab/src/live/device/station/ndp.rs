@@ -15,8 +15,7 @@ impl Station {
     pub(super) fn is_icmpv6(frame: &[u8]) -> bool {
         const KIND: std::ops::Range<usize> = 12..14;
         const NEXT_HEADER: usize = 20;
-        frame.get(KIND) == Some(&ethertype::IPV6.to_be_bytes())
-            && frame.get(NEXT_HEADER) == Some(&ip_protocol::ICMPV6)
+        frame.get(KIND) == Some(&ethertype::IPV6.to_be_bytes()) && frame.get(NEXT_HEADER) == Some(&ip_protocol::ICMPV6)
     }
 
     /// Hears `frame`, of ICMPv6; whether it is not for the NIC.

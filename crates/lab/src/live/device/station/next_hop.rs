@@ -78,10 +78,7 @@ impl NextHop {
 
     /// Where frames go, if not where applications think.
     pub fn moved(&self) -> Option<Moved> {
-        (self.mac != self.known).then_some(Moved {
-            from: self.known,
-            to: self.mac,
-        })
+        (self.mac != self.known).then_some(Moved { from: self.known, to: self.mac })
     }
 
     /// `address` is at `mac` at `now`, as somebody there says: whether it has moved, and what people want to
@@ -120,12 +117,7 @@ impl NextHop {
         let unanswered = !std::mem::replace(&mut self.heard, false);
         let was_silent = self.is_silent;
         self.is_silent |= unanswered;
-        let event = (self.is_silent && !was_silent)
-            .then(|| format!("port {port}: {address} does not answer"));
-        Question {
-            address,
-            unanswered,
-            event,
-        }
+        let event = (self.is_silent && !was_silent).then(|| format!("port {port}: {address} does not answer"));
+        Question { address, unanswered, event }
     }
 }

@@ -26,9 +26,7 @@ fn said(station: &mut Station, now: Time) -> Vec<Vec<u8>> {
     let (mut ours, mut theirs) = pair();
     station.speak(&mut ours, now).unwrap();
     let mut frames = Vec::new();
-    theirs
-        .receive(64, &mut |frame| frames.push(frame.to_vec()))
-        .unwrap();
+    theirs.receive(64, &mut |frame| frames.push(frame.to_vec())).unwrap();
     frames
 }
 
@@ -46,10 +44,7 @@ fn a_question_for_its_address_is_answered_and_others_are_not() {
     let arp = ArpView::new(&frames[0][ETHERNET_HEADER_LEN..]).unwrap();
     assert_eq!(arp.operation(), ArpOperation::Reply);
     assert_eq!((arp.sender_mac(), arp.sender_ip()), (US, OURS));
-    assert!(station.takes(
-        &request(BEFORE, HOP, Ipv4Addr::new(10, 0, 0, 9)),
-        Time::ZERO
-    ));
+    assert!(station.takes(&request(BEFORE, HOP, Ipv4Addr::new(10, 0, 0, 9)), Time::ZERO));
     assert!(said(&mut station, Time::ZERO).is_empty());
     let counts = station.counts();
     assert_eq!((counts.taken, counts.arp), (2, 1));
@@ -62,10 +57,7 @@ fn a_next_hop_that_says_so_has_moved() {
     let mut station = station();
     assert_eq!(station.moved(), None);
     // Somebody else says where he is.
-    station.takes(
-        &request(AFTER, Ipv4Addr::new(10, 0, 0, 9), OURS),
-        Time::ZERO,
-    );
+    station.takes(&request(AFTER, Ipv4Addr::new(10, 0, 0, 9), OURS), Time::ZERO);
     assert_eq!(station.moved(), None);
     // Unasked, for everybody (a gratuitous question).
     station.takes(&request(AFTER, HOP, HOP), Time::ZERO);
@@ -78,10 +70,7 @@ fn a_next_hop_that_says_so_has_moved() {
     assert_eq!(to(&other), US.0);
     assert_eq!(station.counts().moved, 1);
     let events = station.take_events();
-    assert!(
-        events.len() == 1 && events[0].contains("02:00:00:00:00:03"),
-        "{events:?}"
-    );
+    assert!(events.len() == 1 && events[0].contains("02:00:00:00:00:03"), "{events:?}");
     // Two that say they are it: neither is followed faster than that.
     station.takes(&request(BEFORE, HOP, HOP), Time::from_ms(999));
     assert!(station.moved().is_some() && station.take_events().is_empty());
@@ -96,10 +85,7 @@ fn a_next_hop_is_asked_for_again_and_its_silence_is_told_once() {
     for second in 1..4 {
         let frames = said(&mut station, Time::from_ms(1_000 * second));
         let arp = ArpView::new(&frames[0][ETHERNET_HEADER_LEN..]).unwrap();
-        assert_eq!(
-            (arp.operation(), arp.target_ip()),
-            (ArpOperation::Request, HOP)
-        );
+        assert_eq!((arp.operation(), arp.target_ip()), (ArpOperation::Request, HOP));
     }
     let counts = station.counts();
     assert_eq!((counts.asked, counts.unanswered), (3, 2));
@@ -131,10 +117,7 @@ fn an_echo_request_to_its_address_is_answered() {
     assert!(!station.takes(&to_all, Time::ZERO), "for everybody");
     let mut broken = ping(OURS);
     broken[22] ^= 1;
-    assert!(
-        !station.takes(&broken, Time::ZERO),
-        "its header is not what was sent"
-    );
+    assert!(!station.takes(&broken, Time::ZERO), "its header is not what was sent");
     assert!(station.takes(&ping(OURS), Time::ZERO));
     let frames = said(&mut station, Time::ZERO);
     let [answer] = &frames[..] else {
@@ -142,10 +125,7 @@ fn an_echo_request_to_its_address_is_answered() {
     };
     assert_eq!(to(answer), BEFORE.0);
     let verdict = checksum::verify(answer, &parse_frame(answer).unwrap());
-    assert_eq!(
-        verdict,
-        checksum::verify(&ping(OURS), &parse_frame(&ping(OURS)).unwrap())
-    );
+    assert_eq!(verdict, checksum::verify(&ping(OURS), &parse_frame(&ping(OURS)).unwrap()));
     let ip = Ipv4View::new(&answer[ETHERNET_HEADER_LEN..]).unwrap();
     assert_eq!((ip.source(), ip.destination()), (OURS, HOP));
     let icmp = IcmpView::new(ip.payload()).unwrap();
@@ -193,10 +173,7 @@ fn ports_of_one_mtu_need_no_note() {
     assert_eq!(note_of_mtus(&[]), None);
     assert_eq!(note_of_mtus(&[(0, 1500), (1, 1500)]), None);
     let note = note_of_mtus(&[(0, 1500), (1, 1200)]).unwrap();
-    assert!(
-        note.starts_with("MTUs differ (port 0 1500, port 1 1200)"),
-        "{note}"
-    );
+    assert!(note.starts_with("MTUs differ (port 0 1500, port 1 1200)"), "{note}");
 }
 
 const OURS6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);

@@ -24,12 +24,7 @@ const HEADERS_MAX: usize = 256;
 
 impl PacketPort {
     /// Sends `frame`, for which `left` is still to be done.
-    pub(super) fn send_begun(
-        &mut self,
-        frame: &[u8],
-        left: TxOffload,
-        now: Time,
-    ) -> Result<(), LiveError> {
+    pub(super) fn send_begun(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
         let mut headers = [0; HEADERS_MAX];
         let headers = &mut headers[..frame.len().min(HEADERS_MAX)];
         headers.copy_from_slice(&frame[..headers.len()]);
@@ -55,11 +50,7 @@ impl PacketPort {
         for part in [&begun.header, headers, rest] {
             self.outgoing.extend_from_slice(part);
         }
-        self.messages.push(Message {
-            end: self.outgoing.len(),
-            frames: 1,
-            bytes: (headers.len() + rest.len()) as u64,
-        });
+        self.messages.push(Message { end: self.outgoing.len(), frames: 1, bytes: (headers.len() + rest.len()) as u64 });
         Ok(())
     }
 

@@ -39,11 +39,7 @@ pub(super) fn tag_of(header: &libc::msghdr) -> Option<[u8; VLAN_TAG_LEN]> {
         return None;
     }
     let known = beside.status & TP_STATUS_VLAN_TPID_VALID != 0;
-    let kind = if known {
-        beside.vlan_tpid
-    } else {
-        ethertype::VLAN
-    };
+    let kind = if known { beside.vlan_tpid } else { ethertype::VLAN };
     let ([a, b], [c, d]) = (kind.to_be_bytes(), beside.vlan_tci.to_be_bytes());
     Some([a, b, c, d])
 }

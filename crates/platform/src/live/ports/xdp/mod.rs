@@ -115,19 +115,14 @@ impl XdpPort {
                 self.link.went_down();
                 Ok(())
             }
-            Err(cause) => Err(LiveError::of(format!("interface {}", self.link.name()))(
-                cause,
-            )),
+            Err(cause) => Err(LiveError::of(format!("interface {}", self.link.name()))(cause)),
         }
     }
 }
 
 /// Tries until the place is free, for a while: the kernel clears up after whoever had it before when
 /// it has time.
-fn when_free<T, E>(
-    mut attempt: impl FnMut() -> Result<T, E>,
-    is_taken: impl Fn(&E) -> bool,
-) -> Result<T, E> {
+fn when_free<T, E>(mut attempt: impl FnMut() -> Result<T, E>, is_taken: impl Fn(&E) -> bool) -> Result<T, E> {
     for _ in 0..PATIENCE_MS / PAUSE_MS {
         match attempt() {
             Err(cause) if is_taken(&cause) => {
@@ -146,11 +141,7 @@ const OPENING: &str = "opening an AF_XDP socket";
 
 /// The queue to take of `queues`, when `wanted` is asked for.
 fn choose(name: &str, wanted: Option<u32>, queues: u32) -> Result<u32, LiveError> {
-    let wrong = |problem: String, remedy: String| LiveError::Interface {
-        name: name.to_owned(),
-        problem,
-        remedy,
-    };
+    let wrong = |problem: String, remedy: String| LiveError::Interface { name: name.to_owned(), problem, remedy };
     match wanted {
         Some(queue) if queue < queues => Ok(queue),
         Some(queue) => Err(wrong(
@@ -171,9 +162,7 @@ fn choose(name: &str, wanted: Option<u32>, queues: u32) -> Result<u32, LiveError
 /// What is wrong with the interface `name`, and what helps.
 fn explain(name: &str, Failed(what, cause): Failed) -> LiveError {
     let remedy = match cause.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            "it needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
-        }
+        Some(libc::EPERM | libc::EACCES) => "it needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
         Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
             "the kernel is built without AF_XDP: use a packet socket, with `interface` instead \
              of `xdp`"
@@ -187,11 +176,7 @@ fn explain(name: &str, Failed(what, cause): Failed) -> LiveError {
         Some(libc::EINVAL) => "it needs Linux 6.6 or later",
         _ => "use a packet socket, with `interface` instead of `xdp`",
     };
-    LiveError::Interface {
-        name: name.to_owned(),
-        problem: format!("{what}: {cause}"),
-        remedy: remedy.to_owned(),
-    }
+    LiveError::Interface { name: name.to_owned(), problem: format!("{what}: {cause}"), remedy: remedy.to_owned() }
 }
 
 impl Port for XdpPort {

@@ -115,12 +115,7 @@ impl Attachment {
         let attach = |flags| {
             made(
                 LINK_CREATE,
-                &LinkCreate {
-                    program: program.as_raw_fd() as u32,
-                    interface,
-                    attach_type: ATTACH_TYPE_XDP,
-                    flags,
-                },
+                &LinkCreate { program: program.as_raw_fd() as u32, interface, attach_type: ATTACH_TYPE_XDP, flags },
             )
         };
         let (link, is_native) = match attach(NATIVE) {
@@ -132,24 +127,14 @@ impl Attachment {
             }
             Err(cause) => return Err(Failed("attaching the XDP program", cause)),
         };
-        Ok(Attachment {
-            _link: link,
-            _table: table,
-            is_native,
-        })
+        Ok(Attachment { _link: link, _table: table, is_native })
     }
 }
 
 fn table(queue: u32, socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let table = made(
         MAP_CREATE,
-        &MapCreate {
-            kind: MAP_TYPE_XSKMAP,
-            key_bytes: 4,
-            value_bytes: 4,
-            entries: queue.saturating_add(1),
-            flags: 0,
-        },
+        &MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, entries: queue.saturating_add(1), flags: 0 },
     )?;
     let socket = socket.as_raw_fd() as u32;
     let update = MapUpdate {
@@ -191,14 +176,7 @@ fn bpf<T>(command: u32, attributes: &T) -> io::Result<c_long> {
     // it is told that they are, and behind the addresses in them what their authors put there: a
     // key and a value of four bytes, or as many instructions as said and a string with its end.
     // It writes nothing.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command,
-            &raw const *attributes,
-            size_of::<T>(),
-        )
-    };
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<T>()) };
     match result {
         0.. => Ok(result),
         _ => Err(io::Error::last_os_error()),

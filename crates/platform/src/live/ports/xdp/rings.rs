@@ -39,10 +39,7 @@ impl Mapping {
         };
         // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, flags) }?;
-        Ok(Mapping {
-            base: base.cast(),
-            len,
-        })
+        Ok(Mapping { base: base.cast(), len })
     }
 
     fn of(socket: BorrowedFd<'_>, len: usize, place: u64) -> Result<Mapping> {
@@ -50,10 +47,7 @@ impl Mapping {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: as above.
         let base = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, socket, place) }?;
-        Ok(Mapping {
-            base: base.cast(),
-            len,
-        })
+        Ok(Mapping { base: base.cast(), len })
     }
 
     /// The address of `len` bytes at `at`, all inside.
@@ -62,11 +56,7 @@ impl Mapping {
     /// Beyond the end: the kernel, which says where frames lie, is trusted not to.
     fn pointer(&self, at: u64, len: usize) -> *mut u8 {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
-        assert!(
-            len <= self.len && at <= self.len - len,
-            "{len} bytes at {at}, beyond the {} of a mapping",
-            self.len
-        );
+        assert!(len <= self.len && at <= self.len - len, "{len} bytes at {at}, beyond the {} of a mapping", self.len);
         // SAFETY: the assertion says that the offset and the bytes behind it are in the mapping.
         unsafe { self.base.add(at) }
     }
@@ -125,25 +115,14 @@ pub struct Ring<T> {
 
 impl<T: Copy> Ring<T> {
     /// The ring of `entries` that `socket` has at `place`.
-    pub fn new(
-        socket: BorrowedFd<'_>,
-        place: u64,
-        offsets: XdpRingOffset,
-        entries: u32,
-    ) -> Result<Ring<T>> {
+    pub fn new(socket: BorrowedFd<'_>, place: u64, offsets: XdpRingOffset, entries: u32) -> Result<Ring<T>> {
         let len = offsets.desc as usize + entries as usize * size_of::<T>();
         let memory = Mapping::of(socket, len, place)?;
         Ok(Ring::over(memory, offsets, entries))
     }
 
     fn over(memory: Mapping, offsets: XdpRingOffset, entries: u32) -> Ring<T> {
-        Ring {
-            memory,
-            offsets,
-            entries,
-            own: 0,
-            entry: PhantomData,
-        }
+        Ring { memory, offsets, entries, own: 0, entry: PhantomData }
     }
 
     fn word(&self, at: u64) -> &AtomicU32 {
@@ -185,8 +164,7 @@ impl<T: Copy> Ring<T> {
 
     /// As producer: the kernel may have what was put.
     pub fn publish(&self) {
-        self.word(self.offsets.producer)
-            .store(self.own, Ordering::Release);
+        self.word(self.offsets.producer).store(self.own, Ordering::Release);
     }
 
     /// As consumer: the next entry, if there is one; it is the kernel's again when
@@ -205,8 +183,7 @@ impl<T: Copy> Ring<T> {
 
     /// As consumer: the kernel may have the places of what was taken.
     pub fn release(&self) {
-        self.word(self.offsets.consumer)
-            .store(self.own, Ordering::Release);
+        self.word(self.offsets.consumer).store(self.own, Ordering::Release);
     }
 
     /// Whether the kernel wants to be told that there is something in the ring.
@@ -222,12 +199,7 @@ mod tests {
 
     use super::*;
 
-    const OFFSETS: XdpRingOffset = XdpRingOffset {
-        producer: 0,
-        consumer: 64,
-        desc: 192,
-        flags: Some(128),
-    };
+    const OFFSETS: XdpRingOffset = XdpRingOffset { producer: 0, consumer: 64, desc: 192, flags: Some(128) };
 
     fn ring() -> Ring<u64> {
         Ring::over(Mapping::anonymous(4096).unwrap(), OFFSETS, 4)
@@ -245,15 +217,9 @@ mod tests {
             assert_eq!(ring.room(), 4, "round {round}");
             (0..4).for_each(|number| ring.put(u64::from(round * 4 + number)));
             assert_eq!(ring.room(), 0);
-            assert_eq!(
-                ring.word(OFFSETS.producer).load(Ordering::Relaxed),
-                round * 4
-            );
+            assert_eq!(ring.word(OFFSETS.producer).load(Ordering::Relaxed), round * 4);
             ring.publish();
-            assert_eq!(
-                ring.word(OFFSETS.producer).load(Ordering::Relaxed),
-                round * 4 + 4
-            );
+            assert_eq!(ring.word(OFFSETS.producer).load(Ordering::Relaxed), round * 4 + 4);
             // SAFETY: within the ring.
             let first = unsafe { ring.entry(0).read() };
             assert_eq!(first, u64::from(round * 4));
@@ -274,10 +240,7 @@ mod tests {
         ring.release();
         assert_eq!(ring.word(OFFSETS.consumer).load(Ordering::Relaxed), 3);
         set(&ring, OFFSETS.producer, 5);
-        assert_eq!(
-            [ring.take(), ring.take(), ring.take()],
-            [Some(10), Some(7), None]
-        );
+        assert_eq!([ring.take(), ring.take(), ring.take()], [Some(10), Some(7), None]);
         assert!(!ring.needs_wakeup());
         set(&ring, OFFSETS.flags.unwrap(), 1);
         assert!(ring.needs_wakeup());

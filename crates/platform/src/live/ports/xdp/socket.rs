@@ -7,9 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::{Errno, Result};
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
-    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions,
-    XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions, XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{RecvFlags, SendFlags, bind, recv, send, sockopt};
 
@@ -155,16 +154,9 @@ impl XdpSocket {
                 Some(_) => XdpDescOptions::XDP_PKT_CONTD,
                 None => XdpDescOptions::empty(),
             };
-            self.transmit.put(XdpDesc {
-                addr: at,
-                len: piece.len() as u32,
-                options,
-            });
+            self.transmit.put(XdpDesc { addr: at, len: piece.len() as u32, options });
         }
-        self.queued.push_back(Queued {
-            end: self.transmit.put_so_far(),
-            bytes: frame.len() as u64,
-        });
+        self.queued.push_back(Queued { end: self.transmit.put_so_far(), bytes: frame.len() as u64 });
         true
     }
 

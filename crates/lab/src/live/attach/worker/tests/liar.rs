@@ -27,14 +27,7 @@ pub enum Lie {
 }
 
 impl Lie {
-    pub const ALL: [Lie; 6] = [
-        Lie::Askew,
-        Lie::Outside,
-        Lie::NoRoom,
-        Lie::Foreign,
-        Lie::Next,
-        Lie::Doorbell,
-    ];
+    pub const ALL: [Lie; 6] = [Lie::Askew, Lie::Outside, Lie::NoRoom, Lie::Foreign, Lie::Next, Lie::Doorbell];
 
     /// Whether it is one on `interface`.
     pub fn is_for(self, interface: &str) -> bool {

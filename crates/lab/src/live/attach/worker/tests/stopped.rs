@@ -30,9 +30,7 @@ fn until(run: &mut Running<'_>, what: &str) {
     let last = |run: &Running<'_>| {
         let events = locked(run.events);
         let mut switches = events.iter().rev();
-        switches
-            .find(|event| event.starts_with("steering"))
-            .map(str::to_owned)
+        switches.find(|event| event.starts_with("steering")).map(str::to_owned)
     };
     let until = run.cables.clock.now() + PATIENCE;
     while last(run).as_deref() != Some(what) {
@@ -56,10 +54,7 @@ fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
     const PRIVATE: &str = "steering uses the private queues now";
     let settings = format!("{emulates}{SETTINGS}");
     let ended = running(interface, &settings, 3, |run| {
-        let workers: Vec<Process> = ["0", "1", "2"]
-            .iter()
-            .map(|place| run.start(place))
-            .collect();
+        let workers: Vec<Process> = ["0", "1", "2"].iter().map(|place| run.start(place)).collect();
         for worker in 0..3 {
             run.cables.wait_for(worker);
         }
@@ -83,18 +78,12 @@ fn shares_until_a_worker_stops(interface: &str, emulates: &str) {
     // Before all workers were there: nobody had the queue, or rings that somebody already polled began anew
     // because another came. Whatever was sent later came back.
     let early = ["queue_closed", "worker_lost"];
-    let early = drops
-        .causes()
-        .iter()
-        .all(|(cause, _)| early.contains(cause));
+    let early = drops.causes().iter().all(|(cause, _)| early.contains(cause));
     assert!(early, "{drops:?}");
     // Nobody asked for a time line.
     let found = &ended.switches;
     let sets: Vec<&str> = found.iter().map(|switch| &*switch.set).collect();
-    assert!(
-        sets.starts_with(&["shared", "private", "shared"]),
-        "{found:?}"
-    );
+    assert!(sets.starts_with(&["shared", "private", "shared"]), "{found:?}");
     assert!(found.is_sorted_by_key(|switch| switch.ms), "{found:?}");
 }
 
@@ -130,10 +119,7 @@ fn a_stopped_worker_does_not_slow_down_another() {
             // Until it is known to have stopped.
             exchanges(run);
             let beside = exchanges(run);
-            assert!(
-                beside > before / 4,
-                "{interface}: {beside} exchanges, {before} before"
-            );
+            assert!(beside > before / 4, "{interface}: {beside} exchanges, {before} before");
             workers[0].signal("-CONT");
             run.cables.wait_for(0);
             workers

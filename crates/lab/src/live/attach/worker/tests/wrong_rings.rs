@@ -53,20 +53,13 @@ fn wrong_receive_rings_are_closed_with_their_reason() {
             run.cables.wait_for(0);
             for worker in [0, 1].repeat(50) {
                 let number = run.cables.send(worker);
-                assert!(
-                    run.cables.comes(number, PATIENCE),
-                    "{number} is lost: {}",
-                    run.said()
-                );
+                assert!(run.cables.comes(number, PATIENCE), "{number} is lost: {}", run.said());
             }
             (sound, another)
         });
         let ended = ended.unwrap_or_else(|error| panic!("{interface}, {rings}: {error}"));
         let drops = ended.snapshot.drops();
-        let mut bad = drops
-            .causes()
-            .iter()
-            .filter(|(cause, _)| *cause == "bad_descriptor");
+        let mut bad = drops.causes().iter().filter(|(cause, _)| *cause == "bad_descriptor");
         let bad = bad.next().map_or(0, |(_, count)| *count);
         // More than are forgiven, for each lie in descriptors.
         let least = 64 * (told().count() as u64 - 1);
