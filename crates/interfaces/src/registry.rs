@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DriverHalf, DropCause, HalfJob, Lending, Packet, PoolCache, ReceiveHalf, Waiting};
+use nicforge_nic::{Arriving, DriverHalf, DropCause, Lending, Packet, PoolCache, ReceiveHalf, Waiting};
 use nicforge_platform::{AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
@@ -42,11 +42,6 @@ macro_rules! interfaces {
         }
 
         impl ReceiveHalf for AnyNic {
-            #[inline]
-            fn with_half<J: HalfJob>(&mut self, job: J) {
-                match self { $(AnyNic::$variant(half) => half.with_half(job),)* }
-            }
-
             #[inline]
             fn receive<D: Dma>(
                 &mut self,

@@ -12,14 +12,11 @@ use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, Steering};
 
 mod arrival;
-mod burst;
 mod held;
 mod queues;
 #[cfg(test)]
 mod tests;
 
-pub use arrival::Parsed;
-pub use burst::Incoming;
 use held::HeldFrames;
 pub use queues::QueueState;
 use queues::blame;

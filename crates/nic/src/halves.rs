@@ -142,21 +142,8 @@ impl std::iter::Sum for Waiting {
     }
 }
 
-/// Something to do with a NIC's half, whatever its interface.
-pub trait HalfJob {
-    /// Does it.
-    fn run<R: ReceiveHalf>(self, half: &mut R);
-}
-
 /// The NIC's half of an interface.
 pub trait ReceiveHalf: Sized {
-    /// Runs `job` with itself; a value that stands for one of several halves with that one, so that
-    /// what is done often need not find out each time which it is.
-    #[inline]
-    fn with_half<J: HalfJob>(&mut self, job: J) {
-        job.run(self);
-    }
-
     /// Delivers a frame to the host, or says why not. Nothing else may keep it.
     fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause>;
 

@@ -11,7 +11,7 @@ use crate::{Arriving, DropCause, PortId, ReceiveHalf, RxFlags, Steering, TxOfflo
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Parsed {
+struct Parsed {
     summary: FrameSummary,
     /// Where the headers end.
     headers: usize,
@@ -23,7 +23,7 @@ pub struct Parsed {
 
 /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers lie before.
 #[inline]
-pub(super) fn parse(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+fn parse(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
     let Some(plain) = parse_plain(&frame[..head], frame.len(), rss) else {
         return parse_any(rss, frame, head);
     };
@@ -52,7 +52,7 @@ impl Parsed {
     /// The frame with these parts on its way to the host: `from` says when its first bit came in, and on
     /// which port.
     #[inline(always)]
-    pub(super) fn arriving<'a>(
+    fn arriving<'a>(
         &self,
         (bytes, head): (&'a [u8], usize),
         (stamp, port): (Time, PortId),
@@ -76,7 +76,7 @@ impl<R: ReceiveHalf> Nic<R> {
     /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers
     /// lie before.
     #[inline]
-    pub fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+    fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
         parse(&self.rss, frame, head)
     }
 
@@ -124,15 +124,6 @@ impl<R: ReceiveHalf> Nic<R> {
         match self.parse_unfinished(frame, left) {
             Ok(parsed) => self.take(dma, (frame, frame.len()), &parsed, stamp),
             Err(error) => self.unsteered.count(error.name()),
-        }
-    }
-
-    /// As [`receive`](Self::receive), for a frame that [`parse`](Self::parse) has seen before: one
-    /// that comes out of memory many times, or whose port has looked at it already.
-    #[inline]
-    pub fn receive_parsed<D: Dma>(&mut self, dma: &mut D, frame: &[u8], parsed: &Parsed, stamp: Time) {
-        if self.admit(dma, frame) {
-            self.take(dma, (frame, frame.len()), parsed, stamp);
         }
     }
 

@@ -15,22 +15,11 @@ const DRAIN: Time = Time::from_us(1);
 const QUEUES: u16 = 4;
 
 #[derive(Default)]
-pub(super) struct Remembers {
+struct Remembers {
     frames: Vec<(u16, u32, RxFlags, Time)>,
     segments: Vec<u16>,
     registers: Vec<(u32, u64)>,
     refuses: Option<DropCause>,
-}
-
-impl Remembers {
-    pub(super) fn refusing(refuses: Option<DropCause>) -> Remembers {
-        Remembers { refuses, ..Remembers::default() }
-    }
-
-    /// Queue, hash, flags and time of each frame.
-    pub(super) fn seen(&self) -> &[(u16, u32, RxFlags, Time)] {
-        &self.frames
-    }
 }
 
 impl ReceiveHalf for Remembers {
@@ -287,27 +276,4 @@ fn registers_that_mean_nothing_are_counted_and_ignored() {
     assert_eq!(nic.counters.bad_register_writes, 3 * unknown.len() as u64 + 3 + 2);
     assert_eq!(nic.transmit.inside(), 0);
     assert_eq!(nic.advance(&mut host, &mut Nobody), Time::NEVER);
-}
-
-#[test]
-fn a_frame_that_was_parsed_before_is_received_as_any_other() {
-    let received = |parsed_before: bool| {
-        let (mut nic, mut host, ..) = bench();
-        for (number, len) in [40, 200, 1_400].into_iter().enumerate() {
-            host.now = Time::from_us(10 * number as u64);
-            let frame = udp_frame(len, number as u16);
-            match parsed_before {
-                true => {
-                    let parsed = nic.parse(&frame, frame.len()).unwrap();
-                    nic.receive_parsed(&mut host, &frame, &parsed, Time::ZERO);
-                }
-                false => nic.receive(&mut host, &frame, Time::ZERO),
-            }
-        }
-        assert_eq!(nic.counters.delivered, 3);
-        (nic.drops(), nic.receive.frames, nic.counters)
-    };
-    assert_eq!(received(true), received(false));
-    let (nic, ..) = bench();
-    assert!(nic.parse(&[0; 10], 10).is_err());
 }
