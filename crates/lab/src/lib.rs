@@ -1,7 +1,6 @@
 //! The lab: scenario → run → measurements → report.
 
 pub mod by_core;
-pub mod config;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod machine;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicforge_lab::config::Place;
 use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
 use nicforge_lab::settings::KEYS;
+use nicforge_options::Place;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AttachOptions, LiveOptions};

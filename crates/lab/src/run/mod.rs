@@ -39,11 +39,11 @@ use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
 use crate::by_core::CoreFigures;
-use crate::config::ConfigError;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 use crate::timeline::{Switch, TimelineEntry};
+use nicforge_options::ConfigError;
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};

@@ -13,8 +13,8 @@ mod parse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::config::{ConfigError, Place, read_text};
 use crate::settings::{KEYS, Key, Names, Settings};
+use nicforge_options::{ConfigError, Place, read_text};
 
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]
