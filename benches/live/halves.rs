@@ -1,10 +1,12 @@
 //! The two ends of the in-memory port: a device that makes frames up and a worker that takes them.
 
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
-use nicforge_nic::{DriverCosts, DriverHalf, Nic, NicSpec, Packet, Pool, PoolCache, PortId, TxOffload, registers};
+use nicforge_interfaces::{Built, Interfaces, Plan};
+use nicforge_nic::{
+    DriverCosts, DriverHalf, Nic, NicSpec, Packet, Pool, PoolCache, PortId, ReceiveHalf, TxOffload, registers,
+};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, Shape};
-use nicforge_platform::{Addr, AddressSpace, Owner, Register};
+use nicforge_platform::{Addr, AddressSpace, Live, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 pub const ENTRIES: usize = 256;
@@ -19,8 +21,8 @@ pub struct Layout {
     pub shape: Shape,
     pub pool: Pool,
     pub cache: PoolCache,
-    pub nic: AnyNic,
-    pub driver: AnyDriver,
+    pub nic: Box<dyn ReceiveHalf<LiveDma>>,
+    pub driver: Box<dyn DriverHalf<LiveCpu>>,
 }
 
 /// One queue of `interface` in shared memory.
@@ -49,12 +51,13 @@ pub fn lay_out(interface: &str) -> Layout {
             consumption: Consumption::Parallel,
             seed: 1,
         },
-        emulates: String::new(),
+        emulates: None,
         emulator: Owner::NOBODY,
         emulator_fills: false,
         nicmem: Default::default(),
     };
-    let (nic, mut drivers) = registry::build(interface, &plan, &mut space).unwrap();
+    let entry = Interfaces::shipped().find(interface).unwrap();
+    let Built::<Live> { nic, mut drivers } = entry.build(&plan, &mut space).unwrap();
     let cache = PoolCache::new(&mut space, pool, 256, Cycles(0));
     Layout {
         shape: Shape { devices: 1, workers: 1, banks: vec![(registers::RECEIVE, 8)] },
@@ -69,7 +72,7 @@ pub fn lay_out(interface: &str) -> Layout {
 /// The software.
 pub struct Worker {
     cpu: LiveCpu,
-    driver: AnyDriver,
+    driver: Box<dyn DriverHalf<LiveCpu>>,
     cache: PoolCache,
     packets: Vec<Packet>,
     taken: u64,
@@ -102,7 +105,7 @@ impl Worker {
 
 /// The device with frames of its own.
 pub struct Device {
-    nic: Nic<AnyNic>,
+    nic: Nic<LiveDma>,
     dma: LiveDma,
     control: Control,
     frames: Vec<Vec<u8>>,

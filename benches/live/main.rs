@@ -15,7 +15,7 @@ mod processes;
 
 use std::time::Duration;
 
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 
 /// Frame lengths without FCS.
 const LENGTHS: [usize; 2] = [64, 1_500];
@@ -50,7 +50,7 @@ fn main() {
 }
 
 fn table(wanted: &[&str]) {
-    let names = registry::names().into_iter();
+    let names = Interfaces::shipped().names().into_iter();
     // It needs a core of its own to play the NIC.
     let names = names.filter(|name| *name != "emulated");
     let known = |name: &&str| wanted.contains(name);

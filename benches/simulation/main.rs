@@ -86,8 +86,8 @@ enum Rings {
 /// cores, each with its share of the load, eight to a NIC. Below its own load it begins with empty rings.
 fn main_job_on(job: Job<'_>) -> (Machine, Settings) {
     let Job { cores, window_ms, .. } = job;
-    let interfaces = nicforge_interfaces::registry::names();
-    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
+    let interfaces = nicforge_interfaces::Interfaces::shipped().names();
+    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
     let scenario = load_scenario(&shipped("scenarios/nat-200g.toml"), &names).expect("the shipped scenario");
     let file = scenario.machine_file().expect("its machine");
     let mut machine = load_machine(&file).expect("the shipped machine");
@@ -226,7 +226,7 @@ fn interfaces() {
 
 /// What is compared, behind what it is compared with.
 fn pairs() -> impl Iterator<Item = (&'static str, String)> {
-    let plain = nicforge_interfaces::registry::names().into_iter();
+    let plain = nicforge_interfaces::Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|&name| name != "emulated").map(str::to_owned);
     let emulated = EMULATED.map(|name| ("emulated/priv_ring", format!("emulated/{name}")));
     let both = ["emulated/priv_ring", "emulated/rx_bisect"].map(|name| (BASE, name.to_owned()));

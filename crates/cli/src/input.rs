@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::notes;
 use crate::output::print_notes;
 use crate::outputs::{Named, of_settings};
-use crate::registry::names;
+use crate::registry::{names, registry};
 
 /// A scenario that can run.
 pub struct Input {
@@ -69,7 +69,8 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
     let moot = notes::about_moot_keys(&input.scenario, &overrides, &input.points);
     input.notes.extend(moot);
     for point in &input.points {
-        check_point(&input.machine, &point.settings, input.scenario.seed).map_err(|cause| at_fault_in(point, cause))?;
+        check_point(registry(), &input.machine, &point.settings, input.scenario.seed)
+            .map_err(|cause| at_fault_in(point, cause))?;
         for note in notes::about_settings(point, &input.machine) {
             if !input.notes.contains(&note) {
                 input.notes.push(note);

@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_apps::APPS;
 use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
-use nicforge_interfaces::registry::INTERFACES;
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
 use nicforge_lab::settings::{self, KEYS};
@@ -57,8 +55,10 @@ fn everything() -> String {
 
 /// Name and line of each interface, by what it can run in.
 fn interfaces() -> String {
+    let entries = registry::registry().interfaces.entries().iter();
+    let of_one_server: Vec<_> = entries.map(|entry| (entry.name, entry.about)).collect();
     let kinds = [
-        ("of one server and live runs (workload = frames)", INTERFACES),
+        ("of one server and live runs (workload = frames)", &of_one_server[..]),
         ("of whole systems (every other workload)", KERNEL_INTERFACES),
     ];
     let kinds = kinds.map(|(kind, of_kind)| format!("  {kind}\n{}", indented(&named(of_kind))));
@@ -66,7 +66,8 @@ fn interfaces() -> String {
 }
 
 fn apps() -> String {
-    named(&APPS)
+    let entries = registry::registry().apps.entries().iter();
+    named(&entries.map(|entry| (entry.name, entry.about)).collect::<Vec<_>>())
 }
 
 fn named(rows: &[(&str, &str)]) -> String {

@@ -7,9 +7,12 @@ pub mod machine;
 pub mod metrics;
 mod nicmem;
 mod packet_loop;
+mod registry;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod settings;
 pub mod systems;
 pub mod timeline;
+
+pub use registry::Registry;

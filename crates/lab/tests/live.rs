@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_interfaces::registry;
 use nicforge_lab::by_core::CoreFigures;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Names;
@@ -20,7 +20,7 @@ use rand_pcg::Pcg64;
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
 
 fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
-    Names { interfaces, apps: nicforge_apps::names() }
+    Names { interfaces, apps: nicforge_apps::Apps::shipped().names().leak() }
 }
 
 fn frames(path: &Path) -> Vec<Vec<u8>> {
@@ -34,7 +34,7 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
 
 /// The settings of every interface, and of all that `emulated` can be around.
 fn interfaces() -> Vec<String> {
-    let plain = registry::names().into_iter();
+    let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
     let played = EMULATED.map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
@@ -54,7 +54,7 @@ fn capture_through(from: &Path, settings: &str) -> (LiveRun, Vec<Vec<u8>>) {
         "[live]\nname = \"test\"\n[settings]\n{settings}\n[[port]]\nread = {from:?}\n\
          [[port]]\nwrite = {out:?}\n"
     );
-    let interfaces = registry::names();
+    let interfaces = Interfaces::shipped().names();
     let config = parse_live(&text, Path::new("test.toml"), &names(&interfaces)).unwrap();
     let run = run_live(&config, &AtomicBool::new(false), &mut |_| {}).unwrap();
     (run, frames(&out))
@@ -170,7 +170,7 @@ fn garbage_is_counted_and_disturbs_nobody() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_place() {
-    let interfaces = registry::names();
+    let interfaces = Interfaces::shipped().names();
     let live = "[live]\nname = \"x\"\n";
     let port = "[[port]]\ninterface = \"a\"\n";
     for (text, says) in [
@@ -206,7 +206,7 @@ fn what_cannot_be_is_refused_with_its_place() {
 
 #[test]
 fn an_interface_that_there_is_not_is_named() {
-    let interfaces = registry::names();
+    let interfaces = Interfaces::shipped().names();
     let text = "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\n\
                 interface = \"no-such-port\"\n";
     let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
@@ -223,7 +223,7 @@ fn an_interface_that_there_is_not_is_named() {
 fn a_run_that_asks_for_its_next_hop_can_be_stopped() {
     let text = "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\ninterface = \"cable\"\n\
                 address = \"192.0.2.1\"\nnext_hop = \"192.0.2.2\"\n";
-    let interfaces = registry::names();
+    let interfaces = Interfaces::shipped().names();
     let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
     let (mut host, port) = pair();
     let stop = AtomicBool::new(false);

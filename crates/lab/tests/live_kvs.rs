@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 use nicforge_lab::live::{parse_live, run_live};
 use nicforge_lab::settings::Names;
 use nicforge_units::BitRate;
@@ -53,8 +53,8 @@ fn replies(requests: &Path, settings: &str) -> (Vec<Vec<u8>>, u64) {
         "[live]\nname = \"store\"\n[settings]\napp = \"kvs\"\n{settings}\n\
          [[port]]\nread = {requests:?}\nwrite = {out:?}\n"
     );
-    let interfaces = registry::names();
-    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
+    let interfaces = Interfaces::shipped().names();
+    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
     let config = parse_live(&text, Path::new("test.toml"), &names).unwrap();
     let run = run_live(&config, &AtomicBool::new(false), &mut |_| {}).unwrap();
     let counters = run.snapshot.workers.iter().flat_map(|worker| &worker.app);

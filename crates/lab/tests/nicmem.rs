@@ -57,7 +57,7 @@ fn forwarded(capture: &Path, app: &str, interface: &str, rx_inline: bool) -> (Ve
         nics: 1,
         ..small()
     };
-    let io = RunIo { pcap_out: Some(path.clone()) };
+    let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
     let metrics = run(&settings, &io);
     (frames(&path), metrics.drops.values().sum())
 }

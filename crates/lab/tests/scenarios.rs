@@ -58,13 +58,13 @@ fn every_shipped_scenario_parses() {
 }
 
 fn interfaces() -> Vec<&'static str> {
-    let mut interfaces = nicforge_interfaces::registry::names();
+    let mut interfaces = nicforge_interfaces::Interfaces::shipped().names();
     interfaces.extend(nicforge_interfaces::kernel::registry::names());
     interfaces
 }
 
 fn names<'a>(interfaces: &'a [&'static str]) -> Names<'a> {
-    Names { interfaces, apps: nicforge_apps::names() }
+    Names { interfaces, apps: nicforge_apps::Apps::shipped().names().leak() }
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
         let begins = format!("| `{interface}` |");
         readme.lines().find(|line| line.starts_with(&begins)).unwrap()
     };
-    let of_one_server = nicforge_interfaces::registry::names();
+    let of_one_server = nicforge_interfaces::Interfaces::shipped().names();
     let (_, not_emulated) = row("emulated").split_once("except in").unwrap();
     for path in toml_paths("scenarios") {
         let scenario = load_scenario(&path, &names(&interfaces())).unwrap();

@@ -20,11 +20,12 @@ use crate::error::CliError;
 use crate::input::sets;
 use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
-use crate::registry::names;
+use crate::registry::{names, registry};
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut config = load_live(&options.config, &names())?;
+    config.registry = registry().clone();
     for set in sets(&options.set)? {
         config.set(set)?;
     }

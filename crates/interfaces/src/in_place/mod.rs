@@ -22,7 +22,7 @@ pub use layout::Descriptor;
 pub use nic::NicHalf;
 
 use crate::priv_ring::layout::Ring;
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -38,4 +38,22 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
         drivers.push(Driver::new(space, ring, doorbell, plan.costs));
     }
     Ok((NicHalf::new(queues, plan.pool), drivers))
+}
+
+/// Interface `in_place`.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace;
+
+impl Interface for InPlace {
+    const NAME: &'static str = "in_place";
+    const ABOUT: &'static str = "a private ring whose completions overwrite its descriptors";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its completion overwrites the descriptor and names no buffer, so that the core could put no other in the \
+         place",
+    );
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

@@ -32,7 +32,7 @@ pub use driver::Driver;
 pub use layout::Buffer;
 pub use nic::NicHalf;
 
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use driver::Side;
 use layout::{PRIMARY, SECONDARY};
 
@@ -101,8 +101,7 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
 
 /// The same with all payload in host memory.
 pub mod split {
-    pub use super::{Driver, NicHalf};
-    use super::{InterfaceError, Options, Plan};
+    use super::{Driver, InterfaceError, NicHalf, Options, Plan};
     use nicforge_platform::AddressSpace;
 
     /// Builds both halves for all queues of one NIC.
@@ -110,5 +109,56 @@ pub mod split {
         let nicmem = Options { pool: None, ..plan.nicmem.clone() };
         let plan = Plan { nicmem, ..plan.clone() };
         super::build(&plan, space)
+    }
+}
+
+/// Interface `nm_nfv`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmNfv;
+
+impl Interface for NmNfv {
+    const NAME: &'static str = "nm_nfv";
+    const ABOUT: &'static str = "payload in memory of the NIC, headers in host memory and in transmit descriptors";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
+    );
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `nm_nfv_minus`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmNfvMinus;
+
+impl Interface for NmNfvMinus {
+    const NAME: &'static str = "nm_nfv_minus";
+    const ABOUT: &'static str = "payload in memory of the NIC, headers in host memory";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
+    );
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `split`.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitRings;
+
+impl Interface for SplitRings {
+    const NAME: &'static str = "split";
+    const ABOUT: &'static str = "headers and payload in two buffers, both in host memory";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
+    );
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = split::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
     }
 }

@@ -22,7 +22,7 @@ pub use driver::Driver;
 pub use layout::RxDescriptor;
 pub use nic::NicHalf;
 
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::Ring;
 
 /// Builds both halves for all queues of one NIC.
@@ -39,4 +39,19 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
     }
     let half = NicHalf::new(queues, plan.pool);
     Ok((half, drivers))
+}
+
+/// Interface `priv_ring`.
+#[derive(Clone, Copy, Debug)]
+pub struct PrivRing;
+
+impl Interface for PrivRing {
+    const NAME: &'static str = "priv_ring";
+    const ABOUT: &'static str = "a private receive ring and completion ring per core";
+    const PLAYED: Result<(), &'static str> = Ok(());
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

@@ -24,13 +24,12 @@ pub use driver::Driver;
 pub use layout::{BatchDescriptor, Descriptor};
 pub use nic::NicHalf;
 
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::{Order, Ring, SLOTS_MAX};
 
 /// RxArr: descriptors are used in the order of the ring; a bitmap says which are ready again.
 pub mod array {
     use super::*;
-    pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -50,7 +49,6 @@ pub mod array {
 /// RxList: each descriptor names the next, so that cores give them back in any order.
 pub mod list {
     use super::*;
-    pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -61,7 +59,6 @@ pub mod list {
 /// Batched RxList: a descriptor takes several packets of one core.
 pub mod batched_list {
     use super::*;
-    pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -113,4 +110,49 @@ fn build(
         feeds.push(feed::Feed::new(ring, plan.descriptor_read.0 as usize));
     }
     Ok((NicHalf::new(queues, feeds, plan.pool), drivers))
+}
+
+/// Interface `sh_ring`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRing;
+
+impl Interface for ShRing {
+    const NAME: &'static str = "sh_ring";
+    const ABOUT: &'static str = "a receive ring shared by cores, used in array order";
+    const PLAYED: Result<(), &'static str> = Ok(());
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = array::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `sh_ring_list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingList;
+
+impl Interface for ShRingList {
+    const NAME: &'static str = "sh_ring_list";
+    const ABOUT: &'static str = "a shared receive ring used in list order";
+    const PLAYED: Result<(), &'static str> = Ok(());
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = list::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `sh_ring_batched_list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingBatchedList;
+
+impl Interface for ShRingBatchedList {
+    const NAME: &'static str = "sh_ring_batched_list";
+    const ABOUT: &'static str = "a shared receive ring in list order, whose descriptors take several packets of a core";
+    const PLAYED: Result<(), &'static str> = Ok(());
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = batched_list::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

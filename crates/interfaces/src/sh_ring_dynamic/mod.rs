@@ -25,7 +25,7 @@ pub use driver::Driver;
 pub use layout::{PRIVATE, SHARED};
 pub use nic::NicHalf;
 
-use crate::{InterfaceError, Plan, priv_ring, sh_ring};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan, priv_ring, sh_ring};
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -35,4 +35,19 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
     let both = private.into_iter().zip(shared);
     let drivers = both.map(|(private, shared)| Driver::new(private, shared));
     Ok((NicHalf::new(private_nic, shared_nic), drivers.collect()))
+}
+
+/// Interface `sh_ring_dynamic`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingDynamic;
+
+impl Interface for ShRingDynamic {
+    const NAME: &'static str = "sh_ring_dynamic";
+    const ABOUT: &'static str = "private rings and a shared one, switched at run time by a heuristic";
+    const PLAYED: Result<(), &'static str> = Ok(());
+
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

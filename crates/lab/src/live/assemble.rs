@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::{AppConfig, PortMap, read_routes};
+use nicforge_interfaces::emulated::Way;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
@@ -123,9 +124,9 @@ pub fn put_together(
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
         Books { ledgers: ledgers.clone(), workers: config.settings.cores, holders: config.settings.cores + fills.len() }
     });
-    let mut core = cpu(config.settings.cores);
+    let mut way = Way::new(DeviceCpu::new(cpu(config.settings.cores), dma));
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
-        fill(nic, (&mut core, &mut dma), pool);
+        fill(nic, &mut way, pool);
     }
     let whole = config.segments == Segments::Whole;
     if whole {
@@ -141,7 +142,7 @@ pub fn put_together(
         heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, (ports, stations), (dma, core), shared, manners, books),
+        device: Device::new(nics, (ports, stations), way, shared, manners, books),
         workers,
         blueprint,
         pool,

@@ -10,10 +10,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
+use crate::registry::Registry;
 use crate::scenario::Assignment;
 use crate::settings::Settings;
 use nicforge_options::{ConfigError, Place};
@@ -98,6 +99,8 @@ pub struct LiveConfig {
     pub app: AppAddresses,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
+    /// What the file may name.
+    pub registry: Registry,
 }
 
 /// What device and workers do when there is nothing to do.
@@ -223,6 +226,7 @@ impl LiveConfig {
         LiveConfig {
             name: String::new(),
             title: String::new(),
+            registry: Registry::shipped(),
             duration_s: None,
             idle: Idle::default(),
             when_full: WhenFull::default(),
@@ -322,7 +326,7 @@ fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) -> &'a Plac
 
 /// Some interfaces are there in simulations only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
-    let (name, live) = (config.settings.interface.as_str(), registry::names());
+    let (name, live) = (config.settings.interface.as_str(), Interfaces::shipped().names());
     if live.contains(&name) {
         return Ok(());
     }

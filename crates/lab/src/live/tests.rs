@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_interfaces::registry;
 use nicforge_platform::Addr;
 use nicforge_platform::live::Control;
 use rand_core::{RngCore, SeedableRng};
@@ -45,8 +45,8 @@ fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
 
 #[test]
 fn nonsense_in_the_region_does_not_stop_the_device() {
-    let interfaces = registry::names();
-    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
+    let interfaces = Interfaces::shipped().names();
+    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
     let plain = interfaces.iter().map(|name| format!("{name:?}"));
     let played = EMULATED.map(|name| format!("\"emulated\"\nemulates = {name:?}"));
     for (seed, interface) in (0..).zip(plain.chain(played)) {
@@ -81,8 +81,8 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
 #[test]
 fn every_example_is_read() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let interfaces = registry::names();
-    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
+    let interfaces = Interfaces::shipped().names();
+    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
     let mut read = 0;
     for entry in std::fs::read_dir(examples).unwrap() {
         let file = entry.unwrap().path();

@@ -1,15 +1,15 @@
 //! Assembles a world from a machine and settings: the one place that knows all parts.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-use nicforge_apps::{AnyApp, AppConfig, SharedTables};
-use nicforge_interfaces::AnyNic;
+use nicforge_apps::{AppConfig, Flow, Place, SharedTables};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers};
-use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
-use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
+use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
+use nicforge_platform::sim::{DmaPort, Hardware, Host, Lent, SimCore, SimCpu, SimDma, SimMemory};
+use nicforge_platform::{Addr, AddressSpace, HostBytes, Register};
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -34,6 +34,7 @@ use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::nicmem::{NearMemory, pool_order};
 use crate::packet_loop::PacketLoop;
+use crate::registry::Registry;
 use crate::settings::Settings;
 
 /// A world that is ready to run, and what is needed to judge it afterwards.
@@ -81,7 +82,7 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
 /// Everything between the wires, before time begins.
 pub(super) struct Parts {
     pub space: AddressSpace,
-    nics: Vec<(Nic<AnyNic>, DmaPort)>,
+    nics: Vec<(Nic<SimDma>, Lent<DmaPort>)>,
     cores: Vec<CoreActor>,
     co_runners: Vec<CoRunnerActor>,
     pools: Vec<Pool>,
@@ -92,18 +93,11 @@ pub(super) struct Parts {
 /// Builds the world of one point.
 pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
-    let mut parts = plan(machine, settings, &hardware, seed)?;
-    let cpu = fill(&mut parts, settings, seed)?;
-    let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
-    let mut memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
-    for (at, len) in parts.pools.iter().map(Pool::memory) {
-        memory.unwritten(at, len);
-    }
-    let mut host = Host::with_memory(&hardware, &parts.space, memory);
-    for (register, value) in doorbells {
-        let (nic, port) = &mut parts.nics[usize::from(register.device)];
-        let mut dma = SimDma::new(&mut host, port, Time::ZERO);
-        nic.write_register(&mut dma, register.index, value);
+    let mut parts = plan(&io.registry, machine, settings, &hardware, seed)?;
+    let mut host = Lent::new(host_for(&parts.space, &hardware)?);
+    for ((device, index), value) in fill(&mut parts, settings, seed, &mut host, &hardware)? {
+        let (nic, port) = &mut parts.nics[usize::from(device)];
+        nic.write_register(&mut SimDma::on(&mut host, port, Time::ZERO), index, value);
     }
     let line = line_of(&hardware);
     let queues = (settings.cores / settings.nics) as u16;
@@ -125,11 +119,10 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
         world.set_probe(Probe::new(Time::from_seconds(ms / 1e3)));
     }
     let playing = (0..settings.emulator_cores()).map(|device| {
-        let core = core_of(&hardware, settings.cores + device);
-        let core = match settings.emulator_cores_here() {
-            0 => core.behind_link(hardware.other_socket.latency),
-            _ => core,
-        };
+        let mut core = core_of(&hardware, settings.cores + device);
+        if settings.emulator_cores_here() == 0 {
+            core.be_behind_link(hardware.other_socket.latency);
+        }
         EmulatorActor::new(core, world.nics[device].nic.receive.queues())
     });
     let playing = playing.collect();
@@ -150,35 +143,58 @@ fn has_target(settings: &Settings) -> bool {
     begins && settings.has_target()
 }
 
-/// The memory as it is at time 0, with tables and rings filled, and what was written to registers.
-fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, RunError> {
-    let needs = parts.space.end();
+/// A host with zeroed memory for all of `space`.
+fn host_for(space: &AddressSpace, hardware: &Hardware) -> Result<Host, RunError> {
+    let needs = space.end();
     let refused = |cause| RunError::Memory { needs, cause };
     let memory = HostBytes::try_zeroed(needs).map_err(refused)?;
     // What the model keeps of each line is made later, where nothing can be refused any more.
     HostBytes::try_zeroed(Host::table_bytes(needs)).map_err(refused)?;
     memory.use_large_pages();
-    let mut cpu = FlatCpu::over(memory);
+    Ok(Host::with_memory(hardware, space, SimMemory::with_bytes(space, memory)))
+}
+
+/// What was written last to each register: of which device, and which.
+type Written = BTreeMap<(u8, u32), u64>;
+
+/// Fills tables and rings before time begins; returns what was written to registers.
+fn fill(
+    parts: &mut Parts,
+    settings: &Settings,
+    seed: u64,
+    host: &mut Lent<Host>,
+    hardware: &Hardware,
+) -> Result<Written, RunError> {
+    let mut core = Lent::new(SimCore::untimed(&hardware.core));
+    let mut turn = SimCpu::on(host, &mut core);
+    let cpu = &mut *turn;
     for pool in &parts.pools {
-        pool.start(&mut cpu);
+        pool.start(cpu);
     }
     for core in &mut parts.cores {
-        core.software.app.start(&mut cpu);
+        core.software.app.start(cpu);
     }
     if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
-        preload(settings, seed, &mut parts.cores, &mut cpu)?;
+        preload(settings, seed, &mut parts.cores, cpu)?;
     }
     if settings.app == "kvs" {
-        preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
+        preload_pairs(settings, seed, &mut parts.cores, cpu)?;
         if settings.kvs_hot_preload {
-            preload_hot(settings, seed, &mut parts.cores, &mut cpu)?;
+            preload_hot(settings, seed, &mut parts.cores, cpu)?;
         }
     }
-    install_flows(settings, seed, &parts.tables, &mut cpu)?;
+    install_flows(settings, seed, &parts.tables, cpu)?;
     for core in &mut parts.cores {
-        core.start(&mut cpu);
+        core.start(cpu);
     }
-    Ok(cpu)
+    drop(turn);
+    // Nobody sleeps yet.
+    host.memory.take_wakes();
+    for (at, len) in parts.pools.iter().map(Pool::memory) {
+        host.memory.unwritten(at, len);
+    }
+    let writes = core.take_mmio();
+    Ok(writes.map(|write| ((write.register.device, write.register.index), write.value)).collect())
 }
 
 /// Buffers for all rings and cores.
@@ -189,7 +205,13 @@ fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
 }
 
 /// Hands out the address space, and makes everything that lies in it.
-pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
+pub(super) fn parts(
+    registry: &Registry,
+    machine: &Machine,
+    settings: &Settings,
+    hardware: &Hardware,
+    seed: u64,
+) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
     let queues = settings.cores / settings.nics;
     let mut near = NearMemory::reserve_all(&mut space, settings);
@@ -206,11 +228,11 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
         burst: hardware.core.burst,
     };
     let tx_rings = tx_rings(&mut space, settings)?;
-    let (halves, drivers) = interface(settings, hardware, seed, pool, &near, costs, &mut space)?;
+    let halves = interface(settings, &registry.interfaces, hardware, seed, pool, &near, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let of_target = AppConfig { more_reads: (settings.target_accesses, settings.target_begins()), ..config.clone() };
     let mut cores = Vec::new();
-    for (number, driver) in drivers.into_iter().enumerate() {
+    for (number, driver) in halves.drivers.into_iter().enumerate() {
         let rings = tx_rings.iter().map(|rings| rings[number]);
         let transmit = transmit_drivers(&mut space, rings, number, costs, &near);
         let work = hardware.core.pool;
@@ -221,20 +243,21 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
             0 => &of_target,
             _ => &config,
         };
-        let app = AnyApp::build(config, number, settings.cores, &mut space, &shared)?;
+        let place = Place { core: number, cores: settings.cores };
+        let app = registry.apps.build(config, place, &mut space, &shared)?;
         let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.burst);
         cores.push(CoreActor::new(core_of(hardware, number), software));
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
     let tables = flow_tables(settings, &mut space);
     let memory_end = Addr(space.end());
-    let nics = halves.into_iter().enumerate().map(|(device, half)| {
+    let nics = halves.nics.into_iter().enumerate().map(|(device, half)| {
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
         let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
         config.steer(&mut nic.steering, device * queues, settings.cores)?;
-        Ok((nic, DmaPort::new(&hardware.pcie, device)))
+        Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
     let pools = std::iter::once(pool).chain(pools).collect();
@@ -258,9 +281,9 @@ fn near_areas(
     }
 }
 
-pub(super) fn core_of(hardware: &Hardware, number: usize) -> SimCore {
+pub(super) fn core_of(hardware: &Hardware, number: usize) -> Lent<SimCore> {
     let pcie = &hardware.pcie;
-    SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read)
+    Lent::new(SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read))
 }
 
 /// Core `number`'s transmit driver on every NIC.
@@ -292,7 +315,7 @@ fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxR
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
-fn preload(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut FlatCpu) -> Result<(), RunError> {
+fn preload(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut SimCpu) -> Result<(), RunError> {
     let queues = settings.cores / settings.nics;
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues as u16);
@@ -306,7 +329,7 @@ fn preload(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut Fl
             let app = &mut cores[port * queues + queue].software.app;
             // A flow that finds no room is not known when its first packet comes, which then
             // meets the same drop and is counted there.
-            let _ = app.learn(cpu, from, to, ip_protocol::UDP);
+            let _ = app.learn(cpu, &Flow { source: from, destination: to, protocol: ip_protocol::UDP });
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use nicforge_apps::{CoRunner, Copier};
 use nicforge_nic::Allocation;
 use nicforge_platform::AddressSpace;
-use nicforge_platform::sim::{Hardware, Host, SimCore, SimCpu};
+use nicforge_platform::sim::{Hardware, Host, Lent, SimCore, SimCpu};
 use nicforge_units::Time;
 
 use super::build::core_of;
@@ -11,13 +11,13 @@ use crate::settings::Settings;
 
 /// A co-runner on its core.
 pub struct CoRunnerActor {
-    core: SimCore,
+    core: Lent<SimCore>,
     program: CoRunner,
 }
 
 impl CoRunnerActor {
     /// `program` on `core`.
-    pub fn new(core: SimCore, program: CoRunner) -> CoRunnerActor {
+    pub fn new(core: Lent<SimCore>, program: CoRunner) -> CoRunnerActor {
         CoRunnerActor { core, program }
     }
 
@@ -27,9 +27,9 @@ impl CoRunnerActor {
     }
 
     /// One step; returns the time of the next.
-    pub fn step(&mut self, host: &mut Host) -> Time {
+    pub fn step(&mut self, host: &mut Lent<Host>) -> Time {
         self.core.begin_burst();
-        self.program.step(&mut SimCpu::new(host, &mut self.core));
+        self.program.step(&mut *SimCpu::on(host, &mut self.core));
         self.core.now()
     }
 }
@@ -70,11 +70,10 @@ pub fn co_runners(
             (Some(seed), ..) => CoRunner::graph(space, seed),
             (None, ..) => CoRunner::stream(space),
         };
-        let core = core_of(hardware, first + number);
-        let core = match elsewhere {
-            true => core.behind_link(hardware.other_socket.latency),
-            false => core,
-        };
+        let mut core = core_of(hardware, first + number);
+        if elsewhere {
+            core.be_behind_link(hardware.other_socket.latency);
+        }
         CoRunnerActor::new(core, program)
     };
     let mut actors: Vec<_> = programs.into_iter().enumerate().map(actor).collect();

@@ -2,7 +2,7 @@
 //! cores that run the application: what it reads are counters, and it takes nothing from the caches.
 
 use nicforge_interfaces::sh_ring_dynamic::{Control, Reading};
-use nicforge_nic::{ReceiveHalf, registers};
+use nicforge_nic::registers;
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Host, MmioWrite};
 use nicforge_units::{Bytes, Time};

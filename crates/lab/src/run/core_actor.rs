@@ -5,8 +5,7 @@
 
 use std::collections::VecDeque;
 
-use nicforge_platform::Cpu;
-use nicforge_platform::sim::{CoreCycles, Host, SimCore, SimCpu};
+use nicforge_platform::sim::{CoreCycles, Host, Lent, SimCore, SimCpu};
 use nicforge_units::Time;
 
 use super::core_time::spent_until;
@@ -23,9 +22,9 @@ enum Next {
 /// A core that runs an application over one receive queue.
 pub struct CoreActor {
     /// Its time and accounting.
-    pub core: SimCore,
+    pub core: Lent<SimCore>,
     /// What runs on it.
-    pub software: PacketLoop,
+    pub software: PacketLoop<SimCpu>,
     next: Next,
     /// Packets of the last poll.
     polled: usize,
@@ -37,12 +36,12 @@ pub struct CoreActor {
 
 impl CoreActor {
     /// A core at the beginning of a run.
-    pub fn new(core: SimCore, software: PacketLoop) -> CoreActor {
+    pub fn new(core: Lent<SimCore>, software: PacketLoop<SimCpu>) -> CoreActor {
         CoreActor { core, software, next: Next::Poll, polled: 0, published: VecDeque::new(), bursts: 0 }
     }
 
     /// Brings the queue up, before the run.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+    pub fn start(&mut self, cpu: &mut SimCpu) {
         self.software.start(cpu);
     }
 
@@ -61,7 +60,7 @@ impl CoreActor {
     /// One step at `now`; returns the time of the next, or `None` when the core sleeps.
     // Not where actors are told apart: that, taken into one function with it, was slower.
     #[inline(never)]
-    pub fn step(&mut self, host: &mut Host, now: Time) -> Option<Time> {
+    pub fn step(&mut self, host: &mut Lent<Host>, now: Time) -> Option<Time> {
         match self.next {
             Next::Poll => {
                 self.core.idle_until(now);
@@ -74,8 +73,7 @@ impl CoreActor {
                 self.next = Next::Packet(0);
             }
             Next::Packet(index) => {
-                let mut cpu = SimCpu::new(host, &mut self.core);
-                self.software.look_ahead(&mut cpu, index);
+                let mut cpu = SimCpu::on(host, &mut self.core);
                 self.software.packet(&mut cpu, index);
                 self.next = match index + 1 < self.polled {
                     true => Next::Packet(index + 1),
@@ -83,7 +81,7 @@ impl CoreActor {
                 };
             }
             Next::Flush => {
-                let mut cpu = SimCpu::new(host, &mut self.core);
+                let mut cpu = SimCpu::on(host, &mut self.core);
                 self.software.flush(&mut cpu);
                 self.next = Next::Poll;
             }
@@ -91,17 +89,18 @@ impl CoreActor {
         Some(self.core.now())
     }
 
-    fn poll(&mut self, host: &mut Host) -> bool {
+    fn poll(&mut self, host: &mut Lent<Host>) -> bool {
         let before = self.core.spent().clone();
         let buffers = self.software.buffers_in_rings();
         while self.published.front().is_some_and(|&time| time <= self.core.now()) {
             self.published.pop_front();
         }
         self.core.begin_burst();
-        let mut cpu = SimCpu::new(host, &mut self.core);
+        let mut cpu = SimCpu::on(host, &mut self.core);
         self.polled = self.software.poll(&mut cpu, 0);
         if self.polled == 0 {
             self.software.reclaim(&mut cpu);
+            drop(cpu);
             // A poll that found no packet but moved buffers did work.
             if self.software.buffers_in_rings() == buffers {
                 self.core.count_as_idle(&before);

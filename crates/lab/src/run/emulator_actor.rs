@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use nicforge_interfaces::emulated::Way;
 use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{CoreCycles, Host, MmioWrite, SimCore, SimCpu};
+use nicforge_platform::sim::{CoreCycles, Host, Lent, MmioWrite, SimCore, SimCpu};
 use nicforge_units::Time;
 
 use super::core_time::spent_until;
@@ -24,7 +25,7 @@ enum Waits {
 
 /// The core that plays the NIC behind one port.
 pub struct EmulatorActor {
-    core: SimCore,
+    core: Lent<SimCore>,
     /// Times of publishes to this core that it has not polled for yet, oldest first.
     published: VecDeque<Time>,
     waits: Waits,
@@ -38,7 +39,7 @@ pub struct EmulatorActor {
 
 impl EmulatorActor {
     /// At the beginning of a run, for a NIC with so many `queues`.
-    pub fn new(core: SimCore, queues: u16) -> EmulatorActor {
+    pub fn new(core: Lent<SimCore>, queues: u16) -> EmulatorActor {
         EmulatorActor {
             core,
             published: VecDeque::new(),
@@ -57,7 +58,7 @@ impl EmulatorActor {
         match self.waits {
             Waits::Packet => true,
             Waits::PacketOrBell => {
-                let half = nic.nic.receive.emulated();
+                let half = nic.played();
                 !half.is_some_and(|half| half.will_wait(number))
             }
             Waits::No | Waits::Bell => false,
@@ -81,8 +82,8 @@ impl EmulatorActor {
 
     /// One step at `now` for the NIC that is `nic`'s; returns the time of the next. As long as it
     /// finds nothing it sleeps, and is charged the polls that it would have made.
-    pub fn step(&mut self, host: &mut Host, nic: &mut NicActor, now: Time) -> Time {
-        let Some(half) = nic.nic.receive.emulated() else {
+    pub fn step(&mut self, host: &mut Lent<Host>, nic: &mut NicActor, now: Time) -> Time {
+        let Some(half) = nic.played() else {
             return Time::NEVER;
         };
         self.core.idle_until(now);
@@ -91,7 +92,10 @@ impl EmulatorActor {
         let seen = self.published.iter().take_while(|&&time| time <= now);
         let seen = seen.count();
         self.published.drain(..seen);
-        let came_to = half.emulate(&mut SimCpu::new(host, &mut self.core), seen);
+        let mut way = Way::new(SimCpu::take(host, &mut self.core));
+        let came_to = half.emulate(&mut way, seen);
+        way.cpu.give_back(host, &mut self.core);
+        let (rings, due) = (half.rings(), half.emulation_due());
         self.turns += u64::from(came_to.moved() > 0);
         self.moved += came_to.moved() as u64;
         for lost in &came_to.lost {
@@ -101,20 +105,21 @@ impl EmulatorActor {
         self.waits = match came_to.stuck {
             _ if came_to.more => Waits::No,
             0 => Waits::Packet,
-            stuck if stuck < half.rings() => Waits::PacketOrBell,
+            stuck if stuck < rings => Waits::PacketOrBell,
             _ => Waits::Bell,
         };
-        let moves = |&(number, _): &(usize, &Time)| !half.will_wait(number);
         let packet = match self.waits {
             Waits::No => return self.core.now(),
             Waits::Bell => Time::NEVER,
             Waits::Packet => self.published.front().copied().unwrap_or(Time::NEVER),
             Waits::PacketOrBell => {
-                let next = self.published.iter().enumerate().find(moves);
-                next.map_or(Time::NEVER, |(_, &time)| time)
+                let mut waits = |number| nic.played().is_some_and(|half| half.will_wait(number));
+                let mut numbers = 0..self.published.len();
+                let next = numbers.find(|&number| !waits(number));
+                next.map_or(Time::NEVER, |number| self.published[number])
             }
         };
-        packet.min(half.emulation_due()).max(self.core.now())
+        packet.min(due).max(self.core.now())
     }
 
     /// Its register writes since the last call.

@@ -3,10 +3,10 @@
 use nicforge_interfaces::emulated::physical_rings;
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options, Topology};
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
-use nicforge_nic::{DriverCosts, Pool};
-use nicforge_platform::sim::Hardware;
-use nicforge_platform::{AddressSpace, Owner};
+use nicforge_interfaces::{Built, Interfaces, Plan};
+use nicforge_nic::{DriverCosts, DriverHalf, Pool, ReceiveHalf};
+use nicforge_platform::sim::{Hardware, SimCpu, SimDma};
+use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::{BitRate, Time};
 
 use super::RunError;
@@ -43,19 +43,29 @@ pub(crate) fn receive_buffers(settings: &Settings) -> usize {
     }
 }
 
-/// The interface's halves: one for each NIC, and a driver for each queue of all NICs.
+/// An interface's halves.
+pub struct Halves {
+    /// One for each NIC.
+    pub nics: Vec<Box<dyn ReceiveHalf<SimDma>>>,
+    /// One for each queue of all NICs.
+    pub drivers: Vec<Box<dyn DriverHalf<SimCpu>>>,
+}
+
+/// The halves of the interface of `settings`.
 pub fn interface(
     settings: &Settings,
+    interfaces: &Interfaces,
     hardware: &Hardware,
     seed: u64,
     pool: Pool,
     near: &[NearMemory],
     costs: DriverCosts,
     space: &mut AddressSpace,
-) -> Result<(Vec<AnyNic>, Vec<AnyDriver>), RunError> {
+) -> Result<Halves, RunError> {
+    let entry = interfaces.find(&settings.interface)?;
     let queues = settings.cores / settings.nics;
     let mut drivers = Vec::new();
-    let mut halves = Vec::new();
+    let mut nics = Vec::new();
     for (device, near) in near.iter().enumerate() {
         let plan = Plan {
             device: device as u8,
@@ -69,15 +79,15 @@ pub fn interface(
             costs,
             bisect: bisect(settings, seed),
             nicmem: near.options(settings),
-            emulates: settings.emulates.clone(),
+            emulates: interfaces.find(&settings.emulates).ok(),
             emulator: Owner((settings.cores + device) as u16),
             emulator_fills: false,
         };
-        let (half, of_queues) = registry::build(&settings.interface, &plan, space)?;
-        halves.push(half);
-        drivers.extend(of_queues);
+        let built: Built<Sim> = entry.build(&plan, space)?;
+        nics.push(built.nic);
+        drivers.extend(built.drivers);
     }
-    Ok((halves, drivers))
+    Ok(Halves { nics, drivers })
 }
 
 /// What dynamic shRing's control core is told, where it is that.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use nicforge_apps::AnyApp;
+use nicforge_apps::App;
 use nicforge_nic::transmit::TransmitEngine;
-use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{DropCounters, NicCounters, Pool, Waiting};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_units::{Frequency, Lines, Time};
@@ -74,7 +74,7 @@ impl Snapshot {
         }
         let counted = |name: &str| {
             let apps = world.cores.iter().map(|core| &core.software.app);
-            let counters = apps.flat_map(AnyApp::counters);
+            let counters = apps.flat_map(App::counters);
             let named = counters.filter(|&(counter, _)| counter == name);
             named.map(|(_, count)| count).sum()
         };

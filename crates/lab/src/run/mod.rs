@@ -41,6 +41,7 @@ use nicforge_wire::traffic::TrafficError;
 use crate::by_core::CoreFigures;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
+use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::timeline::{Switch, TimelineEntry};
 use nicforge_options::ConfigError;
@@ -59,6 +60,8 @@ pub use traffic::{check_replay, line_of, traffic_source};
 pub struct RunIo {
     /// Every frame that leaves goes into this capture.
     pub pcap_out: Option<PathBuf>,
+    /// What the point may name.
+    pub registry: Registry,
 }
 
 /// Told how far a run is: share done, frames so far.
@@ -265,7 +268,7 @@ pub fn run_point(
         return crate::systems::run_point(machine, settings, seed, progress);
     }
     match settings.measure.as_str() {
-        "no_drop_rate" => search::no_drop_rate(machine, settings, seed, progress),
+        "no_drop_rate" => search::no_drop_rate(machine, settings, seed, io, progress),
         _ => measure::one_window(machine, settings, seed, io, progress),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use nicforge_interfaces::AnyNic;
-use nicforge_nic::{Nic, ReceiveHalf};
-use nicforge_platform::sim::{DmaPort, Host, MmioWrite, SimDma};
+use nicforge_interfaces::emulated;
+use nicforge_nic::Nic;
+use nicforge_platform::Sim;
+use nicforge_platform::sim::{DmaPort, Host, Lent, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::traffic::Arrival;
 
@@ -13,9 +14,9 @@ use super::sink::Sink;
 /// A NIC as an actor: it acts when a register write arrives or when its own work is due.
 pub struct NicActor {
     /// The device.
-    pub nic: Nic<AnyNic>,
+    pub nic: Nic<SimDma>,
     /// Its link.
-    pub port: DmaPort,
+    pub port: Lent<DmaPort>,
     /// Register writes on their way, by arrival; those of one instant in the order of posting.
     mailbox: VecDeque<Posted>,
     due: Time,
@@ -34,7 +35,7 @@ struct Posted {
 
 impl NicActor {
     /// An idle NIC.
-    pub fn new(nic: Nic<AnyNic>, port: DmaPort) -> NicActor {
+    pub fn new(nic: Nic<SimDma>, port: Lent<DmaPort>) -> NicActor {
         NicActor { nic, port, mailbox: VecDeque::new(), due: Time::NEVER }
     }
 
@@ -58,8 +59,8 @@ impl NicActor {
     }
 
     /// Acts at `now`.
-    pub fn step(&mut self, host: &mut Host, sink: &mut Sink, now: Time) {
-        let mut dma = SimDma::new(host, &mut self.port, now);
+    pub fn step(&mut self, host: &mut Lent<Host>, sink: &mut Sink, now: Time) {
+        let mut dma = SimDma::on(host, &mut self.port, now);
         while let Some(&write) = self.mailbox.front()
             && write.arrives <= now
         {
@@ -70,21 +71,28 @@ impl NicActor {
         loop {
             self.due = self.nic.advance(&mut dma, sink);
             // The receive path has a cursor of its own.
-            dma = SimDma::new(host, &mut self.port, now);
+            dma.restart(now);
             let turned = self.nic.transmit.internal_inside();
             self.nic.receive_held(&mut dma);
             self.due = self.due.min(self.nic.held_due());
-            self.see_turned(turned);
+            if turned == 0 {
+                self.due = self.due.min(self.nic.transmit.internal_due());
+            }
             if self.due > now {
                 break;
             }
-            dma = SimDma::new(host, &mut self.port, now);
+            dma.restart(now);
         }
     }
 
     /// Whether doorbells of a NIC that a core plays here wait for that core.
     pub fn rang(&mut self) -> bool {
-        self.nic.receive.emulated().is_some_and(|half| half.rang())
+        self.played().is_some_and(|half| half.rang())
+    }
+
+    /// The NIC that a core plays here, if one does.
+    pub fn played(&mut self) -> Option<&mut emulated::NicHalf<Sim>> {
+        emulated::played::<Sim>(&mut *self.nic.receive)
     }
 
     /// Frames may have been turned round; there were `before` of them, of which `due` knows.
@@ -95,10 +103,11 @@ impl NicActor {
     }
 
     /// A frame came in, its last bit at `now`.
-    pub fn receive(&mut self, host: &mut Host, frame: &Arrival<'_>, now: Time) {
-        let mut dma = SimDma::new(host, &mut self.port, now);
+    pub fn receive(&mut self, host: &mut Lent<Host>, frame: &Arrival<'_>, now: Time) {
+        let mut dma = SimDma::on(host, &mut self.port, now);
         let turned = self.nic.transmit.internal_inside();
         self.nic.receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
+        drop(dma);
         self.due = self.due.min(self.nic.receive.due()).min(self.nic.held_due());
         self.see_turned(turned);
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_nic::ReceiveHalf;
 use nicforge_units::{Lines, Time};
 
 use super::nic_actor::NicActor;

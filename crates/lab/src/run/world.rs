@@ -5,7 +5,7 @@
 
 mod accounts;
 
-use nicforge_platform::sim::{Host, Schedule};
+use nicforge_platform::sim::{Host, Lent, Schedule};
 use nicforge_units::{BitRate, Time};
 
 use super::RunError;
@@ -27,7 +27,7 @@ const LOOK_EVERY: Time = Time::from_ms(1);
 /// A run in progress.
 pub struct World {
     /// Memory, caches.
-    pub host: Host,
+    pub host: Lent<Host>,
     /// One per port.
     pub sources: Vec<SourceActor>,
     /// One per port.
@@ -55,7 +55,7 @@ pub struct World {
 impl World {
     /// Puts the actors together. Sources and co-runners begin at time 0; NICs and cores wait.
     pub fn new(
-        host: Host,
+        host: Lent<Host>,
         sources: Vec<SourceActor>,
         nics: Vec<NicActor>,
         cores: Vec<CoreActor>,

@@ -2,7 +2,7 @@
 
 use nicforge_apps::kvs::hot_place_bytes;
 use nicforge_interfaces::rx_bisect::Topology;
-use nicforge_interfaces::{kernel, registry};
+use nicforge_interfaces::{Interfaces, kernel};
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
 use crate::machine::Machine;
@@ -53,7 +53,7 @@ impl Settings {
     fn check_interface(&self) -> Result<(), Finding> {
         let known = match self.is_of_whole_systems() {
             true => kernel::registry::names(),
-            false => registry::names(),
+            false => Interfaces::shipped().names(),
         };
         let fits = known.contains(&self.interface.as_str());
         ensure(fits, &["interface", "workload"], || {

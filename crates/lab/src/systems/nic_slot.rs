@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use nicforge_interfaces::kernel::{AnyKernelNic, Frame, KernelNic};
 use nicforge_nic::DropCounters;
 use nicforge_platform::Register;
-use nicforge_platform::sim::{Devices, DmaPort, Host, LinkConfig, MmioWrite, SimDma};
+use nicforge_platform::sim::{Devices, DmaPort, Host, Lent, LinkConfig, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 
@@ -14,7 +14,7 @@ pub struct NicSlot {
     /// The NIC.
     pub nic: AnyKernelNic,
     /// Its way to memory.
-    pub dma: DmaPort,
+    pub dma: Lent<DmaPort>,
     /// The link that ends here.
     pub incoming: Link<Frame>,
     /// Register writes on their way, in the order of their arrival.
@@ -41,7 +41,7 @@ impl NicSlot {
         let due = nic.due().min(incoming.due());
         NicSlot {
             nic,
-            dma: DmaPort::new(link, number),
+            dma: Lent::new(DmaPort::new(link, number)),
             incoming,
             writes: VecDeque::new(),
             first_write: Time::NEVER,
@@ -84,7 +84,7 @@ impl NicSlot {
     }
 
     /// Does everything that is due when the first thing is.
-    pub fn step_all(&mut self, host: &mut Host) {
+    pub fn step_all(&mut self, host: &mut Lent<Host>) {
         let now = self.due;
         while self.due == now {
             self.step(host);
@@ -92,10 +92,11 @@ impl NicSlot {
     }
 
     /// Does the one thing that is due first.
-    fn step(&mut self, host: &mut Host) {
+    fn step(&mut self, host: &mut Lent<Host>) {
         let now = self.due;
         self.reached = now;
-        let dma = &mut SimDma::new(host, &mut self.dma, now);
+        let mut turn = SimDma::on(host, &mut self.dma, now);
+        let dma = &mut *turn;
         if self.first_write <= now
             && let Some(write) = self.writes.pop_front()
         {
@@ -115,6 +116,7 @@ impl NicSlot {
         } else {
             self.nic.advance(dma);
         }
+        drop(turn);
         self.settle();
     }
 
@@ -127,7 +129,7 @@ impl NicSlot {
     }
 
     /// All register writes so far arrive: the run begins with a NIC that its driver has brought up.
-    pub fn bring_up(&mut self, host: &mut Host) {
+    pub fn bring_up(&mut self, host: &mut Lent<Host>) {
         if let Some(last) = self.writes.back() {
             let time = last.arrives;
             self.catch_up(host, time);
@@ -135,7 +137,7 @@ impl NicSlot {
     }
 
     /// All that is on its way here arrives: nobody sends more. Returns when that is.
-    pub fn take_all(&mut self, host: &mut Host) -> Time {
+    pub fn take_all(&mut self, host: &mut Lent<Host>) -> Time {
         while self.first_write.min(self.incoming.due()) < Time::NEVER {
             self.step(host);
         }
@@ -143,7 +145,7 @@ impl NicSlot {
     }
 
     /// Brings the NIC up to `time`.
-    fn catch_up(&mut self, host: &mut Host, time: Time) {
+    fn catch_up(&mut self, host: &mut Lent<Host>, time: Time) {
         while self.due() <= time {
             self.step(host);
         }
@@ -188,13 +190,13 @@ pub struct NicSlots<'a> {
 }
 
 impl Devices for NicSlots<'_> {
-    fn write(&mut self, _host: &mut Host, write: &MmioWrite) {
+    fn write(&mut self, _host: &mut Lent<Host>, write: &MmioWrite) {
         if let Some(slot) = self.slots.get_mut(usize::from(write.register.device)) {
             slot.post(*write);
         }
     }
 
-    fn read(&mut self, host: &mut Host, register: Register, at: Time) -> (u64, Time) {
+    fn read(&mut self, host: &mut Lent<Host>, register: Register, at: Time) -> (u64, Time) {
         // Nothing answers for a device that is not there: all ones, as on a PCI bus.
         let device = usize::from(register.device);
         let Some(slot) = self.slots.get_mut(device) else {
@@ -205,8 +207,7 @@ impl Devices for NicSlots<'_> {
         slot.catch_up(host, at);
         slot.reached = at;
         let Some(most) = slot.nic.blocks(register.index) else {
-            let mut dma = SimDma::new(host, &mut slot.dma, at);
-            let answer = slot.nic.read_register(&mut dma, register.index);
+            let answer = slot.nic.read_register(&mut *SimDma::on(host, &mut slot.dma, at), register.index);
             slot.settle();
             return answer;
         };
@@ -223,8 +224,9 @@ impl Devices for NicSlots<'_> {
             self.slots[device].step(host);
         }
         let slot = &mut self.slots[device];
-        let mut dma = SimDma::new(host, &mut slot.dma, slot.reached);
-        let (value, given) = slot.nic.read_register(&mut dma, register.index);
+        let mut dma = SimDma::on(host, &mut slot.dma, slot.reached);
+        let (value, given) = slot.nic.read_register(&mut *dma, register.index);
+        drop(dma);
         slot.settle();
         (value, given.min(limit))
     }
@@ -243,7 +245,7 @@ mod tests {
 
     /// A SINIC that receives, whose link delays frames by `DELAY`.
     struct Bench {
-        host: Host,
+        host: Lent<Host>,
         slots: [NicSlot; 1],
         timeout: Time,
         /// A receive copy of 1000 bytes, and where it goes.
@@ -269,7 +271,7 @@ mod tests {
             nic.set_memory_end(Addr(space.end()));
             let wire = Link::new(&LinkPlan { delay: DELAY, ..LinkPlan::default() }, 1);
             let mut bench = Bench {
-                host: Host::new(&hardware, &space),
+                host: Lent::new(Host::new(&hardware, &space)),
                 slots: [NicSlot::new(nic, &hardware.pcie, 0, wire)],
                 timeout: machine.sinic.wait_timeout,
                 data: rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000),

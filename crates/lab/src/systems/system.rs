@@ -1,10 +1,11 @@
 //! One whole system: cores, caches, memory, NICs, kernel and processes.
 
-use nicforge_apps::{AnyApp, AppConfig, SharedTables};
+use nicforge_apps::AppConfig;
+use nicforge_apps::nat::Nat;
 use nicforge_interfaces::kernel::{Frame, KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
-use nicforge_platform::sim::{Host, SimCore, SimCpu};
+use nicforge_platform::sim::{DeviceReader, Host, Lent, SimCore, SimCpu};
 use nicforge_platform::{Addr, AddressSpace, Owner};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
@@ -12,7 +13,7 @@ use nicforge_wire::link::Link;
 use super::attachment::Attachment;
 use super::nic_slot::{Elsewhere, NicSlot, NicSlots, Nobody};
 use super::process::AnyProcess;
-use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts, Processor};
+use super::stack::{Connection, ConnectionPlan, Gateway, Kernel, KernelCosts, Processor};
 use crate::machine::NicNumbers;
 use crate::run::RunError;
 
@@ -54,9 +55,9 @@ pub struct SystemPlan<'a> {
 /// A system.
 pub struct System {
     /// Caches and memory.
-    pub host: Host,
+    pub host: Lent<Host>,
     /// Its cores.
-    pub cores: Vec<SimCore>,
+    pub cores: Vec<Lent<SimCore>>,
     /// Its NICs.
     pub nics: Vec<NicSlot>,
     /// What runs on the cores.
@@ -86,24 +87,25 @@ impl System {
         let connections =
             plan.connections.iter().map(|connection| Connection::new(connection, plan.cores, &mut space)).collect();
         let memory = space.data(plan.process_bytes, 4096);
-        let gateway = plan.gateway.as_ref();
-        let gateway = gateway.map(|config| gateway_of(config, &mut space));
-        let gateway = gateway.transpose()?;
-        let gateway_lock = SharedLock::new(&mut space, plan.cores);
+        let gateway = match &plan.gateway {
+            Some(config) => Some((Nat::allocate(config, 0, 1, &mut space)?, config.work)),
+            None => None,
+        };
+        let lock = SharedLock::new(&mut space, plan.cores);
         for slot in &mut nics {
             slot.nic.set_memory_end(Addr(space.end()));
         }
-        let host = host_of(plan.attachment, &space);
+        let host = Lent::new(host_of(plan.attachment, &space));
         let link = &hardware.pcie;
         let cores = (0..plan.cores)
-            .map(|number| SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read))
+            .map(|number| Lent::new(SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read)))
             .collect();
         let processors = caches
             .into_iter()
             .enumerate()
             .map(|(core, pool)| Processor::new(pool, process(core, memory), nics.len()))
             .collect();
-        let gateway = (gateway, gateway_lock);
+        let gateway = gateway.map(|(nat, work)| Gateway { nat, work, lock });
         let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
         let mut system = System { host, cores, nics, kernel, wakes: vec![Time::ZERO; plan.cores], pool };
         system.start();
@@ -113,9 +115,10 @@ impl System {
     fn start(&mut self) {
         let mut slots = NicSlots { slots: &mut self.nics, elsewhere: &mut Nobody };
         let first = &mut self.cores[0];
-        let mut cpu = SimCpu::with_devices(&mut self.host, first, &mut slots);
+        let mut cpu = DeviceReader::on(&mut self.host, first, &mut slots);
         self.pool.start(&mut cpu);
         self.kernel.start(&mut cpu);
+        drop(cpu);
         self.wakes.fill(first.now());
         self.settle(0);
         for slot in &mut self.nics {
@@ -136,8 +139,9 @@ impl System {
         let memory = &mut self.host.memory;
         self.kernel.make_content(number, |at, len| memory.slice_mut(at, len));
         let mut slots = NicSlots { slots: &mut self.nics, elsewhere };
-        let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
+        let mut cpu = DeviceReader::on(&mut self.host, core, &mut slots);
         let next = self.kernel.step(number, &mut cpu);
+        drop(cpu);
         let memory = &self.host.memory;
         self.kernel.check_arrived(|at, len| memory.slice(at, len));
         self.wakes[number] = next.max(core.now());
@@ -194,10 +198,12 @@ impl System {
         for number in 0..self.nics.len() {
             let core = &mut self.cores[self.kernel.core_of(number)];
             let reached = self.nics[number].take_all(&mut self.host);
-            core.idle_until(reached.max(core.now()) + LAST_COPIES);
+            let until = reached.max(core.now()) + LAST_COPIES;
+            core.idle_until(until);
             let mut slots = NicSlots { slots: &mut self.nics, elsewhere: &mut Nobody };
-            let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
+            let mut cpu = DeviceReader::on(&mut self.host, core, &mut slots);
             let between = self.kernel.drivers[number].between(&mut cpu);
+            drop(cpu);
             let (slot, taken) = (&self.nics[number], self.kernel.taken[number]);
             let arrived = slot.arrived.0;
             let dropped = slot.drops.total() + between.dropped;
@@ -216,8 +222,8 @@ impl System {
 
     /// Whether every packet buffer is in exactly one place.
     pub fn check_buffers(&mut self) -> Result<(), RunError> {
-        let mut cpu = SimCpu::new(&mut self.host, &mut self.cores[0]);
-        let held = self.pool.available(&mut cpu) + self.kernel.buffers_held();
+        let mut cpu = SimCpu::on(&mut self.host, &mut self.cores[0]);
+        let held = self.pool.available(&mut *cpu) + self.kernel.buffers_held();
         let buffers = self.pool.count() as u64;
         match held == buffers {
             true => Ok(()),
@@ -228,11 +234,6 @@ impl System {
 
 /// How long NICs may take for what they have begun when a run ends, with room to spare.
 const LAST_COPIES: Time = Time::from_ms(1);
-
-fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, RunError> {
-    let shared = SharedTables::allocate(config, space);
-    Ok(AnyApp::build(config, 0, 1, space, &shared)?)
-}
 
 /// Caches and memory.
 pub(super) fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {

@@ -3,7 +3,6 @@
 use nicforge_nic::{DropCounters, Waiting};
 
 use super::World;
-use crate::packet_loop::PacketLoop;
 use crate::run::RunError;
 use crate::run::core_actor::CoreActor;
 
@@ -57,8 +56,8 @@ impl World {
     pub fn inside(&self) -> u64 {
         let software = || self.cores.iter().map(|core| &core.software);
         let in_hand: u64 = self.cores.iter().map(CoreActor::in_hand).sum();
-        let kept: u64 = software().map(PacketLoop::kept).sum();
-        let pushed: u64 = software().map(PacketLoop::pushed).sum();
+        let kept: u64 = software().map(|software| software.kept()).sum();
+        let pushed: u64 = software().map(|software| software.pushed()).sum();
         let served: u64 = self.nics.iter().map(|a| a.nic.transmit.served()).sum();
         let turned = self.nics.iter().map(|a| a.nic.transmit.internal_inside());
         self.backlog() + turned.sum::<u64>() + in_hand + kept + (pushed - served)
