@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use nicforge_lab::config::{ConfigError, Place};
-use nicforge_lab::report::ReportError;
 use nicforge_lab::run::RunError;
+use nicforge_report::ReportError;
 use thiserror::Error;
 
 use crate::output::tell;

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use nicforge_record::Origin;
+
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
@@ -32,6 +34,14 @@ impl Place {
     /// A command-line argument.
     pub fn argument(text: &str) -> Place {
         Place::Argument(text.to_string())
+    }
+
+    /// What a record says of a value that was set here.
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Place::Line { .. } | Place::File(_) => Origin::File,
+            Place::Argument(_) => Origin::Override,
+        }
     }
 }
 

@@ -38,12 +38,12 @@ use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
-use crate::by_core::CoreFigures;
 use crate::config::ConfigError;
 use crate::machine::Machine;
-use crate::metrics::Metrics;
 use crate::settings::Settings;
-use crate::timeline::{Switch, TimelineEntry};
+use nicforge_record::CoreFigures;
+use nicforge_record::{Metrics, Steadiness};
+use nicforge_record::{Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};
@@ -279,8 +279,8 @@ pub struct PointRun {
     pub cores: Vec<CoreFigures>,
     /// Simulated time, warm-up included.
     pub simulated: Time,
-    /// What a reader of the measurements must know, a sentence each.
-    pub notes: Vec<String>,
+    /// Why the window may not show a steady state.
+    pub steadiness: Steadiness,
     /// How it went on over time, if that was asked for.
     pub timeline: Vec<TimelineEntry>,
     /// Every change of steering, in order.

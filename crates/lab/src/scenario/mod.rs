@@ -13,6 +13,8 @@ mod parse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use nicforge_record::Origin;
+
 use crate::config::{ConfigError, Place, read_text};
 use crate::settings::{KEYS, Key, Names, Settings};
 
@@ -85,6 +87,11 @@ impl Point {
     /// Whether somebody set `key`, and it is not the default's value by itself.
     pub fn sets(&self, key: &str) -> bool {
         self.places.0.contains_key(key)
+    }
+
+    /// Where the value of `key` comes from.
+    pub fn origin(&self, key: &str) -> Origin {
+        self.places.0.get(key).map_or(Origin::Default, Place::origin)
     }
 
     /// Whether everything that counts is the same in `other`, so that both measure the same.
