@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nicforge_lab::config::SECONDS_MAX;
+use nicforge_options::SECONDS_MAX;
 
 /// Nicforge: a network interface card whose contract with the host can be reshaped, and the
 /// host it is plugged into: simulated, or live.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::run::{RunError, traffic_source};
 use nicforge_lab::scenario::Assignment;
 use nicforge_lab::settings::Settings;
+use nicforge_options::{ConfigError, Place};
 use nicforge_units::BitRate;
 use nicforge_wire::capture::{CaptureWriteError, FileWriter, part_of, write_file};
 use nicforge_wire::traffic::{Line, TrafficSource};

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::run::RunError;
+use nicforge_options::{ConfigError, Place};
 use nicforge_report::ReportError;
 use thiserror::Error;
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use nicforge_lab::config::{ConfigError, Place};
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::record::of_scenario;
 use nicforge_lab::run::{PointRun, RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_lab::settings::Settings;
+use nicforge_options::{ConfigError, Place};
 use nicforge_record::Record;
 use nicforge_wire::traffic::TrafficSource;
 

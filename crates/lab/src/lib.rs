@@ -1,6 +1,5 @@
 //! The lab: scenario → run → record.
 
-pub mod config;
 mod counts;
 #[cfg(target_os = "linux")]
 pub mod live;

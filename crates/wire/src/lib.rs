@@ -3,7 +3,7 @@
 //! The lowest room that knows packets. [`headers`] shows bytes as protocols have them;
 //! [`parse_frame`] judges a whole frame once, as a NIC does, and says where everything is;
 //! [`checksum`], [`rss`] and [`rewrite`] work on what it found; [`capture`] reads and writes files; [`traffic`]
-//! makes frames and the times at which they arrive.
+//! makes frames and the times at which they arrive; [`link`] carries them, with the faults that a scenario asks for.
 //!
 //! Left out on purpose: reassembly of fragments, tunnels (the outer header counts), and link types
 //! that do not carry IP.
@@ -14,6 +14,7 @@ mod frame_error;
 pub mod headers;
 pub mod icmp_error;
 pub mod join;
+pub mod link;
 pub mod neighbour;
 pub mod offload;
 mod packet_id;

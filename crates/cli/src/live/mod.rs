@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicforge_lab::config::Place;
 use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::record::of_live;
+use nicforge_options::Place;
 use nicforge_report::{table, to_json, write_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
 

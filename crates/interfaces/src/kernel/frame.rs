@@ -2,6 +2,7 @@
 
 use nicforge_nic::TxOffload;
 use nicforge_wire::checksum::{self, ChecksumVerdict};
+use nicforge_wire::link::Carried;
 use nicforge_wire::{FrameSummary, parse_frame};
 
 /// What a NIC that looks at a frame finds.
@@ -101,6 +102,17 @@ impl Frame {
     /// What a NIC that looks at it finds.
     pub fn findings(&self) -> Findings {
         self.known.unwrap_or_else(|| Findings::of(&self.bytes))
+    }
+}
+
+impl Carried for Frame {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.known = None;
+        &mut self.bytes
     }
 }
 

@@ -15,10 +15,10 @@ use super::device::{Books, Device, Manners, NextHop, Station, fill};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
-use crate::config::{ConfigError, Place};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::{self, Settings};
+use nicforge_options::{ConfigError, Place};
 
 /// A live run that is ready to go.
 pub struct Assembly {

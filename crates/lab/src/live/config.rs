@@ -14,9 +14,9 @@ use nicforge_interfaces::registry;
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, Place};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
+use nicforge_options::{ConfigError, Place};
 
 /// Keys of the settings table that mean something here.
 const SETTINGS: [&str; 39] = [

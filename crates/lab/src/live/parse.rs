@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
-use crate::config::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Names;
+use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 
 /// Reads and parses a live run's file.
 ///

@@ -3,8 +3,8 @@
 use nicforge_platform::live::{allowed_cores, stand_on};
 
 use super::config::Pin;
-use crate::config::{ConfigError, Place};
 use crate::run::RunError;
+use nicforge_options::{ConfigError, Place};
 
 /// A core for the device's thread and one for each worker's, or for none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

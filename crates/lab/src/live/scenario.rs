@@ -21,10 +21,10 @@ use super::layout::Blueprint;
 use super::outcome::LiveRun;
 use super::pin::Places;
 use super::run_threads;
-use crate::config::Place;
 use crate::machine::Machine;
 use crate::run::{RunError, app_config, line_of, traffic_source};
 use crate::settings::Settings;
+use nicforge_options::Place;
 
 /// Frames that the generator sends or takes before it does the other.
 const BURST: usize = 64;

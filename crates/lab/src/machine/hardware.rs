@@ -6,7 +6,7 @@ use nicforge_units::{BitRate, ByteRate, Bytes, CACHE_LINE_BYTES, Cycles, Frequen
 
 use super::limits::{CACHE_KIB_MAX, CORES_MAX, cache_sizes_kib, check};
 use super::reader::Reader;
-use crate::config::powers_next_to;
+use nicforge_options::powers_next_to;
 
 /// Reads all hardware numbers. Problems stay in the reader; a field in trouble gets the
 /// least value it may have.

@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 
 use nicforge_platform::sim::Hardware;
 
-use crate::config::{ConfigError, Place, parse_tree, read_text};
 pub(crate) use integrated::per_cycle;
 pub use integrated::{
     ALL_LINES, Bridges, ClockedCache, Integrated, LinkNumbers, MemoryNumbers, NicNumbers, Placement, Wire,
 };
 pub use limits::{CORES_MAX, nearest_cache_kib};
+use nicforge_options::{ConfigError, Place, parse_tree, read_text};
 use reader::Reader;
 
 /// A machine, with the source of each of its numbers.

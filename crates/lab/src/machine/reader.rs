@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{ConfigError, Field, Located, Node, Place, shorten};
+use nicforge_options::{ConfigError, Field, Located, Node, Place, shorten};
 
 use super::Row;
 

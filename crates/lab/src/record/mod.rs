@@ -3,6 +3,7 @@
 mod facts;
 
 use nicforge_nic::DropCause;
+use nicforge_options::Place;
 use nicforge_record::{MachineParameter, Origin, PointRecord, Record, Setting, Steadiness, share};
 
 #[cfg(target_os = "linux")]
@@ -64,7 +65,7 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
     let is_shown = |key: &&Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
     let shown = KEYS.iter().filter(is_shown);
     let values = shown.filter_map(|key| Some((key, (key.get)(&config.settings)?)));
-    let origin = |key: &Key| assigned(key.name).map_or(Origin::Default, |set| set.place.origin());
+    let origin = |key: &Key| origin(assigned(key.name).map(|set| &set.place));
     Record {
         scenario: config.name.clone(),
         seed: 1,
@@ -91,12 +92,20 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
 /// Every setting that counts in a point, with where its value comes from.
 fn effective_settings(point: &Point) -> Vec<Setting> {
     let counts = KEYS.iter().filter(|key| key.counts(&point.settings));
-    let set = |key: &Key| Some(setting(key, &(key.get)(&point.settings)?, point.origin(key.name)));
+    let set = |key: &Key| Some(setting(key, &(key.get)(&point.settings)?, origin(point.place_of_value(key.name))));
     counts.filter_map(set).collect()
 }
 
 fn setting(key: &Key, value: &Value, origin: Origin) -> Setting {
     Setting { key: key.name.to_string(), value: value.to_json(), unit: key.unit.to_string(), origin }
+}
+
+fn origin(place: Option<&Place>) -> Origin {
+    match place {
+        None => Origin::Default,
+        Some(Place::Line { .. } | Place::File(_)) => Origin::File,
+        Some(Place::Argument(_)) => Origin::Override,
+    }
 }
 
 fn parameter(row: &crate::machine::Row) -> MachineParameter {

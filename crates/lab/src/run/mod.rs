@@ -38,12 +38,10 @@ use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
-use crate::config::ConfigError;
 use crate::machine::Machine;
 use crate::settings::Settings;
-use nicforge_record::CoreFigures;
-use nicforge_record::{Metrics, Steadiness};
-use nicforge_record::{Switch, TimelineEntry};
+use nicforge_options::ConfigError;
+use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};

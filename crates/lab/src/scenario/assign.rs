@@ -1,7 +1,7 @@
 //! One key with its value, from a scenario file or from `--set`.
 
-use crate::config::{ConfigError, Field, Located, Node, Place, nearest, parse_value};
 use crate::settings::{self, Allowed, Condition, Key, Names, Settings, Value};
+use nicforge_options::{ConfigError, Field, Located, Node, Place, nearest, parse_value};
 
 /// A key, its checked value, and where it was set.
 #[derive(Clone)]

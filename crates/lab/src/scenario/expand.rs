@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::config::{ConfigError, Place};
 use crate::machine::Machine;
 use crate::settings::{Allowed, KEYS, Key, Settings, Value};
+use nicforge_options::{ConfigError, Place};
 
 use super::{Assignment, Point, Scenario, Sweep, Variant};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{ConfigError, nearest};
+use nicforge_options::{ConfigError, nearest};
 
 use super::Scenario;
 

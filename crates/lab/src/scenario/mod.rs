@@ -13,10 +13,8 @@ mod parse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nicforge_record::Origin;
-
-use crate::config::{ConfigError, Place, read_text};
 use crate::settings::{KEYS, Key, Names, Settings};
+use nicforge_options::{ConfigError, Place, read_text};
 
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]
@@ -89,9 +87,9 @@ impl Point {
         self.places.0.contains_key(key)
     }
 
-    /// Where the value of `key` comes from.
-    pub fn origin(&self, key: &str) -> Origin {
-        self.places.0.get(key).map_or(Origin::Default, Place::origin)
+    /// Where `key` was set, if it was.
+    pub fn place_of_value(&self, key: &str) -> Option<&Place> {
+        self.places.0.get(key)
     }
 
     /// Whether everything that counts is the same in `other`, so that both measure the same.

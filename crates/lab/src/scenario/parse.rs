@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::config::{ConfigError, Field, Located, Node, Place, parse_tree, shorten};
 use crate::settings::Names;
+use nicforge_options::{ConfigError, Field, Located, Node, Place, parse_tree, shorten};
 
 use super::assign::known_key;
 use super::{Assignment, MOST_POINTS, Scenario, Sweep, Variant};

@@ -5,9 +5,9 @@ use nicforge_interfaces::rx_bisect::Topology;
 use nicforge_interfaces::{kernel, registry};
 use nicforge_wire::traffic::{FRAME_BYTES_MAX, REQUEST_HEADERS_LEN};
 
-use crate::config::nearest;
 use crate::machine::Machine;
 use crate::run::{bisect, topology};
+use nicforge_options::nearest;
 
 use super::Settings;
 

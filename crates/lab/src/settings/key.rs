@@ -2,7 +2,7 @@
 
 use nicforge_interfaces::emulated::{EMULATED, why_not};
 
-use crate::config::{Node, convert, nearest, number_and_unit, powers_next_to};
+use nicforge_options::{Node, convert, nearest, number_and_unit, powers_next_to};
 
 use super::conditions::{WHOLE_SYSTEMS, holds, value_of};
 use super::rings::RINGS_MAX;

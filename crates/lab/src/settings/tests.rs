@@ -1,7 +1,7 @@
 //! The table of settings against itself, and values against their declarations.
 
 use super::*;
-use crate::config::Node;
+use nicforge_options::Node;
 
 const NAMES: Names<'static> =
     Names { interfaces: &["priv_ring", "sh_ring"], apps: &["l3fwd", "nat", "lb", "synthetic"] };

@@ -3,17 +3,18 @@
 use std::net::Ipv4Addr;
 
 use nicforge_apps::{AppConfig, PortMap};
+use nicforge_interfaces::kernel::Frame;
 use nicforge_interfaces::sinic::Options;
 use nicforge_interfaces::sinic::registers::config;
 use nicforge_nic::DriverCosts;
 use nicforge_platform::Addr;
 use nicforge_units::{Bytes, Cycles, Frequency, Time};
+use nicforge_wire::link::{Link, LinkPlan};
 
 use super::attachment::Attachment;
 use super::process::{AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target};
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{System, SystemPlan};
-use super::wire::{Wire, WirePlan};
 use super::world::World;
 use crate::machine::{Integrated, Machine, Placement};
 use crate::run::RunError;
@@ -293,15 +294,16 @@ impl Parts<'_> {
     }
 
     /// The link that ends at system `system`; 3 is that at the second NIC of a gateway.
-    fn wire(&self, system: u64) -> Wire {
+    fn wire(&self, system: u64) -> Link<Frame> {
         let us = |us: f64| Time::from_seconds(us * 1e-6);
-        let plan = WirePlan {
+        let plan = LinkPlan {
             delay: us(self.settings.link_delay_us),
             loss: self.settings.link_loss,
             duplicates: self.settings.link_duplicates,
             reordered: self.settings.link_reordered,
             reordered_by: us(self.settings.link_reordered_by_us),
+            ..LinkPlan::default()
         };
-        Wire::new(&plan, self.seed.wrapping_mul(2).wrapping_add(system))
+        Link::new(&plan, self.seed.wrapping_mul(2).wrapping_add(system))
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   attachment.rs: placement ─► caches, links       build.rs: machine + settings ─► World
-//!   system.rs: core + caches + nic_slot.rs + stack/ + process/      wire.rs: links
+//!   system.rs: core + caches + nic_slot.rs + stack/ + process/      wire::link: links
 //!   world.rs, net.rs: earliest actor first          measure.rs: counters ─► Metrics
 //!   standstill.rs: why nothing moves
 //! ```
@@ -20,7 +20,6 @@ mod process;
 pub mod stack;
 mod standstill;
 mod system;
-mod wire;
 mod world;
 
 pub(crate) use measure::run_point;

@@ -7,8 +7,7 @@ use nicforge_nic::DropCounters;
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Devices, DmaPort, Host, LinkConfig, MmioWrite, SimDma};
 use nicforge_units::Time;
-
-use super::wire::Wire;
+use nicforge_wire::link::Link;
 
 /// One NIC of a system.
 pub struct NicSlot {
@@ -17,7 +16,7 @@ pub struct NicSlot {
     /// Its way to memory.
     pub dma: DmaPort,
     /// The link that ends here.
-    pub incoming: Wire,
+    pub incoming: Link<Frame>,
     /// Register writes on their way, in the order of their arrival.
     writes: VecDeque<MmioWrite>,
     /// The arrival of the first of them.
@@ -38,7 +37,7 @@ pub struct NicSlot {
 
 impl NicSlot {
     /// NIC `number` behind `link`, with `incoming` ending at it.
-    pub fn new(nic: AnyKernelNic, link: &LinkConfig, number: usize, incoming: Wire) -> NicSlot {
+    pub fn new(nic: AnyKernelNic, link: &LinkConfig, number: usize, incoming: Link<Frame>) -> NicSlot {
         let due = nic.due().min(incoming.due());
         NicSlot {
             nic,
@@ -236,11 +235,11 @@ mod tests {
     use nicforge_interfaces::kernel::registry;
     use nicforge_interfaces::sinic::registers::{Tag, config, rx_data, rx_done};
     use nicforge_platform::{Addr, AddressSpace};
+    use nicforge_wire::link::LinkPlan;
 
     use super::*;
     use crate::systems::attachment::Attachment;
     use crate::systems::system::kernel_plan;
-    use crate::systems::wire::WirePlan;
 
     /// A SINIC that receives, whose link delays frames by `DELAY`.
     struct Bench {
@@ -268,8 +267,7 @@ mod tests {
             let plan = kernel_plan(0, 1, &machine.nic, &machine.sinic, machine.driver);
             let (mut nic, _) = registry::build("sinic", &plan, &mut space).unwrap();
             nic.set_memory_end(Addr(space.end()));
-            let plan = WirePlan { delay: DELAY, loss: 0.0, duplicates: 0.0, reordered: 0.0, reordered_by: Time::ZERO };
-            let wire = Wire::new(&plan, 1);
+            let wire = Link::new(&LinkPlan { delay: DELAY, ..LinkPlan::default() }, 1);
             let mut bench = Bench {
                 host: Host::new(&hardware, &space),
                 slots: [NicSlot::new(nic, &hardware.pcie, 0, wire)],

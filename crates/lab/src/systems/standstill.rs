@@ -48,7 +48,7 @@ pub fn explain(systems: &[System], now: Time, drops: &DropCounters) -> String {
     let causes = drops.causes().iter().filter(|(_, count)| *count > 0);
     let causes = causes.map(|&(cause, count)| (cause, count));
     let nics = systems.iter().flat_map(|system| &system.nics);
-    let on_links: u64 = nics.map(|nic| nic.incoming.lost).sum();
+    let on_links: u64 = nics.map(|nic| nic.incoming.counters().lost).sum();
     let on_links = (on_links > 0).then_some(("on the links", on_links));
     let causes: Vec<String> = causes.chain(on_links).map(|(cause, count)| format!("{cause} {count}")).collect();
     format!(

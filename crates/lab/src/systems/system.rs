@@ -1,18 +1,18 @@
 //! One whole system: cores, caches, memory, NICs, kernel and processes.
 
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
-use nicforge_interfaces::kernel::{KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
+use nicforge_interfaces::kernel::{Frame, KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
 use nicforge_platform::sim::{Host, SimCore, SimCpu};
 use nicforge_platform::{Addr, AddressSpace, Owner};
 use nicforge_units::Time;
+use nicforge_wire::link::Link;
 
 use super::attachment::Attachment;
 use super::nic_slot::{Elsewhere, NicSlot, NicSlots, Nobody};
 use super::process::AnyProcess;
 use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts, Processor};
-use super::wire::Wire;
 use crate::machine::NicNumbers;
 use crate::run::RunError;
 
@@ -44,7 +44,7 @@ pub struct SystemPlan<'a> {
     /// Its connections.
     pub connections: Vec<ConnectionPlan>,
     /// The links that end at its NICs.
-    pub incoming: Vec<Wire>,
+    pub incoming: Vec<Link<Frame>>,
     /// Bytes of memory of the processes.
     pub process_bytes: u64,
     /// What forwards packets, on a gateway.

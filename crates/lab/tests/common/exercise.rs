@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use nicforge_lab::config::ConfigError;
 use nicforge_lab::machine::{Machine, parse_machine};
 use nicforge_lab::scenario::{MOST_POINTS, parse_override, parse_scenario};
 use nicforge_lab::settings::Names;
+use nicforge_options::ConfigError;
 
 /// Names as the registries would give them.
 pub const NAMES: Names<'static> = Names {

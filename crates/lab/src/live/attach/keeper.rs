@@ -16,13 +16,13 @@ use nicforge_units::Time;
 
 use super::message::{Invitation, Reply, Said, VERSION};
 use super::place::{Heard, Member, Place, State, line};
-use crate::config::{ConfigError, Place as PlaceInFile};
 use crate::live::device::{Done, Order, Ordered};
 use crate::live::layout::Blueprint;
 use crate::live::pin::Places;
 use crate::live::worker::Worker;
 use crate::live::{Shared, locked};
 use crate::run::RunError;
+use nicforge_options::{ConfigError, Place as PlaceInFile};
 
 mod anew;
 

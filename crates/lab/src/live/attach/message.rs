@@ -130,7 +130,7 @@ impl Invitation {
     /// # Errors
     /// A setting that this program does not know, or a file that is not here.
     pub fn blueprint(&self, names: &Names<'_>) -> Result<Blueprint, RunError> {
-        let wrong = |error: crate::config::ConfigError| RunError::Attach(error.to_string());
+        let wrong = |error: nicforge_options::ConfigError| RunError::Attach(error.to_string());
         let mut config = LiveConfig {
             idle: self.idle,
             app: self.app,
@@ -151,7 +151,7 @@ impl Invitation {
             port.address = plan.address;
             config.ports.push(PortConfig {
                 kind: PortKind::Capture(None, None),
-                place: crate::config::Place::argument("attach"),
+                place: nicforge_options::Place::argument("attach"),
                 address: None,
                 address6: None,
                 mac: Some(port.mac),

@@ -14,13 +14,13 @@ use nicforge_platform::{Addr, Cpu};
 
 use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
 use super::place::line;
-use crate::config::{ConfigError, Place};
 use crate::live::layout::{Blueprint, Layout};
 use crate::live::locked;
 use crate::live::pin::go_to;
 use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
 use crate::run::RunError;
 use crate::settings::Names;
+use nicforge_options::{ConfigError, Place};
 
 #[cfg(test)]
 mod tests;

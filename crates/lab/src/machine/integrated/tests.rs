@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::super::{Machine, parse_machine};
 use super::*;
-use crate::config::ConfigError;
 use crate::settings::Settings;
+use nicforge_options::ConfigError;
 
 const SHIPPED: &str = include_str!("../../../../../machines/m5-10gbe.toml");
 

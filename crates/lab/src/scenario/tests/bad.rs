@@ -1,8 +1,8 @@
 //! Each mistake, the line it is reported at, and the remedy.
 
 use super::*;
-use crate::config::Place;
 use crate::scenario::assign::unused;
+use nicforge_options::Place;
 
 /// The error of `rest`, parsed and expanded.
 fn error(rest: &str) -> String {

@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use nicforge_record::Origin;
-
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
@@ -35,14 +33,6 @@ impl Place {
     pub fn argument(text: &str) -> Place {
         Place::Argument(text.to_string())
     }
-
-    /// What a record says of a value that was set here.
-    pub(crate) fn origin(&self) -> Origin {
-        match self {
-            Place::Line { .. } | Place::File(_) => Origin::File,
-            Place::Argument(_) => Origin::Override,
-        }
-    }
 }
 
 impl fmt::Display for Place {
@@ -58,20 +48,20 @@ impl fmt::Display for Place {
 }
 
 /// Turns byte offsets of one text into places.
-pub(super) struct Places<'a> {
+pub(crate) struct Places<'a> {
     file: Arc<Path>,
     text: &'a str,
     line_starts: Vec<usize>,
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(text: &'a str, file: &Path) -> Places<'a> {
+    pub(crate) fn new(text: &'a str, file: &Path) -> Places<'a> {
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         Places { file: file.into(), text, line_starts: std::iter::once(0).chain(after_newline).collect() }
     }
 
     /// The place where `span` begins; the file as a whole without one.
-    pub(super) fn at(&self, span: Option<Range<usize>>) -> Place {
+    pub(crate) fn at(&self, span: Option<Range<usize>>) -> Place {
         let Some(span) = span else {
             return Place::File(self.file.clone());
         };

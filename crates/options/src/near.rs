@@ -1,6 +1,6 @@
 //! Which known name a person meant by an unknown one.
 
-use super::unit::is_unit;
+use crate::unit::is_unit;
 
 /// The known name that a person most likely meant by `name`, if one is close: what a slip of the
 /// pen makes of it, the same in another unit, or the only one that is the same but for its end.
@@ -65,7 +65,28 @@ fn the_only_with_more<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::key_names;
+
+    const KEYS: [&str; 19] = [
+        "interface",
+        "app",
+        "cores",
+        "nics",
+        "rx_entries",
+        "tx_entries",
+        "sharing",
+        "dynamic_gbps",
+        "dynamic_step_ms",
+        "list_batch",
+        "offered_gbps",
+        "packet_bytes",
+        "packet_sizes",
+        "zipf_s",
+        "kvs_key_bytes",
+        "kvs_zipf_s",
+        "warmup_ms",
+        "window_ms",
+        "graph_cores",
+    ];
 
     #[test]
     fn slips_of_the_pen_find_the_name() {
@@ -83,7 +104,7 @@ mod tests {
             ("packet_kib", "packet_bytes"),
             ("zipf", "zipf_s"),
         ] {
-            assert_eq!(nearest(name, &key_names()), Some(meant), "{name}");
+            assert_eq!(nearest(name, &KEYS), Some(meant), "{name}");
         }
     }
 
@@ -110,7 +131,7 @@ mod tests {
             "gbps",
         ];
         for name in names {
-            assert_eq!(nearest(name, &key_names()), None, "{name}");
+            assert_eq!(nearest(name, &KEYS), None, "{name}");
         }
     }
 

@@ -52,7 +52,7 @@ const UNITS: &[Unit] = &[
 ];
 
 /// Splits a number from the unit behind it; `None` where `text` is something else.
-pub(crate) fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+pub fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
     let end = text.find(|c| !is_of_number(c)).unwrap_or(text.len());
@@ -61,7 +61,7 @@ pub(crate) fn number_and_unit(text: &str) -> Option<(f64, &str)> {
 }
 
 /// `number` of unit `from` in unit `to`; `None` where the two measure different things, or are unknown.
-pub(crate) fn convert(number: f64, from: &str, to: &str) -> Option<f64> {
+pub fn convert(number: f64, from: &str, to: &str) -> Option<f64> {
     if from == to || from.is_empty() {
         return Some(number);
     }

@@ -1,21 +1,10 @@
-//! What scenario and machine files share: located TOML, and errors that say where and what
-//! would be right.
-//!
-//! Every error prints as `file:line:column: what is wrong; what would be right`.
-
-mod near;
-mod place;
-mod tree;
-mod unit;
+//! Errors that say where they are and what would be right.
 
 use std::path::Path;
 
 use thiserror::Error;
 
-pub use near::{nearest, powers_next_to};
-pub use place::Place;
-pub use tree::{Field, Located, Node, parse_tree, parse_value};
-pub(crate) use unit::{convert, number_and_unit};
+use crate::{Place, nearest};
 
 /// Largest scenario or machine file we read, in bytes; beyond it somebody named the wrong file.
 pub const LARGEST_FILE_BYTES: u64 = 1 << 20;
@@ -73,6 +62,33 @@ pub fn read_text(file: &Path) -> Result<String, ConfigError> {
     }
     std::fs::read_to_string(file)
         .map_err(|error| ConfigError::new(&place, format!("cannot be read: {error}"), "name a TOML file in UTF-8"))
+}
+
+/// Options that do not go together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The keys concerned; the first of them that somebody set is where the error points.
+    pub keys: &'static [&'static str],
+    /// What is wrong.
+    pub wrong: String,
+    /// What would be right.
+    pub right: String,
+}
+
+/// Whether a condition holds; `say` says what is wrong and what would be right where it does not.
+///
+/// # Errors
+/// It does not hold.
+pub fn ensure(
+    holds: bool,
+    keys: &'static [&'static str],
+    say: impl FnOnce() -> (String, String),
+) -> Result<(), Finding> {
+    if holds {
+        return Ok(());
+    }
+    let (wrong, right) = say();
+    Err(Finding { keys, wrong, right })
 }
 
 #[cfg(test)]

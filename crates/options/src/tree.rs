@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike, TomlError, Value};
 
-use super::place::Places;
-use super::{ConfigError, Place, shorten};
+use crate::place::Places;
+use crate::{ConfigError, Place, shorten};
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
