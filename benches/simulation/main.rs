@@ -100,10 +100,7 @@ fn main_job_on(job: Job<'_>) -> (Machine, Settings) {
     let settings = Settings {
         cores,
         nics,
-        polling_starts_ms: match job.gbps_per_core < FULL_GBPS {
-            true => 0.0,
-            false => begun.polling_starts_ms,
-        },
+        polling_starts_ms: if job.gbps_per_core < FULL_GBPS { 0.0 } else { begun.polling_starts_ms },
         offered_gbps: job.gbps_per_core * cores as f64,
         window_ms,
         interface: interface.into(),

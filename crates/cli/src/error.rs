@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use nicforge_lab::report::ReportError;
 use nicforge_lab::run::RunError;
 use nicforge_options::{ConfigError, Place};
+use nicforge_report::ReportError;
 use thiserror::Error;
 
 use crate::output::tell;
@@ -57,10 +57,7 @@ pub enum CliError {
 
 impl From<RunError> for CliError {
     fn from(error: RunError) -> CliError {
-        match is_input(&error) {
-            true => CliError::Files(error),
-            false => CliError::Run(error),
-        }
+        if is_input(&error) { CliError::Files(error) } else { CliError::Run(error) }
     }
 }
 

@@ -1,18 +1,17 @@
-//! The lab: scenario → run → measurements → report.
+//! The lab: scenario → run → record.
 
-pub mod by_core;
+mod counts;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod machine;
-pub mod metrics;
 mod nicmem;
 mod packet_loop;
+pub mod record;
 mod registry;
-pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod settings;
 pub mod systems;
-pub mod timeline;
+pub mod world;
 
 pub use registry::Registry;

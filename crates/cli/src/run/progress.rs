@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nicforge_lab::metrics::Metrics;
-use nicforge_lab::report::rate;
 use nicforge_lab::scenario::Point;
+use nicforge_record::Metrics;
+use nicforge_report::rate;
 
 use crate::args::RunOptions;
 use crate::check::{differing, plain};
@@ -44,13 +44,12 @@ impl State {
         let packets: u64 = self.points.iter().map(|(_, packets)| packets).sum();
         let rate = packets as f64 / since / 1e6;
         let done = self.done();
-        let left = match done > LEAST_SHARE {
-            true => {
-                let seconds = since * (self.points.len() as f64 - done) / done;
-                let left = Duration::from_secs_f64(seconds.min(1e9));
-                format!(", {:#} left", HumanDuration(left))
-            }
-            false => String::new(),
+        let left = if done > LEAST_SHARE {
+            let seconds = since * (self.points.len() as f64 - done) / done;
+            let left = Duration::from_secs_f64(seconds.min(1e9));
+            format!(", {:#} left", HumanDuration(left))
+        } else {
+            String::new()
         };
         format!("{finished}, {rate:.2} M packets/s{left}")
     }

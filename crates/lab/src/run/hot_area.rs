@@ -4,7 +4,7 @@ use nicforge_apps::kvs::{Kvs, hot_place_bytes};
 use nicforge_platform::sim::SimCpu;
 
 use super::RunError;
-use super::core_actor::CoreActor;
+use super::build::PacketCore;
 use super::requests::pairs_of;
 use crate::settings::Settings;
 
@@ -15,7 +15,7 @@ pub fn hot_keys(settings: &Settings) -> u64 {
 }
 
 /// Makes the keys of the hot area hot, as after a long run.
-pub fn preload_hot(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut SimCpu) -> Result<(), RunError> {
+pub fn preload_hot(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut SimCpu) -> Result<(), RunError> {
     let queues = settings.cores / settings.nics;
     let mut key = Vec::new();
     for port in 0..settings.nics {

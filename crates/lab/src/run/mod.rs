@@ -1,7 +1,7 @@
 //! Runs one point of a scenario on the sim ground and measures it.
 //!
 //! ```text
-//!   build.rs: machine + settings ─► World     world.rs: actors, earliest first
+//!   build.rs: machine + settings ─► World     world/: who is next
 //!   measure.rs: counters at both ends of the window ─► Metrics     search.rs: RFC 2544
 //! ```
 
@@ -9,23 +9,14 @@ mod app;
 mod build;
 mod by_core;
 mod co_runner;
-mod control_actor;
-mod core_actor;
-mod core_time;
-mod emulator_actor;
 mod hairpin;
 mod hot_area;
 mod interface;
 mod measure;
-mod nic_actor;
 mod plan;
-mod probe;
 mod requests;
 mod search;
-mod sink;
-mod source;
 mod traffic;
-mod world;
 
 use std::path::{Path, PathBuf};
 
@@ -38,13 +29,11 @@ use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
-use crate::by_core::CoreFigures;
 use crate::machine::Machine;
-use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::settings::Settings;
-use crate::timeline::{Switch, TimelineEntry};
 use nicforge_options::ConfigError;
+use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};
@@ -282,8 +271,8 @@ pub struct PointRun {
     pub cores: Vec<CoreFigures>,
     /// Simulated time, warm-up included.
     pub simulated: Time,
-    /// What a reader of the measurements must know, a sentence each.
-    pub notes: Vec<String>,
+    /// Why the window may not show a steady state.
+    pub steadiness: Steadiness,
     /// How it went on over time, if that was asked for.
     pub timeline: Vec<TimelineEntry>,
     /// Every change of steering, in order.

@@ -13,11 +13,11 @@
 
 use super::build::{Built, build};
 use super::measure::{Measured, Window, finish, run_out, run_to};
-use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
-use crate::metrics::Metrics;
 use crate::settings::Settings;
+use crate::world::World;
+use nicforge_record::{Metrics, Steadiness};
 use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
@@ -146,10 +146,10 @@ impl Search<'_> {
         let simulated = self.built.world.now();
         finish(self.built, &RunIo::default())?;
         Ok(PointRun {
+            steadiness: Steadiness::of(&metrics),
             metrics,
             cores,
             simulated,
-            notes: Vec::new(),
             timeline: Vec::new(),
             // Of all trials together they would say nothing about the one that counts.
             switches: Vec::new(),
@@ -179,7 +179,7 @@ fn trial(built: &mut Built, settings: &Settings, gbps: f64, tell: Progress<'_>) 
         false => from + Time::from_seconds(settings.window_ms / 1e3),
     };
     let lost_before = lost(built);
-    built.world.sink.open_window(from, until);
+    built.world.outside.sink.open_window(from, until);
     let window = Window::begin(&mut built.world, from);
     offer(built, settings, gbps, from, until);
     let mut measured = None;
