@@ -10,7 +10,7 @@ use std::time::Instant;
 use nicforge_apps::tables::Random;
 use nicforge_apps::{AppConfig, Apps, Flow, Place, PortMap, SharedTables, Verdict, generate_routes};
 use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
-use nicforge_platform::{Addr, AddressSpace, Cpu, FlatCpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Flat, FlatCpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::ip_protocol;
 
@@ -50,7 +50,7 @@ fn measure(name: &str, flows: u32) {
     let mut space = AddressSpace::default();
     let buffer = space.data(u64::from(FRAME_BYTES), 64);
     let shared = SharedTables::allocate(&config, &mut space);
-    let app = Apps::shipped().build(&config, Place { core: 0, cores: 1 }, &mut space, &shared);
+    let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared);
     let mut app = app.expect("a valid configuration");
     let mut cpu = FlatCpu::new(space.end());
     app.start(&mut cpu);

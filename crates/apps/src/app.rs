@@ -4,8 +4,11 @@ use std::any::Any;
 use std::net::SocketAddrV4;
 
 use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::{AddressSpace, Cpu, FlatCpu, Part, sim::SimCpu};
+use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
+
+#[cfg(target_os = "linux")]
+use nicforge_platform::Live;
 
 use crate::counter::Counter;
 use crate::kvs::Kvs;
@@ -15,9 +18,6 @@ use crate::lb::Lb;
 use crate::nat::Nat;
 use crate::synthetic::Synthetic;
 use crate::{AppConfig, AppError, SharedTables};
-
-#[cfg(target_os = "linux")]
-use nicforge_platform::live::LiveCpu;
 
 /// An IPv4 flow with ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +84,13 @@ pub trait AppKind {
     ) -> Result<Box<dyn Application<C>>, AppError>;
 }
 
-/// Builds an application for cores of type `C`.
-pub type Build<C> =
-    fn(&AppConfig, Place, &mut AddressSpace, &SharedTables) -> Result<Box<dyn Application<C>>, AppError>;
+/// Builds an application for cores of ground `G`.
+pub type Build<G> = fn(
+    &AppConfig,
+    Place,
+    &mut AddressSpace,
+    &SharedTables,
+) -> Result<Box<dyn Application<<G as Ground>::Cpu>>, AppError>;
 
 /// An application in a registry.
 #[derive(Clone, Copy, Debug)]
@@ -97,10 +101,10 @@ pub struct AppEntry {
     pub about: &'static str,
     /// Whether it forwards by IP header.
     pub router: bool,
-    sim: Build<SimCpu>,
-    flat: Build<FlatCpu>,
+    sim: Build<Sim>,
+    flat: Build<Flat>,
     #[cfg(target_os = "linux")]
-    live: Build<LiveCpu>,
+    live: Build<Live>,
 }
 
 impl AppEntry {
@@ -110,35 +114,35 @@ impl AppEntry {
             name: A::NAME,
             about: A::ABOUT,
             router: A::ROUTER,
-            sim: A::build::<SimCpu>,
-            flat: A::build::<FlatCpu>,
+            sim: A::build::<<Sim as Ground>::Cpu>,
+            flat: A::build::<<Flat as Ground>::Cpu>,
             #[cfg(target_os = "linux")]
-            live: A::build::<LiveCpu>,
+            live: A::build::<<Live as Ground>::Cpu>,
         }
     }
 }
 
-/// A core that applications are built for.
-pub trait KnownCpu: Cpu + Sized + 'static {
+/// A ground that applications are built for.
+pub trait AppGround: Ground {
     /// How the application of `entry` is built here.
     fn builder(entry: &AppEntry) -> Build<Self>;
 }
 
-impl KnownCpu for SimCpu {
-    fn builder(entry: &AppEntry) -> Build<SimCpu> {
+impl AppGround for Sim {
+    fn builder(entry: &AppEntry) -> Build<Sim> {
         entry.sim
     }
 }
 
-impl KnownCpu for FlatCpu {
-    fn builder(entry: &AppEntry) -> Build<FlatCpu> {
+impl AppGround for Flat {
+    fn builder(entry: &AppEntry) -> Build<Flat> {
         entry.flat
     }
 }
 
 #[cfg(target_os = "linux")]
-impl KnownCpu for LiveCpu {
-    fn builder(entry: &AppEntry) -> Build<LiveCpu> {
+impl AppGround for Live {
+    fn builder(entry: &AppEntry) -> Build<Live> {
         entry.live
     }
 }
@@ -187,15 +191,15 @@ impl Apps {
     ///
     /// # Errors
     /// There is none of this name; else see [`AppKind::build`].
-    pub fn build<C: KnownCpu>(
+    pub fn build<G: AppGround>(
         &self,
         config: &AppConfig,
         place: Place,
         space: &mut AddressSpace,
         shared: &SharedTables,
-    ) -> Result<App<C>, AppError> {
+    ) -> Result<App<G::Cpu>, AppError> {
         let entry = self.find(&config.name)?;
-        let application = C::builder(&entry)(config, place, space, shared)?;
+        let application = G::builder(&entry)(config, place, space, shared)?;
         Ok(App { work: config.work, application })
     }
 }

@@ -28,7 +28,7 @@ mod shared;
 pub mod synthetic;
 pub mod tables;
 
-pub use app::{App, AppEntry, AppKind, Application, Apps, Build, Flow, KnownCpu, Place};
+pub use app::{App, AppEntry, AppGround, AppKind, Application, Apps, Build, Flow, Place};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
 pub use copy::Copier;

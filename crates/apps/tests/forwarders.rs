@@ -10,7 +10,7 @@ use nicforge_apps::{
     parse_routes,
 };
 use nicforge_nic::{PortId, RxFlags};
-use nicforge_platform::{AddressSpace, FlatCpu};
+use nicforge_platform::{AddressSpace, Flat};
 use nicforge_units::{Bytes, Cycles};
 use support::{Bench, decode, ip_packet, tcp, udp};
 
@@ -236,7 +236,7 @@ fn wrong_settings_are_refused_with_a_remedy() {
     let build = |config: &AppConfig| {
         let mut space = AddressSpace::default();
         let shared = SharedTables::allocate(config, &mut space);
-        Apps::shipped().build::<FlatCpu>(config, Place { core: 0, cores: 2 }, &mut space, &shared).map(|_| ())
+        Apps::shipped().build::<Flat>(config, Place { core: 0, cores: 2 }, &mut space, &shared).map(|_| ())
     };
     for name in Apps::shipped().names() {
         build(&AppConfig::new(name, PortMap::one_armed(1))).unwrap();

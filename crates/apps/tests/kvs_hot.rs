@@ -15,7 +15,7 @@ use nicforge_nic::{
     Application, DriverCosts, NicSpec, Nicmem, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of,
     registers,
 };
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, FlatCpu, Register, Vector};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Flat, FlatCpu, Register, Vector};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 use nicforge_wire::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash};
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ impl Bench {
         config.kvs =
             KvsConfig { index_slots: 1_000, log: Bytes(log), hot: vec![memory], hot_value_bytes: VALUE_BYTES as u32 };
         let shared = SharedTables::allocate(&config, &mut space);
-        let app = Apps::shipped().build(&config, Place { core: 0, cores: 1 }, &mut space, &shared).unwrap();
+        let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared).unwrap();
         let pool = Pool::new(&mut space, 128);
         let ring = TxRing::new(&mut space, 16).unwrap();
         let mut driver = TransmitDriver::new(&mut space, ring, DOORBELL, DriverCosts::default());

@@ -2,23 +2,26 @@
 
 use std::ops::DerefMut;
 
-use nicforge_apps::{App, AppConfig, Apps, KnownCpu, Place, SharedTables, Verdict};
+use nicforge_apps::{App, AppConfig, AppGround, Apps, Place, SharedTables, Verdict};
 use nicforge_nic::{HEADROOM_BYTES, METADATA_BYTES, Packet};
 use nicforge_platform::sim::{Host, Lent, SimCore, SimCpu, Turn, test_hardware};
-use nicforge_platform::{Addr, AddressSpace, Cpu, FlatCpu};
+use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, FlatCpu};
 use nicforge_units::{Bytes, Time};
 
 /// Room for the largest frame of the captures.
 pub const BUFFER: u64 = 1 << 17;
 
+/// What the core is on the ground of `G`.
+pub type CpuOf<G> = <<G as Ground>::On as platform::Ground>::Cpu;
+
 /// What a test needs of a ground with one core.
 pub trait Ground {
     /// The core at work.
-    type Core<'a>: DerefMut<Target = Self::Cpu>
+    type Core<'a>: DerefMut<Target = CpuOf<Self>>
     where
         Self: 'a;
-    /// Its type.
-    type Cpu: KnownCpu;
+    /// The ground itself.
+    type On: AppGround;
 
     /// Zeroed memory for `space`.
     fn new(space: &AddressSpace) -> Self;
@@ -30,7 +33,7 @@ pub trait Ground {
 
 impl Ground for FlatCpu {
     type Core<'a> = &'a mut FlatCpu;
-    type Cpu = FlatCpu;
+    type On = platform::Flat;
 
     fn new(space: &AddressSpace) -> FlatCpu {
         FlatCpu::new(space.end())
@@ -53,7 +56,7 @@ pub struct Sim {
 
 impl Ground for Sim {
     type Core<'a> = Turn<'a, SimCpu>;
-    type Cpu = SimCpu;
+    type On = platform::Sim;
 
     fn new(space: &AddressSpace) -> Sim {
         let mut hardware = test_hardware();
@@ -80,7 +83,7 @@ impl Ground for Sim {
 #[cfg(target_os = "linux")]
 impl Ground for nicforge_platform::live::LiveCpu {
     type Core<'a> = &'a mut Self;
-    type Cpu = Self;
+    type On = platform::Live;
 
     fn new(space: &AddressSpace) -> Self {
         use nicforge_platform::live::{Bell, Control, LiveCpu, Shape};
@@ -102,7 +105,7 @@ impl Ground for nicforge_platform::live::LiveCpu {
 
 /// An application on a ground.
 pub struct On<G: Ground> {
-    pub app: App<G::Cpu>,
+    pub app: App<CpuOf<G>>,
     pub ground: G,
     /// A buffer for one packet.
     pub mbuf: Addr,
@@ -114,7 +117,7 @@ impl<G: Ground> On<G> {
         let mut space = AddressSpace::default();
         let mbuf = space.data(METADATA_BYTES + HEADROOM_BYTES + BUFFER, 64);
         let shared = SharedTables::allocate(config, &mut space);
-        let mut app = Apps::shipped().build(config, Place { core, cores }, &mut space, &shared).unwrap();
+        let mut app = Apps::shipped().build::<G::On>(config, Place { core, cores }, &mut space, &shared).unwrap();
         let mut ground = G::new(&space);
         app.start(&mut *ground.core());
         On { app, ground, mbuf }

@@ -3,7 +3,7 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::{AppConfig, AppError, KnownCpu, Place, SharedTables};
+use nicforge_apps::{AppConfig, AppError, AppGround, Place, SharedTables};
 use nicforge_interfaces::{Built, Interfaces, KnownGround, Plan, emulated};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
@@ -67,7 +67,7 @@ impl Blueprint {
     /// As [`lay_out`](Self::lay_out), for workers of ground `G`.
     pub fn lay_out_on<G>(&self) -> Result<Layout<G>, RunError>
     where
-        G: KnownGround<Cpu: KnownCpu>,
+        G: KnownGround + AppGround,
     {
         let Blueprint { config, app } = self;
         let settings = &config.settings;
@@ -107,11 +107,10 @@ impl Blueprint {
             let transmit = transmit_drivers(&mut space, rings, number, &near);
             let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
             let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
-            let keeps_book = |cache: PoolCache, &ledger: &Ledger| cache.with_ledger(ledger, number);
-            let cache = ledgers.iter().fold(cache, keeps_book);
+            let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
             let place = Place { core: number, cores: count };
-            let app = config.registry.apps.build(app, place, &mut space, &shared)?;
+            let app = config.registry.apps.build::<G>(app, place, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
@@ -120,10 +119,8 @@ impl Blueprint {
             });
         }
         let memory_end = Addr(space.end());
-        let nics = halves.into_iter().zip(&tx_rings).enumerate();
-        let nics = nics.map(|(device, (half, rings))| {
-            let nic = Nic::new(&spec(device), half, rings, memory_end);
-            let mut nic = nic.with_nicmem(near.keys());
+        let nics = halves.into_iter().zip(&tx_rings).enumerate().map(|(device, (half, rings))| {
+            let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
             app.steer(&mut nic.steering, 0, count)?;
             Ok(nic)
         });

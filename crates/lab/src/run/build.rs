@@ -9,7 +9,7 @@ use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma, SimMemory};
-use nicforge_platform::{Addr, AddressSpace, HostBytes, Register};
+use nicforge_platform::{Addr, AddressSpace, HostBytes, Register, Sim};
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -287,7 +287,7 @@ pub(super) fn parts(
             _ => &config,
         };
         let place = AppPlace { core: number, cores: settings.cores };
-        let app = registry.apps.build(config, place, &mut space, &shared)?;
+        let app = registry.apps.build::<Sim>(config, place, &mut space, &shared)?;
         let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.burst);
         cores.push(PacketCore { core: core_of(hardware, number), software });
     }

@@ -4,7 +4,7 @@
 use std::any::TypeId;
 
 use nicforge_apps::l2fwd::L2Fwd;
-use nicforge_apps::{self as apps, AppEntry, AppKind, KnownCpu};
+use nicforge_apps::{self as apps, AppEntry, AppGround, AppKind};
 use nicforge_interfaces::{
     self as interfaces, Built, Interface, InterfaceEntry, InterfaceError, KnownGround, Plan, Played,
 };
@@ -156,8 +156,8 @@ impl KnownGround for Lying {
     }
 }
 
-impl KnownCpu for Liar {
-    fn builder(_entry: &AppEntry) -> apps::Build<Liar> {
+impl AppGround for Lying {
+    fn builder(_entry: &AppEntry) -> apps::Build<Lying> {
         L2Fwd::build
     }
 }
