@@ -159,7 +159,7 @@ impl NicHalf {
     /// descriptor that is here is better than one that the packet would wait for, unless own ones are
     /// first in any case.
     #[inline]
-    fn choose<D: Dma>(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
+    fn choose(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
         let ready = |ring: &Fetcher| ring.is_ready(now);
         let own_first = self.own_first;
         let chosen = self
@@ -235,7 +235,7 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
     #[inline(always)]
     fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let target = usize::from(frame.queue);
-        let chosen = self.choose::<D>(target, dma.now())?;
+        let chosen = self.choose(target, dma.now())?;
         let ax = &mut self.ax[usize::from(chosen)];
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);

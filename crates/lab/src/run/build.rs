@@ -18,7 +18,7 @@ use super::app::app_config;
 use super::co_runner::co_runners;
 use super::hairpin::{flow_tables, hairpin_of, install_flows};
 use super::hot_area::preload_hot;
-use super::interface::{heuristic, interface, receive_buffers};
+use super::interface::{Given, heuristic, interface, receive_buffers};
 use super::plan::plan;
 use super::requests::preload_pairs;
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
@@ -271,7 +271,8 @@ pub(super) fn parts(
         burst: hardware.core.burst,
     };
     let tx_rings = tx_rings(&mut space, settings)?;
-    let halves = interface(settings, &registry.interfaces, hardware, seed, pool, &near, costs, &mut space)?;
+    let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
+    let halves = interface(settings, &given, seed, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let of_target = AppConfig { more_reads: (settings.target_accesses, settings.target_begins()), ..config.clone() };
     let mut cores = Vec::new();

@@ -51,17 +51,28 @@ pub struct Halves {
     pub drivers: Vec<Box<dyn DriverHalf<SimCpu>>>,
 }
 
+/// What an interface is built from beside settings.
+pub struct Given<'a> {
+    /// The interfaces that there are.
+    pub interfaces: &'a Interfaces,
+    /// The machine.
+    pub hardware: &'a Hardware,
+    /// Where receive buffers come from.
+    pub pool: Pool,
+    /// Memory of each NIC.
+    pub near: &'a [NearMemory],
+    /// What a driver's instructions cost.
+    pub costs: DriverCosts,
+}
+
 /// The halves of the interface of `settings`.
 pub fn interface(
     settings: &Settings,
-    interfaces: &Interfaces,
-    hardware: &Hardware,
+    given: &Given<'_>,
     seed: u64,
-    pool: Pool,
-    near: &[NearMemory],
-    costs: DriverCosts,
     space: &mut AddressSpace,
 ) -> Result<Halves, RunError> {
+    let &Given { interfaces, hardware, pool, near, costs } = given;
     let entry = interfaces.find(&settings.interface)?;
     let queues = settings.cores / settings.nics;
     let mut drivers = Vec::new();
