@@ -148,6 +148,7 @@ impl Bench {
         let at = data_of(mbuf);
         self.device.memory.bytes_mut(at, frame.len()).copy_from_slice(&frame);
         let mut packet = Packet {
+            mark: 0,
             mbuf,
             tail: Addr(0),
             references: Addr(0),

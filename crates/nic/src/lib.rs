@@ -24,6 +24,7 @@ mod nicmem;
 mod packet;
 mod pool;
 mod steering;
+pub mod stage;
 pub mod transmit;
 
 pub use completion::{

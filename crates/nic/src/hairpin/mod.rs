@@ -13,7 +13,6 @@
 //! those behind it, but their contexts are fetched meanwhile, several at a time.
 
 mod action;
-mod contexts;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,13 +21,13 @@ use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rewrite::set_macs;
-use nicforge_wire::{FrameSummary, parse_headers};
+use nicforge_wire::FrameSummary;
 
-use crate::Arriving;
-use contexts::Contexts;
+use crate::DropCause;
+use crate::stage::{Contexts, Frame, Services, Stage, Verdict};
 
 pub use action::{Endpoint, FlowAction};
-pub use contexts::ContextCounters;
+pub use crate::stage::ContextCounters;
 pub use table::{FlowContext, FlowMatch, FlowTable, TableFull};
 
 /// What a hairpin is told.
@@ -46,27 +45,11 @@ pub struct HairpinSpec {
     pub addresses: (MacAddress, MacAddress),
 }
 
-/// What became of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hairpinned {
-    /// Its flow is not known here, or it is not for the NIC to deal with: it goes to software.
-    Unknown,
-    /// There is no room in the queue: it is dropped, and does not count.
-    Full,
-    /// It goes out when its context is here.
-    Out {
-        /// The frame, rewritten.
-        bytes: Vec<u8>,
-        /// When it may go.
-        ready: Time,
-    },
-}
-
 /// The stage between parser and interface.
 #[derive(Debug)]
 pub struct Hairpin {
     spec: HairpinSpec,
-    contexts: Contexts,
+    contexts: Contexts<FlowContext>,
     /// When the frame before may go.
     last: Time,
 }
@@ -82,46 +65,6 @@ impl Hairpin {
         self.contexts.counters
     }
 
-    /// Looks for the flow of a frame, and if it is known counts and rewrites it. `waiting` frames
-    /// are in the queue.
-    pub fn handle<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>, waiting: u64) -> Hairpinned {
-        let summary = parse_headers(&frame.bytes[..frame.head], frame.bytes.len());
-        let known = summary.ok().and_then(|summary| {
-            let flow = FlowMatch::of(&summary)?;
-            Some((flow, summary))
-        });
-        let Some((flow, summary)) = known else {
-            return Hairpinned::Unknown;
-        };
-        let mut ready = dma.now();
-        for line in self.spec.table.lines(flow) {
-            let now = dma.now();
-            let (place, here) = self.contexts.get(dma, &self.spec.table, line);
-            // Which line is next is known when the one before is here; the frames behind do not
-            // wait for that.
-            ready += here.saturating_sub(now);
-            let context = self.contexts.context(place);
-            if context.is_free() {
-                break;
-            }
-            if context.is(flow) && context.action.leaves(frame, &summary) {
-                break;
-            }
-            if context.is(flow) && waiting >= self.spec.queue as u64 {
-                return Hairpinned::Full;
-            }
-            if context.is(flow) {
-                self.contexts.count(place, frame.bytes.len() as u64);
-                self.last = self.last.max(ready);
-                return Hairpinned::Out {
-                    bytes: self.rewritten(frame.bytes, &summary, context.action),
-                    ready: self.last,
-                };
-            }
-        }
-        Hairpinned::Unknown
-    }
-
     fn rewritten(&self, frame: &[u8], summary: &FrameSummary, action: FlowAction) -> Vec<u8> {
         let mut bytes = frame.to_vec();
         let (source, destination) = self.spec.addresses;
@@ -132,6 +75,52 @@ impl Hairpin {
 
     /// Writes all counts to host memory.
     pub fn write_back<D: Dma>(&mut self, dma: &mut D) {
-        self.contexts.write_back(dma, &self.spec.table);
+        self.contexts.write_back(dma);
+    }
+}
+
+/// There is no room in the hairpin queue.
+const QUEUE_FULL: DropCause = DropCause("hairpin_queue_full");
+
+impl<D: Dma> Stage<D> for Hairpin {
+    /// Looks for the flow of a frame; if it is known, counts, rewrites and sends it.
+    fn ingress(&mut self, nic: &mut Services<'_, D>, frame: &mut Frame<'_>) -> Verdict {
+        let Some(flow) = FlowMatch::of(frame.summary()) else {
+            return Verdict::Pass;
+        };
+        let mut ready = nic.now();
+        for line in self.spec.table.lines(flow) {
+            let now = nic.now();
+            let (place, here) = self.contexts.get(nic.dma, line, self.spec.table.address(line));
+            // Which line is next is known when the one before is here; the frames behind do not
+            // wait for that.
+            ready += here.saturating_sub(now);
+            let context = *self.contexts.state(place);
+            if context.is_free() {
+                break;
+            }
+            if !context.is(flow) {
+                continue;
+            }
+            if context.action.leaves(frame) {
+                break;
+            }
+            if nic.injector.waiting() >= self.spec.queue as u64 {
+                return Verdict::Drop(QUEUE_FULL);
+            }
+            let counted = self.contexts.state_mut(place);
+            counted.packets += 1;
+            counted.bytes += frame.bytes().len() as u64;
+            self.last = self.last.max(ready);
+            let bytes = self.rewritten(frame.bytes(), frame.summary(), context.action);
+            nic.injector.send(bytes, frame.arrival, self.last);
+            return Verdict::Sent;
+        }
+        Verdict::Pass
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let ContextCounters { lookups, misses, evictions } = self.contexts.counters;
+        vec![("context_lookups", lookups), ("context_misses", misses), ("context_evictions", evictions)]
     }
 }

@@ -9,7 +9,7 @@
 //! | 5 | software | ports that they get: source (high 16), destination (next 16); what is rewritten: source (bit 0), destination (bit 1), time to live (bit 2) |
 //! | 6, 7 | – | zero |
 //!
-//! The NIC keeps lines in its own memory ([`super::contexts`]) and writes them back when it needs
+//! The NIC keeps lines in its own memory ([`Contexts`](crate::stage::Contexts)) and writes them back when it needs
 //! the room, so that counts in host memory lag behind.
 
 use nicforge_platform::{Addr, AddressSpace, Cpu};
@@ -17,6 +17,7 @@ use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::FrameSummary;
 
 use super::FlowAction;
+use crate::stage::FlowState;
 
 /// Lines that are looked at for a flow, at most.
 pub const PROBES: u64 = 256;
@@ -74,16 +75,16 @@ impl FlowContext {
     pub fn is(&self, flow: FlowMatch) -> bool {
         self.key == flow.0
     }
+}
 
-    /// As it lies in memory.
-    pub fn encode(&self) -> [u64; 8] {
+impl FlowState for FlowContext {
+    fn encode(&self) -> [u64; 8] {
         let [first, second] = self.key;
         let [addresses, rest] = self.action.encode();
         [first, second, self.packets, self.bytes, addresses, rest, 0, 0]
     }
 
-    /// From memory.
-    pub fn decode(words: &[u64; 8]) -> FlowContext {
+    fn decode(words: &[u64; 8]) -> FlowContext {
         FlowContext {
             key: [words[0], words[1]],
             action: FlowAction::decode([words[4], words[5]]),

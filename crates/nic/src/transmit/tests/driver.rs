@@ -45,6 +45,7 @@ impl Bench {
     fn packet(&mut self) -> Packet {
         let mbuf = self.cache.take(&mut self.host.memory).expect("256 are enough");
         Packet {
+            mark: 0,
             mbuf,
             tail: Addr(0),
             references: Addr(0),

@@ -1,11 +1,22 @@
-//! Flow contexts in the NIC's own memory: a write-back cache of the table's lines.
+//! State of flows in the NIC's own memory: a write-back cache of lines of host memory, set-associative.
 
 use std::collections::VecDeque;
 
-use nicforge_platform::Dma;
+use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
-use super::table::{FlowContext, FlowTable};
+/// State of a flow that fits a line.
+pub trait FlowState: Copy + Default {
+    /// As it lies in host memory.
+    fn encode(&self) -> [u64; 8];
+
+    /// From host memory.
+    fn decode(words: &[u64; 8]) -> Self;
+}
+
+/// Where a state is in the NIC's memory, until the next look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(usize);
 
 /// Lines that may stand in for one another.
 const WAYS: usize = 8;
@@ -13,9 +24,10 @@ const WAYS: usize = 8;
 const NONE: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Way<T> {
     line: u64,
-    context: FlowContext,
+    at: Addr,
+    state: T,
     dirty: bool,
     /// When it came over the bus.
     here: Time,
@@ -34,10 +46,10 @@ pub struct ContextCounters {
     pub evictions: u64,
 }
 
-/// The NIC's memory for flow contexts.
+/// The NIC's memory for state of flows.
 #[derive(Debug)]
-pub struct Contexts {
-    ways: Vec<Way>,
+pub struct Contexts<T> {
+    ways: Vec<Way<T>>,
     sets: u64,
     accesses: u64,
     /// Fetches that may be on their way at a time, and when those that are will be here.
@@ -47,12 +59,12 @@ pub struct Contexts {
     pub counters: ContextCounters,
 }
 
-impl Contexts {
+impl<T: FlowState> Contexts<T> {
     /// Memory of `size` (at least one set of eight lines), of which up to `fetches` (at least 1)
     /// lines are fetched at a time.
-    pub fn new(size: Bytes, fetches: usize) -> Contexts {
+    pub fn new(size: Bytes, fetches: usize) -> Contexts<T> {
         let sets = (size.0 / CACHE_LINE_BYTES / WAYS as u64).max(1);
-        let empty = Way { line: NONE, context: FlowContext::default(), dirty: false, here: Time::ZERO, used: 0 };
+        let empty = Way { line: NONE, at: Addr(0), state: T::default(), dirty: false, here: Time::ZERO, used: 0 };
         Contexts {
             ways: vec![empty; sets as usize * WAYS],
             sets,
@@ -63,16 +75,16 @@ impl Contexts {
         }
     }
 
-    /// Line `line` of `table`, and when it is here. A fetch waits while as many as may be are on
+    /// Line `line`, which lies at `at` in host memory, and when it is here. A fetch waits while as many as may be are on
     /// their way, and all that comes after it.
-    pub fn get<D: Dma>(&mut self, dma: &mut D, table: &FlowTable, line: u64) -> (usize, Time) {
+    pub fn get<D: Dma>(&mut self, dma: &mut D, line: u64, at: Addr) -> (Place, Time) {
         self.accesses += 1;
         self.counters.lookups += 1;
         let first = (line % self.sets) as usize * WAYS;
         let set = &mut self.ways[first..first + WAYS];
         if let Some(place) = set.iter().position(|way| way.line == line) {
             set[place].used = self.accesses;
-            return (first + place, set[place].here.max(dma.now()));
+            return (Place(first + place), set[place].here.max(dma.now()));
         }
         self.counters.misses += 1;
         let oldest = (0..WAYS).min_by_key(|&place| set[place].used);
@@ -80,8 +92,7 @@ impl Contexts {
         let victim = set[place];
         if victim.line != NONE && victim.dirty {
             self.counters.evictions += 1;
-            let words = victim.context.encode();
-            dma.write(table.address(victim.line), bytemuck::bytes_of(&words));
+            dma.write(victim.at, bytemuck::bytes_of(&victim.state.encode()));
         }
         while self.on_their_way.len() >= self.fetches
             && let Some(first) = self.on_their_way.pop_front()
@@ -89,31 +100,30 @@ impl Contexts {
             dma.wait_until(first);
         }
         let mut words = [0u64; 8];
-        let here = dma.read_ahead(table.address(line), bytemuck::bytes_of_mut(&mut words));
+        let here = dma.read_ahead(at, bytemuck::bytes_of_mut(&mut words));
         self.on_their_way.push_back(here);
-        set[place] = Way { line, context: FlowContext::decode(&words), dirty: false, here, used: self.accesses };
-        (first + place, here)
+        set[place] = Way { line, at, state: T::decode(&words), dirty: false, here, used: self.accesses };
+        (Place(first + place), here)
     }
 
-    /// What is at `place`, as [`get`](Self::get) gave it.
-    pub fn context(&self, place: usize) -> FlowContext {
-        self.ways[place].context
+    /// The state at `place`, as [`get`](Self::get) gave it.
+    pub fn state(&self, place: Place) -> &T {
+        &self.ways[place.0].state
     }
 
-    /// Counts a frame of `bytes` for the flow at `place`.
-    pub fn count(&mut self, place: usize, bytes: u64) {
-        let way = &mut self.ways[place];
-        way.context.packets += 1;
-        way.context.bytes += bytes;
+    /// The same, to change: host memory learns of it when the room is needed, or by
+    /// [`write_back`](Self::write_back).
+    pub fn state_mut(&mut self, place: Place) -> &mut T {
+        let way = &mut self.ways[place.0];
         way.dirty = true;
+        &mut way.state
     }
 
     /// Writes back all that host memory does not know yet.
-    pub fn write_back<D: Dma>(&mut self, dma: &mut D, table: &FlowTable) {
+    pub fn write_back<D: Dma>(&mut self, dma: &mut D) {
         for way in self.ways.iter_mut().filter(|way| way.dirty) {
             way.dirty = false;
-            let words = way.context.encode();
-            dma.write(table.address(way.line), bytemuck::bytes_of(&words));
+            dma.write(way.at, bytemuck::bytes_of(&way.state.encode()));
         }
     }
 }
