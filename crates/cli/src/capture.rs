@@ -1,5 +1,6 @@
 //! `nicforge capture`: a capture from a traffic source.
 
+use nicforge_lab::run::options::Capture;
 use std::path::Path;
 
 use nicforge_lab::run::{RunError, traffic_source};
@@ -47,7 +48,7 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
     let mut source = traffic_source(&settings, line, seed, 0, 1, false)?;
-    if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.pcap) {
+    if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.read::<Capture>().pcap) {
         let note = notes::about(Path::new(pcap), &replay.counts());
         print_notes(note.as_slice());
     }

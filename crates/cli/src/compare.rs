@@ -1,5 +1,6 @@
 //! `nicforge compare`: a scenario on both grounds, side by side in one report.
 
+use nicforge_lab::run::options::Clock;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -53,7 +54,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     let clock = frequency.cycles_in(Time::from_ns(1));
     report.compare(live, |index| {
         let settings = &input.points[index].settings;
-        (settings.cores, settings.cpu_ghz.unwrap_or(clock))
+        (settings.cores(), settings.read::<Clock>().cpu_ghz.unwrap_or(clock))
     });
     let files = write_all(&report, &folder)?;
     if options.json {
@@ -67,7 +68,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
 
 /// Threads that share a core wait for each other, which the simulation's do not.
 fn note_about_cores(input: &Input) {
-    let most = input.points.iter().map(|point| point.settings.cores).max();
+    let most = input.points.iter().map(|point| point.settings.cores()).max();
     let threads = most.unwrap_or(0) + 2;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if threads > cores {

@@ -1,5 +1,6 @@
 //! From the arguments to a checked scenario, its machine and its points. Writes nothing.
 
+use nicforge_lab::run::options::{Arrivals, Capture, Empirical};
 use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
@@ -98,7 +99,11 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
     let (mut tried, mut said) = (Vec::new(), Vec::new());
     for point in &input.points {
         let settings = &point.settings;
-        let files = (&settings.arrival, &settings.pcap, &settings.size_file);
+        let files = (
+            &settings.read::<Arrivals>().arrival,
+            &settings.read::<Capture>().pcap,
+            &settings.read::<Empirical>().size_file,
+        );
         if settings.is_of_whole_systems() || tried.contains(&files) {
             continue;
         }
@@ -108,7 +113,7 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
         let unsteered = Settings { target_share: 0.0, ..settings.clone() };
         let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)
             .map_err(|cause| at_fault_in(point, cause))?;
-        if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
+        if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.read::<Capture>().pcap) {
             let capture = Path::new(pcap);
             said.extend(notes::about(capture, &replay.counts()));
             let checksums = (replay.wrong_ip_checksums(), replay.frames());

@@ -6,7 +6,13 @@ mod captures;
 mod rings;
 mod store;
 
+use nicforge_apps::options::FlowTableOptions;
+use nicforge_interfaces::nm_nfv::SplitOptions;
+use nicforge_interfaces::sh_ring::SharedRing;
 use nicforge_lab::machine::Machine;
+use nicforge_lab::run::options::{
+    Arrivals, Flows, Measurement, PacketBytes, Rate, Requests, Shares, Sizes, TargetTime, Window,
+};
 use nicforge_lab::run::ring_frames;
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
 use nicforge_lab::settings::{Key, Settings, key};
@@ -51,15 +57,15 @@ const TOO_MUCH: f64 = 0.05;
 /// Trials of a search without loss in which rings take up much of what is offered: it need not be sent
 /// within the window to be sent in the end.
 fn about_short_trials(settings: &Settings) -> Option<String> {
-    let of_one_size = settings.packet_sizes == "fixed" || settings.app == "kvs";
-    let by_time = settings.measure == "no_drop_rate" && settings.arrival != "replay";
+    let of_one_size = settings.read::<Sizes>().packet_sizes == "fixed" || settings.app() == "kvs";
+    let by_time = settings.read::<Measurement>().measure == "no_drop_rate" && !settings.replays();
     if !by_time || !of_one_size {
         return None;
     }
     let (frames, bytes) = (ring_frames(settings), settings.frame_bytes());
     // A million bits in a millisecond are a Gbit/s.
     let megabits = frames as f64 * f64::from(bytes) * 8.0 / 1e6;
-    let (held, highest) = (megabits / settings.window_ms, settings.offered_gbps);
+    let (held, highest) = (megabits / settings.read::<WindowOptions>().window_ms, settings.read::<Rate>().offered_gbps);
     let enough = (megabits / (highest * TOO_MUCH)).ceil();
     let remedy = match range("window_ms") {
         Some((_, longest)) if enough > longest => {
@@ -71,7 +77,7 @@ fn about_short_trials(settings: &Settings) -> Option<String> {
         format!(
             "receive rings hold {frames} frames of {bytes} bytes, {held:.1} Gbit/s for a window of {} ms: the rate \
              without loss may be too high by so much of {highest} Gbit/s; {remedy}",
-            settings.window_ms
+            settings.read::<WindowOptions>().window_ms
         )
     })
 }
@@ -81,8 +87,8 @@ fn longest_made_up(settings: &Settings) -> Option<u32> {
     if !settings.makes_up_frames() {
         return None;
     }
-    let fixed = ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
-    let usual = fixed.then_some(settings.packet_bytes);
+    let fixed = ["fixed", "bimodal"].contains(&&*settings.read::<Sizes>().packet_sizes);
+    let usual = fixed.then_some(settings.read::<PacketBytes>().packet_bytes);
     usual.into_iter().chain(settings.target_frame_bytes()).max()
 }
 
@@ -100,7 +106,7 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
 
 /// Frames that the FIFO of a NIC has no room for, however slowly they come.
 fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
-    let puts = settings.app == "kvs" && settings.arrival != "replay" && settings.kvs_put_share > 0.0;
+    let puts = settings.app() == "kvs" && !settings.replays() && settings.read::<Requests>().kvs_put_share > 0.0;
     let longest = match puts {
         true => settings.put_bytes(),
         false => longest_made_up(settings)?,
@@ -122,18 +128,18 @@ fn fifo_of(machine: &Machine, longest: u32) -> (usize, String) {
 
 /// Headers of which only the first part lies where applications read them.
 fn about_split_headers(settings: &Settings) -> Option<String> {
-    let needed = match settings.app.as_str() {
+    let needed = match settings.app().as_str() {
         "l2fwd" => ETHERNET_HEADER_LEN,
         // What made-up traffic has.
         _ => ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + UDP_HEADER_LEN,
     };
-    let at = settings.split_at;
-    let made_up = settings.arrival != "replay" && settings.splits_frames();
+    let at = settings.read::<SplitOptions>().split_at;
+    let made_up = !settings.replays() && settings.splits_frames();
     (made_up && at > 0 && at < needed).then(|| {
         format!(
             "split_at = {at} cuts frames within the {needed} bytes of headers that {} reads: all of them will be \
              dropped (headers_split); set split_at to at least {needed}, or to 0, which splits where headers end",
-            settings.app
+            settings.app()
         )
     })
 }
@@ -183,13 +189,13 @@ pub fn about_moot_keys(scenario: &Scenario, overrides: &[Assignment], points: &[
 
 /// More flows than a table has room for.
 fn about_many_flows(settings: &Settings) -> Option<String> {
-    let fate = match settings.app.as_str() {
+    let fate = match settings.app().as_str() {
         "nat" | "lb" => "packets of the others will be dropped (table_full)",
         "counter" => "packets of the others will not be counted",
         _ => return None,
     };
-    let (flows, room) = (settings.flows, settings.table_entries);
-    (settings.arrival != "replay" && flows > room).then(|| {
+    let (flows, room) = (settings.read::<Flows>().flows, settings.read::<FlowTableOptions>().table_entries);
+    (!settings.replays() && flows > room).then(|| {
         format!(
             "of {flows} flows at most {room} have room in the table: {fate}; set table_entries to at least \
              {flows}"
@@ -200,25 +206,27 @@ fn about_many_flows(settings: &Settings) -> Option<String> {
 /// A target whose time never comes.
 fn about_target(settings: &Settings) -> Option<String> {
     let ends = settings.ends_ms();
-    let late = settings.arrival != "replay" && settings.target_begins_ms >= ends;
+    let late = !settings.replays() && settings.read::<TargetTime>().target_begins_ms >= ends;
     (settings.has_target() && late).then(|| {
         format!(
             "the target begins at {} ms, when the run has ended ({} ms), and has no effect; set \
              target_begins_ms below warmup_ms + window_ms",
-            settings.target_begins_ms, ends
+            settings.read::<TargetTime>().target_begins_ms,
+            ends
         )
     })
 }
 
 /// Shares of queues where each NIC has but one.
 fn about_lone_queues(settings: &Settings) -> Option<String> {
-    let lone = settings.cores == settings.nics;
-    let wanted = settings.busiest_to_idlest > 0.0 && settings.makes_up_frames();
+    let lone = settings.cores() == settings.nics();
+    let wanted = settings.read::<Shares>().busiest_to_idlest > 0.0 && settings.makes_up_frames();
     (wanted && lone).then(|| {
         format!(
             "busiest_to_idlest has no effect with {} cores for {} NICs, as each NIC has one queue; use more \
              cores, or leave it out",
-            settings.cores, settings.nics
+            settings.cores(),
+            settings.nics()
         )
     })
 }
@@ -227,7 +235,7 @@ fn about_lone_queues(settings: &Settings) -> Option<String> {
 fn about_sharing(point: &Point) -> Option<String> {
     let settings = &point.settings;
     let interface = settings.seen_by_drivers();
-    let (sharing, queues) = (settings.sharing, settings.cores / settings.nics);
+    let (sharing, queues) = (settings.read::<SharedRing>().sharing, settings.queues());
     if !interface.starts_with("sh_ring") || !point.sets("sharing") || queues.is_multiple_of(sharing) {
         return None;
     }

@@ -6,6 +6,7 @@ use nicforge_nic::{Arriving, DriverHalf, DropCause, HalfJob, Lending, Packet, Po
 use nicforge_platform::{AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
+use crate::describe::Description;
 use crate::{InterfaceError, Plan};
 
 macro_rules! interfaces {
@@ -167,6 +168,23 @@ interfaces! {
     "sh_ring_dynamic", ShRingDynamic, sh_ring_dynamic,
         "private rings and a shared one, switched at run time by a heuristic";
     "split", Split, nm_nfv::split, "headers and payload in two buffers, both in host memory";
+}
+
+/// What each interface says about itself, in the order of the registry.
+pub fn descriptions() -> Vec<Description> {
+    vec![
+        Description::of::<crate::emulated::EmulatedNic>(),
+        Description::of::<crate::in_place::InPlace>(),
+        Description::of::<crate::nm_nfv::NmNfv>(),
+        Description::of::<crate::nm_nfv::NmNfvMinus>(),
+        Description::of::<crate::priv_ring::PrivRing>(),
+        Description::of::<crate::rx_bisect::RxBisect>(),
+        Description::of::<crate::sh_ring::ShRing>(),
+        Description::of::<crate::sh_ring::ShRingList>(),
+        Description::of::<crate::sh_ring::ShRingBatchedList>(),
+        Description::of::<crate::sh_ring_dynamic::ShRingDynamic>(),
+        Description::of::<crate::nm_nfv::SplitFrames>(),
+    ]
 }
 
 /// All names, in the order of the registry.

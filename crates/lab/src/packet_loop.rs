@@ -5,11 +5,20 @@ use nicforge_apps::AnyApp;
 use nicforge_interfaces::AnyDriver;
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
+use nicforge_options::Allowed;
 use nicforge_platform::{Addr, Cpu, Part};
 
 /// Packets whose places are called for at once. Cores take turns packet by packet: between the first and the last of
 /// a whole burst so much else is done that what was called for would be driven out again.
 const AT_ONCE: usize = 8;
+
+nicforge_options::options! {
+    /// The loop of a core.
+    pub struct Burst {
+        /// Packets per receive call.
+        burst: usize = 32, "packets", Allowed::Whole(1, 32);
+    }
+}
 
 /// An application over receive queues, with a transmit queue on each port.
 pub struct PacketLoop {

@@ -170,7 +170,7 @@ fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
         settings_rows: rows.collect(),
         wall_seconds,
         points: vec![PointResult {
-            variant: config.settings.interface.clone(),
+            variant: config.settings.interface().clone(),
             params: values.iter().map(|(key, value)| (key.name.to_string(), value.to_json())).collect(),
             metrics: run.metrics.clone(),
             cores: run.cores.clone(),

@@ -12,12 +12,12 @@ use super::fifo_of;
 
 /// Frames of a capture that routers drop for their IPv4 header checksum, where `wrong` is that of so many.
 pub fn about_checksums(capture: &Path, (wrong, frames): (usize, usize), settings: &Settings) -> Option<String> {
-    (wrong > 0 && is_router(&settings.app)).then(|| {
+    (wrong > 0 && is_router(&settings.app())).then(|| {
         format!(
             "{}: {wrong} of {frames} frames have a wrong IPv4 header checksum and will be dropped by {} (ip_checksum): \
              {CHECKSUM_REMEDY}",
             capture.display(),
-            settings.app
+            settings.app()
         )
     })
 }

@@ -1,8 +1,13 @@
 //! Notes on rings: sizes, and when they are shared.
 
+use nicforge_interfaces::options::RxRing;
+use nicforge_interfaces::rx_bisect::RxBisectOptions;
 use nicforge_interfaces::rx_bisect::{Sizing, burst_warning, sizing_warnings};
 use nicforge_interfaces::sh_ring::batched_list::batch;
+use nicforge_interfaces::sh_ring::{BatchedListOptions, SharedRing};
+use nicforge_interfaces::sh_ring_dynamic::DynamicOptions;
 use nicforge_lab::machine::Machine;
+use nicforge_lab::run::options::{Arrivals, Llc, Rate, Sizes, TargetTime};
 use nicforge_lab::run::{line_of, topology};
 use nicforge_lab::settings::{Settings, to_the_ns};
 use nicforge_units::Bytes;
@@ -16,27 +21,28 @@ pub fn about_sizes(settings: &Settings, machine: &Machine) -> Vec<String> {
     match settings.seen_by_drivers() {
         "rx_bisect" => {}
         name if name.starts_with("sh_ring") => {
-            let of_all = burst_warning("Shared rings", settings.rx_entries, nic.burst_entries);
+            let of_all = burst_warning("Shared rings", settings.read::<RxRing>().rx_entries, nic.burst_entries);
             return of_all.into_iter().collect();
         }
         _ => return Vec::new(),
     }
     let topology = topology(settings);
-    let written = settings.associations.is_some() || settings.ax_links.is_some();
+    let written = settings.read::<RxBisectOptions>().associations.is_some()
+        || settings.read::<RxBisectOptions>().ax_links.is_some();
     sizing_warnings(&Sizing {
-        nics: settings.nics,
+        nics: settings.nics(),
         queues: topology.bx.len(),
         ax_rings: topology.ax.len(),
-        sets: settings.association_sets,
+        sets: settings.read::<RxBisectOptions>().association_sets,
         written: written.then_some(&topology),
-        ax_entries: settings.ax_entries,
-        bx_entries: settings.bx_entries,
+        ax_entries: settings.read::<RxBisectOptions>().ax_entries,
+        bx_entries: settings.read::<RxBisectOptions>().bx_entries,
         burst_entries: nic.burst_entries,
         entries_min: nic.ring_entries_min,
-        emulated: settings.interface == "emulated",
+        emulated: settings.interface() == "emulated",
         // The mean: what fills the cache is frames of all kinds.
         frame: Bytes(settings.frame_bytes().into()),
-        io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.io_ways as u64),
+        io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.read::<Llc>().io_ways as u64),
     })
 }
 
@@ -45,8 +51,9 @@ pub fn about_switching(settings: &Settings, machine: &Machine) -> Option<String>
     if settings.seen_by_drivers() != "sh_ring_dynamic" {
         return None;
     }
-    let (looks, part) = (settings.dynamic_window, settings.dynamic_on_share);
-    if settings.dynamic_off_share == 0.0 {
+    let (looks, part) =
+        (settings.read::<DynamicOptions>().dynamic_window, settings.read::<DynamicOptions>().dynamic_on_share);
+    if settings.read::<DynamicOptions>().dynamic_off_share == 0.0 {
         return Some(
             "dynamic_off_share = 0: rings are private again at the next look whatever it sees; the paper has 0.875 \
              (shRing, section 5.1.5)"
@@ -70,8 +77,10 @@ pub fn about_switching(settings: &Settings, machine: &Machine) -> Option<String>
 
 /// Dynamic shRing whose shared rings have one core each.
 fn about_nothing_to_share(settings: &Settings) -> Option<String> {
-    let said = match settings.cores / settings.nics {
-        _ if settings.sharing == 1 => "sharing = 1: shared rings have one core each; set sharing to 2 or more",
+    let said = match settings.queues() {
+        _ if settings.read::<SharedRing>().sharing == 1 => {
+            "sharing = 1: shared rings have one core each; set sharing to 2 or more"
+        }
         1 => "each NIC has one queue, whose ring no other can share; use more cores",
         _ => return None,
     };
@@ -80,7 +89,7 @@ fn about_nothing_to_share(settings: &Settings) -> Option<String> {
 
 /// Dynamic shRing to which any difference between cores is an overload.
 fn about_gaps(settings: &Settings) -> Option<String> {
-    (settings.dynamic_gap_ratio == 0.0).then(|| {
+    (settings.read::<DynamicOptions>().dynamic_gap_ratio == 0.0).then(|| {
         "dynamic_gap_ratio = 0: rings stay private unless all cores receive equally often, to the last call, as any \
          difference counts as an overload; the paper has 32 (shRing, section 5.1.6)"
             .to_string()
@@ -90,13 +99,13 @@ fn about_gaps(settings: &Settings) -> Option<String> {
 /// Dynamic shRing whose NICs never read and write as much memory as it takes to share.
 fn about_little_memory_traffic(settings: &Settings, machine: &Machine) -> Option<String> {
     // A core that plays a NIC has no link.
-    if settings.interface == "emulated" {
+    if settings.interface() == "emulated" {
         return None;
     }
-    let needed = settings.dynamic_memory_gib_per_s;
+    let needed = settings.read::<DynamicOptions>().dynamic_memory_gib_per_s;
     let link = machine.hardware.pcie.rate.as_bits_per_second() as f64;
     let gibibytes = link / 8.0 / f64::from(1 << 30);
-    let most = 2.0 * settings.nics as f64 * gibibytes;
+    let most = 2.0 * settings.nics() as f64 * gibibytes;
     (most <= needed).then(|| {
         format!(
             "rings stay private: at most {most:.1} GiB/s fit the PCIe links of the NICs in use, both ways together, and \
@@ -108,7 +117,7 @@ fn about_little_memory_traffic(settings: &Settings, machine: &Machine) -> Option
 
 /// Dynamic shRing that cannot have looked `needed` times when the run ends.
 fn about_late_looks(settings: &Settings, needed: f64) -> Option<String> {
-    let first = needed * settings.dynamic_step_ms;
+    let first = needed * settings.read::<DynamicOptions>().dynamic_step_ms;
     let ends = settings.ends_ms();
     // Down, so that the run has not ended with it either.
     let most = (ends / needed * 1000.0).floor() / 1000.0;
@@ -131,8 +140,9 @@ pub fn about_small_batches(settings: &Settings) -> Option<String> {
     if settings.seen_by_drivers() != "sh_ring_batched_list" {
         return None;
     }
-    let sharing = settings.sharing.min(settings.cores / settings.nics) as u64;
-    let (entries, asked) = (settings.rx_entries as u64, settings.list_batch as u64);
+    let sharing = settings.read::<SharedRing>().sharing.min(settings.queues()) as u64;
+    let (entries, asked) =
+        (settings.read::<RxRing>().rx_entries as u64, settings.read::<BatchedListOptions>().list_batch as u64);
     let batch = batch(entries, sharing, asked);
     (batch < asked).then(|| {
         format!(
@@ -145,11 +155,12 @@ pub fn about_small_batches(settings: &Settings) -> Option<String> {
 
 /// Rings or queues that do not come out even over what they are divided between.
 pub fn about_uneven_sets(settings: &Settings) -> Vec<String> {
-    let written = settings.associations.is_some() || settings.ax_links.is_some();
+    let written = settings.read::<RxBisectOptions>().associations.is_some()
+        || settings.read::<RxBisectOptions>().ax_links.is_some();
     if settings.seen_by_drivers() != "rx_bisect" || written {
         return Vec::new();
     }
-    let (queues, sets) = (settings.cores / settings.nics, settings.association_sets);
+    let (queues, sets) = (settings.queues(), settings.read::<RxBisectOptions>().association_sets);
     let topology = topology(settings);
     let rings = topology.ax.len();
     let mut notes = Vec::new();
@@ -182,11 +193,11 @@ pub fn about_uneven_sets(settings: &Settings) -> Vec<String> {
 /// Dynamic shRing that never sees as much traffic as it takes to share.
 fn about_little_traffic(settings: &Settings, machine: &Machine) -> Option<String> {
     let Line { rate, overhead } = line_of(&machine.hardware);
-    let nics = settings.nics as f64;
+    let nics = settings.nics() as f64;
     let frame = settings.frame_bytes() as f64;
     // Before a target begins, frames are of another mean.
-    let of_one_mean = settings.target_frame_bytes().is_none() || settings.target_begins_ms == 0.0;
-    let known = settings.packet_sizes == "fixed" && settings.makes_up_frames() && of_one_mean;
+    let of_one_mean = settings.target_frame_bytes().is_none() || settings.read::<TargetTime>().target_begins_ms == 0.0;
+    let known = settings.read::<Sizes>().packet_sizes == "fixed" && settings.makes_up_frames() && of_one_mean;
     // What Ethernet adds to frames is known where their mean is; elsewhere it counts for nothing.
     let frames = match known {
         true => frame / (frame + overhead.0 as f64),
@@ -194,13 +205,13 @@ fn about_little_traffic(settings: &Settings, machine: &Machine) -> Option<String
     };
     let wires = nics * rate.as_bits_per_second() as f64 / 1e9 * frames;
     // Other traffic is offered by its mean only, or as answers come.
-    let even = ["constant", "poisson"].contains(&settings.arrival.as_str());
-    let offered = settings.offered_gbps;
+    let even = ["constant", "poisson"].contains(&settings.read::<Arrivals>().arrival.as_str());
+    let offered = settings.read::<Rate>().offered_gbps;
     let (most, whose, remedy) = match even && offered <= wires {
         true => (offered, "are offered", "offer more"),
         false => (wires, "fit the wires of the NICs in use", "use more NICs"),
     };
-    let needed = settings.dynamic_gbps;
+    let needed = settings.read::<DynamicOptions>().dynamic_gbps;
     (most <= needed).then(|| {
         format!(
             "rings stay private: at most {most:.1} Gbit/s {whose}, and sharing needs more than dynamic_gbps = {needed}; \

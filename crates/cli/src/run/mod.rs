@@ -84,13 +84,13 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
         if settings.is_of_whole_systems() {
             return Err(format!(
                 "whole systems (workload = \"{}\") write no capture; leave it out, or use a scenario of one server",
-                settings.workload
+                settings.read::<Run>().workload
             ));
         }
-        if settings.measure != "window" {
+        if settings.read::<Measurement>().measure != "window" {
             return Err(format!(
                 "measure = \"{}\" runs trials at several rates and writes none of them; use --set measure=window",
-                settings.measure
+                settings.read::<Measurement>().measure
             ));
         }
     }

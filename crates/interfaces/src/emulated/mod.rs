@@ -24,6 +24,7 @@ mod driver;
 mod emulator;
 mod layout;
 mod nic;
+mod options;
 mod served;
 #[cfg(test)]
 mod tests;
@@ -35,12 +36,17 @@ use nicforge_platform::{AddressSpace, Owner, Register};
 pub use driver::Driver;
 pub use emulator::{BURST, Emulated, Emulator, Lost};
 pub use nic::NicHalf;
+pub use options::{EmulatedOptions, Socket};
 
 use crate::priv_ring::layout::Ring;
 use crate::priv_ring::nic::Queue;
 use crate::{AnyNic, InterfaceError, Plan, registry};
 use layout::{Physical, first_doorbell};
 pub use layout::{PhysicalRing, physical_rings};
+
+/// Interface `emulated`.
+#[derive(Clone, Copy, Debug)]
+pub struct EmulatedNic;
 
 /// Interfaces whose completions can name a buffer that is not their descriptor's.
 pub const EMULATED: [&str; 6] =

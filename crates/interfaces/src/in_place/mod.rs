@@ -12,6 +12,7 @@
 mod driver;
 mod layout;
 mod nic;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,10 @@ pub use nic::NicHalf;
 
 use crate::priv_ring::layout::Ring;
 use crate::{InterfaceError, Plan};
+
+/// Interface `in_place`.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace;
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {

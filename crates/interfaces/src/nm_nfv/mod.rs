@@ -22,6 +22,7 @@
 mod driver;
 mod layout;
 mod nic;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -31,10 +32,23 @@ use nicforge_platform::{AddressSpace, Register};
 pub use driver::Driver;
 pub use layout::Buffer;
 pub use nic::NicHalf;
+pub use options::{NmNfvOptions, SplitOptions};
 
 use crate::{InterfaceError, Plan};
 use driver::Side;
 use layout::{PRIMARY, SECONDARY};
+
+/// Interface `nm_nfv`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmNfv;
+
+/// Interface `nm_nfv_minus`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmNfvMinus;
+
+/// Interface `split`.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitFrames;
 
 /// Where a frame is cut in two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

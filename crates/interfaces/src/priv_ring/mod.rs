@@ -11,6 +11,7 @@ mod driver;
 pub(crate) mod fetch;
 pub(crate) mod layout;
 pub(crate) mod nic;
+mod options;
 pub(crate) mod supply;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,10 @@ pub use nic::NicHalf;
 
 use crate::{InterfaceError, Plan};
 use layout::Ring;
+
+/// Interface `priv_ring`.
+#[derive(Clone, Copy, Debug)]
+pub struct PrivRing;
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {

@@ -20,8 +20,10 @@
 //! | nic.rs, driver.rs | the two halves |
 
 mod driver;
+mod groups;
 mod layout;
 mod nic;
+mod options;
 mod policy;
 mod sizing;
 #[cfg(test)]
@@ -33,7 +35,9 @@ use nicforge_platform::{AddressSpace, Register};
 use nicforge_units::Time;
 
 pub use driver::Driver;
+pub use groups::RingGroups;
 pub use nic::{BX_FULL, NicHalf};
+pub use options::{AxOwn, Notices, RxBisectOptions};
 pub use policy::AxChoice;
 pub use sizing::{Sizing, burst_warning, sizing_warnings};
 pub use topology::{AssociationSet, AxRing, BxRing, MemoryDomain, Topology, TopologyError};
@@ -41,6 +45,10 @@ pub use topology::{AssociationSet, AxRing, BxRing, MemoryDomain, Topology, Topol
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
 use crate::{InterfaceError, Plan};
+
+/// Interface `rx_bisect`.
+#[derive(Clone, Copy, Debug)]
+pub struct RxBisect;
 
 /// When the NIC writes a Bx entry that tells of a consumed buffer and of no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod driver;
 mod feed;
 mod layout;
 mod nic;
+mod options;
 mod repost;
 #[cfg(test)]
 mod tests;
@@ -23,9 +24,22 @@ use nicforge_platform::{AddressSpace, Register};
 pub use driver::Driver;
 pub use layout::{BatchDescriptor, Descriptor};
 pub use nic::NicHalf;
+pub use options::{BatchedListOptions, SharedRing};
 
 use crate::{InterfaceError, Plan};
 use layout::{Order, Ring, SLOTS_MAX};
+
+/// Interface `sh_ring`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRing;
+
+/// Interface `sh_ring_list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingList;
+
+/// Interface `sh_ring_batched_list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingBatchedList;
 
 /// RxArr: descriptors are used in the order of the ring; a bitmap says which are ready again.
 pub mod array {

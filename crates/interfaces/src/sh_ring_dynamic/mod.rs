@@ -15,6 +15,7 @@ mod control;
 mod driver;
 mod layout;
 mod nic;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +25,13 @@ pub use control::{Control, Heuristic, Observation, Reading};
 pub use driver::Driver;
 pub use layout::{PRIVATE, SHARED};
 pub use nic::NicHalf;
+pub use options::DynamicOptions;
 
 use crate::{InterfaceError, Plan, priv_ring, sh_ring};
+
+/// Interface `sh_ring_dynamic`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingDynamic;
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {

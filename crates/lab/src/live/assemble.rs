@@ -1,5 +1,7 @@
 //! Assembles a live run from its configuration.
 
+use nicforge_apps::options::RouteOptions;
+use nicforge_nic::{PoolOptions, TransmitOptions};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +19,8 @@ use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
+use nicforge_options::Value;
 use nicforge_options::{ConfigError, Place};
 
 /// A live run that is ready to go.
@@ -121,9 +124,13 @@ pub fn put_together(
             ledger: of_pool.at,
         });
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
-        Books { ledgers: ledgers.clone(), workers: config.settings.cores, holders: config.settings.cores + fills.len() }
+        Books {
+            ledgers: ledgers.clone(),
+            workers: config.settings.cores(),
+            holders: config.settings.cores() + fills.len(),
+        }
     });
-    let mut core = cpu(config.settings.cores);
+    let mut core = cpu(config.settings.cores());
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
         fill(nic, (&mut core, &mut dma), pool);
     }
@@ -154,11 +161,8 @@ pub fn put_together(
 /// How many frames of a port may wait for software at once: so few that none is dropped for want
 /// of room in any ring.
 fn window(settings: &Settings) -> usize {
-    let receive = match settings.seen_by_drivers() {
-        "rx_bisect" => settings.ax_entries.min(settings.bx_entries),
-        _ => settings.rx_entries,
-    };
-    (receive.min(settings.tx_entries) / 2).max(1)
+    let receive = settings.shape().map_or(0, |shape| shape.smallest);
+    (receive.min(settings.read::<TransmitOptions>().tx_entries) / 2).max(1)
 }
 
 /// Buffers hold the longest frame of any port, or segment that is to come whole, unless the file says what they hold.
@@ -172,14 +176,13 @@ fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
         Segments::Whole => DATA_BYTES_MAX as usize,
     };
     let is_set = config.assignments.iter().any(|set| set.key.name == KEY);
-    if is_set || longest <= config.settings.buffer_bytes {
+    if is_set || longest <= config.settings.read::<PoolOptions>().buffer_bytes {
         return config;
     }
-    config.settings.buffer_bytes = longest.min(DATA_BYTES_MAX as usize);
-    // Workers that attach are told what was set.
-    if let Some(key) = settings::key(KEY)
-        && let Some(value) = (key.get)(&config.settings)
-    {
+    let value = Value::from(longest.min(DATA_BYTES_MAX as usize));
+    config.settings.set(KEY, value.clone());
+    // Workers that attach receive what was set.
+    if let Some(key) = config.settings.catalogue().vocabulary().key(KEY) {
         let place = Place::argument("the MTU of the ports");
         config.assignments.push(Assignment { key, value, place });
     }
@@ -239,7 +242,7 @@ fn station(config: &LiveConfig, (number, set): (usize, &PortConfig), mac: MacAdd
     // Who balances all addresses, or this one, has servers that answer.
     let balanced = |address| config.app.service.is_none_or(|service| service == address);
     match set.address {
-        Some(address) if config.settings.app == "lb" && balanced(address) => station,
+        Some(address) if config.settings.app() == "lb" && balanced(address) => station,
         _ => station.that_echoes(),
     }
 }
@@ -270,7 +273,7 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;
     app.server_base = config.app.server_address.unwrap_or(app.server_base);
-    if let Some(file) = &settings.routes_file {
+    if let Some(file) = &settings.read::<RouteOptions>().routes_file {
         app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }
     Ok(app)

@@ -2,33 +2,34 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
 use crate::scenario::{Assignment, file_name};
-use crate::settings::Names;
+use crate::settings::Catalogue;
 use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 
 /// Reads and parses a live run's file.
 ///
 /// # Errors
 /// The place and the remedy.
-pub fn load_live(file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
-    parse_live(&read_text(file)?, file, names)
+pub fn load_live(file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
+    parse_live(&read_text(file)?, file, catalogue)
 }
 
 /// Parses a live run's file; `file` is for errors only.
 ///
 /// # Errors
 /// The place and the remedy.
-pub fn parse_live(text: &str, file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
+pub fn parse_live(text: &str, file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
     let root = parse_tree(text, file)?;
-    let mut config = LiveConfig::blank();
+    let mut config = LiveConfig::of_defaults(catalogue);
     for field in root.table("a live run's file")? {
         match field.key.as_str() {
             "live" => read_header(&mut config, &field.value)?,
-            "settings" => read_settings(&mut config, &field.value, names)?,
+            "settings" => read_settings(&mut config, &field.value, catalogue)?,
             "app" => config.app = read_app(&field.value)?,
             "port" => config.ports = read_ports(&field.value)?,
             other => {
@@ -104,9 +105,9 @@ fn seconds(field: &Field) -> Result<f64, ConfigError> {
     Err(ConfigError::new(&value.place, wrong, format!("use a number of seconds above 0, at most {SECONDS_MAX}")))
 }
 
-fn read_settings(config: &mut LiveConfig, value: &Located, names: &Names<'_>) -> Result<(), ConfigError> {
+fn read_settings(config: &mut LiveConfig, value: &Located, catalogue: &Arc<Catalogue>) -> Result<(), ConfigError> {
     for field in value.table("[settings]")? {
-        config.set_unchecked(Assignment::of_field(field, names)?)?;
+        config.set_unchecked(Assignment::of_field(field, catalogue)?);
     }
     Ok(())
 }

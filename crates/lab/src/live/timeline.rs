@@ -1,5 +1,6 @@
 //! How a live run goes on over time, as the report of a simulated one has it.
 
+use crate::run::options::TimelineOptions;
 use nicforge_units::Time;
 
 use super::outcome::Snapshot;
@@ -23,7 +24,7 @@ impl Timeline {
     pub fn new(settings: &Settings, began: Time) -> Timeline {
         Timeline {
             began,
-            every: settings.timeline_ms.map(|ms| ms / 1e3),
+            every: settings.read::<TimelineOptions>().timeline_ms.map(|ms| ms / 1e3),
             before: Snapshot::default(),
             entries: Vec::new(),
         }

@@ -6,11 +6,9 @@ use nicforge_wire::traffic::Line;
 
 use crate::machine::Machine;
 use crate::metrics::Metrics;
-use crate::run::{line_of, ring_frames, topology};
-use crate::settings::{Settings, key};
-
-/// Interfaces that put a packet into each buffer of their rings.
-const A_PACKET_EACH: [&str; 4] = ["priv_ring", "in_place", "sh_ring", "sh_ring_list"];
+use crate::run::line_of;
+use crate::run::options::{PacketSizes, Sizes};
+use crate::settings::Settings;
 
 /// The bounds of one point; what does not apply, or is not known, is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,12 +30,11 @@ impl Bounds {
             return Bounds::default();
         }
         let hardware = &machine.hardware;
-        let shares = key("sharing").is_some_and(|key| key.is_used(settings));
         Bounds {
-            wire: Some((line_of(hardware), settings.nics)),
+            wire: Some((line_of(hardware), settings.nics())),
             dram: Some(hardware.dram.peak),
             ring_buffers: ring_buffers(settings),
-            sharing: shares.then_some(settings.sharing),
+            sharing: settings.shape().and_then(|shape| shape.sharing),
         }
     }
 
@@ -59,22 +56,14 @@ impl Bounds {
     }
 }
 
-/// For frames of one size, or two with a target's, and interfaces that are known; what the others' buffers hold depends
-/// on the run.
+/// For frames of one size, or two with a target's, and rings that hold a frame in each buffer; what other buffers hold
+/// depends on the run.
 fn ring_buffers(settings: &Settings) -> Option<Bytes> {
-    if settings.packet_sizes != "fixed" || settings.arrival == "replay" {
+    if settings.read::<Sizes>().packet_sizes != PacketSizes::Fixed || settings.replays() {
         return None;
     }
-    let interface = settings.interface.as_str();
-    let entries = if A_PACKET_EACH.contains(&interface) {
-        ring_frames(settings)
-    } else if interface == "rx_bisect" {
-        // Only allocation rings hold empty buffers (rxBisect paper, section 4.2).
-        settings.nics * topology(settings).ax.len() * settings.ax_entries
-    } else {
-        return None;
-    };
-    Some(Bytes(entries as u64 * settings.frame_lines_bytes()))
+    let buffers = settings.nics() * settings.shape()?.ready?;
+    Some(Bytes(buffers as u64 * settings.frame_lines_bytes()))
 }
 
 #[cfg(test)]
@@ -83,34 +72,34 @@ mod tests {
 
     use super::*;
     use crate::machine::parse_machine;
+    use crate::settings::Catalogue;
 
-    fn bounds(change: impl FnOnce(&mut Settings)) -> Bounds {
+    fn bounds(change: impl FnOnce(Settings) -> Settings) -> Bounds {
         let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
         let machine = parse_machine(text, Path::new("machines/xeon-4216-cx5.toml")).unwrap();
-        let mut settings = Settings::for_machine(&machine);
-        change(&mut settings);
-        Bounds::of(&settings, &machine)
+        let settings = Settings::for_machine(&Catalogue::shipped(), &machine);
+        Bounds::of(&change(settings), &machine)
     }
 
     #[test]
     fn buffers_of_all_rings_are_counted_in_whole_lines() {
         let mib = |bounds: Bounds| bounds.ring_buffers.map(|bytes| bytes.0 >> 20);
         // 16 rings x 1024 buffers x 24 lines, and two such rings.
-        assert_eq!(mib(bounds(|_| {})), Some(24));
-        assert_eq!(mib(bounds(|s| s.interface = "sh_ring".into())), Some(3));
-        assert_eq!(mib(bounds(|s| s.interface = "rx_bisect".into())), Some(3));
-        assert_eq!(mib(bounds(|s| s.interface = "nm_nfv".into())), None);
-        assert_eq!(mib(bounds(|s| s.packet_sizes = "imix".into())), None);
+        assert_eq!(mib(bounds(|s| s)), Some(24));
+        assert_eq!(mib(bounds(|s| s.with("interface", "sh_ring"))), Some(3));
+        assert_eq!(mib(bounds(|s| s.with("interface", "rx_bisect"))), Some(3));
+        assert_eq!(mib(bounds(|s| s.with("interface", "nm_nfv"))), None);
+        assert_eq!(mib(bounds(|s| s.with("packet_sizes", "imix"))), None);
         // Half of the frames take 24 lines, half of them one.
-        let target = bounds(|s| (s.target_share, s.target_packet_bytes) = (0.5, Some(64)));
+        let target = bounds(|s| s.with("target_share", 0.5).with("target_packet_bytes", 64));
         assert_eq!(target.ring_buffers, Some(Bytes((12 << 20) + (1 << 19))));
-        assert_eq!(bounds(|s| s.workload = "web_server".into()).wire, None);
+        assert_eq!(bounds(|s| s.with("workload", "web_server")).wire, None);
     }
 
     #[test]
     fn only_interfaces_that_share_rings_have_a_number_of_sharers() {
-        assert_eq!(bounds(|_| {}).sharing, None);
-        let dynamic = bounds(|s| s.interface = "sh_ring_dynamic".into());
+        assert_eq!(bounds(|s| s).sharing, None);
+        let dynamic = bounds(|s| s.with("interface", "sh_ring_dynamic"));
         assert_eq!(dynamic.sharing, Some(8));
     }
 
@@ -123,7 +112,7 @@ mod tests {
             memory_gb_per_s: Some(27.25),
             ..Metrics::default()
         };
-        let bounds = bounds(|_| {});
+        let bounds = bounds(|s| s);
         let used = bounds.wire_used(&full).unwrap();
         assert!((used - 1.0).abs() < 1e-3, "{used}");
         let used = bounds.dram_used(&full).unwrap();

@@ -1,5 +1,6 @@
 //! The times at which a run goes on in another way, as its settings have them.
 
+use crate::run::options::{Measurement, TargetTime, Warmup};
 use crate::settings::Settings;
 
 /// The phases of one point, in ms since traffic began; nothing is known of a report that was read back.
@@ -16,11 +17,11 @@ pub struct Phases {
 impl Phases {
     /// Those of a run with `settings`.
     pub fn of(settings: &Settings) -> Phases {
-        let made_up = settings.arrival != "replay";
+        let made_up = !settings.replays();
         Phases {
-            polling_starts: settings.polling_starts_ms,
-            target_begins: (made_up && settings.has_target()).then_some(settings.target_begins_ms),
-            window_begins: made_up.then_some(settings.warmup_ms),
+            polling_starts: settings.read::<Measurement>().polling_starts_ms,
+            target_begins: (made_up && settings.has_target()).then_some(settings.read::<TargetTime>().target_begins_ms),
+            window_begins: made_up.then_some(settings.read::<Warmup>().warmup_ms),
         }
     }
 
@@ -48,8 +49,8 @@ mod tests {
         };
         let named = |settings: &Settings| Phases::of(settings).named().collect::<Vec<_>>();
         assert_eq!(named(&settings), [(5.0, "polling"), (40.0, "target"), (60.0, "window")]);
-        settings.target_begins_ms = 0.0;
-        settings.polling_starts_ms = 0.0;
+        settings.read::<TargetTime>().target_begins_ms = 0.0;
+        settings.read::<Measurement>().polling_starts_ms = 0.0;
         assert_eq!(named(&settings), [(60.0, "window")]);
     }
 }

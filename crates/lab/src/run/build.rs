@@ -1,5 +1,9 @@
 //! Assembles a world from a machine and settings: the one place that knows all parts.
 
+use crate::packet_loop::Burst;
+use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
+use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
+use nicforge_nic::{PoolOptions, TransmitOptions};
 use std::net::SocketAddrV4;
 
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
@@ -32,7 +36,7 @@ use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::world::World;
 use super::{RunError, RunIo};
 use crate::machine::Machine;
-use crate::nicmem::{NearMemory, pool_order};
+use crate::nicmem::NearMemory;
 use crate::packet_loop::PacketLoop;
 use crate::settings::Settings;
 
@@ -53,10 +57,10 @@ pub struct Built {
 /// The machine with what the settings change.
 pub(super) fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
     let mut hardware = machine.hardware.clone();
-    hardware.io_ways = settings.io_ways;
-    hardware.nics = settings.nics;
+    hardware.io_ways = settings.read::<Llc>().io_ways;
+    hardware.nics = settings.nics();
     hardware.cores = settings.all_cores();
-    if let Some(ghz) = settings.cpu_ghz {
+    if let Some(ghz) = settings.read::<Clock>().cpu_ghz {
         hardware.core.frequency = Frequency::from_ghz(ghz);
     }
     hardware
@@ -106,26 +110,27 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
         nic.write_register(&mut dma, register.index, value);
     }
     let line = line_of(&hardware);
-    let queues = (settings.cores / settings.nics) as u16;
-    let sources = (0..settings.nics).map(|port| {
+    let queues = settings.queues() as u16;
+    let sources = (0..settings.nics()).map(|port| {
         let source = traffic_source(settings, line, seed, port, queues, io.pcap_out.is_none())?;
         Ok::<_, RunError>(SourceActor::new(source, line))
     });
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let nics = parts.nics.into_iter();
     let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
-    let sink = Sink::new(settings.cores, io.pcap_out.is_some(), settings.arrival == "ping_pong");
-    let polling_starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
+    let sink =
+        Sink::new(settings.cores(), io.pcap_out.is_some(), settings.read::<Arrivals>().arrival == Arrival::PingPong);
+    let polling_starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
     let mut world = World::new(host, sources, nics, parts.cores, parts.co_runners, sink, polling_starts);
     if let Some(heuristic) = heuristic(settings) {
         let control = Control::new(heuristic);
         world.set_control(ControlActor::new(control, hardware.pcie.mmio_write));
     }
-    if let Some(ms) = settings.timeline_ms {
+    if let Some(ms) = settings.read::<TimelineOptions>().timeline_ms {
         world.set_probe(Probe::new(Time::from_seconds(ms / 1e3)));
     }
     let playing = (0..settings.emulator_cores()).map(|device| {
-        let core = core_of(&hardware, settings.cores + device);
+        let core = core_of(&hardware, settings.cores() + device);
         let core = match settings.emulator_cores_here() {
             0 => core.behind_link(hardware.other_socket.latency),
             _ => core,
@@ -134,19 +139,13 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
     });
     let playing = playing.collect();
     world.set_emulators(playing);
-    Ok(Built {
-        world,
-        pools: parts.pools,
-        hardware,
-        queues: settings.cores / settings.nics,
-        has_target: has_target(settings),
-    })
+    Ok(Built { world, pools: parts.pools, hardware, queues: settings.queues(), has_target: has_target(settings) })
 }
 
 /// Whether one core per NIC is a target before the run ends.
 fn has_target(settings: &Settings) -> bool {
     // A replay has no window: it ends when all is done.
-    let begins = settings.arrival == "replay" || settings.target_begins_ms < settings.ends_ms();
+    let begins = settings.replays() || settings.read::<TargetTime>().target_begins_ms < settings.ends_ms();
     begins && settings.has_target()
 }
 
@@ -165,12 +164,12 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     for core in &mut parts.cores {
         core.software.app.start(&mut cpu);
     }
-    if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
+    if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
         preload(settings, seed, &mut parts.cores, &mut cpu)?;
     }
-    if settings.app == "kvs" {
+    if settings.app() == "kvs" {
         preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
-        if settings.kvs_hot_preload {
+        if settings.read::<HotOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, &mut cpu)?;
         }
     }
@@ -183,15 +182,16 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
 
 /// Buffers for all rings and cores.
 fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
-    let per_core = receive_buffers(settings) + settings.tx_entries + 2 * settings.pool_cache + 2 * settings.burst;
-    let pool = Pool::with_room(space, settings.cores * per_core, settings.buffer_bytes);
-    pool.in_order(pool_order(settings))
+    let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
+    let in_rings = receive_buffers(settings) + settings.read::<TransmitOptions>().tx_entries;
+    let per_core = in_rings + 2 * pool_cache + 2 * settings.read::<Burst>().burst;
+    Pool::with_room(space, settings.cores() * per_core, buffer_bytes).in_order(pool_order)
 }
 
 /// Hands out the address space, and makes everything that lies in it.
 pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
-    let queues = settings.cores / settings.nics;
+    let queues = settings.queues();
     let mut near = NearMemory::reserve_all(&mut space, settings);
     let mut config = app_config(machine, settings, seed)?;
     let copied = near_areas(&mut near, settings, &mut config)?;
@@ -208,21 +208,22 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
     let tx_rings = tx_rings(&mut space, settings)?;
     let (halves, drivers) = interface(settings, hardware, seed, pool, &near, costs, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
-    let of_target = AppConfig { more_reads: (settings.target_accesses, settings.target_begins()), ..config.clone() };
+    let more_reads = (settings.read::<SyntheticOptions>().target_accesses, settings.target_begins());
+    let of_target = AppConfig { more_reads, ..config.clone() };
     let mut cores = Vec::new();
     for (number, driver) in drivers.into_iter().enumerate() {
         let rings = tx_rings.iter().map(|rings| rings[number]);
         let transmit = transmit_drivers(&mut space, rings, number, costs, &near);
         let work = hardware.core.pool;
-        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, work);
+        let cache = PoolCache::new(&mut space, pool, settings.read::<PoolOptions>().pool_cache, work);
         let its_near = &near[number / queues];
         let cache = its_near.cache(&mut space, cache, (settings, queues), work);
         let config = match number % queues {
             0 => &of_target,
             _ => &config,
         };
-        let app = AnyApp::build(config, number, settings.cores, &mut space, &shared)?;
-        let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.burst);
+        let app = AnyApp::build(config, number, settings.cores(), &mut space, &shared)?;
+        let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.read::<Burst>().burst);
         cores.push(CoreActor::new(core_of(hardware, number), software));
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
@@ -233,7 +234,7 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
         let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
-        config.steer(&mut nic.steering, device * queues, settings.cores)?;
+        config.steer(&mut nic.steering, device * queues, settings.cores())?;
         Ok((nic, DmaPort::new(&hardware.pcie, device)))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
@@ -249,7 +250,7 @@ fn near_areas(
     config: &mut AppConfig,
 ) -> Result<Option<Allocation>, RunError> {
     for near in near.iter_mut() {
-        let bytes = settings.hot_area_bytes(settings.nics);
+        let bytes = settings.hot_area_bytes(settings.nics());
         config.kvs.hot.extend(near.make_area(bytes)?);
     }
     match near.first_mut() {
@@ -283,20 +284,20 @@ fn transmit_drivers(
 /// A transmit ring for every core on every NIC.
 fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxRing>>, RunError> {
     let mut of_nic = || {
-        let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
-        let rings = (0..settings.cores).map(|_| TxRing::with(space, entries, inlines));
+        let (entries, inlines) = (settings.read::<TransmitOptions>().tx_entries, settings.inlines_on_transmit());
+        let rings = (0..settings.cores()).map(|_| TxRing::with(space, entries, inlines));
         rings.collect::<Result<Vec<_>, _>>()
     };
-    let rings = (0..settings.nics).map(|_| of_nic());
+    let rings = (0..settings.nics()).map(|_| of_nic());
     Ok(rings.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
 fn preload(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut FlatCpu) -> Result<(), RunError> {
-    let queues = settings.cores / settings.nics;
+    let queues = settings.queues();
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues as u16);
-    for port in 0..settings.nics {
+    for port in 0..settings.nics() {
         let flows = flows_of(settings, seed, port)?;
         for flow in 0..flows.count() {
             let tuple = flows.tuple(flow);

@@ -1,5 +1,6 @@
 //! One run: warm-up, window, and what was counted between its two ends.
 
+use crate::run::options::{Warmup, WindowOptions};
 use std::path::Path;
 
 use nicforge_apps::AnyApp;
@@ -151,10 +152,10 @@ pub fn one_window(
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
     let mut built = build(machine, settings, seed, io)?;
-    let warmup = Time::from_seconds(settings.warmup_ms / 1e3);
-    let length = Time::from_seconds(settings.window_ms / 1e3);
+    let warmup = Time::from_seconds(settings.read::<Warmup>().warmup_ms / 1e3);
+    let length = Time::from_seconds(settings.read::<WindowOptions>().window_ms / 1e3);
     let world = &mut built.world;
-    let replays = settings.arrival == "replay";
+    let replays = settings.replays();
     let (from, until) = match replays {
         // A capture is a whole: all of it is the window.
         true => (Time::ZERO, Time::NEVER),

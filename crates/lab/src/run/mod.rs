@@ -18,6 +18,7 @@ mod hot_area;
 mod interface;
 mod measure;
 mod nic_actor;
+pub mod options;
 mod plan;
 mod probe;
 mod requests;
@@ -38,6 +39,7 @@ use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
+use self::options::{Measure, Measurement};
 use crate::by_core::CoreFigures;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
@@ -47,9 +49,10 @@ use nicforge_options::ConfigError;
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};
-pub(crate) use interface::{bisect, heuristic, receive_buffers};
+pub use interface::ring_frames;
 #[cfg(target_os = "linux")]
-pub use interface::{ring_frames, topology};
+pub(crate) use interface::{Surroundings, plan_of};
+pub(crate) use interface::{heuristic, receive_buffers};
 pub use plan::{at_fault, check_point};
 pub use search::trials_max;
 pub use traffic::{check_replay, line_of, traffic_source};
@@ -264,9 +267,9 @@ pub fn run_point(
     if settings.is_of_whole_systems() {
         return crate::systems::run_point(machine, settings, seed, progress);
     }
-    match settings.measure.as_str() {
-        "no_drop_rate" => search::no_drop_rate(machine, settings, seed, progress),
-        _ => measure::one_window(machine, settings, seed, io, progress),
+    match settings.read::<Measurement>().measure {
+        Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, progress),
+        Measure::Window => measure::one_window(machine, settings, seed, io, progress),
     }
 }
 

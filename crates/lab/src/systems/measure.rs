@@ -1,5 +1,6 @@
 //! One point: warm-up, window, and what was counted between its two ends.
 
+use crate::run::options::{Run, Warmup, WindowOptions, Workload};
 use std::collections::BTreeMap;
 
 use nicforge_interfaces::kernel::KernelNic;
@@ -38,8 +39,8 @@ pub(crate) fn run_point(
 
 /// Runs `world` and measures it.
 pub(super) fn measure(mut world: World, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
-    let warm = Time::from_seconds(settings.warmup_ms * 1e-3);
-    let ends = warm + Time::from_seconds(settings.window_ms * 1e-3);
+    let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
+    let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
     let mut run = |world: &mut World, from: Time, until: Time| {
         for step in 1..=STEPS {
             let part = (until - from).as_ps() / STEPS * step;
@@ -212,8 +213,8 @@ fn cpu_time(spent: &[CoreCycles], settings: &Settings) -> CpuTime {
     let all: u64 = Part::ALL.into_iter().map(of).sum::<u64>() + idle;
     let share = |ps: u64| ps as f64 / all.max(1) as f64;
     // A gateway's application is part of its kernel.
-    let (user, kernel) = match settings.workload.as_str() {
-        "nat_gateway" => (0, of(Part::App)),
+    let (user, kernel) = match settings.read::<Run>().workload {
+        Workload::NatGateway => (0, of(Part::App)),
         _ => (of(Part::App), 0),
     };
     CpuTime {

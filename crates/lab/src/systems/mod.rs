@@ -16,6 +16,7 @@ mod build;
 mod measure;
 mod net;
 mod nic_slot;
+pub mod options;
 mod process;
 pub mod stack;
 mod standstill;

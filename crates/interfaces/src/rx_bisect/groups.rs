@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use super::Value;
-use super::field::SettingType;
+use nicforge_options::{Allowed, Form, OptionType, Value};
 
 /// Rings of one kind that a NIC may have, at most.
-pub const RINGS_MAX: u64 = 256;
+const RINGS_MAX: u64 = 256;
 
 /// Groups of ring numbers, counted from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,17 +58,34 @@ impl fmt::Display for RingGroups {
     }
 }
 
-impl SettingType for RingGroups {
+impl OptionType for RingGroups {
     fn to_value(&self) -> Option<Value> {
         Some(Value::Text(self.to_string()))
     }
-    fn store(&mut self, value: &Value) -> bool {
-        let Value::Text(text) = value else {
-            return false;
-        };
-        RingGroups::parse(text).map(|groups| *self = groups).is_some()
+
+    fn from_value(value: &Value) -> Option<RingGroups> {
+        match value {
+            Value::Text(text) => RingGroups::parse(text),
+            _ => None,
+        }
     }
 }
+
+/// What a key takes that is one group of rings.
+pub const RING_NUMBERS: Allowed = Allowed::Form(&Form {
+    says: "numbers of rings, below 256, in quotes: \"0 1 4-7\"",
+    parse: |text| {
+        let groups = RingGroups::parse(text)?;
+        groups.one_group().filter(|group| !group.is_empty())?;
+        Some(groups.to_string())
+    },
+});
+
+/// What a key takes that is several.
+pub const RING_SETS: Allowed = Allowed::Form(&Form {
+    says: "groups of numbers of rings, below 256, in quotes: \"0-1, 0-1, 2 3\"",
+    parse: |text| RingGroups::parse(text).map(|groups| groups.to_string()),
+});
 
 #[cfg(test)]
 mod tests {
