@@ -4,9 +4,9 @@ use nicforge_lab::run::options::Clock;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use nicforge_lab::live::{check_live, run_point_live};
-use nicforge_lab::report::{comparison_table, to_json, write_all};
+use nicforge_lab::live::{LiveRun, check_live, run_point_live};
 use nicforge_lab::run::{RunError, RunIo, run_point};
+use nicforge_report::{LiveSide, comparison_table, to_json, write_all};
 use nicforge_units::Time;
 
 use crate::args::CompareOptions;
@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
-use crate::run::{closing, print_notes_of_runs, report};
+use crate::run::{closing, print_notes_of_runs};
 
 /// Runs every point of the scenario, first simulated, then live.
 pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
@@ -40,30 +40,28 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     let (mut simulated, mut live) = (Vec::new(), Vec::new());
     let (seed, io) = (input.scenario.seed, RunIo::default());
     let duration = Time::from_seconds(options.seconds);
+    let clock = input.machine.hardware.core.frequency.cycles_in(Time::from_ns(1));
     for (index, point) in input.points.iter().enumerate() {
         let settings = &point.settings;
         let sim = run_point(&input.machine, settings, seed, &io, &mut |_, _| {});
         simulated.push(sim.map_err(|cause| failed(index, cause))?);
         let run = run_point_live(&input.machine, settings, seed, duration);
         let run = run.map_err(|cause| failed(index, cause))?;
-        live.push((run.metrics, run.cores, run.switches));
+        let core_ghz = settings.read::<Clock>().cpu_ghz.unwrap_or(clock);
+        let LiveRun { metrics, cores, switches, .. } = run;
+        live.push(LiveSide { metrics, cores, switches, core_count: settings.cores(), core_ghz });
     }
     print_notes_of_runs(&input, &simulated);
-    let mut report = report(&input, simulated, started.elapsed().as_secs_f64());
-    let frequency = input.machine.hardware.core.frequency;
-    let clock = frequency.cycles_in(Time::from_ns(1));
-    report.compare(live, |index| {
-        let settings = &input.points[index].settings;
-        (settings.cores(), settings.read::<Clock>().cpu_ghz.unwrap_or(clock))
-    });
-    let files = write_all(&report, &folder)?;
+    let mut record = input.record(simulated, started.elapsed().as_secs_f64());
+    nicforge_report::compare(&mut record, live);
+    let files = write_all(&record, &folder)?;
     if options.json {
-        return print(&to_json(&report));
+        return print(&to_json(&record));
     }
-    match options.quiet {
-        true => Ok(()),
-        false => print(&format!("{}\n{}", comparison_table(&report), closing(&files, &folder))),
+    if options.quiet {
+        return Ok(());
     }
+    print(&format!("{}\n{}", comparison_table(&record), closing(&files, &folder)))
 }
 
 /// Threads that share a core wait for each other, which the simulation's do not.

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use nicforge_lab::report::ReportError;
 use nicforge_lab::run::RunError;
 use nicforge_options::{ConfigError, Place};
+use nicforge_report::ReportError;
 use thiserror::Error;
 
 use crate::output::tell;

@@ -4,10 +4,12 @@ use nicforge_lab::run::options::{Arrivals, Capture, Empirical};
 use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
-use nicforge_lab::run::{RunError, at_fault, check_point, check_replay, line_of, traffic_source};
+use nicforge_lab::record::of_scenario;
+use nicforge_lab::run::{PointRun, RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_lab::settings::Settings;
 use nicforge_options::{ConfigError, Place};
+use nicforge_record::Record;
 use nicforge_wire::traffic::TrafficSource;
 
 use crate::args::Overrides;
@@ -42,6 +44,11 @@ impl Input {
             }
         }
         files
+    }
+
+    /// The record of its points; `runs` in their order.
+    pub fn record(&self, runs: Vec<PointRun>, wall_seconds: f64) -> Record {
+        of_scenario(&self.scenario, &self.machine, &self.points, runs, wall_seconds)
     }
 
     /// Says them on standard error.

@@ -5,8 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nicforge_lab::report::part_paths;
 use nicforge_lab::settings::{Allowed, KEYS, Settings, Value};
+use nicforge_report::part_paths;
 
 use crate::error::CliError;
 

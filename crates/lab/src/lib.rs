@@ -1,15 +1,13 @@
-//! The lab: scenario → run → measurements → report.
+//! The lab: scenario → run → record.
 
-pub mod by_core;
+mod counts;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod machine;
-pub mod metrics;
 mod nicmem;
 mod packet_loop;
-pub mod report;
+pub mod record;
 pub mod run;
 pub mod scenario;
 pub mod settings;
 pub mod systems;
-pub mod timeline;

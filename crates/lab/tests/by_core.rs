@@ -8,9 +8,9 @@ mod common {
 use common::machine::{machine, small};
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_interfaces::registry;
-use nicforge_lab::by_core::CoreFigures;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_record::CoreFigures;
 
 /// Two cores on each of two NICs, of which the first has nine times the packets of the second and cannot keep
 /// up. Rings are full of them before the window begins.

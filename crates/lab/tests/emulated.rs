@@ -7,9 +7,9 @@ mod common {
 
 use common::machine::{machine, small};
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::{RingGroups, Settings};
+use nicforge_record::Metrics;
 
 /// Gbit/s for the cores that keep up: four fifths of what is offered.
 const OTHERS: f64 = 8.0;

@@ -5,9 +5,9 @@ mod common {
 }
 
 use common::machine::{machine, small};
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 
 fn run(settings: &Settings) -> Metrics {
     settings.check(machine()).unwrap();

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use common::machine::{machine, small};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 use nicforge_wire::capture::CaptureReader;
 use nicforge_wire::headers::{KVS_HEADER_LEN, KvsOperation, KvsStatus, KvsView};
 

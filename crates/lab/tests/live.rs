@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_interfaces::registry;
-use nicforge_lab::by_core::CoreFigures;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Names;
 use nicforge_platform::live::ports::{Port, pair};
+use nicforge_record::CoreFigures;
 use nicforge_units::Time;
 use nicforge_wire::FrameError;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};

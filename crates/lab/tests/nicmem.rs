@@ -10,9 +10,9 @@ mod common {
 use std::path::{Path, PathBuf};
 
 use common::machine::{machine, small};
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 use nicforge_wire::capture::CaptureReader;
 
 fn run(settings: &Settings, io: &RunIo) -> Metrics {

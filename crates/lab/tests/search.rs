@@ -7,9 +7,9 @@ mod common {
 use std::path::Path;
 
 use common::machine::{machine, small};
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 use nicforge_units::Time;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 

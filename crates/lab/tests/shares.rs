@@ -5,9 +5,9 @@ mod common {
 }
 
 use common::machine::{machine, small};
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{RunIo, check_point, line_of, run_point, traffic_source};
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 use nicforge_wire::parse_frame;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 

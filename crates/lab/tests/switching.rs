@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use common::machine::{machine, small};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
-use nicforge_lab::timeline::TimelineEntry;
+use nicforge_record::TimelineEntry;
 use nicforge_wire::capture::CaptureReader;
 
 /// Where addresses and ports of a UDP frame over IPv4 begin and end, and the sequence number that

@@ -3,8 +3,8 @@
 mod whole_systems;
 
 use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 use whole_systems::measure;
 
 /// All NICs of whole systems that are driven by registers.

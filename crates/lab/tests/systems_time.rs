@@ -6,8 +6,8 @@ mod whole_systems;
 use std::path::Path;
 
 use nicforge_lab::machine::parse_machine;
-use nicforge_lab::metrics::{CpuTime, Metrics};
 use nicforge_lab::settings::Settings;
+use nicforge_record::{CpuTime, Metrics};
 use whole_systems::{machine, run_on, settings};
 
 const GHZ: f64 = 10.0;

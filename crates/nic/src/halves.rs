@@ -109,12 +109,12 @@ impl DropCause {
 
     /// Whether fewer frames a second would not have been dropped for it.
     pub fn is_of_load(self) -> bool {
-        DropCause::is_name_of_load(self.0)
+        DropCause::names_of_load().any(|name| name == self.0)
     }
 
-    /// The same of a cause that is known by its name alone, as in a report.
-    pub fn is_name_of_load(name: &str) -> bool {
-        DropCause::OF_LOAD.iter().any(|cause| cause.0 == name)
+    /// The names of all causes that a lower rate avoids.
+    pub fn names_of_load() -> impl Iterator<Item = &'static str> {
+        DropCause::OF_LOAD.iter().map(|cause| cause.0)
     }
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicforge_lab::live::{LiveConfig, LiveRun, PortKind, Snapshot, load_live, run_live};
-use nicforge_lab::report::{PointResult, Report, SettingsRow, table, to_json, write_all};
-use nicforge_lab::settings::KEYS;
+use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live};
+use nicforge_lab::record::of_live;
 use nicforge_options::Place;
+use nicforge_report::{table, to_json, write_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{AttachOptions, LiveOptions};
@@ -65,19 +65,19 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let began = Instant::now();
     let run = run_live(&config, &stop, &mut watch).inspect_err(|_| made.take_back())?;
     show_events(&mut events, &run.snapshot);
-    let report = report(&config, &run, began.elapsed().as_secs_f64());
-    let files = write_all(&report, &folder)?;
+    let record = of_live(&config, &run, began.elapsed().as_secs_f64());
+    let files = write_all(&record, &folder)?;
     if let Some(error) = failed {
         return Err(error);
     }
     if options.json {
-        return print(&to_json(&report));
+        return print(&to_json(&record));
     }
     if options.quiet {
         return Ok(());
     }
     let totals = table::totals(&run.snapshot);
-    print(&format!("{totals}\n{}\n{}", table(&report), wrote(&files)))
+    print(&format!("{totals}\n{}\n{}", table(&record), wrote(&files)))
 }
 
 /// What is written, seen to before anything runs.
@@ -146,38 +146,4 @@ fn show_events(shown: &mut u64, now: &Snapshot) {
 fn wrote(files: &[impl AsRef<Path>]) -> String {
     let lines = files.iter().map(|file| format!("wrote {}\n", file.as_ref().display()));
     lines.collect()
-}
-
-/// The same report as a simulated run's, with what is known here.
-fn report(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Report {
-    let told = |name: &str| {
-        let always = ["interface", "app", "cores"].contains(&name);
-        always || config.assignments.iter().any(|set| set.key.name == name)
-    };
-    let values: Vec<_> =
-        KEYS.iter().filter(|key| told(key.name)).filter_map(|key| Some((key, (key.get)(&config.settings)?))).collect();
-    let rows = values.iter().map(|(key, value)| SettingsRow {
-        key: key.name.to_string(),
-        unit: key.unit.to_string(),
-        value: value.to_string().trim_matches('"').to_string(),
-    });
-    Report {
-        scenario: config.name.clone(),
-        title: config.title.clone(),
-        seed: 1,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        machine: "live".to_string(),
-        settings_rows: rows.collect(),
-        wall_seconds,
-        points: vec![PointResult {
-            variant: config.settings.interface().clone(),
-            params: values.iter().map(|(key, value)| (key.name.to_string(), value.to_json())).collect(),
-            metrics: run.metrics.clone(),
-            cores: run.cores.clone(),
-            timeline: run.timeline.clone(),
-            switches: run.switches.clone(),
-            ..PointResult::default()
-        }],
-        ..Report::default()
-    }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use nicforge_apps::is_router;
 use nicforge_lab::machine::Machine;
-use nicforge_lab::report::CHECKSUM_REMEDY;
 use nicforge_lab::settings::Settings;
+use nicforge_report::CHECKSUM_REMEDY;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
 use super::fifo_of;

@@ -1,15 +1,14 @@
 //! `nicforge run`: all points of a scenario, the table, the report.
 
-mod assemble;
 mod progress;
 mod queue;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nicforge_lab::report::{table, to_json, write_all};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::scenario::Point;
+use nicforge_report::{table, to_json, write_all};
 use nicforge_wire::capture::part_of;
 
 use crate::args::RunOptions;
@@ -17,7 +16,6 @@ use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
-pub use assemble::report;
 use progress::Progress;
 
 /// Runs the scenario.
@@ -36,11 +34,11 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
     let wall_seconds = started.elapsed().as_secs_f64();
     let runs = runs?;
     print_notes_of_runs(&input, &runs);
-    let report = self::report(&input, runs, wall_seconds);
-    let mut files = write_all(&report, &folder)?;
+    let record = input.record(runs, wall_seconds);
+    let mut files = write_all(&record, &folder)?;
     files.extend(options.pcap_out.clone());
     if options.json {
-        print(&to_json(&report))?;
+        print(&to_json(&record))?;
     }
     if options.quiet {
         return Ok(());
@@ -50,13 +48,15 @@ pub fn run(options: &RunOptions) -> Result<(), CliError> {
         tell(&closing);
         return Ok(());
     }
-    print(&format!("{}\n{closing}", table(&report)))
+    print(&format!("{}\n{closing}", table(&record)))
 }
 
 /// What readers of the measurements must know.
 pub fn print_notes_of_runs(input: &Input, runs: &[PointRun]) {
     for (point, run) in input.points.iter().zip(runs) {
-        for note in &run.notes {
+        let none = "no frame came in the window: use a larger window_ms, or more offered_gbps".to_owned();
+        let none = run.steadiness.no_frame_arrived.then_some(none);
+        for note in none.iter().chain(&run.steadiness.standstill) {
             tell(&format!("note: {}: {note}\n", point.variant));
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nicforge_lab::metrics::Metrics;
-use nicforge_lab::report::rate;
 use nicforge_lab::scenario::Point;
+use nicforge_record::Metrics;
+use nicforge_report::rate;
 
 use crate::args::RunOptions;
 use crate::check::{differing, plain};

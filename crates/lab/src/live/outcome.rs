@@ -8,10 +8,11 @@ use nicforge_nic::DropCounters;
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
-use crate::by_core::CoreFigures;
-use crate::metrics::{Latency, Metrics, by_cause, drop_fraction, share};
+use crate::counts::{by_cause, share};
 use crate::run::RunError;
-use crate::timeline::{Switch, TimelineEntry};
+use nicforge_record::CoreFigures;
+use nicforge_record::{Latency, Metrics, drop_fraction};
+use nicforge_record::{Switch, TimelineEntry};
 
 /// All counts at one time.
 #[derive(Clone, Debug, Default)]

@@ -4,9 +4,9 @@ use crate::run::options::TimelineOptions;
 use nicforge_units::Time;
 
 use super::outcome::Snapshot;
-use crate::metrics::drop_fraction;
 use crate::settings::Settings;
-use crate::timeline::{Switch, TimelineEntry};
+use nicforge_record::drop_fraction;
+use nicforge_record::{Switch, TimelineEntry};
 
 /// Counts at even intervals.
 #[derive(Debug)]

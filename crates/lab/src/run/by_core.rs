@@ -9,8 +9,8 @@ use nicforge_units::Time;
 use super::build::Built;
 use super::core_time::Cores;
 use super::world::World;
-use crate::by_core::CoreFigures;
-use crate::metrics::{by_cause, share};
+use crate::counts::{by_cause, share};
+use nicforge_record::CoreFigures;
 
 /// Counts of one core at one time.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use nicforge_units::{Bytes, Time};
 
 use super::core_actor::CoreActor;
 use super::nic_actor::NicActor;
-use crate::timeline::Switch;
+use nicforge_record::Switch;
 
 /// The control core as an actor: it acts once in each control step.
 pub struct ControlActor {

@@ -4,7 +4,7 @@ use nicforge_platform::Part;
 use nicforge_platform::sim::{CoreCycles, SimCore};
 use nicforge_units::{Frequency, Time};
 
-use crate::metrics::CyclesPerPacket;
+use nicforge_record::CyclesPerPacket;
 
 /// Where `core`'s time went until `now`. One that sleeps is charged its empty polls when it wakes, which
 /// may be much later; until then they count here.

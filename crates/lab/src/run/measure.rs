@@ -19,10 +19,11 @@ use super::sink::Captured;
 use super::source::SourceActor;
 use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
-use crate::by_core::CoreFigures;
+use crate::counts::{by_cause, share};
 use crate::machine::Machine;
-use crate::metrics::{Metrics, by_cause, drop_fraction, share};
 use crate::settings::Settings;
+use nicforge_record::CoreFigures;
+use nicforge_record::{Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
 const STEPS: u64 = 50;
@@ -176,16 +177,8 @@ pub fn one_window(
     let timeline = built.world.take_timeline(ended);
     let switches = built.world.take_switches();
     finish(built, io)?;
-    let none_came = metrics.offered_mpps <= 0.0;
-    let said = "no frame came in the window: use a larger window_ms, or more offered_gbps";
-    Ok(PointRun {
-        notes: none_came.then(|| said.to_owned()).into_iter().collect(),
-        metrics,
-        cores,
-        simulated: ended,
-        timeline,
-        switches,
-    })
+    let steadiness = Steadiness::of(&metrics);
+    Ok(PointRun { metrics, cores, simulated: ended, steadiness, timeline, switches })
 }
 
 /// Told the time that a run has come to, and frames so far.

@@ -40,12 +40,10 @@ use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
 use self::options::{Measure, Measurement};
-use crate::by_core::CoreFigures;
 use crate::machine::Machine;
-use crate::metrics::Metrics;
 use crate::settings::Settings;
-use crate::timeline::{Switch, TimelineEntry};
 use nicforge_options::ConfigError;
+use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};
@@ -282,8 +280,8 @@ pub struct PointRun {
     pub cores: Vec<CoreFigures>,
     /// Simulated time, warm-up included.
     pub simulated: Time,
-    /// What a reader of the measurements must know, a sentence each.
-    pub notes: Vec<String>,
+    /// Why the window may not show a steady state.
+    pub steadiness: Steadiness,
     /// How it went on over time, if that was asked for.
     pub timeline: Vec<TimelineEntry>,
     /// Every change of steering, in order.

@@ -7,8 +7,8 @@ use nicforge_units::{Lines, Time};
 
 use super::nic_actor::NicActor;
 use super::world::World;
-use crate::metrics::drop_fraction;
-use crate::timeline::TimelineEntry;
+use nicforge_record::TimelineEntry;
+use nicforge_record::drop_fraction;
 
 /// What counters said at one time.
 #[derive(Clone, Copy, Default)]

@@ -16,9 +16,9 @@ use super::measure::{Measured, Window, finish, run_out, run_to};
 use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
-use crate::metrics::Metrics;
 use crate::run::options::{Rate, Warmup, WindowOptions};
 use crate::settings::Settings;
+use nicforge_record::{Metrics, Steadiness};
 use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
@@ -145,10 +145,10 @@ impl Search<'_> {
         let simulated = self.built.world.now();
         finish(self.built, &RunIo::default())?;
         Ok(PointRun {
+            steadiness: Steadiness::of(&metrics),
             metrics,
             cores,
             simulated,
-            notes: Vec::new(),
             timeline: Vec::new(),
             // Of all trials together they would say nothing about the one that counts.
             switches: Vec::new(),

@@ -6,7 +6,7 @@ use nicforge_nic::transmit::{Departure, Egress};
 use nicforge_units::Time;
 
 use super::source::Returned;
-use crate::metrics::Latency;
+use nicforge_record::Latency;
 
 /// Latencies are kept to a nanosecond up to a minute, with three significant digits.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;

@@ -17,7 +17,7 @@ use super::nic_actor::NicActor;
 use super::probe::Probe;
 use super::sink::Sink;
 use super::source::{SourceActor, returned};
-use crate::timeline::{Switch, TimelineEntry};
+use nicforge_record::{Switch, TimelineEntry};
 
 /// Without a frame moving for this long while frames are inside, a run is stuck.
 const STUCK_AFTER: Time = Time::from_ms(50);

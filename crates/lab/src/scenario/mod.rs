@@ -87,6 +87,11 @@ impl Point {
         self.places.0.contains_key(key)
     }
 
+    /// Where `key` was set, if it was.
+    pub fn place_of_value(&self, key: &str) -> Option<&Place> {
+        self.places.0.get(key)
+    }
+
     /// Whether everything that counts is the same in `other`, so that both measure the same.
     pub fn equals(&self, other: &Point) -> bool {
         let of = |point: &Point| -> Vec<(&'static str, Option<Value>)> {

@@ -15,9 +15,9 @@ use super::standstill;
 use super::system::System;
 use super::world::World;
 use crate::machine::Machine;
-use crate::metrics::{CpuTime, Metrics, drop_fraction};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
+use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
 const STEPS: u64 = 20;
@@ -69,9 +69,9 @@ pub(super) fn measure(mut world: World, settings: &Settings, progress: Progress<
         },
         cores: Vec::new(),
         simulated: ends,
-        notes: match moved {
-            true => Vec::new(),
-            false => vec![standstill::explain(&world.systems, ends, &after.drops)],
+        steadiness: Steadiness {
+            standstill: (!moved).then(|| standstill::explain(&world.systems, ends, &after.drops)),
+            ..Steadiness::default()
         },
         timeline: Vec::new(),
         switches: Vec::new(),

@@ -153,7 +153,7 @@ mod tests {
             }
             let result = measure(world, &settings, &mut |_, _| {});
             match (deaf, result) {
-                (false, Ok(point)) => assert!(point.notes.is_empty()),
+                (false, Ok(point)) => assert!(point.steadiness.is_steady()),
                 (true, Err(stuck @ RunError::Stuck { .. })) => {
                     assert!(stuck.to_string().contains("waiting Writable"), "{stuck}");
                 }

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
-use nicforge_lab::metrics::Metrics;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_record::Metrics;
 
 pub fn machine() -> Machine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");

@@ -1,0 +1,16 @@
+//! From counters to the figures of a record.
+
+use std::collections::BTreeMap;
+
+use nicforge_nic::DropCounters;
+
+/// `part` of `whole`, if there is any.
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Drops as the report has them.
+pub(crate) fn by_cause(drops: &DropCounters) -> BTreeMap<String, u64> {
+    let causes = drops.causes().iter();
+    causes.map(|&(cause, count)| (cause.to_owned(), count)).collect()
+}

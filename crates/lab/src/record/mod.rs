@@ -1,0 +1,152 @@
+//! Fills the record of a run: what it measured, and every setting and number that it ran with.
+
+mod facts;
+
+use nicforge_nic::DropCause;
+use nicforge_options::{Key, Place, Value};
+use nicforge_record::{MachineParameter, Origin, PointRecord, Record, Setting, Steadiness, share};
+
+#[cfg(target_os = "linux")]
+use crate::live::{LiveConfig, LiveRun};
+use crate::machine::Machine;
+use crate::run::PointRun;
+use crate::scenario::{Point, Scenario};
+
+/// The version that records carry.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The record of a scenario on the sim ground; `runs` in the order of `points`.
+pub fn of_scenario(
+    scenario: &Scenario,
+    machine: &Machine,
+    points: &[Point],
+    runs: Vec<PointRun>,
+    wall_seconds: f64,
+) -> Record {
+    let (llc_bytes, io_way_bytes) = capacities(machine, points);
+    let simulated_seconds = runs.iter().map(|run| run.simulated.as_seconds()).sum();
+    let mut settings: Vec<_> = points.iter().map(effective_settings).collect();
+    let shared = share(&mut settings, &listed(points));
+    let record = |((point, run), settings): ((&Point, PointRun), Vec<Setting>)| PointRecord {
+        variant: point.variant.clone(),
+        params: point.params.clone(),
+        metrics: run.metrics,
+        cores: run.cores,
+        timeline: run.timeline,
+        switches: run.switches,
+        settings,
+        facts: facts::of(&point.settings, machine),
+        steadiness: run.steadiness,
+    };
+    Record {
+        scenario: scenario.name.clone(),
+        seed: scenario.seed,
+        version: VERSION.to_string(),
+        machine: machine.name.clone(),
+        wall_seconds,
+        simulated_seconds: Some(simulated_seconds),
+        points: points.iter().zip(runs).zip(settings).map(record).collect(),
+        comparisons: Vec::new(),
+        title: scenario.title.clone(),
+        description: scenario.description.trim().to_string(),
+        llc_bytes,
+        io_way_bytes,
+        load_drops: load_drops(),
+        settings: shared,
+        machine_parameters: machine.rows.iter().map(parameter).collect(),
+    }
+}
+
+/// The record of a live run: one point, named after its interface.
+#[cfg(target_os = "linux")]
+pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record {
+    let assigned = |name: &str| config.assignments.iter().rfind(|set| set.key.name == name);
+    let is_shown = |key: &&'static Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
+    let shown = config.settings.catalogue().vocabulary().keys().into_iter().filter(is_shown);
+    let values = shown.filter_map(|key| Some((key, config.settings.value(key)?)));
+    let origin = |key: &Key| origin(assigned(key.name).map(|set| &set.place));
+    Record {
+        scenario: config.name.clone(),
+        seed: 1,
+        version: VERSION.to_string(),
+        machine: "live".to_string(),
+        wall_seconds,
+        points: vec![PointRecord {
+            variant: config.settings.interface(),
+            params: values.clone().map(|(key, value)| (key.name.to_string(), serde_json::json!(value))).collect(),
+            metrics: run.metrics.clone(),
+            cores: run.cores.clone(),
+            timeline: run.timeline.clone(),
+            switches: run.switches.clone(),
+            steadiness: Steadiness::of(&run.metrics),
+            ..PointRecord::default()
+        }],
+        title: config.title.clone(),
+        load_drops: load_drops(),
+        settings: values.map(|(key, value)| setting(key, &value, origin(key))).collect(),
+        ..Record::default()
+    }
+}
+
+/// The names of all keys, in the order in which they are listed.
+fn listed(points: &[Point]) -> Vec<&'static str> {
+    let keys = points.first().map(|point| point.settings.catalogue().vocabulary().keys());
+    keys.into_iter().flatten().map(|key| key.name).collect()
+}
+
+/// Every setting that counts in a point, with where its value comes from.
+fn effective_settings(point: &Point) -> Vec<Setting> {
+    let effective = point.settings.effective().into_iter();
+    let set = |key: &Key, value| Some(setting(key, &value?, origin(point.place_of_value(key.name))));
+    effective.filter_map(|(_, key, value)| set(key, value)).collect()
+}
+
+fn setting(key: &Key, value: &Value, origin: Origin) -> Setting {
+    Setting { key: key.name.to_string(), value: serde_json::json!(value), unit: key.unit.to_string(), origin }
+}
+
+fn origin(place: Option<&Place>) -> Origin {
+    match place {
+        None => Origin::Default,
+        Some(Place::Line { .. } | Place::File(_)) => Origin::File,
+        Some(Place::Argument(_)) => Origin::Override,
+    }
+}
+
+fn parameter(row: &crate::machine::Row) -> MachineParameter {
+    MachineParameter {
+        key: format!("{}.{}", row.section, row.key),
+        value: row.value,
+        unit: row.unit.to_string(),
+        source: row.source.clone(),
+        fitted: row.fitted.clone(),
+    }
+}
+
+fn load_drops() -> std::collections::BTreeSet<String> {
+    DropCause::names_of_load().map(String::from).collect()
+}
+
+/// Bytes of the last-level cache and of its I/O ways, where all points have the same. Where a NIC
+/// sits in one of several places, the place decides what devices may allocate.
+fn capacities(machine: &Machine, points: &[Point]) -> (Option<u64>, Option<u64>) {
+    let all_have = |name: &str| match shared(points, name) {
+        Some(Value::Integer(value)) => Some(value),
+        _ => None,
+    };
+    let llc = &machine.hardware.llc;
+    if machine.integrated.is_some() {
+        return (all_have("cache_mib").map(|mib| mib << 20), None);
+    }
+    let way_bytes = llc.size.0 / llc.ways as u64;
+    let io_ways = all_have("io_ways").map(|ways| ways * way_bytes);
+    (Some(llc.size.0), io_ways)
+}
+
+/// The value of key `name` when all points have the same.
+fn shared(points: &[Point], name: &str) -> Option<Value> {
+    let key = points.first()?.settings.catalogue().vocabulary().key(name)?;
+    let mut values = points.iter().map(|point| point.settings.value(key));
+    let first = values.next()??;
+    values.all(|value| value.as_ref() == Some(&first)).then_some(first)
+}

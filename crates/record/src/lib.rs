@@ -1,0 +1,97 @@
+//! The record of a run: everything that it measured and everything that it ran with.
+//!
+//! A ground fills one [`Record`]; `report.json` is its serialisation. CSV, findings, page and
+//! tables are functions of the record alone, so a record that was read back reads the same.
+//! Both grounds write one schema: what a ground cannot know is absent, not zero.
+
+mod comparison;
+mod cores;
+mod facts;
+mod metrics;
+mod settings;
+mod timeline;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use comparison::{ComparedRow, Comparison};
+pub use cores::CoreFigures;
+pub use facts::{Facts, Steadiness, Wire};
+pub use metrics::{CpuTime, CyclesPerPacket, Latency, Metrics, drop_fraction};
+pub use settings::{MachineParameter, Origin, Setting, share};
+pub use timeline::{Switch, TimelineEntry};
+
+/// All points of a run, and what they have in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The scenario's name (its file without folder and ending).
+    pub scenario: String,
+    /// Seed of all random choices in the run.
+    pub seed: u64,
+    /// Version of the program.
+    pub version: String,
+    /// The machine's name; `live` on the live ground.
+    pub machine: String,
+    /// Real time that the run took, s: the only value that differs between two runs of the same input.
+    pub wall_seconds: f64,
+    /// Simulated time of all points together, s; absent on the live ground.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated_seconds: Option<f64>,
+    /// One per variant and swept value.
+    pub points: Vec<PointRecord>,
+    /// Points on both grounds side by side; only of `nicforge compare`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Comparison>,
+    /// A line for headings; the scenario's name stands in when it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What the scenario asks, in prose; blank lines separate paragraphs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Capacity of the last-level cache, bytes; absent where points differ in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llc_bytes: Option<u64>,
+    /// Capacity of those of its ways that DMA may allocate into (I/O ways), bytes; likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_way_bytes: Option<u64>,
+    /// Names of drop causes that a lower rate avoids; every other cause is in the frame or in the settings.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub load_drops: BTreeSet<String>,
+    /// Effective settings with the same value in all points that use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+    /// Every number of the machine file, with its source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_parameters: Vec<MachineParameter>,
+}
+
+/// One measured point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PointRecord {
+    /// What is compared.
+    pub variant: String,
+    /// Every swept or varied value, by the scenario's own keys.
+    pub params: Map<String, Value>,
+    /// What was measured.
+    pub metrics: Metrics,
+    /// The same of each core that runs the application; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<CoreFigures>,
+    /// Measurements over time; empty unless the scenario sets `timeline_ms`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<TimelineEntry>,
+    /// Every change of steering, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<Switch>,
+    /// Effective settings in which points differ; the others are in [`Record::settings`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+    /// Capacities and times that bound the point.
+    #[serde(default, skip_serializing_if = "Facts::is_empty")]
+    pub facts: Facts,
+    /// Why the window may not show a steady state.
+    #[serde(default, skip_serializing_if = "Steadiness::is_steady")]
+    pub steadiness: Steadiness,
+}

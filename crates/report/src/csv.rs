@@ -1,0 +1,75 @@
+//! `points.csv`: one row per point, one column per parameter and metric, values as in the JSON.
+
+use nicforge_record::Record;
+use serde_json::Value;
+
+use super::columns::{METRICS, NO_DROP, drop_causes, occasional};
+use super::shape;
+
+/// The contents of `points.csv` (RFC 4180, with `\n`); what was not measured is empty.
+///
+/// Each column has a name of its own: a parameter that is called like a metric (`offered_gbps`: the
+/// load that was set, and the frame bytes that arrived) stands as `params.` and its key.
+pub fn to_csv(record: &Record) -> String {
+    let keys = shape::param_keys(record);
+    let causes = drop_causes(record.points.iter().map(|point| &point.metrics));
+    let occasional = occasional(record.points.iter().map(|point| &point.metrics));
+    let metrics = || METRICS.iter().chain([&NO_DROP]).chain(occasional.clone());
+    let mut csv = String::new();
+    let head = std::iter::once("variant".to_string())
+        .chain(keys.iter().map(|key| field(&param_head(key, &causes))))
+        .chain(metrics().map(|metric| metric.key.to_string()))
+        .chain(causes.iter().map(|cause| field(&format!("drops.{cause}"))));
+    push_row(&mut csv, head);
+    for point in &record.points {
+        let row = std::iter::once(field(&point.variant))
+            .chain(keys.iter().map(|key| point.params.get(*key).map_or(String::new(), |v| field(&plain(v)))))
+            .chain(metrics().map(|metric| (metric.get)(&point.metrics).map_or(String::new(), |v| v.to_string())))
+            .chain(causes.iter().map(|cause| point.metrics.drops.get(*cause).unwrap_or(&0).to_string()));
+        push_row(&mut csv, row);
+    }
+    csv
+}
+
+/// A parameter's column, told apart from all others.
+fn param_head(key: &str, causes: &[&str]) -> String {
+    let metric = METRICS.iter().chain([&NO_DROP]).any(|of| of.key == key);
+    let cause = key.strip_prefix("drops.");
+    let taken = metric || key == "variant" || cause.is_some_and(|cause| causes.contains(&cause));
+    match taken {
+        true => format!("params.{key}"),
+        false => key.to_string(),
+    }
+}
+
+fn push_row(csv: &mut String, fields: impl Iterator<Item = String>) {
+    csv.push_str(&fields.collect::<Vec<_>>().join(","));
+    csv.push('\n');
+}
+
+/// A parameter's value without JSON's quotes.
+pub fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+
+    #[test]
+    fn only_points_whose_nics_are_played_have_a_column_for_that() {
+        let mut record = fake::two_variants();
+        let key = "emulator_busy_fraction";
+        assert!(!to_csv(&record).contains(key));
+        record.points[1].metrics.emulator_busy_fraction = Some(0.875);
+        let csv = to_csv(&record);
+        let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
+        let column = rows[0].iter().position(|head| *head == key).unwrap();
+        assert_eq!((rows[1][column], rows[2][column]), ("", "0.875"));
+    }
+}

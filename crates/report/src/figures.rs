@@ -1,0 +1,200 @@
+//! Which plots a report has, and what is in them.
+
+mod latency;
+mod parts;
+mod timeline;
+
+use nicforge_record::{PointRecord, Record};
+
+use super::ReportError;
+use super::columns::{Metric, by_key};
+use super::plots::{Axis, Bars, Group, Lines, Series};
+use super::shape::{Facet, Shape};
+
+/// A heading with one or more plots and the key to their colours.
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// How to read it, where that is not plain.
+    pub note: &'static str,
+    /// Names of the colours, with their index; empty when there is but one.
+    pub legend: Vec<(usize, String)>,
+    /// Plots in a row on a wide page.
+    pub columns: usize,
+    /// Heading and SVG of each plot.
+    pub panels: Vec<(String, String)>,
+}
+
+/// A plot of several metrics of one unit, or one.
+const PLAIN: [(&str, &[&str], &str); 8] = [
+    ("No-drop rate", &["no_drop_gbps"], "Highest rate without loss (RFC 2544), frame bytes."),
+    ("Bandwidth", &["bandwidth_gbps"], "Payload that processes read and wrote."),
+    ("Throughput", &["throughput_gbps"], "Frame bytes sent back out, without preamble and gap."),
+    ("Cache misses", &["misses_per_kb"], "The core's look-ups that went to memory, for each 1024 bytes of payload."),
+    (
+        "Cache hits",
+        &["ddio_hit_rate", "io_read_hit_rate", "app_hit_rate"],
+        "DDIO: received lines still in the LLC when software first reads them. NIC read: lines the NIC fetches that \
+         the LLC serves. App: the application's own look-ups.",
+    ),
+    ("Memory bandwidth", &["memory_gb_per_s"], "DRAM reads and writes of all agents."),
+    (
+        "PCIe use",
+        &["pcie_out_utilisation", "pcie_in_utilisation"],
+        "Share of usable bandwidth; out is NIC to host, in is host to NIC.",
+    ),
+    ("Ring occupancy", &["rx_occupancy", "tx_occupancy"], "Mean share of entries waiting or in use."),
+];
+
+/// Whether the points are of whole systems, whose payload is counted.
+fn whole_systems(record: &Record) -> bool {
+    let mut points = record.points.iter();
+    points.any(|point| point.metrics.bandwidth_gbps.is_some())
+}
+
+/// All figures that the report has data for, in reading order.
+///
+/// # Errors
+/// [`ReportError::Plot`] when the drawing library gives up.
+pub fn figures(record: &Record) -> Result<Vec<Figure>, ReportError> {
+    let shape = Shape::of(record);
+    let mut figures = Vec::new();
+    for (title, keys, note) in PLAIN {
+        let metrics: Vec<&Metric> = keys.iter().map(|key| by_key(key)).collect();
+        let known = |metric: &&Metric| record.points.iter().any(|point| (metric.get)(&point.metrics).is_some());
+        let metrics: Vec<&Metric> = metrics.into_iter().filter(known).collect();
+        // What a system sends says nothing about one that receives: payload does.
+        let superseded = title == "Throughput" && whole_systems(record);
+        if !metrics.is_empty() && !superseded {
+            // Bars carry their names; lines need a legend.
+            let (panels, legend) = match shape.x {
+                Some(_) => (over_x(&shape, &metrics)?, variant_legend(&shape)),
+                None => (compared(&shape, &metrics)?, Vec::new()),
+            };
+            figures.push(Figure {
+                title: title.into(),
+                note,
+                legend,
+                columns: columns(metrics.len(), panels.len()),
+                panels,
+            });
+        }
+        if title == "Throughput" {
+            figures.extend(timeline::figure(&shape)?);
+            figures.extend(latency::figure(record, &shape)?);
+            figures.extend(parts::figure(record, &shape, &parts::cycles())?);
+            figures.extend(parts::figure(record, &shape, &parts::cpu_time())?);
+        }
+    }
+    figures.extend(parts::figure(record, &shape, &parts::drops(record))?);
+    Ok(figures)
+}
+
+/// Plots in a row: each row repeats the same `kinds`, or there is but one kind; three at most.
+fn columns(kinds: usize, panels: usize) -> usize {
+    if (2..=3).contains(&kinds) { kinds } else { panels.clamp(1, 3) }
+}
+
+fn variant_legend(shape: &Shape) -> Vec<(usize, String)> {
+    if shape.variants.len() < 2 {
+        return Vec::new();
+    }
+    shape.variants.iter().enumerate().map(|(index, variant)| (index, variant.to_string())).collect()
+}
+
+/// How far an axis goes at least. What is less is nothing, and would look like much.
+fn least_scale(unit: &str) -> f64 {
+    match unit {
+        "GB/s" => 0.1,
+        "lines" => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// Largest shown value of a metric over all panels, which share a scale; shares go to 100 %.
+fn scale(shape: &Shape, metric: &Metric) -> f64 {
+    let values = shape.facets.iter().flat_map(|facet| &facet.points);
+    let largest = values.filter_map(|p| (metric.get)(&p.metrics)).fold(0.0, f64::max);
+    if metric.unit.name() == "%" {
+        100.0
+    } else {
+        let least = least_scale(metric.unit.name());
+        metric.unit.shown(largest).max(least)
+    }
+}
+
+fn heading(metric: Option<&str>, facet: &Facet) -> String {
+    let parts = metric.into_iter().chain((!facet.label.is_empty()).then_some(facet.label.as_str()));
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, ReportError> {
+    let x = shape.x.unwrap_or("");
+    let mut panels = Vec::new();
+    for facet in &shape.facets {
+        for metric in metrics {
+            let line = |(index, variant): (usize, &&str)| {
+                let points = shape
+                    .series(facet, variant)
+                    .into_iter()
+                    .filter_map(|(x, point)| Some((x, metric.unit.shown((metric.get)(&point.metrics)?))));
+                Series { index, points: points.collect(), marked: true, dashed: false }
+            };
+            let lines = Lines {
+                alternative: format!("{} over {x} {}", metric.label, facet.label),
+                x_label: x.into(),
+                y_label: format!("{} ({})", metric.label, metric.unit.name()),
+                x_axis: shape.x_axis,
+                y_axis: Axis::Linear,
+                y_at_least: scale(shape, metric),
+                series: shape.variants.iter().enumerate().map(line).collect(),
+                marks: Vec::new(),
+            };
+            panels.push((heading((metrics.len() > 1).then_some(metric.label), facet), lines.draw()?));
+        }
+    }
+    Ok(panels)
+}
+
+fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, ReportError> {
+    let mut panels = Vec::new();
+    for facet in &shape.facets {
+        for metric in metrics {
+            let bar = |point: &&PointRecord| {
+                let value = metric.unit.shown((metric.get)(&point.metrics)?);
+                let index = shape.variants.iter().position(|variant| *variant == point.variant)?;
+                Some(Group { label: point.variant.clone(), parts: vec![(index, value)] })
+            };
+            let bars = Bars {
+                alternative: format!("{} by variant {}", metric.label, facet.label),
+                x_label: format!("{} ({})", metric.label, metric.unit.name()),
+                at_least: scale(shape, metric),
+                stacked: false,
+                groups: facet.points.iter().filter_map(bar).collect(),
+            };
+            panels.push((heading((metrics.len() > 1).then_some(metric.label), facet), bars.draw()?));
+        }
+    }
+    Ok(panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+
+    #[test]
+    fn next_to_nothing_does_not_fill_a_plot() {
+        for (key, tiny, shown, large) in [("misses_per_kb", 9e-6, 1.0, 17.5), ("memory_gb_per_s", 1e-6, 0.1, 40.0)] {
+            for (value, expected) in [(tiny, shown), (large, large)] {
+                let mut record = fake::two_variants();
+                for point in &mut record.points {
+                    point.metrics.misses_per_kb = Some(value);
+                    point.metrics.memory_gb_per_s = Some(value);
+                }
+                let shape = Shape::of(&record);
+                assert_eq!(scale(&shape, by_key(key)), expected, "{key} {value}");
+            }
+        }
+    }
+}

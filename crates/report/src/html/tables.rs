@@ -1,0 +1,131 @@
+//! The page's tables: points by metric, the workload, the machine.
+
+use nicforge_record::{Origin, PointRecord, Record};
+use serde_json::Value;
+
+use super::escape;
+use crate::columns::{Metric, rate};
+use crate::csv::plain;
+use crate::number::{decimals, fixed};
+
+/// One row per point: variant, parameters of `keys`, metrics, drops by cause in frames.
+pub fn points(record: &Record, keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
+    let columns: Vec<(&Metric, usize)> = metrics
+        .iter()
+        .map(|metric| {
+            let values = record.points.iter().filter_map(|point| shown(metric, point));
+            (*metric, decimals(values))
+        })
+        .collect();
+    let winner = winner(record);
+    let mut table = format!(
+        "<div class=\"scroll\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
+        points_head(keys, metrics, causes)
+    );
+    for (index, point) in record.points.iter().enumerate() {
+        let class = if winner == Some(index) { " class=\"best\"" } else { "" };
+        let params = keys.iter().map(|key| point.params.get(*key).map_or("–".into(), |value| escape(&plain(value))));
+        let values =
+            columns.iter().map(|(metric, places)| shown(metric, point).map_or("–".into(), |v| fixed(v, *places)));
+        let drops = causes.iter().map(|cause| fixed(point.metrics.drops.get(*cause).copied().unwrap_or(0) as f64, 0));
+        let cells: String =
+            params.chain(values).chain(drops).map(|cell| format!("<td class=\"n\">{cell}</td>")).collect();
+        let variant = escape(&point.variant);
+        table += &format!("<tr{class}><th scope=\"row\">{variant}</th>{cells}</tr>\n");
+    }
+    table + "</tbody>\n</table></div>\n"
+}
+
+/// What variants are, where that has no columns.
+pub fn variants(variants: &[(&str, String)]) -> String {
+    if variants.is_empty() {
+        return String::new();
+    }
+    let line = |(variant, label): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(variant), escape(label));
+    let lines: String = variants.iter().map(line).collect();
+    format!("<dl class=\"variants\">\n{lines}</dl>\n")
+}
+
+fn points_head(keys: &[&str], metrics: &[&Metric], causes: &[&str]) -> String {
+    let head = |title: &str, text: &str| format!("<th scope=\"col\" class=\"n\" title=\"{title}\">{text}</th>");
+    let params = keys.iter().map(|key| head(&escape(key), &escape(key)));
+    let metrics = metrics.iter().map(|metric| {
+        let text = format!("{} <small>{}</small>", metric.label, metric.unit.name());
+        head(metric.key, &text)
+    });
+    let drops = causes.iter().map(|cause| {
+        let cause = escape(cause);
+        head(&format!("drops.{cause}"), &format!("dropped: {cause} <small>frames</small>"))
+    });
+    let first = String::from("<th scope=\"col\">variant</th>");
+    std::iter::once(first).chain(params).chain(metrics).chain(drops).collect()
+}
+
+fn shown(metric: &Metric, point: &PointRecord) -> Option<f64> {
+    (metric.get)(&point.metrics).map(|value| metric.unit.shown(value))
+}
+
+/// The point that leads all others by a percent, if one does.
+fn winner(record: &Record) -> Option<usize> {
+    let rates: Vec<f64> = record.points.iter().map(|point| rate(&point.metrics)).collect();
+    let best = rates.iter().copied().fold(0.0, f64::max);
+    let mut leaders = (0..rates.len()).filter(|index| rates[*index] >= best * 0.99);
+    let first = leaders.next().filter(|_| rates.len() > 1);
+    first.filter(|_| leaders.next().is_none())
+}
+
+/// The workload and the machine, folded.
+pub fn setting(record: &Record) -> String {
+    let mut section = String::new();
+    if !record.settings.is_empty() {
+        let rows = record.settings.iter().map(|row| {
+            let origin = match row.origin {
+                Origin::Default => "default",
+                Origin::File => "file",
+                Origin::Override => "command line",
+            };
+            [row.key.clone(), as_written(&row.value), row.unit.clone(), origin.to_string()]
+        });
+        section += &folded("Workload", &["setting", "value", "unit", "from"], rows);
+    }
+    if !record.machine_parameters.is_empty() {
+        let rows = record.machine_parameters.iter().map(|row| {
+            let fitted = row.fitted.clone().unwrap_or_default();
+            [row.key.clone(), row.value.to_string(), row.unit.clone(), row.source.clone(), fitted]
+        });
+        let head = ["parameter", "value", "unit", "source", "fitted to"];
+        section += &folded(&format!("Machine: {}", record.machine), &head, rows);
+    }
+    section
+}
+
+/// A value as a scenario file has it, without quotes: 200 and not 200.0.
+fn as_written(value: &Value) -> String {
+    match value.as_f64() {
+        Some(number) if value.is_f64() => number.to_string(),
+        _ => plain(value),
+    }
+}
+
+/// A table of texts behind a summary.
+fn folded<const COLUMNS: usize>(
+    summary: &str,
+    head: &[&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+) -> String {
+    let head: String = head.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
+    let mut body = String::new();
+    for row in rows {
+        let cells = row.iter().enumerate().map(|(index, cell)| match index {
+            0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
+            _ => format!("<td>{}</td>", escape(cell)),
+        });
+        body += &format!("<tr>{}</tr>\n", cells.collect::<String>());
+    }
+    format!(
+        "<section>\n<details class=\"paper\">\n<summary>{}</summary>\n<div class=\"scroll\"><table>\n\
+         <thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n\
+         </details>\n</section>\n",
+        escape(summary)
+    )
+}

@@ -1,0 +1,123 @@
+//! What a run leaves behind: `report.json`, `points.csv`, `report.html` and a terminal table.
+//!
+//! The JSON is the record and follows the schema of the design; the rest is for reading.
+//! Everything is a function of the [`Record`], so the same run gives the same bytes, but for
+//! `wall_seconds`, which the caller measures.
+
+mod columns;
+mod comparison;
+mod csv;
+mod figures;
+mod findings;
+mod html;
+mod number;
+mod plots;
+mod shape;
+mod terminal;
+
+use std::path::{Path, PathBuf};
+
+use nicforge_record::Record;
+
+pub use columns::rate;
+pub use comparison::{LiveSide, compare, comparison_table};
+pub use csv::to_csv;
+pub use findings::{CHECKSUM_REMEDY, findings};
+pub use html::to_html;
+pub use terminal::table;
+
+/// A report cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file or folder cannot be written.
+    #[error("cannot write {}: {cause}; choose another folder with --out", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// Text is not a report.
+    #[error("not a report.json: {0}; it must be written by `nicforge run`")]
+    Json(#[from] serde_json::Error),
+    /// A plot cannot be drawn.
+    #[error("cannot draw a plot: {0}")]
+    Plot(String),
+}
+
+/// The contents of `report.json`: the keys of the design's schema, in its order.
+pub fn to_json(record: &Record) -> String {
+    // Strings, numbers and maps with string keys always serialise.
+    let mut json = serde_json::to_string_pretty(record).expect("a record has no other kinds of value");
+    json.push('\n');
+    json
+}
+
+/// A report from the contents of `report.json`; what only the page shows stays empty.
+///
+/// # Errors
+/// [`ReportError::Json`] with line and column when the text does not follow the schema.
+pub fn from_json(json: &str) -> Result<Record, ReportError> {
+    Ok(serde_json::from_str(json)?)
+}
+
+/// The files of a report in `folder`, in this order: JSON, CSV and the page. Each behind the file
+/// that it is written to first.
+pub fn part_paths(folder: &Path) -> [(PathBuf, PathBuf); 3] {
+    ["report.json", "points.csv", "report.html"].map(|name| (folder.join(format!(".{name}.part")), folder.join(name)))
+}
+
+/// Writes `report.json`, `points.csv` and `report.html` into `folder`, creating it.
+///
+/// All are written beside their place first and then moved, so that a reader never sees half
+/// a file and a failure leaves older results whole, and nothing beside them. Returns the paths.
+///
+/// # Errors
+/// [`ReportError::Write`] with the path that failed, [`ReportError::Plot`] from the page.
+pub fn write_all(record: &Record, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let texts = [to_json(record), to_csv(record), to_html(record)?];
+    std::fs::create_dir_all(folder).map_err(|cause| ReportError::Write { path: folder.into(), cause })?;
+    let moves = part_paths(folder);
+    let written = move_into(&moves, texts).inspect_err(|_| {
+        for (part, _) in &moves {
+            // It says why it failed; that some of it is left as well would not help.
+            let _ = std::fs::remove_file(part);
+        }
+    });
+    written.map(|()| moves.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Writes each of `texts` to its part, and when all are whole moves them to their places.
+fn move_into(moves: &[(PathBuf, PathBuf); 3], texts: [String; 3]) -> Result<(), ReportError> {
+    let failed = |path: &Path, cause| ReportError::Write { path: path.into(), cause };
+    for ((part, _), text) in moves.iter().zip(texts) {
+        std::fs::write(part, text).map_err(|cause| failed(part, cause))?;
+    }
+    for (part, path) in moves {
+        std::fs::rename(part, path).map_err(|cause| failed(path, cause))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod write_tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_leaves_no_parts_and_older_files_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        write_all(&fake::single(), folder.path()).unwrap();
+        let before = std::fs::read(at("report.json")).unwrap();
+        // Nothing can be written where a folder is.
+        std::fs::create_dir(at(".points.csv.part")).unwrap();
+        write_all(&fake::two_variants(), folder.path()).unwrap_err();
+        std::fs::remove_dir(at(".points.csv.part")).unwrap();
+        assert_eq!(std::fs::read(at("report.json")).unwrap(), before);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+}
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

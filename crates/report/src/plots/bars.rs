@@ -1,0 +1,139 @@
+//! Horizontal bars: one group per category, its parts side by side or end to end.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use super::{Area, INK, colour, failed, grid_line, linear_ticks, svg, write};
+use crate::ReportError;
+use crate::number::{fixed, number};
+
+const WIDTH: u32 = 460;
+const RIGHT: i32 = 54;
+const TOP: i32 = 6;
+const BOTTOM: i32 = 48;
+/// Width of a character of the labels, about.
+const CHARACTER: i32 = 7;
+const LONGEST_LABEL: usize = 24;
+
+/// A category and the values of its parts.
+pub struct Group {
+    /// Its name, left of the bars.
+    pub label: String,
+    /// Colour and value of each part.
+    pub parts: Vec<(usize, f64)>,
+}
+
+/// A bar plot.
+pub struct Bars {
+    /// What the picture shows, for those who cannot see it.
+    pub alternative: String,
+    /// Name and unit of the values.
+    pub x_label: String,
+    /// At least up to here, so that panels side by side share a scale.
+    pub at_least: f64,
+    /// Parts end to end instead of side by side.
+    pub stacked: bool,
+    /// From top to bottom.
+    pub groups: Vec<Group>,
+}
+
+impl Bars {
+    /// The plot as an SVG element.
+    pub fn draw(&self) -> Result<String, ReportError> {
+        let height: i32 = self.groups.iter().map(|group| self.thickness(group) + gap(group)).sum();
+        svg((WIDTH, (TOP + BOTTOM + height) as u32), &self.alternative, |area| self.draw_on(area, TOP + height))
+    }
+
+    fn draw_on(&self, area: &Area, bottom: i32) -> Result<(), ReportError> {
+        let label = |group: &Group| group.label.chars().count().min(LONGEST_LABEL) as i32;
+        let left = 12 + CHARACTER * self.groups.iter().map(label).max().unwrap_or(0);
+        let totals = self.groups.iter().map(|group| self.extent(group)).filter(|v| v.is_finite());
+        let ticks = linear_ticks(totals.fold(self.at_least, f64::max));
+        // `linear_ticks` is never empty.
+        let end = ticks.last().copied().unwrap_or(1.0);
+        let right = WIDTH as i32 - RIGHT;
+        let x_of = |value: f64| left + (value / end * f64::from(right - left)).round() as i32;
+        for tick in &ticks {
+            grid_line(area, (x_of(*tick), TOP), (x_of(*tick), bottom))?;
+            write(area, &number(*tick), (x_of(*tick), bottom + 7), HPos::Center, VPos::Top)?;
+        }
+        write(area, &self.x_label, ((left + right) / 2, bottom + BOTTOM - 4), HPos::Center, VPos::Bottom)?;
+        let mut top = TOP;
+        for group in &self.groups {
+            top += gap(group) / 2;
+            let thickness = self.thickness(group);
+            write(area, &shortened(&group.label), (left - 8, top + thickness / 2), HPos::Right, VPos::Center)?;
+            self.draw_group(area, group, top, &x_of)?;
+            top += thickness + gap(group) - gap(group) / 2;
+        }
+        area.draw(&PathElement::new(vec![(left, TOP), (left, bottom)], INK)).map_err(failed)
+    }
+
+    fn draw_group(&self, area: &Area, group: &Group, top: i32, x_of: &impl Fn(f64) -> i32) -> Result<(), ReportError> {
+        let mut from = 0.0;
+        let finite = group.parts.iter().filter(|part| part.1.is_finite());
+        for (row, (index, value)) in finite.enumerate() {
+            let y = if self.stacked { top } else { top + row as i32 * self.bar() };
+            let (start, end) = (x_of(from), x_of(from + value));
+            let fill = colour(*index).filled();
+            area.draw(&Rectangle::new([(start, y), (end, y + self.bar() - 1)], fill)).map_err(failed)?;
+            if self.stacked {
+                from += value;
+            } else {
+                write(area, &number(*value), (end + 5, y + self.bar() / 2), HPos::Left, VPos::Center)?;
+            }
+        }
+        if self.stacked {
+            let middle = top + self.bar() / 2;
+            write(area, &total(from), (x_of(from) + 5, middle), HPos::Left, VPos::Center)?;
+        }
+        Ok(())
+    }
+
+    fn bar(&self) -> i32 {
+        let side_by_side = !self.stacked && self.groups.iter().any(|group| group.parts.len() > 1);
+        if side_by_side { 18 } else { 24 }
+    }
+
+    fn thickness(&self, group: &Group) -> i32 {
+        if self.stacked { self.bar() } else { self.bar() * group.parts.len().max(1) as i32 }
+    }
+
+    fn extent(&self, group: &Group) -> f64 {
+        let values = group.parts.iter().map(|part| part.1).filter(|v| v.is_finite());
+        if self.stacked { values.sum() } else { values.fold(0.0, f64::max) }
+    }
+}
+
+fn gap(group: &Group) -> i32 {
+    if group.parts.len() > 1 { 12 } else { 10 }
+}
+
+fn shortened(label: &str) -> String {
+    if label.chars().count() <= LONGEST_LABEL {
+        return label.into();
+    }
+    label.chars().take(LONGEST_LABEL - 1).chain(['…']).collect()
+}
+
+/// What stands behind a bar of parts end to end.
+fn total(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => fixed(value, 0),
+        // A little is not nothing.
+        value if value > 0.0 && value < 0.05 => number(value),
+        value => fixed(value, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_little_is_told_from_nothing() {
+        let totals = [0.0, 0.000_044, 0.008_889, 0.05, 17.94, 123.4].map(total);
+        let expected = ["0.0", "0.000044", "0.008889", "0.1", "17.9", "123"];
+        assert_eq!(totals, expected);
+    }
+}
