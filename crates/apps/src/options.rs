@@ -99,9 +99,6 @@ options! {
         /// Size of values.
         kvs_value_bytes: u32 = 1024, "bytes", Allowed::Whole(8, 8192),
             source "nicmem paper, set-up of the key-value store";
-        /// Hot area: the first keys, as many as have values of this size in all over all NICs.
-        kvs_hot_kib: u64 = 256, "KiB", Allowed::Whole(0, 4_194_304),
-            source "nicmem paper, section 2.3: memory that the adapter exposes";
         /// Whether values of hot items are copied out of host memory into replies, or sent from memory
         /// of the NIC (nmKVS), of which the hot area takes its size.
         kvs_hot_values: HotValues = HotValues::Host, "", HotValues::ALLOWED, source "nicmem paper, section 2.2.2";
@@ -110,6 +107,15 @@ options! {
         kvs_index_slots: u64 = 2_000_000, "slots", Allowed::Whole(8, 1_000_000_000);
         /// Circular logs of the store over all cores; new pairs overwrite the oldest.
         kvs_log_mib: u32 = 2048, "MiB", Allowed::Whole(1, 65_536);
+    }
+}
+
+options! {
+    /// The hot area of a key-value store.
+    pub struct HotAreaOptions {
+        /// Hot area: the first keys, as many as have values of this size in all over all NICs.
+        kvs_hot_kib: u64 = 256, "KiB", Allowed::Whole(0, 4_194_304),
+            source "nicmem paper, section 2.3: memory that the adapter exposes";
     }
 }
 

@@ -1,7 +1,9 @@
 //! How much the points of a scenario are, before they run.
 
 use nicforge_lab::machine::Machine;
-use nicforge_lab::run::options::{Arrival, Arrivals, Measurement, Rate, Sizes, Warmup, Window};
+use nicforge_lab::run::options::{
+    Arrival, Arrivals, Measure, Measurement, PacketSizes, Rate, Sizes, Warmup, WindowOptions,
+};
 use nicforge_lab::run::trials_max;
 use nicforge_lab::scenario::Point;
 use nicforge_lab::settings::Settings;
@@ -13,13 +15,14 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
         let all = points.iter().map(|point| &point.settings);
         let is_it = |settings: &&Settings| {
             let made = !settings.is_of_whole_systems();
-            searches == (made && settings.read::<Measurement>().measure == "no_drop_rate")
+            searches == (made && settings.read::<Measurement>().measure == Measure::NoDropRate)
                 && replays == (made && settings.replays())
         };
         all.filter(is_it).collect()
     };
     let ms = |windows: usize, of: &[&Settings]| {
-        let each = of.iter().map(|s| s.warmup_ms + s.window_ms * windows as f64);
+        let each =
+            of.iter().map(|s| s.read::<Warmup>().warmup_ms + s.read::<WindowOptions>().window_ms * windows as f64);
         (each.sum::<f64>() * 1e3).round() / 1e3
     };
     let trials = trials_max();
@@ -48,9 +51,9 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
 
 /// About how many frames arrive in a point; `None` where the traffic alone decides.
 fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
-    let sizes_vary = settings.read::<Sizes>().packet_sizes != "fixed" && settings.app() != "kvs";
+    let sizes_vary = settings.read::<Sizes>().packet_sizes != PacketSizes::Fixed && settings.app() != "kvs";
     // Whole systems send what TCP lets them.
-    if sizes_vary || settings.read::<Arrivals>().arrival == "ping_pong" || settings.is_of_whole_systems() {
+    if sizes_vary || settings.read::<Arrivals>().arrival == Arrival::PingPong || settings.is_of_whole_systems() {
         return None;
     }
     let nic = &machine.hardware.nic;

@@ -8,12 +8,11 @@ use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
 use nicforge_interfaces::registry::INTERFACES;
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
-use nicforge_lab::settings::{self, KEYS};
+use nicforge_lab::settings::Catalogue;
 
 use crate::args::{ListOptions, Listed};
 use crate::error::CliError;
 use crate::output::{columns, print};
-use crate::registry;
 
 /// Lists what was asked for.
 pub fn list(options: &ListOptions) -> Result<(), CliError> {
@@ -34,7 +33,7 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
         Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
-        Some(Listed::Settings) if options.markdown => settings::markdown(&registry::names()),
+        Some(Listed::Settings) if options.markdown => Catalogue::shipped().vocabulary().markdown(),
         Some(Listed::Settings) => all_settings(),
         Some(Listed::Registers) => register_maps(options.device.as_deref(), options.markdown)?,
         None => everything(),
@@ -147,7 +146,7 @@ const TABLE_HEAD: &str = "\
 fn scenarios() -> String {
     let rows: Vec<Vec<String>> = toml_files("scenarios")
         .iter()
-        .map(|file| match load_scenario(file, &registry::names()) {
+        .map(|file| match load_scenario(file, &Catalogue::shipped()) {
             Ok(scenario) => vec![file.display().to_string(), scenario.title],
             Err(error) => vec![file.display().to_string(), format!("unusable: {error}")],
         })
@@ -201,25 +200,16 @@ width only. Virtual: each virtual NIC has its own. What is not listed is reserve
 bits read as 0 and have to be written as 0. An access that means nothing is counted, and does nothing else.
 ";
 
+/// Every key, under the modules that read it.
 fn all_settings() -> String {
+    let catalogue = Catalogue::shipped();
+    let vocabulary = catalogue.vocabulary();
     let mut rows = vec![["key", "default", "takes", "what it is"].map(str::to_string).to_vec()];
-    rows.extend(KEYS.iter().map(|key| {
-        let used = key.used_when.iter().map(|when| ("with", when));
-        let unused = key.unused_when.iter().chain(key.moot_when);
-        let unused = unused.map(|when| ("not with", when));
-        let used = used.chain(unused).map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")));
-        let any = key.counts_with.iter();
-        let any = any.map(|(name, values)| format!("{name} = {}", values.join(", ")));
-        let any: Vec<String> = any.collect();
-        let any = (!any.is_empty()).then(|| format!(" [with {}]", any.join(" or ")));
-        let used: Vec<String> = used.chain(any).collect();
-        vec![
-            key.name.to_string(),
-            key.default_text(),
-            key.takes(&registry::names()),
-            format!("{}{}", key.doc.trim(), used.concat()),
-        ]
-    }));
+    for (owners, keys) in vocabulary.groups() {
+        rows.extend(keys.iter().map(|key| {
+            vec![key.name.to_string(), key.default_text(), key.takes(vocabulary), format!("{} [{owners}]", key.doc)]
+        }));
+    }
     columns(&rows)
 }
 

@@ -16,7 +16,6 @@ mod machine;
 mod notes;
 mod output;
 mod outputs;
-mod registry;
 mod run;
 
 use std::process::ExitCode;

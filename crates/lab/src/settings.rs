@@ -97,6 +97,11 @@ impl Settings {
         owners::of_simulation(self)
     }
 
+    /// The owners that describe what arrives.
+    pub fn of_traffic(&self) -> Vec<&Owner> {
+        owners::of_traffic(self)
+    }
+
     /// Whether an owner that this point uses declares key `name`.
     pub fn counts(&self, name: &str) -> bool {
         self.chosen().iter().any(|owner| owner.declares(name))

@@ -17,7 +17,7 @@ use garbage::{Garbage, malformed_captures, seconds};
 use nicforge_interfaces::registry;
 use nicforge_lab::live::{LiveConfig, LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::run::RunError;
-use nicforge_lab::settings::Names;
+use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -35,9 +35,7 @@ const WANT_OF_TIME: [&str; 3] = ["no_descriptor", "bx_full", "tx_ring_full"];
 const NOT_FORWARDED: [&str; 2] = ["oversized_frame", "arp"];
 
 fn config(text: &str) -> LiveConfig {
-    let interfaces = registry::names();
-    let names = Names { interfaces: &interfaces, apps: nicforge_apps::names() };
-    parse_live(text, Path::new("garbage.toml"), &names).unwrap()
+    parse_live(text, Path::new("garbage.toml"), &Catalogue::shipped()).unwrap()
 }
 
 /// Sound frame `number`: a UDP packet that says it.

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::record::of_live;
+use nicforge_lab::settings::Catalogue;
 use nicforge_options::Place;
 use nicforge_report::{table, to_json, write_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -18,13 +19,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
 use crate::input::sets;
-use crate::output::{print, tell};
+use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
-use crate::registry::names;
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
-    let mut config = load_live(&options.config, &names())?;
+    let mut config = load_live(&options.config, &Catalogue::shipped())?;
     for set in sets(&options.set)? {
         config.set(set)?;
     }
@@ -32,6 +32,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         config.attach = Some(socket.clone());
         config.attach_place = Place::argument(&format!("--attach {}", socket.display()));
     }
+    print_notes(&config.notes());
     config.duration_s = options.duration.or(config.duration_s);
     let folder = match &options.out {
         Some(folder) => folder.clone(),
@@ -123,7 +124,7 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
         }
     };
     let socket = &options.socket;
-    let ended = nicforge_lab::live::attach(socket, options.worker, &names(), &stop, &mut told)?;
+    let ended = nicforge_lab::live::attach(socket, options.worker, &Catalogue::shipped(), &stop, &mut told)?;
     if let Some(error) = failed {
         return Err(error);
     }

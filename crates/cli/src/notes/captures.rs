@@ -5,6 +5,7 @@ use std::path::Path;
 use nicforge_apps::is_router;
 use nicforge_lab::machine::Machine;
 use nicforge_lab::settings::Settings;
+use nicforge_nic::PoolOptions;
 use nicforge_report::CHECKSUM_REMEDY;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
@@ -37,7 +38,7 @@ pub fn about_long_replay(capture: &Path, replay: &Replay, settings: &Settings, m
             remedy(long.longest)
         ))
     };
-    let (room, fifo) = (settings.buffer_room(), fifo_of(machine, 0).0);
+    let (room, fifo) = (settings.read::<PoolOptions>().buffer_room(), fifo_of(machine, 0).0);
     let of_buffers = |longest| format!("set buffer_bytes to at least {longest}");
     let of_fifo = |longest| fifo_of(machine, longest).1;
     let buffers = said(room, "buffers", "oversized_frame", &of_buffers);

@@ -1,9 +1,10 @@
 //! Notes on a key-value store.
 
 use nicforge_apps::kvs::{BUCKET_SLOTS, hot_place_bytes, index_keeps, item_bytes};
-use nicforge_apps::options::KvsOptions;
-use nicforge_lab::run::options::{Arrival, Arrivals, Pairs, Requests};
+use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions};
+use nicforge_lab::run::options::{Pairs, Requests};
 use nicforge_lab::settings::Settings;
+use nicforge_nic::PoolOptions;
 
 use super::range;
 
@@ -12,14 +13,15 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
     if settings.app() != "kvs" || settings.replays() {
         return None;
     }
-    let (put, reply, room) = (settings.put_bytes(), settings.get_reply_bytes(), settings.buffer_room());
+    let (put, reply, room) =
+        (settings.put_bytes(), settings.get_reply_bytes(), settings.read::<PoolOptions>().buffer_room());
     let puts = settings.read::<Requests>().kvs_put_share > 0.0;
     let gets = settings.read::<Requests>().kvs_put_share + settings.read::<Requests>().kvs_delete_share < 1.0;
     // What is too long for a reply was not put by a request, which is longer.
     let stored = settings.read::<Pairs>().kvs_preload_keys != Some(0);
-    let cold = match settings.read::<KvsOptions>().kvs_hot_values.as_str() {
-        "nicmem" => " where it is not hot",
-        _ => "",
+    let cold = match settings.read::<KvsOptions>().kvs_hot_values {
+        HotValues::Nicmem => " where it is not hot",
+        HotValues::Host => "",
     };
     let puts = (puts && put as usize > room).then(|| {
         let fate = "all of them will be dropped (oversized_frame)";
@@ -36,11 +38,11 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
 
 /// Memory of NICs for hot values that no core gets a place of.
 pub fn about_hot_places(settings: &Settings) -> Option<String> {
-    if settings.app() != "kvs" || settings.read::<KvsOptions>().kvs_hot_values != "nicmem" {
+    if settings.app() != "kvs" || settings.read::<KvsOptions>().kvs_hot_values != HotValues::Nicmem {
         return None;
     }
     let (cores, value) = (settings.cores() as u64, settings.read::<KvsOptions>().kvs_value_bytes);
-    let each = settings.read::<KvsOptions>().kvs_hot_kib * 1024 / cores;
+    let each = settings.read::<HotAreaOptions>().kvs_hot_kib * 1024 / cores;
     let place = hot_place_bytes(value);
     (each < place).then(|| {
         format!(
@@ -101,7 +103,7 @@ fn short_log(settings: &Settings, pairs: f64) -> Option<Short> {
     let item =
         item_bytes(settings.read::<Pairs>().kvs_key_bytes.into(), settings.read::<KvsOptions>().kvs_value_bytes.into());
     let (needed, log) = ((pairs * item as f64 / mib).ceil(), f64::from(settings.read::<KvsOptions>().kvs_log_mib));
-    let remedy = match range("kvs_log_mib") {
+    let remedy = match range::<KvsOptions>("kvs_log_mib") {
         Some((_, largest)) if needed > largest => {
             format!("kvs_log_mib is at most {largest}: put in fewer (kvs_preload_keys)")
         }

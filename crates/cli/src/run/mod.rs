@@ -6,6 +6,7 @@ mod queue;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nicforge_lab::run::options::{Measure, Measurement, Run};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::scenario::Point;
 use nicforge_report::{table, to_json, write_all};
@@ -84,13 +85,13 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
         if settings.is_of_whole_systems() {
             return Err(format!(
                 "whole systems (workload = \"{}\") write no capture; leave it out, or use a scenario of one server",
-                settings.read::<Run>().workload
+                settings.read::<Run>().workload.word()
             ));
         }
-        if settings.read::<Measurement>().measure != "window" {
+        if settings.read::<Measurement>().measure != Measure::Window {
             return Err(format!(
                 "measure = \"{}\" runs trials at several rates and writes none of them; use --set measure=window",
-                settings.read::<Measurement>().measure
+                settings.read::<Measurement>().measure.word()
             ));
         }
     }

@@ -61,7 +61,8 @@ pub fn of_scenario(
 #[cfg(target_os = "linux")]
 pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record {
     let assigned = |name: &str| config.assignments.iter().rfind(|set| set.key.name == name);
-    let is_shown = |key: &&'static Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
+    let is_shown =
+        |key: &&'static Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
     let shown = config.settings.catalogue().vocabulary().keys().into_iter().filter(is_shown);
     let values = shown.filter_map(|key| Some((key, config.settings.value(key)?)));
     let origin = |key: &Key| origin(assigned(key.name).map(|set| &set.place));

@@ -114,7 +114,8 @@ pub(super) fn choice(settings: &Settings) -> FlowChoice {
 }
 
 fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Shares>, RunError> {
-    let options::Shares { target_share, busiest_to_idlest, target_packet_bytes } = settings.read();
+    let options::Shares { target_share, busiest_to_idlest } = settings.read();
+    let options::TargetBytes { target_packet_bytes } = settings.read();
     let queue_of = queue_among(queues);
     if settings.has_queue_shares(queues.into()) {
         let shares = QueueShares::falling(flows, queues, busiest_to_idlest, queue_of)?;

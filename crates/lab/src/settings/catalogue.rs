@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use nicforge_apps::options::{HairpinOptions, HotOptions, owners as applications};
+use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions, owners as applications};
 use nicforge_interfaces::describe::Description;
 use nicforge_interfaces::{kernel, registry};
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
@@ -60,6 +60,7 @@ impl Catalogue {
             lab::<Pairs>("app = kvs"),
             lab::<Requests>("requests of app = kvs"),
             lab::<KeyZipf>("kvs_key_choice = zipf"),
+            lab::<HotAreaOptions>("kvs_key_choice = hot_area, or kvs_hot_values = nicmem"),
             lab::<HotArea>("kvs_key_choice = hot_area"),
             lab::<HotOptions>("kvs_hot_values = nicmem"),
             lab::<CoRunners>(FRAMES),
@@ -119,6 +120,7 @@ fn traffic() -> Vec<Owner> {
         lab::<Choices>("made-up flows"),
         lab::<Zipf>("flow_choice = zipf"),
         lab::<Shares>("made-up frames"),
+        lab::<TargetBytes>("target_share above 0"),
         lab::<TargetTime>("target_share, or target_accesses, above 0"),
         lab::<Capture>("arrival = replay"),
     ]

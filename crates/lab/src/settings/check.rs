@@ -1,7 +1,7 @@
 //! Checks that need more than one key, or the machine.
 
 use nicforge_apps::kvs::hot_place_bytes;
-use nicforge_apps::options::KvsOptions;
+use nicforge_apps::options::{HotAreaOptions, KvsOptions};
 use nicforge_interfaces::describe::Queues;
 use nicforge_interfaces::sinic::DriverOptions;
 use nicforge_nic::NicmemOptions;
@@ -213,7 +213,7 @@ impl Settings {
 
     /// Shares of queues: said in one way, and with flows to choose from.
     fn check_shares(&self) -> Result<(), Finding> {
-        let Shares { target_share, busiest_to_idlest: ratio, .. } = self.read();
+        let Shares { target_share, busiest_to_idlest: ratio } = self.read();
         if ratio == 0.0 || !self.makes_up_frames() {
             return Ok(());
         }
@@ -252,7 +252,7 @@ impl Settings {
                 format!("set kvs_preload_keys to at most {kvs_keys}"),
             )
         })?;
-        let hot = store.kvs_hot_kib * 1024 / self.nics().max(1) as u64;
+        let hot = self.read::<HotAreaOptions>().kvs_hot_kib * 1024 / self.nics().max(1) as u64;
         let value = hot_place_bytes(store.kvs_value_bytes);
         let keys = &["kvs_hot_kib", "kvs_key_choice", "kvs_value_bytes"];
         let has_area = requests.kvs_key_choice != KeyChoice::HotArea || hot >= value;

@@ -1,6 +1,6 @@
 //! What follows from the options of several owners.
 
-use nicforge_apps::options::{HotValues, KvsOptions, RouteOptions, SyntheticOptions};
+use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, RouteOptions, SyntheticOptions};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
@@ -46,8 +46,8 @@ impl Settings {
 
     /// Size of frames that go to the target, where they have one of their own.
     pub fn target_frame_bytes(&self) -> Option<u32> {
-        let Shares { target_share, target_packet_bytes, .. } = self.read();
-        target_packet_bytes.filter(|_| target_share > 0.0 && self.makes_up_frames())
+        let has_share = self.read::<Shares>().target_share > 0.0 && self.makes_up_frames();
+        self.read::<TargetBytes>().target_packet_bytes.filter(|_| has_share)
     }
 
     /// Size of a frame in bytes, the mean of a store's requests and where a target's differ; where
@@ -88,9 +88,8 @@ impl Settings {
 
     /// Memory of each of `nics` NICs for values of hot items.
     pub(crate) fn hot_area_bytes(&self, nics: usize) -> u64 {
-        let KvsOptions { kvs_hot_values, kvs_hot_kib, .. } = self.read();
-        let hot = self.app() == "kvs" && kvs_hot_values == HotValues::Nicmem;
-        if hot { kvs_hot_kib * 1024 / nics as u64 } else { 0 }
+        let hot = self.app() == "kvs" && self.read::<KvsOptions>().kvs_hot_values == HotValues::Nicmem;
+        if hot { self.read::<HotAreaOptions>().kvs_hot_kib * 1024 / nics as u64 } else { 0 }
     }
 
     /// Memory of the first NIC that a co-runner copies to or from.

@@ -1,7 +1,7 @@
 //! Which owners of keys a point uses.
 
 use nicforge_apps::options::{
-    CounterOptions, HairpinOptions, HotOptions, HotValues, KvsOptions, Offload, SyntheticOptions,
+    CounterOptions, HairpinOptions, HotAreaOptions, HotOptions, HotValues, KvsOptions, Offload, SyntheticOptions,
 };
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
@@ -86,6 +86,7 @@ impl<'a> Chosen<'a> {
             self.add::<Requests>();
             self.add_if::<KeyZipf>(choice == KeyChoice::Zipf);
             self.add_if::<HotArea>(choice == KeyChoice::HotArea);
+            self.add_if::<HotAreaOptions>(choice == KeyChoice::HotArea);
             return;
         }
         let sizes = settings.read::<Sizes>().packet_sizes;
@@ -94,7 +95,9 @@ impl<'a> Chosen<'a> {
         self.add_if::<Bimodal>(sizes == PacketSizes::Bimodal);
         self.add_if::<Empirical>(sizes == PacketSizes::Empirical);
         self.add::<Shares>();
-        self.add_if::<TargetTime>(settings.read::<Shares>().target_share > 0.0);
+        let has_target = settings.read::<Shares>().target_share > 0.0;
+        self.add_if::<TargetBytes>(has_target);
+        self.add_if::<TargetTime>(has_target);
     }
 
     fn store(&mut self) {
@@ -106,7 +109,9 @@ impl<'a> Chosen<'a> {
 
     fn hot_values(&mut self) {
         let nicmem = self.settings.read::<KvsOptions>().kvs_hot_values == HotValues::Nicmem;
-        self.add_if::<HotOptions>(self.settings.app() == "kvs" && nicmem);
+        let hot = self.settings.app() == "kvs" && nicmem;
+        self.add_if::<HotOptions>(hot);
+        self.add_if::<HotAreaOptions>(hot);
     }
 
     /// What goes with options of an application.
@@ -169,6 +174,13 @@ pub(super) fn of_simulation(settings: &Settings) -> Vec<&Owner> {
     chosen.beside_app();
     chosen.co_runners();
     chosen.measurement();
+    chosen.finish()
+}
+
+/// Those of what arrives at one NIC, whatever that does.
+pub(super) fn of_traffic(settings: &Settings) -> Vec<&Owner> {
+    let mut chosen = Chosen::of(settings);
+    chosen.traffic();
     chosen.finish()
 }
 

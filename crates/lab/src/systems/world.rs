@@ -66,6 +66,7 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use crate::settings::Catalogue;
     use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
     use nicforge_interfaces::sinic::registers::{Tag, rx_done};
     use nicforge_platform::sim::Devices;
@@ -90,15 +91,13 @@ mod tests {
     fn bytes_that_the_peer_should_not_have_sent_fail_the_run() {
         let machine = machine();
         for (workload, sender) in [("tcp_receive", 1), ("tcp_transmit", 0), ("nat_gateway", 2)] {
-            let settings = Settings {
-                workload: workload.into(),
-                interface: "v_sinic_zero_copy".into(),
-                placement: "OCC".into(),
-                streams: 2,
-                warmup_ms: 1.0,
-                window_ms: 1.0,
-                ..Settings::for_machine(&machine)
-            };
+            let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+                .with("workload", workload)
+                .with("interface", "v_sinic_zero_copy")
+                .with("placement", "OCC")
+                .with("streams", 2)
+                .with("warmup_ms", 1.0)
+                .with("window_ms", 1.0);
             for wrong in [false, true] {
                 let mut world = build(&machine, &settings, 1).unwrap();
                 let connection = &mut world.systems[sender].kernel.connections[1];
@@ -117,13 +116,11 @@ mod tests {
     fn a_frame_that_is_nowhere_fails_the_run() {
         let machine = machine();
         for &(interface, _) in KERNEL_INTERFACES {
-            let settings = Settings {
-                workload: "tcp_receive".into(),
-                interface: interface.into(),
-                warmup_ms: 1.0,
-                window_ms: 1.0,
-                ..Settings::for_machine(&machine)
-            };
+            let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+                .with("workload", "tcp_receive")
+                .with("interface", interface)
+                .with("warmup_ms", 1.0)
+                .with("window_ms", 1.0);
             for system in [0, 1] {
                 let mut world = build(&machine, &settings, 1).unwrap();
                 world.systems[system].nics[0].arrived.0 += 1;
@@ -138,14 +135,12 @@ mod tests {
     #[test]
     fn two_processes_that_only_write_stand_still_for_ever() {
         let machine = machine();
-        let settings = Settings {
-            workload: "tcp_transmit".into(),
-            interface: "conventional".into(),
-            socket_kib: 16,
-            warmup_ms: 2.0,
-            window_ms: 2.0,
-            ..Settings::for_machine(&machine)
-        };
+        let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+            .with("workload", "tcp_transmit")
+            .with("interface", "conventional")
+            .with("socket_kib", 16)
+            .with("warmup_ms", 2.0)
+            .with("window_ms", 2.0);
         for deaf in [false, true] {
             let mut world = build(&machine, &settings, 1).unwrap();
             if deaf {
@@ -164,7 +159,7 @@ mod tests {
 
     /// What runs at the far end where the near one reads.
     fn writer(machine: &Machine, settings: &Settings) -> AnyProcess {
-        let settings = Settings { workload: "tcp_receive".into(), ..settings.clone() };
+        let settings = settings.clone().with("workload", "tcp_receive");
         let mut world = build(machine, &settings, 1).unwrap();
         let process = &mut world.systems[1].kernel.processors[0].process;
         std::mem::replace(process, AnyProcess::None)
@@ -177,12 +172,10 @@ mod tests {
     fn a_wait_ends_with_a_frame_that_was_not_sent_when_it_began() {
         let machine = machine();
         let timeout = machine.integrated.as_ref().unwrap().sinic.wait_timeout;
-        let settings = Settings {
-            workload: "tcp_receive".into(),
-            interface: "sinic".into(),
-            placement: "OCC".into(),
-            ..Settings::for_machine(&machine)
-        };
+        let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+            .with("workload", "tcp_receive")
+            .with("interface", "sinic")
+            .with("placement", "OCC");
         let mut world = build(&machine, &settings, 1).unwrap();
         let mut from = Time::from_us(205);
         world.run_until(from).unwrap();

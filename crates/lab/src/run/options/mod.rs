@@ -12,7 +12,7 @@ pub use measurement::{Measure, Measurement, TimelineOptions, Warmup, WindowOptio
 pub use requests::{HotArea, KeyChoice, KeyZipf, Pairs, Requests};
 pub use traffic::{
     Arrival, Arrivals, Bimodal, Bursts, Capture, Choices, Empirical, FlowChoices, Flows, PacketBytes, PacketSizes,
-    PingPong, Rate, Shares, Sizes, TargetTime, Timing, Zipf,
+    PingPong, Rate, Shares, Sizes, TargetBytes, TargetTime, Timing, Zipf,
 };
 
 choice! {

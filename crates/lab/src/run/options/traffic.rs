@@ -145,7 +145,13 @@ options! {
         /// Packets of the first queue of each NIC, the busiest, to those of its last, the idlest, 1 or more;
         /// shares of the queues between fall evenly. 0: as RSS spreads them.
         busiest_to_idlest: f64 = 0.0, "times", Allowed::Number(0.0, 1000.0);
-        /// Frame size of those of `target_share`; as of all others when unset.
+    }
+}
+
+options! {
+    /// The target's frames.
+    pub struct TargetBytes {
+        /// Frame size of packets of `target_share`; as of all others when unset.
         target_packet_bytes: Option<u32> = None, "bytes", Allowed::Whole(60, 9216), default "as all others";
     }
 }
