@@ -148,10 +148,7 @@ impl Bench {
     fn shell(&self, host: &str, script: &str) -> Result<(), String> {
         let mut shell: Command = self.hosts.on(host, "sh");
         let output = shell.args(["-ec", script]).output().unwrap();
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
-        }
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_string()) }
     }
 
     fn nicforge(&self, example: &str, interface: &str) -> [Option<Measured>; 2] {

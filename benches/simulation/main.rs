@@ -103,10 +103,7 @@ fn main_job_on(job: Job<'_>) -> (Machine, Settings) {
         .with("nics", nics)
         .with(
             "polling_starts_ms",
-            match job.gbps_per_core < FULL_GBPS {
-                true => 0.0,
-                false => begun.read::<Measurement>().polling_starts_ms,
-            },
+            if job.gbps_per_core < FULL_GBPS { 0.0 } else { begun.read::<Measurement>().polling_starts_ms },
         )
         .with("offered_gbps", job.gbps_per_core * cores as f64)
         .with("window_ms", window_ms)

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use nicforge_nic::{Packet, TxOffload, Verdict, data_of, mbuf_room};
 use nicforge_platform::Cpu;
 use nicforge_units::Time;
-use nicforge_wire::icmp_error::{Undelivered, icmp_error};
+use nicforge_wire::icmp_error::{Sender, Undelivered, icmp_error};
 
 use crate::{Port, PortMap, TTL_EXPIRED};
 
@@ -48,8 +48,8 @@ impl LastHop {
         };
         let frame_len = packet.len() as usize;
         let about = cpu.bytes(packet.head.at, packet.head.len as usize);
-        let error = |from| {
-            let from = (port.mac, from);
+        let error = |ip| {
+            let from = Sender { mac: port.mac, ip };
             icmp_error(about, frame_len, Undelivered::NoHopLeft, from, room as usize)
         };
         let frame = error(IpAddr::V4(address)).or_else(|| error(port.mac.link_local().into()))?;

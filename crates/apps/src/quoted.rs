@@ -91,7 +91,7 @@ impl Quoted {
         let before = words.map(|at| at.map(|at| rewrite::get16(frame, at)));
         let old = rewrite::replace_address(&mut frame[self.l3..], end, address);
         let segment = &mut frame[self.l4..];
-        rewrite::replace_l4(segment, self.protocol, end, (old, address), port);
+        rewrite::replace_l4(segment, self.protocol, end, rewrite::AddressChange { old, new: address }, port);
         let mut checksum = rewrite::get16(frame, 2);
         for (at, before) in words.into_iter().zip(before) {
             if let (Some(at), Some(before)) = (at, before) {

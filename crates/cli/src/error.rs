@@ -57,10 +57,7 @@ pub enum CliError {
 
 impl From<RunError> for CliError {
     fn from(error: RunError) -> CliError {
-        match is_input(&error) {
-            true => CliError::Files(error),
-            false => CliError::Run(error),
-        }
+        if is_input(&error) { CliError::Files(error) } else { CliError::Run(error) }
     }
 }
 

@@ -155,10 +155,7 @@ fn scenarios() -> String {
 }
 
 fn or_none(text: String, folder: &str) -> String {
-    match text.is_empty() {
-        true => format!("  none: there is no {folder}/*.toml here\n"),
-        false => text,
-    }
+    if text.is_empty() { format!("  none: there is no {folder}/*.toml here\n") } else { text }
 }
 
 /// The register maps, or that of `device`.
@@ -170,13 +167,7 @@ fn register_maps(device: Option<&str>, markdown: bool) -> Result<String, CliErro
             CliError::Usage(format!("no register map of {name:?}: there are {}", known.join(", ")))
         })?],
     };
-    let chapters: Vec<String> = maps
-        .iter()
-        .map(|map| match markdown {
-            true => map.markdown(),
-            false => map.text(),
-        })
-        .collect();
+    let chapters: Vec<String> = maps.iter().map(|map| if markdown { map.markdown() } else { map.text() }).collect();
     let chapters = chapters.join("\n");
     Ok(match (markdown, device) {
         (true, None) => format!("{REGISTERS_HEAD}{REGISTERS_LEGEND}\n{chapters}"),

@@ -78,6 +78,30 @@ fn json_on_standard_output_is_the_report() {
     assert!(stderr(&output).contains("wrote o/report.json"));
 }
 
+#[test]
+fn the_record_has_every_effective_setting_with_its_origin() {
+    let folder = folder();
+    let output = nicforge(&folder, &short(&["run", "scenarios/nat-200g.toml", "--json", "--quiet"]));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let find = |settings: &serde_json::Value, key: &str| {
+        let mut settings = settings.as_array().unwrap().iter();
+        settings.find(|setting| setting["key"] == key).cloned()
+    };
+    let shared = |key: &str| find(&report["settings"], key).unwrap_or_else(|| panic!("{key} is not shared"));
+    assert_eq!(shared("table_entries")["origin"], "override");
+    assert_eq!(shared("table_entries")["value"], 4096);
+    assert_eq!(shared("app")["value"], "nat");
+    assert_eq!((&shared("burst")["origin"], &shared("warmup_ms")["unit"]), (&"default".into(), &"ms".into()));
+    // Keys of other interfaces and applications are not in effect.
+    assert_eq!(find(&report["settings"], "ax_entries"), None);
+    for (point, entries) in report["points"].as_array().unwrap().iter().zip([1024, 128]) {
+        let own = find(&point["settings"], "rx_entries").unwrap();
+        assert_eq!((&own["value"], &own["unit"]), (&entries.into(), &"entries".into()));
+    }
+    let parameters = report["machine_parameters"].as_array().unwrap();
+    assert!(parameters.iter().all(|number| number["source"].as_str().is_some_and(|source| !source.is_empty())));
+}
+
 /// The exit code of `nicforge` with `arguments` and these outputs.
 fn code_with(folder: &TempDir, arguments: &[&str], out: Stdio, error: Stdio) -> Option<i32> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicforge"));

@@ -11,3 +11,4 @@ pub mod run;
 pub mod scenario;
 pub mod settings;
 pub mod systems;
+pub mod world;

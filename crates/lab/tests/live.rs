@@ -47,7 +47,7 @@ fn capture_through(from: &Path, settings: &str) -> (LiveRun, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.pcap");
     let text = format!(
-        "[live]\nname = \"test\"\n[settings]\n{settings}\n[[port]]\nread = {from:?}\n\
+        "[live]\nname = \"test\"\n[settings]\napp = \"l2fwd\"\n{settings}\n[[port]]\nread = {from:?}\n\
          [[port]]\nwrite = {out:?}\n"
     );
     let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();
@@ -192,7 +192,7 @@ fn what_cannot_be_is_refused_with_its_place() {
 #[test]
 fn keys_of_modules_that_a_live_run_does_not_use_are_noted() {
     let notes = |settings: &str| {
-        let text = format!("[live]\nname = \"x\"\n[settings]\n{settings}\n[[port]]\ninterface = \"a\"\n");
+        let text = format!("[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n{settings}\n[[port]]\ninterface = \"a\"\n");
         parse_live(&text, Path::new("x.toml"), &Catalogue::shipped()).unwrap().notes()
     };
     for (line, owner) in [
@@ -205,7 +205,7 @@ fn keys_of_modules_that_a_live_run_does_not_use_are_noted() {
         let key = line.split(' ').next().unwrap();
         assert_eq!(notes.len(), 1, "{line}");
         assert!(
-            notes[0].starts_with("x.toml:4:") && notes[0].contains(key) && notes[0].contains(owner),
+            notes[0].starts_with("x.toml:5:") && notes[0].contains(key) && notes[0].contains(owner),
             "{}",
             notes[0]
         );

@@ -1,5 +1,4 @@
-//! What each core of a point did: the `cores` array of a point in `report.json`. With unequal load the means
-//! of all cores do not say which of them is the limit.
+//! Figures of each core of a point (`cores`): with unequal load, means over all cores hide the one that is the limit.
 
 use std::collections::BTreeMap;
 

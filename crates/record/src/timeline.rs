@@ -1,5 +1,4 @@
-//! How a run went on over time: the `timeline` array of a point in `report.json`, there only when
-//! a scenario asks for it (`timeline_ms`), and its `switches`, there where steering changed.
+//! The time line of a point (`timeline`, only with the setting `timeline_ms`), and its changes of steering (`switches`).
 
 use std::collections::BTreeMap;
 

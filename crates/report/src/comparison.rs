@@ -103,7 +103,7 @@ fn heading(comparison: &Comparison, record: &Record) -> String {
     format!("{}{}", comparison.variant, values.collect::<String>())
 }
 
-/// The parameter that tells the two points of a comparison apart.
+/// The parameter in which the two points of a comparison differ.
 const GROUND: &str = "ground";
 
 /// Time that cores are not idle, by packets that left; ns.
@@ -131,10 +131,10 @@ fn caution(comparison: &Comparison) -> Option<String> {
     let offered = row_of(comparison, "offered_mpps")?;
     let (sim, live) = offered.sim.zip(offered.live).filter(|_| comparison.missed_rate)?;
     let (sim, live) = (number(sim), number(live));
-    Some(format!("the generator did not reach its rate ({live} of {sim} Mpps); nothing here may be compared"))
+    Some(format!("the generator did not reach its rate ({live} of {sim} Mpps); the grounds cannot be compared here"))
 }
 
-/// Percent of the packets, beyond which more lost live is worth a word.
+/// Percent of the packets by which live drops must exceed simulated ones to be named.
 const MORE_LOST: f64 = 0.5;
 
 /// How far simulation and live run agree, a paragraph for each point.
@@ -160,7 +160,7 @@ fn agreement_of(comparison: &Comparison, record: &Record) -> String {
     if let Some((sim, live)) = lost.filter(|(sim, live)| *live > *sim + MORE_LOST) {
         text += &format!(
             " It drops {live:.1} % where the simulation drops {sim:.1} %: this machine's threads do not \
-             keep up, so its times say how busy the machine was, not what a packet costs."
+             keep up, so its times measure the machine's load, not the cost of a packet."
         );
     }
     text
@@ -204,7 +204,7 @@ pub fn comparison_table(record: &Record) -> String {
         }
     }
     let switches = switches_by_ground(record).into_iter();
-    text.extend(switches.map(|told| format!("{told}\n")));
+    text.extend(switches.map(|line| format!("{line}\n")));
     text
 }
 

@@ -31,15 +31,12 @@ pub fn to_csv(record: &Record) -> String {
     csv
 }
 
-/// A parameter's column, told apart from all others.
+/// The name of a parameter's column, distinct from all others.
 fn param_head(key: &str, causes: &[&str]) -> String {
     let metric = METRICS.iter().chain([&NO_DROP]).any(|of| of.key == key);
     let cause = key.strip_prefix("drops.");
     let taken = metric || key == "variant" || cause.is_some_and(|cause| causes.contains(&cause));
-    match taken {
-        true => format!("params.{key}"),
-        false => key.to_string(),
-    }
+    if taken { format!("params.{key}") } else { key.to_string() }
 }
 
 fn push_row(csv: &mut String, fields: impl Iterator<Item = String>) {

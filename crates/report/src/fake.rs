@@ -8,6 +8,8 @@ use nicforge_record::{
 };
 use serde_json::{Value, json};
 
+use crate::{Finding, findings};
+
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// A point whose I/O working set is `mib` MiB; metrics follow as they might on the machine.
@@ -278,10 +280,7 @@ fn entry(step: u32, switches: bool) -> TimelineEntry {
         latency_us: Some(if shared { 97.0 } else { 1_230.0 }),
         memory_gb_per_s: Some(if shared { 24.0 } else { 45.0 }),
         active_set: switches.then(|| if shared { "shared" } else { "private" }.to_owned()),
-        in_use: match switches {
-            true => in_use(if shared { (0, 800) } else { (16_384, 0) }),
-            false => BTreeMap::new(),
-        },
+        in_use: if switches { in_use(if shared { (0, 800) } else { (16_384, 0) }) } else { BTreeMap::new() },
     }
 }
 
@@ -291,4 +290,27 @@ fn in_use((private, shared): (u64, u64)) -> BTreeMap<String, u64> {
 
 fn drops(frames: u64) -> BTreeMap<String, u64> {
     [("no_descriptor".into(), frames * 9 / 10), ("fifo_full".into(), frames / 10)].into()
+}
+
+/// Asserts that `text` has each of `parts`: names, values, keys.
+#[track_caller]
+pub fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+/// The text of the only finding of `rule`.
+#[track_caller]
+pub fn finding(record: &Record, rule: &str) -> String {
+    let found: Vec<Finding> = findings(record).into_iter().filter(|found| found.rule == rule).collect();
+    let [only] = &found[..] else {
+        panic!("not one finding of `{rule}`: {found:#?}");
+    };
+    only.text.clone()
+}
+
+/// The rules that wrote the findings of `record`, in their order.
+pub fn rules(record: &Record) -> Vec<&'static str> {
+    findings(record).iter().map(|found| found.rule).collect()
 }

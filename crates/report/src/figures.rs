@@ -55,7 +55,7 @@ fn whole_systems(record: &Record) -> bool {
 /// All figures that the report has data for, in reading order.
 ///
 /// # Errors
-/// [`ReportError::Plot`] when the drawing library gives up.
+/// [`ReportError::Plot`] when the drawing library fails.
 pub fn figures(record: &Record) -> Result<Vec<Figure>, ReportError> {
     let shape = Shape::of(record);
     let mut figures = Vec::new();
@@ -137,7 +137,7 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                 let points = shape
                     .series(facet, variant)
                     .into_iter()
-                    .filter_map(|(x, point)| Some((x, metric.unit.shown((metric.get)(&point.metrics)?))));
+                    .filter_map(|at| Some((at.x, metric.unit.shown((metric.get)(&at.point.metrics)?))));
                 Series { index, points: points.collect(), marked: true, dashed: false }
             };
             let lines = Lines {

@@ -1,4 +1,6 @@
-//! Which variant wins and why, in sentences made from the numbers.
+//! Findings: which variant wins and why, in sentences made from the record's numbers.
+//!
+//! Each rule looks at the whole record or at one facet, and writes paragraphs where its condition holds.
 
 mod checksums;
 mod differences;
@@ -17,55 +19,105 @@ use nicforge_record::{PointRecord, Record};
 
 use super::comparison::{agreement, switches_by_ground};
 use super::number::{number, percent};
-use super::shape::Shape;
+use super::shape::{Facet, Shape};
 
 /// A difference in throughput below this share counts as none.
 const SAME: f64 = 0.01;
 
-/// The report in plain sentences, one paragraph each; empty when there are no points.
-pub fn findings(record: &Record) -> Vec<String> {
-    // Which ground delivers more is no question; how far they agree is.
-    if !record.comparisons.is_empty() {
-        let mut paragraphs = agreement(record);
-        paragraphs.extend(switches_by_ground(record));
-        return paragraphs;
-    }
-    let mut paragraphs = window::about_windows(record);
-    paragraphs.extend(unfinished_checksums(record));
-    if record.points.iter().all(|point| point.steadiness.no_frame_arrived) {
-        return paragraphs;
-    }
-    let shape = Shape::of(record);
-    paragraphs.extend(twins(record, &shape));
-    for facet in &shape.facets {
-        if facet.points.iter().all(|point| point.steadiness.no_frame_arrived) {
-            continue;
-        }
-        let mut found = Vec::new();
-        if facet.points.len() > 1 {
-            found.extend(discards::of_points(record, &facet.points));
-        }
-        if shape.variants.len() > 1 {
-            found.extend(ranking::ranking(record, &shape, facet));
-        } else if shape.x.is_none() {
-            let points = facet.points.iter().filter(|point| !point.steadiness.no_frame_arrived);
-            found.extend(points.map(|point| alone(record, point)));
-        }
-        found.extend(over_time::over_time(&shape, facet));
-        for variant in &shape.variants {
-            found.extend(steps::along_sweep(record, &shape, facet, variant));
-        }
-        let before = match facet.label.as_str() {
-            "" => String::new(),
-            label => format!("At {label}: "),
-        };
-        paragraphs.extend(found.into_iter().map(|text| format!("{before}{text}")));
-    }
-    paragraphs
+/// A paragraph, and the rule that wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule's name in [`RULES`] or [`COMPARISON_RULES`].
+    pub rule: &'static str,
+    /// One or more sentences.
+    pub text: String,
 }
 
-/// Variants that differ in name only, as when `--set` gives all the interface by which they differed.
-fn twins(record: &Record, shape: &Shape) -> Vec<String> {
+/// What a rule looks at.
+enum Scope {
+    /// The whole record.
+    Record(fn(&Record, &Shape) -> Vec<String>),
+    /// Points that differ in the x axis and the variant only; none without frames.
+    Facet(fn(&Record, &Shape, &Facet) -> Vec<String>),
+}
+
+/// A rule: its name, and what it writes where its condition holds.
+struct Rule {
+    name: &'static str,
+    scope: Scope,
+}
+
+const fn of_record(name: &'static str, says: fn(&Record, &Shape) -> Vec<String>) -> Rule {
+    Rule { name, scope: Scope::Record(says) }
+}
+
+const fn of_facet(name: &'static str, says: fn(&Record, &Shape, &Facet) -> Vec<String>) -> Rule {
+    Rule { name, scope: Scope::Facet(says) }
+}
+
+/// Rules of a run on one ground: those of the record first, then facet by facet those of each.
+const RULES: [Rule; 9] = [
+    of_record("empty windows", |record, _| window::empty(record).into_iter().collect()),
+    of_record("growing backlog", |record, _| window::growing_backlog(record).into_iter().collect()),
+    of_record("unfinished checksums", |record, _| unfinished_checksums(record).into_iter().collect()),
+    of_record("equal variants", equal_variants),
+    of_facet("discards", |record, _, facet| discards::of_points(record, &facet.points).into_iter().collect()),
+    of_facet("ranking", ranking::ranking),
+    of_facet("single point", single_points),
+    of_facet("switches", |_, shape, facet| over_time::over_time(shape, facet)),
+    of_facet("sweep", |record, shape, facet| {
+        let of = |variant: &&str| steps::along_sweep(record, shape, facet, variant);
+        shape.variants.iter().flat_map(of).collect()
+    }),
+];
+
+/// Rules of a comparison of both grounds: how far they agree, not which of them delivers more.
+const COMPARISON_RULES: [Rule; 2] = [
+    of_record("agreement", |record, _| agreement(record)),
+    of_record("switches by ground", |record, _| switches_by_ground(record)),
+];
+
+/// The findings of a record, a paragraph each; none when there are no points.
+pub fn findings(record: &Record) -> Vec<Finding> {
+    let shape = Shape::of(record);
+    let rules: &[Rule] = if record.comparisons.is_empty() { &RULES } else { &COMPARISON_RULES };
+    let mut found = Vec::new();
+    for rule in rules {
+        if let Scope::Record(says) = rule.scope {
+            found.extend(says(record, &shape).into_iter().map(|text| Finding { rule: rule.name, text }));
+        }
+    }
+    for facet in shape.facets.iter().filter(|facet| facet.points.iter().any(|point| has_frames(point))) {
+        for rule in rules {
+            if let Scope::Facet(says) = rule.scope {
+                let texts = says(record, &shape, facet).into_iter();
+                found.extend(texts.map(|text| Finding { rule: rule.name, text: placed(facet, &text) }));
+            }
+        }
+    }
+    found
+}
+
+fn has_frames(point: &PointRecord) -> bool {
+    !point.steadiness.no_frame_arrived
+}
+
+/// With the values that the facet's points share, where there is more than one facet.
+fn placed(facet: &Facet, text: &str) -> String {
+    if facet.label.is_empty() { text.to_string() } else { format!("At {}: {text}", facet.label) }
+}
+
+/// Each point of a facet with one variant and no sweep.
+fn single_points(record: &Record, shape: &Shape, facet: &Facet) -> Vec<String> {
+    if shape.variants.len() > 1 || shape.x.is_some() {
+        return Vec::new();
+    }
+    let points = facet.points.iter().filter(|point| has_frames(point));
+    points.map(|point| alone(record, point)).collect()
+}
+
+/// Variants that differ in name only, as when `--set` overrides the interface by which they differed.
+fn equal_variants(record: &Record, shape: &Shape) -> Vec<String> {
     let of = |variant: &str| -> Vec<_> {
         let points = record.points.iter();
         let own = points.filter(|point| point.variant == variant);
@@ -74,9 +126,7 @@ fn twins(record: &Record, shape: &Shape) -> Vec<String> {
     let mut found = Vec::new();
     for (index, variant) in shape.variants.iter().enumerate() {
         let twin = shape.variants[..index].iter().find(|other| of(other) == of(variant));
-        found.extend(
-            twin.map(|other| format!("{other} and {variant} are the same: no setting that counts in them differs.")),
-        );
+        found.extend(twin.map(|other| format!("{other} and {variant} are equal: no effective setting differs.")));
     }
     found
 }
@@ -90,8 +140,8 @@ fn alone(record: &Record, point: &PointRecord) -> String {
         return match discards::discards(record, metrics) {
             None => format!("{name} forwards up to {rate} Gbit/s without loss. {limits}"),
             Some(found) => format!(
-                "{name} takes up to {rate} Gbit/s without losing a frame to load, but drops {} of the frames for what \
-                 they are, mostly as {}. {limits}",
+                "{name} forwards up to {rate} Gbit/s without loss under load, and drops {} of the frames for other \
+                 reasons, mostly as {}. {limits}",
                 percent(found.share),
                 found.cause
             ),

@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("style.css");
 /// The page.
 ///
 /// # Errors
-/// [`ReportError::Plot`] when the drawing library gives up.
+/// [`ReportError::Plot`] when the drawing library fails.
 pub fn to_html(record: &Record) -> Result<String, ReportError> {
     let title = escape(if record.title.is_empty() { &record.scenario } else { &record.title });
     let mut page = format!(
@@ -52,10 +52,7 @@ fn asked(description: &str) -> String {
     let mut text = String::new();
     let paragraphs = description.split("\n\n").map(|text| text.trim_matches('\n'));
     for paragraph in paragraphs.filter(|text| !text.trim().is_empty()) {
-        let tag = match paragraph.lines().all(|line| line.starts_with("    ")) {
-            true => "pre",
-            false => "p",
-        };
+        let tag = if paragraph.lines().all(|line| line.starts_with("    ")) { "pre" } else { "p" };
         let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
         let lines = escape(&lines.join("\n"));
         push(&mut text, format_args!("<{tag} class=\"asked\">{lines}</{tag}>\n"));
@@ -108,13 +105,13 @@ fn facts(record: &Record) -> String {
 const OPEN_PARAGRAPHS: usize = 5;
 
 fn headline(record: &Record) -> String {
-    let mut paragraphs = findings(record).into_iter().map(|text| format!("<p>{}</p>\n", escape(&text)));
+    let mut paragraphs = findings(record).into_iter().map(|found| format!("<p>{}</p>\n", escape(&found.text)));
     let open: String = paragraphs.by_ref().take(OPEN_PARAGRAPHS).collect();
     let folded: Vec<String> = paragraphs.collect();
     if open.is_empty() {
         return open;
     }
-    let mut section = format!("<section class=\"findings\">\n<h2>What came out, and why</h2>\n{open}");
+    let mut section = format!("<section class=\"findings\">\n<h2>Findings</h2>\n{open}");
     if !folded.is_empty() {
         let count = folded.len();
         push(

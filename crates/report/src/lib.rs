@@ -1,8 +1,7 @@
-//! What a run leaves behind: `report.json`, `points.csv`, `report.html` and a terminal table.
+//! Writes a run's record for readers: `report.json`, `points.csv`, `report.html` and a terminal table.
 //!
-//! The JSON is the record and follows the schema of the design; the rest is for reading.
-//! Everything is a function of the [`Record`], so the same run gives the same bytes, but for
-//! `wall_seconds`, which the caller measures.
+//! Everything here is a function of the [`Record`]. The JSON is its serialisation, so all other forms can be made
+//! again from `report.json`.
 
 mod columns;
 mod comparison;
@@ -22,7 +21,7 @@ use nicforge_record::Record;
 pub use columns::rate;
 pub use comparison::{LiveSide, compare, comparison_table};
 pub use csv::to_csv;
-pub use findings::{CHECKSUM_REMEDY, findings};
+pub use findings::{CHECKSUM_REMEDY, Finding, findings};
 pub use html::to_html;
 pub use terminal::table;
 
@@ -45,7 +44,7 @@ pub enum ReportError {
     Plot(String),
 }
 
-/// The contents of `report.json`: the keys of the design's schema, in its order.
+/// The contents of `report.json`.
 pub fn to_json(record: &Record) -> String {
     // Strings, numbers and maps with string keys always serialise.
     let mut json = serde_json::to_string_pretty(record).expect("a record has no other kinds of value");
@@ -53,7 +52,7 @@ pub fn to_json(record: &Record) -> String {
     json
 }
 
-/// A report from the contents of `report.json`; what only the page shows stays empty.
+/// The record in the contents of `report.json`.
 ///
 /// # Errors
 /// [`ReportError::Json`] with line and column when the text does not follow the schema.

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers in readable form: about three significant digits, units with prefixes.
 
 /// Decimal places that show about three significant digits of the largest of `values`.
 pub fn decimals(values: impl Iterator<Item = f64>) -> usize {

@@ -3,6 +3,7 @@
 use nicforge_record::{PointRecord, Record};
 use serde_json::Value;
 
+use super::columns::rate;
 use super::csv::plain;
 use super::plots::Axis;
 
@@ -14,7 +15,23 @@ pub struct Facet<'a> {
     pub points: Vec<&'a PointRecord>,
 }
 
-/// The arrangement of a report's points.
+/// A point at its place on the x axis.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    /// The swept value.
+    pub x: f64,
+    /// What was measured there.
+    pub point: &'a PointRecord,
+}
+
+impl At<'_> {
+    /// What the point is ranked by, Gbit/s.
+    pub fn rate(&self) -> f64 {
+        rate(&self.point.metrics)
+    }
+}
+
+/// The arrangement of a record's points.
 pub struct Shape<'a> {
     /// What is compared, in order of appearance.
     pub variants: Vec<&'a str>,
@@ -49,14 +66,15 @@ impl<'a> Shape<'a> {
         Shape { x_axis: x.map_or(Axis::Linear, |key| axis_of(record, key)), variants, x, facets }
     }
 
-    /// Points of one variant in a facet, by rising x.
-    pub fn series(&self, facet: &Facet<'a>, variant: &str) -> Vec<(f64, &'a PointRecord)> {
+    /// Points of one variant in a facet, by rising x; without a sweep, x counts them.
+    pub fn series(&self, facet: &Facet<'a>, variant: &str) -> Vec<At<'a>> {
         let of_variant = facet.points.iter().filter(|point| point.variant == variant);
-        let mut series: Vec<_> = of_variant
-            .enumerate()
-            .map(|(index, point)| (self.x.and_then(|key| number_of(point, key)).unwrap_or(index as f64), *point))
-            .collect();
-        series.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let at = |(index, point): (usize, &&'a PointRecord)| {
+            let x = self.x.and_then(|key| number_of(point, key)).unwrap_or(index as f64);
+            At { x, point }
+        };
+        let mut series: Vec<At> = of_variant.enumerate().map(at).collect();
+        series.sort_by(|a, b| a.x.total_cmp(&b.x));
         series
     }
 }
@@ -254,7 +272,7 @@ mod tests {
     fn series_rise_in_x() {
         let record = report_of(&[("a", &[("k", json!(8))]), ("a", &[("k", json!(2))])]);
         let shape = Shape::of(&record);
-        let xs: Vec<f64> = shape.series(&shape.facets[0], "a").iter().map(|at| at.0).collect();
+        let xs: Vec<f64> = shape.series(&shape.facets[0], "a").iter().map(|at| at.x).collect();
         assert_eq!(xs, [2.0, 8.0]);
     }
 }

@@ -1,5 +1,5 @@
-//! The table that a run prints: one row per point, units in the second line; and when steering changed, where it
-//! did, and checksums that a capture lacks.
+//! The table that a run prints: one row per point, units in the second line. Below it, switches of steering and
+//! checksums that a capture lacks.
 
 use nicforge_record::{PointRecord, Record};
 
@@ -44,10 +44,7 @@ fn variants(variants: &[(&str, String)]) -> String {
 
 /// Lines below an empty one, if there are any.
 fn below(lines: String) -> String {
-    match lines.is_empty() {
-        true => lines,
-        false => format!("\n{lines}"),
-    }
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// A line for each point whose steering changed, below an empty one.

@@ -73,34 +73,49 @@ fn the_terminal_says_when_steering_changed() {
     assert!(!table(&fake::two_variants()).contains("\n\n"));
 }
 
+/// What fires for each fake record, and the values that its first finding must name.
 #[test]
-fn findings_are_as_they_were() {
-    let text = |record: &Record| findings(record).join("\n") + "\n";
-    golden("variants-findings.txt", &text(&fake::two_variants()));
-    golden("sweep-findings.txt", &text(&fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)])));
-    golden("single-findings.txt", &text(&fake::single()));
-    golden("ties-findings.txt", &text(&fake::ties()));
-    golden("slow-core-findings.txt", &text(&fake::slow_core()));
-    golden("switches-findings.txt", &text(&fake::over_time()));
-    golden("steps-findings.txt", &text(&fake::two_steps()));
+fn rules_fire_and_name_the_numbers() {
+    let sweep = fake::sweep(&[("priv_ring", 1.8), ("rx_bisect", 0.25)]);
+    let cases: [(Record, &[&str], &[&str]); 7] = [
+        (fake::single(), &["single point"], &["141.5 of the 200 Gbit/s", "29.2 %", "no_descriptor", "24 MiB"]),
+        (fake::two_variants(), &["ranking"], &["200 Gbit/s against 140.4", "1.43 times", "120 B", "2.21 KiB"]),
+        (fake::ties(), &["ranking"; 2], &["rx_bisect and priv_ring_small", "level", "then priv_ring 140.4"]),
+        (fake::slow_core(), &["ranking"], &["2.48 times", "8 cores of sh_ring share a ring", "98.4 % full"]),
+        (sweep, &["ranking", "ranking", "sweep", "sweep", "sweep", "sweep", "sweep"], &["rx_bisect", "192 Gbit/s"]),
+        (fake::over_time(), &["ranking", "switches", "switches"], &["200 Gbit/s against 140.4"]),
+        (fake::two_steps(), &["sweep"; 2], &["16.3 % less", "rx_entries 128 and 512", "the I/O ways (4 MiB)"]),
+    ];
+    for (record, rules, parts) in cases {
+        assert_eq!(fake::rules(&record), rules, "{}", record.scenario);
+        fake::assert_says(&findings(&record)[0].text, parts);
+    }
+}
+
+#[test]
+fn findings_follow_their_heads() {
+    let text = fake::finding(&fake::two_variants(), "ranking");
+    let at = |head: &str| text.find(head).unwrap_or_else(|| panic!("no `{head}` in: {text}"));
+    assert!(at(" Why: ") < at(" As a result: "));
+    assert!(at("DMA touches 3.4 MiB, against 25 MiB") < at(" As a result: "));
+    assert!(at("99 % of packets are through in 45.6 µs") > at(" As a result: "));
 }
 
 #[test]
 fn variants_that_differ_in_name_only_are_named() {
-    let said = "rx_bisect and again are the same";
     let mut record = fake::two_variants();
     record.points.push(record.points[1].clone());
     record.points[2].variant = "again".into();
-    assert!(findings(&record)[0].starts_with(said));
+    fake::assert_says(&fake::finding(&record, "equal variants"), &["rx_bisect and again"]);
     record.points[2].params.insert("cores".into(), json!(3));
-    assert!(!findings(&record)[0].starts_with(said));
+    assert!(!fake::rules(&record).contains(&"equal variants"));
 }
 
 #[test]
 fn reasons_for_the_winner_never_speak_for_the_other() {
     // The shared ring has the better cache figures, and loses all the same.
-    let text = findings(&fake::slow_core()).remove(0);
-    let (why, rest) = text.split_once(" In spite of this: ").unwrap();
+    let text = fake::finding(&fake::slow_core(), "ranking");
+    let (why, rest) = text.split_once(" Despite this: ").unwrap();
     assert!(why.contains("cores idle 0 %") && !why.contains("DRAM"), "{why}");
     assert!(rest.contains("of DRAM traffic"), "{rest}");
 }
@@ -109,7 +124,7 @@ fn reasons_for_the_winner_never_speak_for_the_other() {
 fn what_fills_the_wire_is_not_held_back_by_its_cores() {
     let mut record = fake::ties();
     record.points.remove(0);
-    let text = findings(&record).remove(0);
+    let text = findings(&record).remove(0).text;
     assert!(text.contains("The wire is the limit") && !text.contains("are the limit"), "{text}");
 }
 

@@ -40,24 +40,26 @@ const FRAGMENTATION_NEEDED: u8 = 4;
 /// What is quoted at least behind the IP header (RFC 792).
 const QUOTED_MIN: usize = 8;
 
+/// The interface that sends an error.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender {
+    /// Its hardware address.
+    pub mac: MacAddress,
+    /// Its IP address, of the packet's own version.
+    pub ip: IpAddr,
+}
+
 /// The frame, of at most `longest` bytes, that tells the sender of the frame that begins with `about`,
-/// `frame_len` bytes long, why it was not sent on. It comes from us: hardware and IP address `from`,
-/// the latter of the packet's own version.
+/// `frame_len` bytes long, why it was not sent on.
 ///
-/// `None` if nobody is to be told, or if `longest` or `about` is too short to quote what is needed.
-pub fn icmp_error(
-    about: &[u8],
-    frame_len: usize,
-    why: Undelivered,
-    from: (MacAddress, IpAddr),
-    longest: usize,
-) -> Option<Vec<u8>> {
+/// `None` if RFC 1122 forbids an error about the frame, or if `longest` or `about` is too short to quote what is needed.
+pub fn icmp_error(about: &[u8], frame_len: usize, why: Undelivered, from: Sender, longest: usize) -> Option<Vec<u8>> {
     let summary = parse_headers(about, frame_len).ok()?;
     if !may_be_told(about, &summary) {
         return None;
     }
     let l3 = usize::from(summary.l3_offset);
-    let (header, longest_packet) = match from.1 {
+    let (header, longest_packet) = match from.ip {
         IpAddr::V4(_) => (IPV4_MIN_HEADER_LEN, LONGEST_V4),
         IpAddr::V6(_) => (IPV6_HEADER_LEN, LONGEST_V6),
     };
@@ -72,11 +74,11 @@ pub fn icmp_error(
     let mut ethernet = EthernetView::new(&mut frame[..]).ok()?;
     let sender = ethernet.source();
     ethernet.set_destination(sender);
-    ethernet.set_source(from.0);
+    ethernet.set_source(from.mac);
     frame.resize(quote_at, 0);
     frame.extend_from_slice(quote);
     let packet = &mut frame[l3..];
-    match (from.1, summary.addresses) {
+    match (from.ip, summary.addresses) {
         (IpAddr::V4(from), IpAddresses::V4 { source, .. }) => {
             put_message(&mut packet[header..], Version::V4, why, 0);
             put_ipv4(packet, from, source)?;
@@ -201,7 +203,7 @@ mod tests {
     }
 
     fn told(about: &[u8], why: Undelivered, longest: usize) -> Option<Vec<u8>> {
-        icmp_error(about, about.len(), why, (US, IpAddr::from(ROUTER)), longest)
+        icmp_error(about, about.len(), why, Sender { mac: US, ip: ROUTER.into() }, longest)
     }
 
     #[test]
@@ -242,7 +244,7 @@ mod tests {
         ] {
             for payload in [0, 1, 1400] {
                 let about = question_6(payload);
-                let from = (US, IpAddr::from(ROUTER_6));
+                let from = Sender { mac: US, ip: ROUTER_6.into() };
                 let frame = icmp_error(&about, about.len(), why, from, 1514).unwrap();
                 let sliced = SlicedPacket::from_ethernet(&frame).unwrap();
                 let Some(TransportSlice::Icmpv6(icmp)) = &sliced.transport else { panic!("{frame:02x?}") };
@@ -291,7 +293,7 @@ mod tests {
         let mut echo = error.clone();
         echo[34] = icmp_type::ECHO_REQUEST;
         assert!(told(&echo, Undelivered::NoHopLeft, 1514).is_some());
-        let from = (US, IpAddr::from(ROUTER_6));
+        let from = Sender { mac: US, ip: ROUTER_6.into() };
         let about = |frame: &[u8]| icmp_error(frame, frame.len(), Undelivered::NoHopLeft, from, 1514);
         let mut message = about(&question_6(20)).unwrap();
         for (kind, told) in [(icmpv6_type::ECHO_REQUEST, true), (icmpv6_type::REDIRECT, false)] {

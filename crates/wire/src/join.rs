@@ -7,7 +7,7 @@
 
 use crate::checksum;
 use crate::headers::{ETHERNET_HEADER_LEN, Ipv4View, TcpFlags, TcpView, ip_protocol, put16};
-use crate::offload::{OFFLOAD_HEADER_LEN, Offload};
+use crate::offload::{OFFLOAD_HEADER_LEN, Offload, PartialChecksum};
 use crate::{FrameSummary, IpAddresses, parse_frame, parse_headers};
 
 /// Longest joined IP packet.
@@ -178,7 +178,7 @@ impl Joined {
             put16(frame, self.l4 + usize::from(TCP_CHECKSUM), begun.sum());
         }
         let offload = Offload {
-            checksum: Some((self.l4 as u16, TCP_CHECKSUM)),
+            checksum: Some(PartialChecksum { start: self.l4 as u16, offset: TCP_CHECKSUM }),
             kind: Offload::TCP_V4,
             segment_bytes: self.segment as u16,
         };

@@ -87,9 +87,10 @@ impl NeighbourMessage {
     /// The answer to this question, which came from the hardware address `asker`, of who has its target at `mac`.
     pub fn answer(&self, mac: MacAddress, asker: MacAddress) -> Vec<u8> {
         // Who looks whether an address is free has none to be told at.
-        let (destination, to) = match self.source.is_unspecified() {
-            true => (ALL_NODES, MacAddress([0x33, 0x33, 0, 0, 0, 1])),
-            false => (self.source, self.hardware.unwrap_or(asker)),
+        let (destination, to) = if self.source.is_unspecified() {
+            (ALL_NODES, MacAddress([0x33, 0x33, 0, 0, 0, 1]))
+        } else {
+            (self.source, self.hardware.unwrap_or(asker))
         };
         let message = NeighbourMessage {
             kind: NeighbourKind::Advertisement,

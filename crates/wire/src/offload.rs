@@ -49,11 +49,20 @@ impl OffloadError {
     }
 }
 
+/// A checksum that covers the pseudo header only, as virtio describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialChecksum {
+    /// Where the covered range begins, bytes into the frame.
+    pub start: u16,
+    /// Where the checksum stands, bytes into that range.
+    pub offset: u16,
+}
+
 /// What is left to do for a frame, as the header says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// Where the range of the begun checksum begins, and where in it the checksum stands.
-    pub checksum: Option<(u16, u16)>,
+    /// The checksum that the sender left to its NIC.
+    pub checksum: Option<PartialChecksum>,
     /// Segmentation by virtio's number; 0: none.
     pub kind: u8,
     /// Payload bytes of each frame to be.
@@ -69,7 +78,7 @@ impl Offload {
     pub fn decode(header: &[u8; OFFLOAD_HEADER_LEN]) -> Offload {
         let word = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
         Offload {
-            checksum: (header[0] & NEEDS_CHECKSUM != 0).then(|| (word(6), word(8))),
+            checksum: (header[0] & NEEDS_CHECKSUM != 0).then(|| PartialChecksum { start: word(6), offset: word(8) }),
             kind: header[1] & !ECN,
             segment_bytes: word(4),
         }
@@ -81,7 +90,7 @@ impl Offload {
         let mut put = |at: usize, word: u16| header[at..at + 2].copy_from_slice(&word.to_ne_bytes());
         put(2, headers);
         put(4, self.segment_bytes);
-        if let Some((start, offset)) = self.checksum {
+        if let Some(PartialChecksum { start, offset }) = self.checksum {
             put(6, start);
             put(8, offset);
             header[0] = NEEDS_CHECKSUM;
@@ -104,7 +113,7 @@ impl Offload {
         if self.kind != 0 {
             return self.cut(frame, scratch, each);
         }
-        if let Some((start, offset)) = self.checksum {
+        if let Some(PartialChecksum { start, offset }) = self.checksum {
             finish_checksum(frame, start.into(), offset.into())?;
         }
         each(frame);
@@ -225,10 +234,8 @@ mod tests {
     /// A TCP frame with `payload` bytes, FIN, PSH and CWR set, and nothing right about its checksums.
     fn tcp(payload: usize, v6: bool) -> Vec<u8> {
         let ethernet = PacketBuilder::ethernet2([2; 6], [4; 6]);
-        let builder = match v6 {
-            false => ethernet.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64),
-            true => ethernet.ipv6([1; 16], [2; 16], 64),
-        };
+        let builder =
+            if v6 { ethernet.ipv6([1; 16], [2; 16], 64) } else { ethernet.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64) };
         let data: Vec<u8> = (0..payload).map(|i| i as u8).collect();
         let mut frame = Vec::new();
         let tcp = builder.tcp(1000, 2000, u32::MAX - 500, 100).fin().psh();
@@ -335,7 +342,8 @@ mod tests {
             let refused = finished(&offload, &mut frame);
             assert_eq!(refused, Err(OffloadError::Segmentation), "{offload:?}");
         }
-        let outside = Offload { checksum: Some((u16::MAX, u16::MAX)), ..Offload::default() };
+        let outside =
+            Offload { checksum: Some(PartialChecksum { start: u16::MAX, offset: u16::MAX }), ..Offload::default() };
         assert_eq!(finished(&outside, &mut frame), Err(OffloadError::ChecksumOutside));
         for len in [0, 13, 14, 20, 60] {
             let refused = finished(&cut(Offload::TCP_V4, 1400), &mut frame[..len]);

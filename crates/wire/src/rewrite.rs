@@ -52,7 +52,7 @@ pub fn replace_end(frame: &mut [u8], summary: &FrameSummary, end: End, address: 
         return;
     }
     let segment = &mut frame[usize::from(summary.l4_offset)..];
-    replace_l4(segment, summary.protocol, end, (old, address), port);
+    replace_l4(segment, summary.protocol, end, AddressChange { old, new: address }, port);
 }
 
 /// Replaces an address of the IPv4 header that `packet` begins with and updates the header
@@ -96,11 +96,19 @@ pub fn checksum_offset(protocol: u8) -> Option<usize> {
     }
 }
 
-/// Replaces a port (or echo identifier) and makes the L4 checksum follow it and the change
-/// of address `(before, after)`. If the segment is cut off before its checksum, as in what an
+/// An IPv4 address that a rewrite replaces.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressChange {
+    /// Before.
+    pub old: u32,
+    /// After.
+    pub new: u32,
+}
+
+/// Replaces a port (or echo identifier) and updates the L4 checksum for it and for `address`. If the segment is cut off before its checksum, as in what an
 /// ICMP error quotes, only the port changes.
 #[inline(always)]
-pub fn replace_l4(segment: &mut [u8], protocol: u8, end: End, address: (u32, u32), port: Option<u16>) {
+pub fn replace_l4(segment: &mut [u8], protocol: u8, end: End, address: AddressChange, port: Option<u16>) {
     let Some(checksum_at) = checksum_offset(protocol) else {
         return;
     };
@@ -114,7 +122,7 @@ pub fn replace_l4(segment: &mut [u8], protocol: u8, end: End, address: (u32, u32
     }
     let mut checksum = before;
     if protocol != ip_protocol::ICMP {
-        checksum = update32(checksum, address.0, address.1);
+        checksum = update32(checksum, address.old, address.new);
     }
     if let Some((old, new)) = port {
         checksum = update16(checksum, old, new);

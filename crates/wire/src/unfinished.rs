@@ -3,7 +3,7 @@
 //! lies between need not do what the next NIC does anyway.
 
 use crate::headers::{ETHERNET_HEADER_LEN, be16, ethertype, ip_protocol, put16};
-use crate::offload::{OFFLOAD_HEADER_LEN, Offload, TCP_CHECKSUM, UDP_CHECKSUM};
+use crate::offload::{OFFLOAD_HEADER_LEN, Offload, PartialChecksum, TCP_CHECKSUM, UDP_CHECKSUM};
 use crate::{IpAddresses, checksum, parse_frame, parse_headers};
 
 /// What is left to the NIC that sends a frame.
@@ -33,7 +33,7 @@ impl TxOffload {
         const V4_PROTOCOL: usize = ETHERNET_HEADER_LEN + 9;
         const V6_PROTOCOL: usize = ETHERNET_HEADER_LEN + 6;
         const V6_L4: usize = ETHERNET_HEADER_LEN + 40;
-        let (start, at) = offload.checksum?;
+        let PartialChecksum { start, offset: at } = offload.checksum?;
         // The longest header that is looked into.
         let _ = frame.get(V6_L4)?;
         let (is_v4, protocol, l4) = match be16(frame, ETHERNET_HEADER_LEN - 2) {
@@ -94,7 +94,8 @@ impl TxOffload {
         let l4 = usize::from(summary.l4_offset);
         let begun = checksum::pseudo_header(&summary.addresses, summary.protocol, summary.l4_len).sum();
         put16(headers, l4 + field, begun);
-        let offload = Offload { checksum: Some((summary.l4_offset, field as u16)), kind, segment_bytes: self.segment };
+        let checksum = PartialChecksum { start: summary.l4_offset, offset: field as u16 };
+        let offload = Offload { checksum: Some(checksum), kind, segment_bytes: self.segment };
         let headers_len = summary.headers_end(headers);
         let l3 = usize::from(summary.l3_offset);
         let longest = match kind {
@@ -138,10 +139,8 @@ mod tests {
     /// A segment as a stack leaves it to its NIC, and what it says of it.
     fn segment(v6: bool, payload: usize) -> (Offload, Vec<u8>) {
         let ethernet = PacketBuilder::ethernet2([2; 6], [4; 6]);
-        let builder = match v6 {
-            false => ethernet.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64),
-            true => ethernet.ipv6([1; 16], [2; 16], 64),
-        };
+        let builder =
+            if v6 { ethernet.ipv6([1; 16], [2; 16], 64) } else { ethernet.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64) };
         let data: Vec<u8> = (0..payload).map(|i| i as u8).collect();
         let mut frame = Vec::new();
         let tcp = builder.tcp(1000, 2000, 7, 100).ack(9);
@@ -197,7 +196,7 @@ mod tests {
         none(Offload { kind: 4, ..offload }, &frame);
         none(Offload { kind: 5, ..offload }, &frame);
         none(Offload { segment_bytes, ..offload }, &frame);
-        let checksum = Some((33, 16));
+        let checksum = Some(PartialChecksum { start: 33, offset: 16 });
         none(Offload { checksum, ..offload }, &frame);
         for len in [0, 13, 14, 54] {
             none(offload, &frame[..len]);

@@ -8,32 +8,20 @@ use nicforge_wire::capture::{CaptureProblem, CaptureReader};
 
 /// A block of a big-endian pcapng, or of a little-endian one.
 fn block(big: bool, kind: u32, contents: &[u8]) -> Vec<u8> {
-    let word = |value: u32| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
-    };
+    let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
     let length = word(contents.len() as u32 + 12);
     [&word(kind)[..], &length, contents, &length].concat()
 }
 
 /// Packets of two interfaces: the second one's time stamps count from `offset` seconds, in `unit` (`if_tsresol`).
 fn with_offset(big: bool, unit: u8, offset: i64, stamps: [u64; 2]) -> Vec<u8> {
-    let word = |value: u32| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
-    };
-    let half = |value: u16| match big {
-        true => value.to_be_bytes(),
-        false => value.to_le_bytes(),
-    };
+    let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+    let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
     let words = |values: &[u32]| values.iter().copied().flat_map(word).collect::<Vec<u8>>();
     let halves = |values: &[u16]| values.iter().copied().flat_map(half).collect::<Vec<u8>>();
     let section = [words(&[0x1a2b_3c4d]), halves(&[1, 0]), vec![0xff; 8]].concat();
     let plain = [halves(&[1, 0]), words(&[0])].concat();
-    let offset = match big {
-        true => offset.to_be_bytes(),
-        false => offset.to_le_bytes(),
-    };
+    let offset = if big { offset.to_be_bytes() } else { offset.to_le_bytes() };
     let options = [halves(&[9, 1]), vec![unit, 0, 0, 0], halves(&[14, 8])].concat();
     let other = [&plain[..], &options, &offset].concat();
     let mut file = block(big, 0x0a0d_0d0a, &section);
@@ -101,14 +89,8 @@ fn simple_packets_end_where_their_interface_cuts() {
 #[test]
 fn packet_blocks_of_early_files_are_read() {
     for big in [false, true] {
-        let word = |value: u32| match big {
-            true => value.to_be_bytes(),
-            false => value.to_le_bytes(),
-        };
-        let half = |value: u16| match big {
-            true => value.to_be_bytes(),
-            false => value.to_le_bytes(),
-        };
+        let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
         // Its two packets are of interfaces 0 and 1; these come a second and two after the first.
         let whole = with_offset(big, 6, 0, [0, 0]);
         let early = |number: u16, time: u32, captured: u32| {

@@ -25,9 +25,10 @@ fn frame(random: &[u8], tcp: bool, padding: usize, spoils: &[(usize, u8)]) -> Ve
     bytes[16..18].copy_from_slice(&(whole - 14).to_be_bytes());
     bytes[20..22].fill(0);
     bytes[23] = if tcp { 6 } else { 17 };
-    match tcp {
-        true => bytes[46] = 0x50,
-        false => bytes[38..40].copy_from_slice(&(whole - 34).to_be_bytes()),
+    if tcp {
+        bytes[46] = 0x50
+    } else {
+        bytes[38..40].copy_from_slice(&(whole - 34).to_be_bytes())
     }
     let summary = walk_headers(&bytes, bytes.len()).expect("a good frame");
     checksum::fill(&mut bytes, &summary, true, true);

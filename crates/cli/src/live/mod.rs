@@ -128,10 +128,7 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
     if let Some(error) = failed {
         return Err(error);
     }
-    match options.quiet {
-        true => Ok(()),
-        false => print(&table::worker(ended.worker, &ended.counts)),
-    }
+    if options.quiet { Ok(()) } else { print(&table::worker(ended.worker, &ended.counts)) }
 }
 
 /// Whoever reads only the report should still learn of a worker that died.

@@ -135,10 +135,8 @@ fn said_by_the_system(system: &System, found: &mut Found) {
         let said = bytes / 1024;
         let kib = nearest_cache_kib(said as u64, modelled as u64);
         let how = "the system: size of the cache that the first core sees".to_string();
-        let how = match kib == said as u64 {
-            true => how,
-            false => format!("{how}, {said} KiB; the nearest that the model can hold"),
-        };
+        let how =
+            if kib == said as u64 { how } else { format!("{how}, {said} KiB; the nearest that the model can hold") };
         found.add(section, "size_kib", kib as f64, how);
     }
     if system.nodes == 1 {

@@ -59,10 +59,7 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
         )));
     }
     Made::default().file(&format!("--out {}", place.display()), &place)?;
-    let effort = match options.quick {
-        true => Effort::QUICK,
-        false => Effort::FULL,
-    };
+    let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let system = system::System::of(Path::new("/sys/devices/system"), Path::new("/proc"));
     let say = |what: &str| {
         if !options.quiet {
@@ -81,10 +78,7 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
     // Whoever gets the file shall be able to use it.
     let machine = parse_machine(&text, &place)?;
     std::fs::write(&place, text).map_err(cannot(&place.display().to_string()))?;
-    match options.quiet {
-        true => Ok(()),
-        false => print(&summary(&machine, &found, &place)),
-    }
+    if options.quiet { Ok(()) } else { print(&summary(&machine, &found, &place)) }
 }
 
 fn cannot(what: &str) -> impl FnOnce(std::io::Error) -> CliError {

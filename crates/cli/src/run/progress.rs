@@ -44,13 +44,12 @@ impl State {
         let packets: u64 = self.points.iter().map(|(_, packets)| packets).sum();
         let rate = packets as f64 / since / 1e6;
         let done = self.done();
-        let left = match done > LEAST_SHARE {
-            true => {
-                let seconds = since * (self.points.len() as f64 - done) / done;
-                let left = Duration::from_secs_f64(seconds.min(1e9));
-                format!(", {:#} left", HumanDuration(left))
-            }
-            false => String::new(),
+        let left = if done > LEAST_SHARE {
+            let seconds = since * (self.points.len() as f64 - done) / done;
+            let left = Duration::from_secs_f64(seconds.min(1e9));
+            format!(", {:#} left", HumanDuration(left))
+        } else {
+            String::new()
         };
         format!("{finished}, {rate:.2} M packets/s{left}")
     }

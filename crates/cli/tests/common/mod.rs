@@ -48,10 +48,7 @@ pub fn files(folder: &Path) -> Vec<String> {
         found.push(next.display().to_string());
         for entry in std::fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push(path.display().to_string()),
-            }
+            if path.is_dir() { folders.push(path) } else { found.push(path.display().to_string()) }
         }
     }
     found.sort();

@@ -14,10 +14,7 @@ const LONGEST_FRAME: u32 = 9216;
 
 /// The frames that a replay sends: those that fit a port, with zeros for what was not captured.
 pub fn frames(path: &Path) -> Vec<Vec<u8>> {
-    let records = match path.extension().is_some_and(|ending| ending == "pcapng") {
-        true => pcapng(path),
-        false => pcap(path),
-    };
+    let records = if path.extension().is_some_and(|ending| ending == "pcapng") { pcapng(path) } else { pcap(path) };
     let fitting = records.into_iter().filter(|(length, bytes)| *length <= LONGEST_FRAME && !bytes.is_empty());
     fitting
         .map(|(length, mut bytes)| {

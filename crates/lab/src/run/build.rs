@@ -12,33 +12,31 @@ use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers};
-use nicforge_platform::sim::{DmaPort, Hardware, Host, SimCore, SimDma, SimMemory};
+use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
 use super::app::app_config;
-use super::co_runner::{CoRunnerActor, co_runners};
-use super::control_actor::ControlActor;
-use super::core_actor::CoreActor;
-use super::emulator_actor::EmulatorActor;
+use super::co_runner::co_runners;
 use super::hairpin::{flow_tables, hairpin_of, install_flows};
 use super::hot_area::preload_hot;
 use super::interface::{heuristic, interface, receive_buffers};
-use super::nic_actor::NicActor;
 use super::plan::plan;
-use super::probe::Probe;
 use super::requests::preload_pairs;
-use super::sink::Sink;
-use super::source::SourceActor;
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
-use super::world::World;
 use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::PacketLoop;
 use crate::settings::Settings;
+use crate::world::control::{ControlCore, Switches};
+use crate::world::device::Device;
+use crate::world::generator::Generator;
+use crate::world::probe::SharedProbe;
+use crate::world::sink::Sink;
+use crate::world::{Core, EmulatorProgram, End, Host, Observer, Outside, PacketProgram, Place, RingDevice, World};
 
 /// A world that is ready to run, and what is needed to judge it afterwards.
 pub struct Built {
@@ -46,6 +44,10 @@ pub struct Built {
     pub world: World,
     /// The pools, to count their buffers.
     pub pools: Vec<Pool>,
+    /// What records the time line, if one is asked for.
+    pub probe: Option<SharedProbe>,
+    /// What the control core decided.
+    pub switches: Switches,
     /// The machine with the settings' changes.
     pub hardware: Hardware,
     /// Cores that each NIC's frames are spread over.
@@ -82,15 +84,30 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
     }
 }
 
+/// A core that runs an application, before time begins.
+pub(super) struct PacketCore {
+    /// The core.
+    pub core: SimCore,
+    /// What runs on it.
+    pub software: PacketLoop,
+}
+
 /// Everything between the wires, before time begins.
 pub(super) struct Parts {
     pub space: AddressSpace,
     nics: Vec<(Nic<AnyNic>, DmaPort)>,
-    cores: Vec<CoreActor>,
-    co_runners: Vec<CoRunnerActor>,
+    cores: Vec<PacketCore>,
+    co_runners: Vec<Core>,
     pools: Vec<Pool>,
     /// Flows that the NICs know.
     tables: Vec<FlowTable>,
+}
+
+/// What a host is made of.
+struct HostParts {
+    nics: Vec<(Nic<AnyNic>, DmaPort)>,
+    cores: Vec<PacketCore>,
+    co_runners: Vec<Core>,
 }
 
 /// Builds the world of one point.
@@ -103,43 +120,78 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
     for (at, len) in parts.pools.iter().map(Pool::memory) {
         memory.unwritten(at, len);
     }
-    let mut host = Host::with_memory(&hardware, &parts.space, memory);
+    let mut memory_system = SimHost::with_memory(&hardware, &parts.space, memory);
     for (register, value) in doorbells {
         let (nic, port) = &mut parts.nics[usize::from(register.device)];
-        let mut dma = SimDma::new(&mut host, port, Time::ZERO);
+        let mut dma = SimDma::new(&mut memory_system, port, Time::ZERO);
         nic.write_register(&mut dma, register.index, value);
     }
     let line = line_of(&hardware);
     let queues = settings.queues() as u16;
-    let sources = (0..settings.nics()).map(|port| {
+    let generators = (0..settings.nics()).map(|port| {
         let source = traffic_source(settings, line, seed, port, queues, io.pcap_out.is_none())?;
-        Ok::<_, RunError>(SourceActor::new(source, line))
+        Ok::<_, RunError>(Generator::new(source, line))
     });
-    let sources = sources.collect::<Result<Vec<_>, _>>()?;
-    let nics = parts.nics.into_iter();
-    let nics = nics.map(|(nic, port)| NicActor::new(nic, port)).collect();
-    let sink =
-        Sink::new(settings.cores(), io.pcap_out.is_some(), settings.read::<Arrivals>().arrival == Arrival::PingPong);
+    let outside = Outside {
+        generators: generators.collect::<Result<Vec<_>, _>>()?,
+        sink: Sink::new(
+            settings.cores(),
+            io.pcap_out.is_some(),
+            settings.read::<Arrivals>().arrival == Arrival::PingPong,
+        ),
+    };
+    let host_parts = HostParts { nics: parts.nics, cores: parts.cores, co_runners: parts.co_runners };
+    let host = host_of(host_parts, memory_system, settings, &hardware);
     let polling_starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
-    let mut world = World::new(host, sources, nics, parts.cores, parts.co_runners, sink, polling_starts);
+    let ends = vec![vec![End::Outside; settings.nics()]];
+    let (mut observers, switches) = (Vec::<Box<dyn Observer>>::new(), Switches::default());
     if let Some(heuristic) = heuristic(settings) {
         let control = Control::new(heuristic);
-        world.set_control(ControlActor::new(control, hardware.pcie.mmio_write));
+        observers.push(Box::new(ControlCore::new(control, hardware.pcie.mmio_write, switches.clone())));
     }
-    if let Some(ms) = settings.read::<TimelineOptions>().timeline_ms {
-        world.set_probe(Probe::new(Time::from_seconds(ms / 1e3)));
+    let probe = settings.read::<TimelineOptions>().timeline_ms.map(|ms| SharedProbe::new(Time::from_seconds(ms / 1e3)));
+    observers.extend(probe.clone().map(|probe| Box::new(probe) as Box<dyn Observer>));
+    let mut world = World::new(vec![host], ends, outside, observers).polling_from(polling_starts);
+    // Cores that poll wait for a packet; all others begin.
+    for number in settings.cores()..world.hosts[0].cores.len() {
+        world.begin(Place { host: 0, number }, Time::ZERO);
     }
-    let playing = (0..settings.emulator_cores()).map(|device| {
-        let core = core_of(&hardware, settings.cores() + device);
+    Ok(Built {
+        world,
+        pools: parts.pools,
+        probe,
+        switches,
+        hardware,
+        queues: settings.queues(),
+        has_target: has_target(settings),
+    })
+}
+
+/// The host: cores that run the application, co-runners, and cores that play its NICs.
+fn host_of(parts: HostParts, machine: SimHost, settings: &Settings, hardware: &Hardware) -> Host {
+    let mut devices: Vec<Device> =
+        parts.nics.into_iter().map(|(nic, port)| Device::Ring(RingDevice::new(nic, port))).collect();
+    let starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
+    let packets = parts.cores.into_iter().map(|PacketCore { core, software }| {
+        Core::new(core, Box::new(PacketProgram::new(software))).starting_at(starts)
+    });
+    let mut cores: Vec<Core> = packets.chain(parts.co_runners).collect();
+    let first_player = cores.len();
+    let players = (0..settings.emulator_cores()).map(|device| {
+        let core = core_of(hardware, settings.cores() + device);
         let core = match settings.emulator_cores_here() {
             0 => core.behind_link(hardware.other_socket.latency),
             _ => core,
         };
-        EmulatorActor::new(core, world.nics[device].nic.receive.queues())
+        let queues = devices[device].ring_nic().map_or(0, |nic| nic.receive.queues());
+        Core::new(core, Box::new(EmulatorProgram::new(device, queues)))
     });
-    let playing = playing.collect();
-    world.set_emulators(playing);
-    Ok(Built { world, pools: parts.pools, hardware, queues: settings.queues(), has_target: has_target(settings) })
+    cores.extend(players.collect::<Vec<_>>());
+    let mut host = Host::new(machine, devices, cores);
+    for device in 0..settings.emulator_cores() {
+        host.plays(first_player + device, device, settings.cores() + device);
+    }
+    host
 }
 
 /// Whether one core per NIC is a target before the run ends.
@@ -155,7 +207,7 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     let refused = |cause| RunError::Memory { needs, cause };
     let memory = HostBytes::try_zeroed(needs).map_err(refused)?;
     // What the model keeps of each line is made later, where nothing can be refused any more.
-    HostBytes::try_zeroed(Host::table_bytes(needs)).map_err(refused)?;
+    HostBytes::try_zeroed(SimHost::table_bytes(needs)).map_err(refused)?;
     memory.use_large_pages();
     let mut cpu = FlatCpu::over(memory);
     for pool in &parts.pools {
@@ -175,7 +227,7 @@ fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, Ru
     }
     install_flows(settings, seed, &parts.tables, &mut cpu)?;
     for core in &mut parts.cores {
-        core.start(&mut cpu);
+        core.software.start(&mut cpu);
     }
     Ok(cpu)
 }
@@ -224,7 +276,7 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
         };
         let app = AnyApp::build(config, number, settings.cores(), &mut space, &shared)?;
         let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.read::<Burst>().burst);
-        cores.push(CoreActor::new(core_of(hardware, number), software));
+        cores.push(PacketCore { core: core_of(hardware, number), software });
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
     let tables = flow_tables(settings, &mut space);
@@ -293,7 +345,7 @@ fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxR
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
-fn preload(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut FlatCpu) -> Result<(), RunError> {
+fn preload(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut FlatCpu) -> Result<(), RunError> {
     let queues = settings.queues();
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues as u16);

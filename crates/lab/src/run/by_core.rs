@@ -7,9 +7,9 @@ use nicforge_platform::sim::CoreCycles;
 use nicforge_units::Time;
 
 use super::build::Built;
-use super::core_time::Cores;
-use super::world::World;
 use crate::counts::{by_cause, share};
+use crate::world::World;
+use crate::world::core_time::Cores;
 use nicforge_record::CoreFigures;
 
 /// Counts of one core at one time.
@@ -31,23 +31,28 @@ pub struct CoreCounts {
 impl CoreCounts {
     /// Those of all cores of `world`, in their order, at `now`.
     pub fn of(world: &World, now: Time) -> Vec<CoreCounts> {
-        let queues = world.cores.len() / world.nics.len();
-        let each = world.cores.iter().enumerate().map(|(number, core)| {
+        let host = &world.hosts[0];
+        let polling = host.cores.iter().filter(|core| core.program.polls_rings());
+        let queues = polling.clone().count() / host.devices.len();
+        let nics: Vec<_> = world.rings().map(|device| &device.nic).collect();
+        let each = polling.enumerate().map(|(number, core)| {
             let (device, queue) = (number / queues, number % queues);
-            let nic = &world.nics[device].nic;
+            let nic = nics[device];
             let mut waiting = Waiting::default();
-            let mut drops = vec![&core.software.drops];
+            let own = core.program.drops();
+            let mut drops = vec![&own];
             for queue in nic.queues_of(queue as u16).map(usize::from) {
                 let state = &nic.queue_states()[queue];
                 waiting = waiting + state.waiting;
                 drops.push(&state.drops);
-                let emulator = world.emulators.get(device);
-                drops.extend(emulator.map(|emulator| &emulator.drops[queue]));
+                let player = host.player_of(device);
+                drops.extend(player.map(|core| &core.program.queue_drops()[queue]));
             }
+            let account = core.program.account();
             CoreCounts {
                 spent: core.spent_until(now),
-                taken: core.software.taken(),
-                bursts: core.bursts(),
+                taken: account.taken,
+                bursts: account.bursts,
                 drops: drops.into_iter().collect(),
                 waiting,
                 lending: nic.lending(queue as u16),
@@ -76,7 +81,7 @@ pub fn by_core(built: &Built, before: &[CoreCounts], after: &[CoreCounts], secon
     let figures = each.map(|(core, (from, until))| {
         let clock = built.hardware.core.frequency;
         let time = Cores::between(clock, std::iter::once((&from.spent, &until.spent)));
-        let (frames, bytes) = built.world.sink.sent_by(core);
+        let (frames, bytes) = built.world.outside.sink.sent_by(core);
         let taken = until.taken - from.taken;
         let drops = until.drops.since(&from.drops);
         let lending = until.lending_since(from);

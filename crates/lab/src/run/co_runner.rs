@@ -1,39 +1,14 @@
-//! A core that runs something else and only uses memory.
+//! Co-runners: cores that run something else and only use memory.
 
 use crate::run::options::{CoRunners, Copies, Copying};
 use nicforge_apps::{CoRunner, Copier};
 use nicforge_nic::Allocation;
 use nicforge_platform::AddressSpace;
-use nicforge_platform::sim::{Hardware, Host, SimCore, SimCpu};
-use nicforge_units::Time;
+use nicforge_platform::sim::Hardware;
 
 use super::build::core_of;
 use crate::settings::Settings;
-
-/// A co-runner on its core.
-pub struct CoRunnerActor {
-    core: SimCore,
-    program: CoRunner,
-}
-
-impl CoRunnerActor {
-    /// `program` on `core`.
-    pub fn new(core: SimCore, program: CoRunner) -> CoRunnerActor {
-        CoRunnerActor { core, program }
-    }
-
-    /// Bytes that it copied so far.
-    pub fn copied(&self) -> u64 {
-        self.program.copied()
-    }
-
-    /// One step; returns the time of the next.
-    pub fn step(&mut self, host: &mut Host) -> Time {
-        self.core.begin_burst();
-        self.program.step(&mut SimCpu::new(host, &mut self.core));
-        self.core.now()
-    }
-}
+use crate::world::Core;
 
 /// What copies memory as the settings have it, to or from `near`, memory of a NIC.
 fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, near: Option<Allocation>) -> Copier {
@@ -55,7 +30,7 @@ pub fn co_runners(
     space: &mut AddressSpace,
     seed: u64,
     near: Option<Allocation>,
-) -> Vec<CoRunnerActor> {
+) -> Vec<Core> {
     let CoRunners { stream_cores, graph_cores, copy } = settings.read();
     let elsewhere = settings.co_runners_elsewhere();
     // Nobody sees which lines the other socket's cores use, so they may be the same ones.
@@ -77,14 +52,14 @@ pub fn co_runners(
             true => core.behind_link(hardware.other_socket.latency),
             false => core,
         };
-        CoRunnerActor::new(core, program)
+        Core::new(core, Box::new(program))
     };
     let mut actors: Vec<_> = programs.into_iter().enumerate().map(actor).collect();
     if copy != Copying::None {
         // The last of this socket.
         let core = core_of(hardware, settings.all_cores() - 1);
         let program = CoRunner::Copy(copier(settings, hardware, space, near));
-        actors.push(CoRunnerActor::new(core, program));
+        actors.push(Core::new(core, Box::new(program)));
     }
     actors
 }

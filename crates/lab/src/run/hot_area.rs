@@ -5,7 +5,7 @@ use nicforge_apps::options::{HotAreaOptions, KvsOptions};
 use nicforge_platform::FlatCpu;
 
 use super::RunError;
-use super::core_actor::CoreActor;
+use super::build::PacketCore;
 use super::requests::pairs_of;
 use crate::settings::Settings;
 
@@ -16,7 +16,12 @@ pub fn hot_keys(settings: &Settings) -> u64 {
 }
 
 /// Makes the keys of the hot area hot, as after a long run.
-pub fn preload_hot(settings: &Settings, seed: u64, cores: &mut [CoreActor], cpu: &mut FlatCpu) -> Result<(), RunError> {
+pub fn preload_hot(
+    settings: &Settings,
+    seed: u64,
+    cores: &mut [PacketCore],
+    cpu: &mut FlatCpu,
+) -> Result<(), RunError> {
     let queues = settings.queues();
     let mut key = Vec::new();
     for port in 0..settings.nics() {

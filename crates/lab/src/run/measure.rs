@@ -3,7 +3,6 @@
 use crate::run::options::{Warmup, WindowOptions};
 use std::path::Path;
 
-use nicforge_apps::AnyApp;
 use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::FlatCpu;
@@ -13,15 +12,14 @@ use nicforge_wire::capture::write_file;
 
 use super::build::{Built, build};
 use super::by_core::{CoreCounts, borrowed, by_core};
-use super::co_runner::CoRunnerActor;
-use super::core_time::Cores;
-use super::sink::Captured;
-use super::source::SourceActor;
-use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::counts::{by_cause, share};
 use crate::machine::Machine;
 use crate::settings::Settings;
+use crate::world::World;
+use crate::world::core_time::Cores;
+use crate::world::generator::Generator;
+use crate::world::sink::Captured;
 use nicforge_record::CoreFigures;
 use nicforge_record::{Metrics, Steadiness, drop_fraction};
 
@@ -67,45 +65,37 @@ struct Snapshot {
 impl Snapshot {
     /// At `now`, up to which the world has run.
     fn of(world: &mut World, now: Time) -> Snapshot {
-        let memory = world.host.hierarchy.counters();
-        let dram_lines = world.host.hierarchy.dram_lines();
-        let mut transmit = (0, 0);
-        for core in &world.cores {
-            let (used, of) = core.software.transmit_occupancy();
-            transmit = (transmit.0 + used, transmit.1 + of);
-        }
+        let hierarchy = &mut world.hosts[0].machine.hierarchy;
+        let (memory, dram_lines) = (hierarchy.counters(), hierarchy.dram_lines());
+        let host = &world.hosts[0];
         let counted = |name: &str| {
-            let apps = world.cores.iter().map(|core| &core.software.app);
-            let counters = apps.flat_map(AnyApp::counters);
+            let counters = host.cores.iter().flat_map(|core| core.program.counters());
             let named = counters.filter(|&(counter, _)| counter == name);
             named.map(|(_, count)| count).sum()
         };
-        let engines = world.nics.iter().map(|actor| &actor.nic.transmit);
-        let engines = engines.map(TransmitEngine::counters);
+        let engines = world.rings().map(|device| &device.nic.transmit).map(TransmitEngine::counters);
+        let plays = || host.players().map(|core| core.program.account());
         Snapshot {
-            nics: world.nics.iter().map(|actor| actor.nic.counters.clone()).collect(),
-            dma: world.nics.iter().map(|actor| actor.port.counters(&world.host)).collect(),
+            nics: world.rings().map(|device| device.nic.counters.clone()).collect(),
+            dma: world.rings().map(|device| device.port.counters(&host.machine)).collect(),
             memory,
             dram_lines,
             cores: CoreCounts::of(world, now),
-            emulators: world.emulators.iter().map(|emulator| emulator.spent_until(now)).collect(),
-            moved: world
-                .emulators
-                .iter()
-                .fold((0, 0), |sum, emulator| (sum.0 + emulator.moved, sum.1 + emulator.turns)),
-            transmit,
+            emulators: host.players().map(|core| core.spent_until(now)).collect(),
+            moved: (plays().map(|account| account.moved).sum(), plays().map(|account| account.bursts).sum()),
+            transmit: (world.sum(|account| account.transmit_used), world.sum(|account| account.transmit_entries)),
             drops: world.drops(),
             waiting: world.waiting_sum(),
-            spilled: world.nics.iter().map(|nic| nic.nic.receive.spilled()).sum(),
+            spilled: world.rings().map(|device| device.nic.receive.spilled()).sum(),
             gets: counted("gets"),
             get_hits: counted("get_hits"),
             too_large: counted("too_large"),
             misdirected: counted("misdirected"),
             lent: counted("hot_lent"),
-            given_up: world.sources.iter().map(SourceActor::given_up).sum(),
+            given_up: world.outside.generators.iter().map(Generator::given_up).sum(),
             contexts: contexts(world),
             deschedules: engines.map(|counted| counted.deschedules).sum(),
-            copied: world.co_runners.iter().map(CoRunnerActor::copied).sum(),
+            copied: world.sum(|account| account.copied),
         }
     }
 }
@@ -119,7 +109,7 @@ pub struct Window {
 impl Window {
     /// The window begins now, at `from`.
     pub fn begin(world: &mut World, from: Time) -> Window {
-        world.host.hierarchy.forget_touched();
+        world.hosts[0].machine.hierarchy.forget_touched();
         let before = Snapshot::of(world, from);
         Window { from, before }
     }
@@ -162,7 +152,7 @@ pub fn one_window(
         true => (Time::ZERO, Time::NEVER),
         false => (warmup, warmup + length),
     };
-    world.sink.open_window(from, until);
+    world.outside.sink.open_window(from, until);
     let mut tell = |now: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
     run_to(world, from, &mut tell)?;
     let window = Window::begin(world, from);
@@ -174,8 +164,9 @@ pub fn one_window(
         }
     };
     let Measured { metrics, cores } = window.end(&mut built, ended);
-    let timeline = built.world.take_timeline(ended);
-    let switches = built.world.take_switches();
+    let probe = built.probe.take();
+    let timeline = probe.map_or(Vec::new(), |probe| probe.entries_until(ended, &mut built.world));
+    let switches = built.switches.take();
     finish(built, io)?;
     let steadiness = Steadiness::of(&metrics);
     Ok(PointRun { metrics, cores, simulated: ended, steadiness, timeline, switches })
@@ -202,24 +193,24 @@ pub fn run_out(world: &mut World, tell: Tell<'_>) -> Result<Time, RunError> {
     let step = Time::from_us(1);
     let mut ended = step;
     while world.next_time() != Time::NEVER {
-        let arrivals = world.sources.iter().map(SourceActor::next_step);
+        let arrivals = world.outside.generators.iter().map(Generator::next_step);
         let arrivals = arrivals.filter(|&time| time != Time::NEVER);
         ended = arrivals.fold(ended, Time::max);
         world.run_until(world.next_time() + step)?;
         tell(world.now(), world.arrived());
     }
-    Ok(ended.max(world.sink.last()))
+    Ok(ended.max(world.outside.sink.last()))
 }
 
 /// Checks that nothing was lost, and writes the capture.
 pub fn finish(mut built: Built, io: &RunIo) -> Result<(), RunError> {
-    let mut shared = FlatCpu::over(built.world.host.memory.take_bytes());
+    let mut shared = FlatCpu::over(built.world.hosts[0].machine.memory.take_bytes());
     let available = built.pools.iter().map(|pool| pool.available(&mut shared));
     let available = available.sum();
     let buffers = built.pools.iter().map(Pool::count).sum::<usize>();
     built.world.check_conservation(buffers as u64, available)?;
     match &io.pcap_out {
-        Some(path) => write_capture(path, built.world.sink.take_capture()),
+        Some(path) => write_capture(path, built.world.outside.sink.take_capture()),
         None => Ok(()),
     }
 }
@@ -233,7 +224,7 @@ fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError>
 }
 
 fn contexts(world: &World) -> (u64, u64) {
-    let counters = world.nics.iter().filter_map(|actor| actor.nic.hairpin());
+    let counters = world.rings().filter_map(|device| device.nic.hairpin());
     counters.fold((0, 0), |(lookups, misses), hairpin| {
         let counted = hairpin.counters();
         (lookups + counted.lookups, misses + counted.misses)
@@ -268,12 +259,12 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         let of = |snapshot: &Snapshot| snapshot.nics.iter().map(pick).sum::<u64>();
         of(after) - of(before)
     };
-    let (frames_out, bytes_out) = world.sink.in_window();
+    let (frames_out, bytes_out) = world.outside.sink.in_window();
     let (frames_in, bytes_in) = (sum(|nic| nic.frames), sum(|nic| nic.bytes));
     let drops = after.drops.since(&before.drops);
     let memory = after.memory.since(&before.memory);
     let per_second = |count: u64, unit: f64| count as f64 / seconds / unit;
-    let link = built.hardware.pcie.rate.as_bits_per_second() as f64 * world.nics.len() as f64;
+    let link = built.hardware.pcie.rate.as_bits_per_second() as f64 * world.hosts[0].devices.len() as f64;
     let dma = |pick: fn(&DmaCounters) -> u64| {
         let of = |snapshot: &Snapshot| snapshot.dma.iter().map(pick).sum::<u64>();
         of(after) - of(before)
@@ -294,7 +285,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         drop_fraction: drop_fraction(drops.total(), frames_in),
         drops: by_cause(&drops),
         requests_timed_out: after.given_up.zip(before.given_up).map(|(a, b)| a - b),
-        latency_us: world.sink.latency(),
+        latency_us: world.outside.sink.latency(),
         rx_occupancy: share(grew(|now| now.waiting.entries), grew(|now| now.waiting.of)),
         tx_occupancy: share(grew(|now| now.transmit.0), grew(|now| now.transmit.1)),
         ddio_hit_rate: share(memory.fresh_read, memory.fresh_read + memory.fresh_lost),
@@ -326,7 +317,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         idle_fraction: cycles.idle_share(seconds),
         emulator_busy_fraction: emulators_busy(clock, before, after, seconds),
         emulator_burst_frames: share(grew(|now| now.moved.0), grew(|now| now.moved.1)),
-        io_working_set_bytes: Some(Lines(world.host.hierarchy.touched_lines()).bytes().0),
+        io_working_set_bytes: Some(Lines(world.hosts[0].machine.hierarchy.touched_lines()).bytes().0),
         ..Metrics::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Runs one point of a scenario on the sim ground and measures it.
 //!
 //! ```text
-//!   build.rs: machine + settings ─► World     world.rs: actors, earliest first
+//!   build.rs: machine + settings ─► World     world/: who is next
 //!   measure.rs: counters at both ends of the window ─► Metrics     search.rs: RFC 2544
 //! ```
 
@@ -9,24 +9,15 @@ mod app;
 mod build;
 mod by_core;
 mod co_runner;
-mod control_actor;
-mod core_actor;
-mod core_time;
-mod emulator_actor;
 mod hairpin;
 mod hot_area;
 mod interface;
 mod measure;
-mod nic_actor;
 pub mod options;
 mod plan;
-mod probe;
 mod requests;
 mod search;
-mod sink;
-mod source;
 mod traffic;
-mod world;
 
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
 use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
 
 use super::RunError;
-use super::core_actor::CoreActor;
+use super::build::PacketCore;
 use super::hot_area::hot_keys;
 use super::options::{self, HotArea, KeyChoice, KeyZipf, Pairs};
 use super::traffic::{choice, flows_of};
@@ -63,7 +63,7 @@ pub fn requests_source(
 pub fn preload_pairs(
     settings: &Settings,
     seed: u64,
-    cores: &mut [CoreActor],
+    cores: &mut [PacketCore],
     cpu: &mut FlatCpu,
 ) -> Result<(), RunError> {
     let queues = settings.queues();

@@ -13,11 +13,11 @@
 
 use super::build::{Built, build};
 use super::measure::{Measured, Window, finish, run_out, run_to};
-use super::world::World;
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
 use crate::run::options::{Rate, Warmup, WindowOptions};
 use crate::settings::Settings;
+use crate::world::World;
 use nicforge_record::{Metrics, Steadiness};
 use nicforge_units::{BitRate, Time};
 
@@ -179,7 +179,7 @@ fn trial(built: &mut Built, settings: &Settings, gbps: f64, tell: Progress<'_>) 
         from + Time::from_seconds(settings.read::<WindowOptions>().window_ms / 1e3)
     };
     let lost_before = lost(built);
-    built.world.sink.open_window(from, until);
+    built.world.outside.sink.open_window(from, until);
     let window = Window::begin(&mut built.world, from);
     offer(built, settings, gbps, from, until);
     let mut measured = None;

@@ -206,7 +206,7 @@ mod tests {
     use nicforge_platform::sim::{DmaPort, SimDma};
     use nicforge_platform::{AddressSpace, Dma};
 
-    use super::super::system::host_of;
+    use super::super::system::machine_of;
     use super::*;
     use crate::machine::{Machine, parse_machine};
 
@@ -280,7 +280,7 @@ mod tests {
             let attachment = at(&machine, name, 4.0);
             let mut space = AddressSpace::default();
             let data = space.data(LINES * nicforge_units::CACHE_LINE_BYTES, 64);
-            let mut host = host_of(&attachment, &space);
+            let mut host = machine_of(&attachment, &space);
             let mut port = DmaPort::new(&attachment.hardware.pcie, 0);
             let mut bytes = [0; (LINES * nicforge_units::CACHE_LINE_BYTES) as usize];
             for times in 1..=2 {

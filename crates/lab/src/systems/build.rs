@@ -18,11 +18,13 @@ use nicforge_wire::link::{Link, LinkPlan};
 use super::attachment::Attachment;
 use super::process::{AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target};
 use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
-use super::system::{System, SystemPlan};
-use super::world::World;
+use super::system::{BuiltSystem, System, SystemPlan};
 use crate::machine::{Integrated, Machine, Placement};
 use crate::run::RunError;
 use crate::settings::Settings;
+use crate::world::generator::Generator;
+use crate::world::sink::Sink;
+use crate::world::{End, Outside, Place, World};
 
 /// Largest IP packet (integrated_nic, section 4.3).
 const MTU: usize = 1500;
@@ -36,6 +38,34 @@ const BUFFER_ALIGNMENT: u64 = 16_384;
 /// Flows that a gateway has room for.
 const GATEWAY_FLOWS: u64 = 65_536;
 
+/// A world of hosts with kernels; the first is the one that is looked at.
+pub struct Systems {
+    /// The world.
+    pub world: World,
+    /// The kernel of each host.
+    pub systems: Vec<System>,
+}
+
+impl Systems {
+    /// `built`, whose wires end as `ends` says.
+    fn new(built: Vec<BuiltSystem>, ends: Vec<Vec<End>>) -> Systems {
+        let (hosts, systems): (Vec<_>, Vec<_>) = built.into_iter().map(|built| (built.host, built.system)).unzip();
+        let outside = Outside { sink: Sink::new(0, false, false), generators: Vec::<Generator>::new() };
+        let mut world = World::new(hosts, ends, outside, Vec::new());
+        for (host, system) in systems.iter().enumerate() {
+            for (number, &begins) in system.begins.iter().enumerate() {
+                world.begin(Place { host, number }, begins);
+            }
+        }
+        Systems { world, systems }
+    }
+}
+
+/// Device `number` of host `host`, at the end of a wire.
+fn to(host: usize, number: usize) -> End {
+    End::Peer(Place { host, number })
+}
+
 /// What all systems of a point are made from.
 struct Parts<'a> {
     machine: &'a Integrated,
@@ -45,7 +75,7 @@ struct Parts<'a> {
 }
 
 /// The systems of a point; the first is the one that is looked at.
-pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<World, RunError> {
+pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Systems, RunError> {
     let no_placement = || RunError::NoPlacement {
         machine: machine.name.clone(),
         placement: settings.read::<SystemOptions>().placement.clone(),
@@ -57,12 +87,12 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<World,
         Workload::NatGateway => {
             let gateway = parts.gateway(machine)?;
             let (client, server) = (parts.stressor(1, true)?, parts.stressor(2, false)?);
-            let peers = vec![vec![(1, 0), (2, 0)], vec![(0, 0)], vec![(0, 1)]];
-            Ok(World::new(vec![gateway, client, server], peers))
+            let ends = vec![vec![to(1, 0), to(2, 0)], vec![to(0, 0)], vec![to(0, 1)]];
+            Ok(Systems::new(vec![gateway, client, server], ends))
         }
         _ => {
             let systems = vec![parts.looked_at(machine)?, parts.stressor(1, false)?];
-            Ok(World::new(systems, vec![vec![(1, 0)], vec![(0, 0)]]))
+            Ok(Systems::new(systems, vec![vec![to(1, 0)], vec![to(0, 0)]]))
         }
     }
 }
@@ -134,7 +164,7 @@ impl Parts<'_> {
     }
 
     /// The system that is looked at.
-    fn looked_at(&self, machine: &Machine) -> Result<System, RunError> {
+    fn looked_at(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
         let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
         let work = match self.settings.read::<Run>().workload {
             Workload::WebServer => (self.work(machine, "web_server")?, self.work(machine, "web_dynamic")?),
@@ -149,11 +179,11 @@ impl Parts<'_> {
             process_bytes: self.process_bytes(cores),
             ..self.plan(&attachment, &interface)
         };
-        System::new(plan, |core, memory| self.process(Role::Near, (core, cores), memory, work))
+        BuiltSystem::new(plan, |core, memory| self.process(Role::Near, (core, cores), memory, work))
     }
 
     /// A gateway, which translates addresses between its two NICs.
-    fn gateway(&self, machine: &Machine) -> Result<System, RunError> {
+    fn gateway(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
         let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
         let mut config = AppConfig::new("nat", PortMap::paired(2));
         config.work = self.work(machine, "nat")?;
@@ -164,12 +194,12 @@ impl Parts<'_> {
             gateway: Some(config),
             ..self.plan(&attachment, &interface)
         };
-        System::new(plan, |_, _| AnyProcess::None)
+        BuiltSystem::new(plan, |_, _| AnyProcess::None)
     }
 
     /// System `number`, which loads the one that is looked at: no work, a perfect memory, a
     /// conventional NIC without latencies.
-    fn stressor(&self, number: u8, opens: bool) -> Result<System, RunError> {
+    fn stressor(&self, number: u8, opens: bool) -> Result<BuiltSystem, RunError> {
         let attachment = Attachment::perfect(self.machine, self.placement);
         let none = Cycles(0);
         let costs = KernelCosts {
@@ -204,7 +234,7 @@ impl Parts<'_> {
             process_bytes: self.process_bytes(1),
             gateway: None,
         };
-        System::new(plan, |_, memory| self.process(role, (0, 1), memory, (none, none)))
+        BuiltSystem::new(plan, |_, memory| self.process(role, (0, 1), memory, (none, none)))
     }
 
     fn call_bytes(&self) -> u64 {

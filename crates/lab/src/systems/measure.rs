@@ -9,14 +9,15 @@ use nicforge_platform::Part;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters, SimCore};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
-use super::build::build;
+use super::build::{Systems, build};
 use super::stack::KernelCounters;
 use super::standstill;
 use super::system::System;
-use super::world::World;
 use crate::machine::Machine;
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
+use crate::world::Host;
+use crate::world::device::Device;
 use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
@@ -38,29 +39,29 @@ pub(crate) fn run_point(
 }
 
 /// Runs `world` and measures it.
-pub(super) fn measure(mut world: World, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
+pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
     let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
-    let mut run = |world: &mut World, from: Time, until: Time| {
+    let mut run = |systems: &mut Systems, from: Time, until: Time| {
         for step in 1..=STEPS {
             let part = (until - from).as_ps() / STEPS * step;
             let to = if step == STEPS { until } else { from + Time::from_ps(part) };
-            world.run_until(to)?;
+            systems.world.run_until(to)?;
             let share = to.as_seconds() / ends.as_seconds();
-            progress(share, packets(world));
+            progress(share, packets(systems));
         }
         Ok::<_, RunError>(())
     };
-    run(&mut world, Time::ZERO, warm)?;
-    let before = Snapshot::of(&mut world.systems[0], warm);
-    let stood = standstill::is_for_ever(&world.systems);
-    run(&mut world, warm, ends)?;
-    let after = Snapshot::of(&mut world.systems[0], ends);
-    check(&mut world)?;
+    run(&mut systems, Time::ZERO, warm)?;
+    let before = Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], warm);
+    let stood = standstill::is_for_ever(&systems);
+    run(&mut systems, warm, ends)?;
+    let after = Snapshot::of(&mut systems.world.hosts[0], &systems.systems[0], ends);
+    check(&mut systems)?;
     let spent = spent(&before, &after, ends - warm)?;
     let moved = after.kernel.payload() > before.kernel.payload();
-    if !moved && stood && standstill::is_for_ever(&world.systems) {
-        return Err(world.stuck(ends));
+    if !moved && stood && standstill::is_for_ever(&systems) {
+        return Err(systems.world.stuck(ends));
     }
     Ok(PointRun {
         metrics: Metrics {
@@ -70,7 +71,7 @@ pub(super) fn measure(mut world: World, settings: &Settings, progress: Progress<
         cores: Vec::new(),
         simulated: ends,
         steadiness: Steadiness {
-            standstill: (!moved).then(|| standstill::explain(&world.systems, ends, &after.drops)),
+            standstill: (!moved).then(|| standstill::explain(&systems, ends, &after.drops)),
             ..Steadiness::default()
         },
         timeline: Vec::new(),
@@ -79,20 +80,20 @@ pub(super) fn measure(mut world: World, settings: &Settings, progress: Progress<
 }
 
 /// Packets that stacks handled so far.
-fn packets(world: &World) -> u64 {
-    let counters = world.systems.iter().map(|system| system.kernel.counters);
+fn packets(systems: &Systems) -> u64 {
+    let counters = systems.systems.iter().map(|system| system.kernel.borrow().counters);
     counters.map(|count| count.packets_in).sum()
 }
 
 /// What must hold at the end of each run.
-fn check(world: &mut World) -> Result<(), RunError> {
-    for system in &mut world.systems {
-        let bytes = system.kernel.counters.wrong_bytes;
+fn check(systems: &mut Systems) -> Result<(), RunError> {
+    for (system, host) in systems.systems.iter().zip(&mut systems.world.hosts) {
+        let bytes = system.kernel.borrow().counters.wrong_bytes;
         if bytes > 0 {
             return Err(RunError::WrongBytes { bytes });
         }
-        system.check_buffers()?;
-        system.check_frames()?;
+        system.check_buffers(host)?;
+        system.check_frames(host)?;
     }
     Ok(())
 }
@@ -126,14 +127,18 @@ impl CoreSnapshot {
 }
 
 impl Snapshot {
-    fn of(system: &mut System, now: Time) -> Snapshot {
-        let (mut dma, mut drops) = (DmaCounters::default(), system.kernel.drops.clone());
+    fn of(host: &mut Host, system: &System, now: Time) -> Snapshot {
+        let kernel = system.kernel.borrow();
+        let (mut dma, mut drops) = (DmaCounters::default(), kernel.drops.clone());
         let (mut arrived, mut sent) = ((0, 0), (0, 0));
         let add = |sum: &mut (u64, u64), more: (u64, u64)| {
             *sum = (sum.0 + more.0, sum.1 + more.1);
         };
-        for slot in &mut system.nics {
-            let counters = slot.dma.counters(&system.host);
+        for device in &mut host.devices {
+            let Device::Register(slot) = device else {
+                continue;
+            };
+            let counters = slot.dma.counters(&host.machine);
             dma.reads += counters.reads;
             dma.read_time_ps += counters.read_time_ps;
             for &(cause, count) in slot.drops.causes() {
@@ -146,10 +151,10 @@ impl Snapshot {
             add(&mut sent, slot.nic.port().counts());
         }
         Snapshot {
-            kernel: system.kernel.counters,
-            cores: system.cores.iter().map(|core| CoreSnapshot::of(core, now)).collect(),
-            memory: system.host.hierarchy.counters(),
-            dram_lines: system.host.hierarchy.dram_lines(),
+            kernel: kernel.counters,
+            cores: host.cores.iter().map(|core| CoreSnapshot::of(&core.sim, now)).collect(),
+            memory: host.machine.hierarchy.counters(),
+            dram_lines: host.machine.hierarchy.dram_lines(),
             dma,
             arrived,
             sent,

@@ -3,24 +3,21 @@
 //!
 //! ```text
 //!   attachment.rs: placement ─► caches, links       build.rs: machine + settings ─► World
-//!   system.rs: core + caches + nic_slot.rs + stack/ + process/      wire::link: links
-//!   world.rs, net.rs: earliest actor first          measure.rs: counters ─► Metrics
-//!   standstill.rs: why nothing moves
+//!   system.rs: a host whose cores run stack/ and process/
+//!   measure.rs: counters ─► Metrics                 standstill.rs: why nothing moves
 //! ```
 //!
-//! It is a world of its own beside [`crate::run`], which is one server at which frames are sent;
-//! both are made of the same caches, memory, links and cores.
+//! They are hosts of the same [world](crate::world) as the one server of [`crate::run`].
 
 pub mod attachment;
 mod build;
 mod measure;
-mod net;
-mod nic_slot;
 pub mod options;
 mod process;
 pub mod stack;
 mod standstill;
-mod system;
-mod world;
+pub(crate) mod system;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use measure::run_point;

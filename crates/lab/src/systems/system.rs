@@ -1,20 +1,25 @@
-//! One whole system: cores, caches, memory, NICs, kernel and processes.
+//! A host with a kernel and processes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
 use nicforge_interfaces::kernel::{Frame, KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
-use nicforge_platform::sim::{Host, SimCore, SimCpu};
+use nicforge_platform::sim::{Host as SimHost, SimCore, SimCpu};
 use nicforge_platform::{Addr, AddressSpace, Owner};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 
 use super::attachment::Attachment;
-use super::nic_slot::{Elsewhere, NicSlot, NicSlots, Nobody};
 use super::process::AnyProcess;
 use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts, Processor};
 use crate::machine::NicNumbers;
 use crate::run::RunError;
+use crate::world::device::{Device, Nobody, Reach};
+use crate::world::program::{Here, Next, Notice, Program, Wake};
+use crate::world::{Core, Host, RegisterDevice};
 
 /// Packet buffers beside those that lists and sockets hold.
 const SPARE_BUFFERS: usize = 1024;
@@ -51,24 +56,29 @@ pub struct SystemPlan<'a> {
     pub gateway: Option<AppConfig>,
 }
 
-/// A system.
+/// A kernel that runs on all cores of its host.
+pub type SharedKernel = Rc<RefCell<Kernel>>;
+
+/// The kernel of a host, and what is needed to judge it when the run ends.
 pub struct System {
-    /// Caches and memory.
-    pub host: Host,
-    /// Its cores.
-    pub cores: Vec<SimCore>,
-    /// Its NICs.
-    pub nics: Vec<NicSlot>,
     /// What runs on the cores.
-    pub kernel: Kernel,
-    /// When each core has something to do next.
-    wakes: Vec<Time>,
+    pub kernel: SharedKernel,
+    /// When each core has its first step.
+    pub begins: Vec<Time>,
     pool: Pool,
 }
 
-impl System {
+/// A host, before it is part of a world, and its kernel.
+pub struct BuiltSystem {
+    /// The host.
+    pub host: Host,
+    /// The kernel.
+    pub system: System,
+}
+
+impl BuiltSystem {
     /// As `plan` says; `process` makes the process of a core when their memory is there.
-    pub fn new(plan: SystemPlan<'_>, process: impl Fn(usize, Addr) -> AnyProcess) -> Result<System, RunError> {
+    pub fn new(plan: SystemPlan<'_>, process: impl Fn(usize, Addr) -> AnyProcess) -> Result<BuiltSystem, RunError> {
         let mut space = AddressSpace::default();
         let hardware = &plan.attachment.hardware;
         let unread: u64 = plan.connections.iter().map(|connection| connection.buffer_bytes / SMALL_PAYLOAD).sum();
@@ -76,153 +86,153 @@ impl System {
         let pool = Pool::new(&mut space, lists + unread.min(UNREAD_MAX) as usize + plan.cores * SPARE_BUFFERS);
         let caches: Vec<PoolCache> =
             (0..plan.cores).map(|_| PoolCache::new(&mut space, pool, POOL_CACHE, hardware.core.pool)).collect();
-        let (mut nics, mut drivers) = (Vec::new(), Vec::new());
+        let (mut devices, mut drivers) = (Vec::new(), Vec::new());
         for (number, incoming) in plan.incoming.into_iter().enumerate() {
             let nic_plan = kernel_plan(number as u8, plan.cores, &plan.nic, &plan.sinic, plan.driver);
             let (nic, driver) = registry::build(plan.interface, &nic_plan, &mut space)?;
-            nics.push(NicSlot::new(nic, &hardware.pcie, number, incoming));
+            devices.push(RegisterDevice::new(nic, &hardware.pcie, number, incoming));
             drivers.push(driver);
         }
         let connections =
             plan.connections.iter().map(|connection| Connection::new(connection, plan.cores, &mut space)).collect();
         let memory = space.data(plan.process_bytes, 4096);
-        let gateway = plan.gateway.as_ref();
-        let gateway = gateway.map(|config| gateway_of(config, &mut space));
-        let gateway = gateway.transpose()?;
+        let gateway = plan.gateway.as_ref().map(|config| gateway_of(config, &mut space)).transpose()?;
         let gateway_lock = SharedLock::new(&mut space, plan.cores);
-        for slot in &mut nics {
-            slot.nic.set_memory_end(Addr(space.end()));
+        for device in &mut devices {
+            device.nic.set_memory_end(Addr(space.end()));
         }
-        let host = host_of(plan.attachment, &space);
         let link = &hardware.pcie;
-        let cores = (0..plan.cores)
+        let cores: Vec<SimCore> = (0..plan.cores)
             .map(|number| SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read))
             .collect();
         let processors = caches
             .into_iter()
             .enumerate()
-            .map(|(core, pool)| Processor::new(pool, process(core, memory), nics.len()))
+            .map(|(core, pool)| Processor::new(pool, process(core, memory), devices.len()))
             .collect();
-        let gateway = (gateway, gateway_lock);
-        let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
-        let mut system = System { host, cores, nics, kernel, wakes: vec![Time::ZERO; plan.cores], pool };
-        system.start();
-        Ok(system)
+        let kernel = Kernel::new(plan.costs, processors, drivers, connections, (gateway, gateway_lock));
+        let devices = devices.into_iter().map(Device::Register).collect();
+        Ok(start(machine_of(plan.attachment, &space), devices, cores, kernel, pool))
     }
+}
 
-    fn start(&mut self) {
-        let mut slots = NicSlots { slots: &mut self.nics, elsewhere: &mut Nobody };
-        let first = &mut self.cores[0];
-        let mut cpu = SimCpu::with_devices(&mut self.host, first, &mut slots);
-        self.pool.start(&mut cpu);
-        self.kernel.start(&mut cpu);
-        self.wakes.fill(first.now());
-        self.settle(0);
-        for slot in &mut self.nics {
-            slot.bring_up(&mut self.host);
+/// The kernel brings the NICs up, on the first core; then each core has a step.
+fn start(
+    mut machine: SimHost,
+    mut devices: Vec<Device>,
+    mut cores: Vec<SimCore>,
+    mut kernel: Kernel,
+    pool: Pool,
+) -> BuiltSystem {
+    let first = &mut cores[0];
+    let mut reach = Reach { devices: &mut devices, elsewhere: &mut Nobody };
+    let mut cpu = SimCpu::with_devices(&mut machine, first, &mut reach);
+    pool.start(&mut cpu);
+    kernel.start(&mut cpu);
+    for write in first.take_mmio() {
+        if let Some(device) = devices.get_mut(usize::from(write.register.device)) {
+            device.post(&write);
         }
     }
-
-    /// When each core has something to do.
-    pub fn cores_due(&self) -> &[Time] {
-        &self.wakes
-    }
-
-    /// A step of core `number`; `elsewhere` is what other systems do while it waits for a NIC.
-    pub fn step_core(&mut self, number: usize, elsewhere: &mut dyn Elsewhere) {
-        let core = &mut self.cores[number];
-        core.idle_until(self.wakes[number]);
-        core.begin_burst();
-        let memory = &mut self.host.memory;
-        self.kernel.make_content(number, |at, len| memory.slice_mut(at, len));
-        let mut slots = NicSlots { slots: &mut self.nics, elsewhere };
-        let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
-        let next = self.kernel.step(number, &mut cpu);
-        let memory = &self.host.memory;
-        self.kernel.check_arrived(|at, len| memory.slice(at, len));
-        self.wakes[number] = next.max(core.now());
-        self.settle(number);
-    }
-
-    /// A step of NIC `number`. Returns whether it interrupts a core.
-    pub fn step_nic(&mut self, number: usize) -> bool {
-        self.nics[number].step_all(&mut self.host);
-        self.take_interrupts(number)
-    }
-
-    /// Register writes of core `number` go to the NICs, and interrupts and what it leaves for others
-    /// to the cores.
-    fn settle(&mut self, number: usize) {
-        let core = &mut self.cores[number];
-        if core.has_mmio() {
-            for write in core.take_mmio() {
-                if let Some(slot) = self.nics.get_mut(usize::from(write.register.device)) {
-                    slot.post(write);
-                }
+    let mut begins = vec![first.now(); cores.len()];
+    for (number, device) in devices.iter_mut().enumerate() {
+        if let Device::Register(device) = device {
+            for (_, at) in device.dma.take_interrupts() {
+                let core = kernel.interrupt(number, at);
+                begins[core] = begins[core].min(at.max(cores[core].now()));
             }
-        }
-        for nic in 0..self.nics.len() {
-            self.take_interrupts(nic);
-        }
-        if self.kernel.has_wakes() {
-            for (core, time) in self.kernel.take_wakes() {
-                self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
-            }
+            device.bring_up(&mut machine);
         }
     }
+    let kernel = Rc::new(RefCell::new(kernel));
+    let program = |core| Box::new(KernelProgram { kernel: kernel.clone(), core });
+    let cores = cores.into_iter().enumerate().map(|(number, core)| Core::new(core, program(number)));
+    BuiltSystem {
+        host: Host::new(machine, devices, cores.collect()),
+        system: System { kernel: kernel.clone(), begins, pool },
+    }
+}
 
-    #[inline(always)]
-    fn take_interrupts(&mut self, nic: usize) -> bool {
-        let any = self.nics[nic].dma.has_interrupts();
-        if any {
-            self.deliver_interrupts(nic);
-        }
-        any
+/// A kernel and its processes, as one of the cores runs them.
+struct KernelProgram {
+    kernel: SharedKernel,
+    core: usize,
+}
+
+impl Program for KernelProgram {
+    fn step(&mut self, here: &mut Here<'_>) -> Next {
+        here.core.idle_until(here.now);
+        here.core.begin_burst();
+        // It is told by interrupts and looks at memory when it polls.
+        here.published.clear();
+        let mut kernel = self.kernel.borrow_mut();
+        let memory = &mut here.machine.memory;
+        kernel.make_content(self.core, |at, len| memory.slice_mut(at, len));
+        let next = here.with_devices(|cpu| kernel.step(self.core, cpu));
+        let memory = &here.machine.memory;
+        kernel.check_arrived(|at, len| memory.slice(at, len));
+        Next::At(next)
     }
 
-    #[inline(never)]
-    fn deliver_interrupts(&mut self, nic: usize) {
-        for (_, time) in self.nics[nic].dma.take_interrupts() {
-            let core = self.kernel.interrupt(nic, time);
-            self.wakes[core] = self.wakes[core].min(time.max(self.cores[core].now()));
-        }
+    fn notice(&mut self, _devices: &mut [Device], _notice: Notice) -> Option<Time> {
+        None
     }
 
-    /// Whether every frame that came to a NIC was dropped, was taken by the stack, or is inside. What is
-    /// on the links comes in for that.
-    pub fn check_frames(&mut self) -> Result<(), RunError> {
-        for number in 0..self.nics.len() {
-            let core = &mut self.cores[self.kernel.core_of(number)];
-            let reached = self.nics[number].take_all(&mut self.host);
+    fn interrupt(&mut self, device: usize, at: Time) {
+        self.kernel.borrow_mut().interrupt(device, at);
+    }
+
+    fn take_wakes(&mut self, into: &mut Vec<Wake>) {
+        into.extend(self.kernel.borrow_mut().take_wakes().map(|(core, at)| Wake { core, at }));
+    }
+
+    fn describe(&self) -> Option<String> {
+        (self.core == 0).then(|| self.kernel.borrow().describe())
+    }
+}
+
+impl System {
+    /// Whether every frame that came to a NIC was dropped, was taken by the stack, or is inside. Frames on the links
+    /// come in for that.
+    ///
+    /// # Errors
+    /// When they do not add up.
+    pub fn check_frames(&self, host: &mut Host) -> Result<(), RunError> {
+        let kernel = self.kernel.borrow();
+        for number in 0..host.devices.len() {
+            let core = &mut host.cores[kernel.core_of(number)].sim;
+            let Device::Register(device) = &mut host.devices[number] else {
+                continue;
+            };
+            let reached = device.take_all(&mut host.machine);
             core.idle_until(reached.max(core.now()) + LAST_COPIES);
-            let mut slots = NicSlots { slots: &mut self.nics, elsewhere: &mut Nobody };
-            let mut cpu = SimCpu::with_devices(&mut self.host, core, &mut slots);
-            let between = self.kernel.drivers[number].between(&mut cpu);
-            let (slot, taken) = (&self.nics[number], self.kernel.taken[number]);
-            let arrived = slot.arrived.0;
-            let dropped = slot.drops.total() + between.dropped;
-            let inside = slot.nic.received_inside() + between.in_memory;
+            let mut reach = Reach { devices: &mut host.devices, elsewhere: &mut Nobody };
+            let mut cpu = SimCpu::with_devices(&mut host.machine, core, &mut reach);
+            let between = kernel.drivers[number].between(&mut cpu);
+            let Device::Register(device) = &host.devices[number] else {
+                continue;
+            };
+            let taken = kernel.taken[number];
+            let arrived = device.arrived.0;
+            let dropped = device.drops.total() + between.dropped;
+            let inside = device.nic.received_inside() + between.in_memory;
             if taken + dropped + inside != arrived + between.deferred {
-                return Err(RunError::FramesLost {
-                    arrived,
-                    left: taken,
-                    dropped,
-                    inside: inside.saturating_sub(between.deferred),
-                });
+                let inside = inside.saturating_sub(between.deferred);
+                return Err(RunError::FramesLost { arrived, left: taken, dropped, inside });
             }
         }
         Ok(())
     }
 
     /// Whether every packet buffer is in exactly one place.
-    pub fn check_buffers(&mut self) -> Result<(), RunError> {
-        let mut cpu = SimCpu::new(&mut self.host, &mut self.cores[0]);
-        let held = self.pool.available(&mut cpu) + self.kernel.buffers_held();
+    ///
+    /// # Errors
+    /// When one is not.
+    pub fn check_buffers(&self, host: &mut Host) -> Result<(), RunError> {
+        let mut cpu = SimCpu::new(&mut host.machine, &mut host.cores[0].sim);
+        let held = self.pool.available(&mut cpu) + self.kernel.borrow().buffers_held();
         let buffers = self.pool.count() as u64;
-        match held == buffers {
-            true => Ok(()),
-            false => Err(RunError::BuffersLost { buffers, held }),
-        }
+        if held == buffers { Ok(()) } else { Err(RunError::BuffersLost { buffers, held }) }
     }
 }
 
@@ -235,8 +245,8 @@ fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, Ru
 }
 
 /// Caches and memory.
-pub(super) fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {
-    let mut host = Host::new(&attachment.hardware, space);
+pub(super) fn machine_of(attachment: &Attachment, space: &AddressSpace) -> SimHost {
+    let mut host = SimHost::new(&attachment.hardware, space);
     host.hierarchy.split_device_writes(attachment.lines_to_cache);
     if attachment.perfect {
         host.hierarchy.be_perfect();
@@ -244,7 +254,7 @@ pub(super) fn host_of(attachment: &Attachment, space: &AddressSpace) -> Host {
     host
 }
 
-pub(super) fn kernel_plan(
+pub(crate) fn kernel_plan(
     device: u8,
     cores: usize,
     nic: &NicNumbers,

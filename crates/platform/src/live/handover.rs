@@ -31,10 +31,7 @@ pub fn send_files(socket: &UnixStream, bytes: &[u8], files: &[BorrowedFd<'_>]) -
     let parts = [IoSlice::new(bytes)];
     let sent =
         sendmsg(socket, &parts, &mut beside, SendFlags::NOSIGNAL).map_err(LiveError::of("handing the region over"))?;
-    match sent == bytes.len() {
-        true => Ok(()),
-        false => Err(LiveError::Region("was handed over in part".into())),
-    }
+    if sent == bytes.len() { Ok(()) } else { Err(LiveError::Region("was handed over in part".into())) }
 }
 
 /// Receives bytes, and files if some come with them; 0 bytes when the other side is gone.

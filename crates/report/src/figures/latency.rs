@@ -6,7 +6,7 @@ use super::{Figure, columns, variant_legend};
 use crate::ReportError;
 use crate::number::number;
 use crate::plots::{Axis, Lines, Series};
-use crate::shape::{Facet, Shape};
+use crate::shape::{At, Facet, Shape};
 
 /// Curves that nowhere differ by more than this share lie on each other on paper.
 const SAME: f64 = 0.05;
@@ -17,7 +17,7 @@ type Curve = Vec<(f64, f64)>;
 /// One panel per facet; of a sweep the two ends of each variant, so that lines stay apart.
 ///
 /// # Errors
-/// [`ReportError::Plot`] when the drawing library gives up.
+/// [`ReportError::Plot`] when the drawing library fails.
 pub fn figure(record: &Record, shape: &Shape) -> Result<Option<Figure>, ReportError> {
     let mut panels = Vec::new();
     for facet in &shape.facets {
@@ -81,7 +81,7 @@ fn legend(shape: &Shape) -> Vec<(usize, String)> {
 /// The values of a sweep whose curves there are.
 fn ends(shape: &Shape, facet: &Facet) -> Option<String> {
     let series = shape.series(facet, shape.variants.first()?);
-    let (first, last) = (series.first()?.0, series.last()?.0);
+    let (first, last) = (series.first()?.x, series.last()?.x);
     let key = shape.x.filter(|_| series.len() > 1)?;
     Some(format!("{key} {} (dashed) and {}", number(first), number(last)))
 }
@@ -91,7 +91,7 @@ fn curves(shape: &Shape, facet: &Facet) -> Vec<Drawn> {
     for (index, variant) in shape.variants.iter().enumerate() {
         let series = shape.series(facet, variant);
         let ends = [series.first(), series.last().filter(|_| series.len() > 1)];
-        for (end, (x, point)) in ends.into_iter().flatten().enumerate() {
+        for (end, At { x, point }) in ends.into_iter().flatten().enumerate() {
             let place = shape.x.map_or(String::new(), |key| format!(", {key} {}", number(*x)));
             curves.extend(curve(point).map(|points| Drawn {
                 name: format!("{variant}{place}"),

@@ -79,7 +79,7 @@ type Row<'a> = (String, &'a PointRecord);
 /// Stacked bars: one panel with the variants, or, for a sweep, one per variant with its steps.
 ///
 /// # Errors
-/// [`ReportError::Plot`] when the drawing library gives up.
+/// [`ReportError::Plot`] when the drawing library fails.
 pub fn figure(record: &Record, shape: &Shape, parts: &Parts) -> Result<Option<Figure>, ReportError> {
     let total = |point: &PointRecord| Some((parts.of)(&point.metrics)?.iter().sum::<f64>());
     let largest = record.points.iter().filter_map(total).fold(0.0, f64::max);
@@ -124,7 +124,7 @@ fn arranged<'a>(shape: &Shape<'a>) -> Vec<(String, Vec<Row<'a>>)> {
         };
         for variant in &shape.variants {
             let series = shape.series(facet, variant).into_iter();
-            let rows = series.map(|(value, point)| (format!("{x} {}", number(value)), point));
+            let rows = series.map(|at| (format!("{x} {}", number(at.x)), at.point));
             let name = (shape.variants.len() > 1).then_some(*variant);
             panels.push((heading(name, facet), rows.collect()));
         }

@@ -1,4 +1,4 @@
-//! How runs went on over time, with the switches of steering.
+//! Time lines, with the switches of steering.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{Figure, variant_legend};
 use crate::ReportError;
 use crate::number::number;
 use crate::plots::{Axis, Lines, Mark, Series};
-use crate::shape::Shape;
+use crate::shape::{At, Shape};
 
 /// A line of the plot: its name with unit, the direction of y, and its value.
 type Quantity = (&'static str, Axis, fn(&TimelineEntry) -> Option<f64>);
@@ -35,7 +35,7 @@ struct Together<'a> {
 /// A panel for each quantity, for each combination of swept values.
 ///
 /// # Errors
-/// [`ReportError::Plot`] when the drawing library gives up.
+/// [`ReportError::Plot`] when the drawing library fails.
 pub fn figure(shape: &Shape) -> Result<Option<Figure>, ReportError> {
     let mut panels = Vec::new();
     for together in side_by_side(shape) {
@@ -99,7 +99,7 @@ fn side_by_side<'a>(shape: &Shape<'a>) -> Vec<Together<'a>> {
     for facet in &shape.facets {
         for (index, variant) in shape.variants.iter().enumerate() {
             let series = shape.series(facet, variant);
-            for (x, point) in series.into_iter().filter(|at| !at.1.timeline.is_empty()) {
+            for At { x, point } in series.into_iter().filter(|at| !at.point.timeline.is_empty()) {
                 let place = shape.x.map(|key| format!("{key} {}", number(x)));
                 let parts = [Some(facet.label.clone()), place];
                 let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();

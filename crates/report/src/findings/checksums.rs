@@ -3,9 +3,8 @@
 use nicforge_record::{PointRecord, Record};
 
 /// What to do about a capture whose IPv4 header checksums are wrong.
-pub const CHECKSUM_REMEDY: &str = "a capture taken on the host that sends may lack checksums that its NIC had yet to \
-                                   fill in: capture where the frames are received, or compute them anew, as \
-                                   `tcprewrite --fixcsum` does";
+pub const CHECKSUM_REMEDY: &str = "a capture taken on the sending host may lack checksums that its NIC fills in \
+                                   later: capture at the receiver, or recompute them with `tcprewrite --fixcsum`";
 
 /// How many frames of a capture were dropped for their IPv4 header checksum, and what helps; in the point that
 /// dropped most of them.
@@ -32,12 +31,11 @@ pub fn unfinished_checksums(record: &Record) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::super::findings;
     use super::*;
     use crate::{fake, table};
 
     #[test]
-    fn wrong_checksums_of_a_capture_are_told_in_report_and_table() {
+    fn wrong_checksums_of_a_capture_are_in_findings_and_table() {
         let mut record = fake::two_variants();
         let cause = || "ip_checksum".to_owned();
         record.points[0].metrics.drops.insert(cause(), 12);
@@ -47,12 +45,11 @@ mod tests {
         for point in &mut record.points {
             point.params.insert("arrival".into(), json!("replay"));
         }
-        let said = "12 replayed frames were dropped for a wrong IPv4 header checksum (ip_checksum) in one of 1 \
-                    of 2 points that drop some: a capture taken on the host that sends may lack checksums that";
-        assert!(findings(&record)[0].starts_with(said));
+        let said = fake::finding(&record, "unfinished checksums");
+        fake::assert_says(&said, &["12 replayed frames", "ip_checksum", "1 of 2 points", CHECKSUM_REMEDY]);
         assert!(table(&record).contains(&format!("\n\n{said}")));
         record.points.truncate(1);
-        assert!(table(&record).contains("(ip_checksum): a capture"));
+        assert!(!unfinished_checksums(&record).unwrap().contains("points"));
         record.points[0].metrics.drops.insert(cause(), 0);
         assert!(of_none(&record));
     }

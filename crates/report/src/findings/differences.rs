@@ -6,13 +6,13 @@ use super::{SAME, whole};
 use crate::columns::{Good, by_key};
 use crate::number::{bytes, number, percent};
 
-/// Difference between two shares that is worth a word.
+/// Least difference between two shares that is reported.
 const SHARES_DIFFER: f64 = 0.05;
-/// Ratio between two amounts that is worth a word.
+/// Least ratio between two amounts that is reported.
 const AMOUNTS_DIFFER: f64 = 1.1;
-/// Share of the change in what is delivered that a change of an amount must come up to, to be among its causes.
+/// An amount is among the causes of a gain if its change is at least this share of the gain.
 const PART: f64 = 0.1;
-/// Occupancy from which on receive rings say why frames are dropped.
+/// Occupancy from which on full receive rings explain drops.
 const FULL: f64 = 0.5;
 
 /// How a quantity is compared and shown.
@@ -20,17 +20,17 @@ const FULL: f64 = 0.5;
 enum Scale {
     /// A share of one.
     Share,
-    /// An amount in bytes; less than this does not matter, so that nothing is many times nothing.
+    /// An amount in bytes; less than this counts as this much, so that ratios of tiny amounts stay small.
     Bytes(f64),
-    /// The same of cycles, which are part of all that a packet takes.
+    /// An amount in cycles, as part of a packet's total; likewise.
     Cycles(f64),
-    /// The same of any number.
+    /// Any other amount; likewise.
     Plain(f64),
 }
 
-/// A way in which two points may differ.
-struct Way {
-    /// The metric whose direction it has.
+/// A quantity in which two points may differ.
+struct Quantity {
+    /// The metric that says whether more of it is better.
     metric: &'static str,
     scale: Scale,
     get: fn(&Metrics) -> Option<f64>,
@@ -38,57 +38,62 @@ struct Way {
     words: &'static str,
 }
 
-const fn way(metric: &'static str, scale: Scale, get: fn(&Metrics) -> Option<f64>, words: &'static str) -> Way {
-    Way { metric, scale, get, words }
+const fn quantity(
+    metric: &'static str,
+    scale: Scale,
+    get: fn(&Metrics) -> Option<f64>,
+    words: &'static str,
+) -> Quantity {
+    Quantity { metric, scale, get, words }
 }
 
-/// What a design does to caches, memory, links and the cores' time.
+/// How a design uses caches, memory, links and cores.
 #[rustfmt::skip]
-const CAUSES: [Way; 15] = [
-    way("drop_fraction", Scale::Share, starved,
+const CAUSES: [Quantity; 15] = [
+    quantity("drop_fraction", Scale::Share, starved,
         "cores idle {a} of the time while frames are dropped, against {b}"),
-    way("io_working_set_bytes", Scale::Bytes(1024.0), |m| m.io_working_set_bytes.map(|set| set as f64),
+    quantity("io_working_set_bytes", Scale::Bytes(1024.0), |m| m.io_working_set_bytes.map(|set| set as f64),
         "DMA touches {a}, against {b}"),
-    way("ddio_hit_rate", Scale::Share, |m| m.ddio_hit_rate,
+    quantity("ddio_hit_rate", Scale::Share, |m| m.ddio_hit_rate,
         "software finds {a} of the received lines still in the cache, against {b}"),
-    way("io_read_hit_rate", Scale::Share, |m| m.io_read_hit_rate,
+    quantity("io_read_hit_rate", Scale::Share, |m| m.io_read_hit_rate,
         "the NIC finds {a} of what it reads in the cache, against {b}"),
-    way("app_hit_rate", Scale::Share, |m| m.app_hit_rate,
+    quantity("app_hit_rate", Scale::Share, |m| m.app_hit_rate,
         "{a} of the application's own look-ups hit the cache, against {b}"),
-    way("memory_gb_per_s", Scale::Bytes(64.0), |m| per_packet(m, m.memory_gb_per_s?, 1e9),
+    quantity("memory_gb_per_s", Scale::Bytes(64.0), |m| per_packet(m, m.memory_gb_per_s?, 1e9),
         "a packet costs {a} of DRAM traffic, against {b}"),
-    way("memory_gb_per_s", Scale::Bytes(64.0), memory_per_kb,
+    quantity("memory_gb_per_s", Scale::Bytes(64.0), memory_per_kb,
         "each KB of payload costs {a} of DRAM traffic, against {b}"),
-    way("cycles_per_packet.stall", Scale::Cycles(20.0), |m| cycles(m, |c| c.stall),
-        "cores wait {a} cycles per packet for memory, against {b}"),
-    way("cycles_per_packet.driver", Scale::Cycles(20.0), |m| cycles(m, |c| c.driver),
+    quantity("cycles_per_packet.stall", Scale::Cycles(20.0), |m| cycles(m, |c| c.stall),
+        "cores stall {a} cycles per packet on memory, against {b}"),
+    quantity("cycles_per_packet.driver", Scale::Cycles(20.0), |m| cycles(m, |c| c.driver),
         "the driver takes {a} cycles per packet, against {b}"),
-    way("cycles_per_packet.app", Scale::Cycles(20.0), |m| cycles(m, |c| c.app),
+    quantity("cycles_per_packet.app", Scale::Cycles(20.0), |m| cycles(m, |c| c.app),
         "the application takes {a} cycles per packet, against {b}"),
-    way("cycles_per_packet.sync", Scale::Cycles(20.0), |m| cycles(m, |c| c.sync),
+    quantity("cycles_per_packet.sync", Scale::Cycles(20.0), |m| cycles(m, |c| c.sync),
         "locks and atomics take {a} cycles per packet, against {b}"),
-    way("cycles_per_packet.alloc", Scale::Cycles(20.0), |m| cycles(m, |c| c.alloc),
+    quantity("cycles_per_packet.alloc", Scale::Cycles(20.0), |m| cycles(m, |c| c.alloc),
         "buffer allocation takes {a} cycles per packet, against {b}"),
-    way("pcie_out_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_out_utilisation?, 1e9),
+    quantity("pcie_out_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_out_utilisation?, 1e9),
         "a packet takes {a} ns of PCIe towards the host, against {b}"),
-    way("pcie_in_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_in_utilisation?, 1e9),
+    quantity("pcie_in_utilisation", Scale::Plain(10.0), |m| per_packet(m, m.pcie_in_utilisation?, 1e9),
         "a packet takes {a} ns of PCIe towards the NIC, against {b}"),
-    way("misses_per_kb", Scale::Plain(0.5), |m| m.misses_per_kb,
+    quantity("misses_per_kb", Scale::Plain(0.5), |m| m.misses_per_kb,
         "{a} look-ups miss all caches for each KB of payload, against {b}"),
 ];
 
 /// To which the cause of most drops is added.
 const DROPPED: &str = "{a} of the frames are dropped, against {b}";
 
-/// What follows for queues and packets.
+/// What follows for queues and latency.
 #[rustfmt::skip]
-const EFFECTS: [Way; 4] = [
-    way("drop_fraction", Scale::Share, |m| Some(m.drop_fraction), DROPPED),
-    way("rx_occupancy", Scale::Share, |m| m.rx_occupancy,
+const EFFECTS: [Quantity; 4] = [
+    quantity("drop_fraction", Scale::Share, |m| Some(m.drop_fraction), DROPPED),
+    quantity("rx_occupancy", Scale::Share, |m| m.rx_occupancy,
         "arriving frames find receive rings {a} full, against {b}"),
-    way("idle_fraction", Scale::Share, room,
-        "cores have {a} of their time left, against {b}"),
-    way("latency_us.p99", Scale::Plain(1.0), |m| Some(m.latency_us.as_ref()?.p99),
+    quantity("idle_fraction", Scale::Share, room,
+        "cores idle {a} of the time, against {b}"),
+    quantity("latency_us.p99", Scale::Plain(1.0), |m| Some(m.latency_us.as_ref()?.p99),
         "99 % of packets are through in {a} µs, against {b}"),
 ];
 
@@ -130,17 +135,21 @@ pub enum First {
     Worse,
 }
 
-/// A difference in words, with its weight.
-type Telling = (f64, String);
+/// A difference in words.
+struct Difference {
+    /// How much it explains: 1 at most.
+    weight: f64,
+    text: String,
+}
 
-/// How many of each kind are named.
-pub struct Most {
+/// How many differences of each kind are named, at most.
+pub struct Counts {
     pub causes: usize,
     pub effects: usize,
     pub despite: usize,
 }
 
-/// What speaks for the better of two points and what against it, most telling first.
+/// What speaks for the better of two points and what against it, by falling weight.
 pub struct Differences {
     /// Causes that favour it.
     pub why: Vec<String>,
@@ -154,14 +163,14 @@ pub struct Differences {
 
 impl Differences {
     /// Between two points; `first` says whose value leads in the sentences.
-    pub fn of(better: &Metrics, worse: &Metrics, first: First, most: &Most) -> Differences {
+    pub fn of(better: &Metrics, worse: &Metrics, first: First, most: &Counts) -> Differences {
         let gain = Gain::between(better, worse);
-        let causes = CAUSES.iter().filter(|way| gain.comes_with(way, better, worse));
-        let (causes, despite) = told(causes, better, worse, first);
-        let (effects, price) = told(EFFECTS.iter(), better, worse, first);
-        let top = |mut told: Vec<Telling>, count: usize| {
-            told.sort_by(|a, b| b.0.total_cmp(&a.0));
-            told.into_iter().take(count).map(|(_, text)| text)
+        let causes = CAUSES.iter().filter(|quantity| gain.comes_with(quantity, better, worse));
+        let (causes, despite) = weigh(causes, better, worse, first);
+        let (effects, price) = weigh(EFFECTS.iter(), better, worse, first);
+        let top = |mut found: Vec<Difference>, count: usize| {
+            found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+            found.into_iter().take(count).map(|difference| difference.text)
         };
         Differences {
             why: top(causes, most.causes).collect(),
@@ -180,9 +189,9 @@ impl Differences {
     pub fn text(&self, why: &str) -> String {
         let parts = [
             (why, &self.why),
-            ("With it", &self.effects),
-            ("In spite of this", &self.despite),
-            ("At this price", &self.price),
+            ("As a result", &self.effects),
+            ("Despite this", &self.despite),
+            ("In exchange", &self.price),
         ];
         let parts = parts.into_iter().filter(|(_, found)| !found.is_empty());
         parts.map(|(head, found)| format!(" {head}: {}.", found.join("; "))).collect()
@@ -192,7 +201,7 @@ impl Differences {
 /// How much more one point delivers than another.
 struct Gain {
     ratio: f64,
-    /// Cycles per packet by which the worse one would have to come down for it, were they all that counts.
+    /// Cycles per packet that the worse one would have to save for it, if cycles were the only limit.
     cycles: f64,
 }
 
@@ -200,20 +209,17 @@ impl Gain {
     fn between(better: &Metrics, worse: &Metrics) -> Gain {
         let delivered = |metrics: &Metrics| metrics.bandwidth_gbps.unwrap_or(metrics.throughput_mpps);
         let (more, less) = (delivered(better), delivered(worse));
-        let ratio = match less > 0.0 {
-            true => (more / less).max(1.0),
-            false => 1.0,
-        };
+        let ratio = if less > 0.0 { (more / less).max(1.0) } else { 1.0 };
         let total = cycles(worse, |c| c.total).unwrap_or(0.0);
         Gain { ratio, cycles: total * (1.0 - 1.0 / ratio) }
     }
 
-    /// Whether a difference is large enough to have something to do with it: others are noise beside it.
-    fn comes_with(&self, way: &Way, better: &Metrics, worse: &Metrics) -> bool {
-        let (Some(a), Some(b)) = ((way.get)(better), (way.get)(worse)) else {
+    /// Whether a difference is large enough to be among its causes.
+    fn comes_with(&self, quantity: &Quantity, better: &Metrics, worse: &Metrics) -> bool {
+        let (Some(a), Some(b)) = ((quantity.get)(better), (quantity.get)(worse)) else {
             return false;
         };
-        match way.scale {
+        match quantity.scale {
             Scale::Share => true,
             Scale::Cycles(_) => (a - b).abs() >= self.cycles * PART,
             Scale::Bytes(least) | Scale::Plain(least) => ratio(a, b, least).log2() >= self.ratio.log2() * PART,
@@ -221,37 +227,34 @@ impl Gain {
     }
 }
 
-/// What is worth a word in the better point's favour, and what against it.
-fn told<'a>(
-    ways: impl Iterator<Item = &'a Way>,
+/// The differences in the better point's favour, and those against it.
+fn weigh<'a>(
+    quantities: impl Iterator<Item = &'a Quantity>,
     better: &Metrics,
     worse: &Metrics,
     first: First,
-) -> (Vec<Telling>, Vec<Telling>) {
+) -> (Vec<Difference>, Vec<Difference>) {
     let (mut favour, mut against) = (Vec::new(), Vec::new());
-    for way in ways {
-        let (Some(good), Some(bad)) = ((way.get)(better), (way.get)(worse)) else {
+    for quantity in quantities {
+        let (Some(good), Some(bad)) = ((quantity.get)(better), (quantity.get)(worse)) else {
             continue;
         };
-        let Some(weight) = way.scale.weight(good, bad) else {
+        let Some(weight) = quantity.scale.weight(good, bad) else {
             continue;
         };
         let (a, b) = match first {
             First::Better => (good, bad),
             First::Worse => (bad, good),
         };
-        let values = (way.scale.show(a), way.scale.show(b));
-        let mut text = way.words.replace("{a}", &values.0).replace("{b}", &values.1);
-        if way.words == DROPPED {
-            let more = match better.drop_fraction > worse.drop_fraction {
-                true => better,
-                false => worse,
-            };
+        let values = (quantity.scale.show(a), quantity.scale.show(b));
+        let mut text = quantity.words.replace("{a}", &values.0).replace("{b}", &values.1);
+        if quantity.words == DROPPED {
+            let more = if better.drop_fraction > worse.drop_fraction { better } else { worse };
             text += &main_drop(more);
         }
-        match (by_key(way.metric).good, good > bad) {
-            (Good::More, true) | (Good::Less, false) => favour.push((weight, text)),
-            (Good::More, false) | (Good::Less, true) => against.push((weight, text)),
+        match (by_key(quantity.metric).good, good > bad) {
+            (Good::More, true) | (Good::Less, false) => favour.push(Difference { weight, text }),
+            (Good::More, false) | (Good::Less, true) => against.push(Difference { weight, text }),
             (Good::Neither, _) => {}
         }
     }
@@ -259,7 +262,7 @@ fn told<'a>(
 }
 
 impl Scale {
-    /// How telling a difference is; `None` when it is not worth a word.
+    /// How much a difference explains; `None` below the threshold.
     fn weight(self, a: f64, b: f64) -> Option<f64> {
         match self {
             Scale::Share => Some((a - b).abs()).filter(|share| *share > SHARES_DIFFER),
@@ -297,9 +300,9 @@ pub fn most_frequent<'a>(drops: impl Iterator<Item = (&'a String, &'a u64)>) -> 
     (*count > 0).then_some(cause)
 }
 
-/// Whether a core that is behind holds entries of a shared ring while others go without: rings are
-/// full, and all the same cores idle while frames are dropped.
-pub fn is_held(metrics: &Metrics) -> bool {
+/// Whether a core that is behind occupies a shared ring: rings are full, frames are dropped, and cores idle all
+/// the same.
+pub fn stalls_others(metrics: &Metrics) -> bool {
     let full = metrics.rx_occupancy.is_some_and(|share| share > FULL);
     full && starved(metrics).is_some_and(|idle| idle > SHARES_DIFFER)
 }
@@ -308,9 +311,9 @@ pub fn is_held(metrics: &Metrics) -> bool {
 mod tests {
     use super::*;
 
-    /// Eleven cycles of a packet's 3534 say nothing of a factor of five, nor do 13 % more lines that DMA touches.
+    /// Eleven cycles of a packet's 3534 do not explain a factor of five, nor do 13 % more lines that DMA touches.
     #[test]
-    fn trifles_are_no_causes_of_much() {
+    fn small_differences_do_not_explain_a_large_gain() {
         let point = |mpps, stall, driver, lines| Metrics {
             throughput_mpps: mpps,
             io_working_set_bytes: Some(lines),
@@ -322,14 +325,14 @@ mod tests {
             }),
             ..Metrics::default()
         };
-        let most = Most { causes: 5, effects: 0, despite: 5 };
+        let most = Counts { causes: 5, effects: 0, despite: 5 };
         let found = |better| {
             let worse = point(2.9, 2066.0, 90.0, 6_040_000);
             Differences::of(&better, &worse, First::Better, &most).why
         };
-        let stalls = "cores wait 780 cycles per packet for memory, against 2066";
+        let stalls = "cores stall 780 cycles per packet on memory, against 2066";
         assert_eq!(found(point(15.1, 780.0, 79.0, 5_320_000)), [stalls]);
-        // Of a small gain they may be the cause.
+        // They may explain a small gain.
         assert_eq!(found(point(2.95, 2066.0, 79.0, 5_320_000)).len(), 2);
     }
 
@@ -343,7 +346,7 @@ mod tests {
             memory_gb_per_s: Some(memory_gb_per_s),
             ..Metrics::default()
         };
-        let most = Most { causes: 5, effects: 0, despite: 0 };
+        let most = Counts { causes: 5, effects: 0, despite: 0 };
         let found = Differences::of(&receives(0.0), &receives(2.048), First::Better, &most);
         let expected = "each KB of payload costs 0 B of DRAM traffic, against 2 KiB";
         assert_eq!(found.why, [expected]);

@@ -1,4 +1,4 @@
-//! Frames that are dropped for what they are, whatever the rate: no interface carries more of them than another.
+//! Frames that every interface drops at any rate: too long, no route, a full table.
 
 use nicforge_record::{Metrics, PointRecord, Record};
 
@@ -6,7 +6,7 @@ use super::SAME;
 use super::differences::most_frequent;
 use crate::number::percent;
 
-/// Frames of one point that were dropped for what they are.
+/// Frames of one point that were dropped for other reasons than load.
 pub struct Discards<'a> {
     /// Their share of arriving frames.
     pub share: f64,
@@ -14,7 +14,7 @@ pub struct Discards<'a> {
     pub cause: &'a str,
 }
 
-/// What `metrics` say of such frames; `None` where they are not worth a word.
+/// Such frames of a point, where their share is not negligible.
 pub fn discards<'a>(record: &Record, metrics: &'a Metrics) -> Option<Discards<'a>> {
     if record.load_drops.is_empty() {
         return None;
@@ -28,23 +28,24 @@ pub fn discards<'a>(record: &Record, metrics: &'a Metrics) -> Option<Discards<'a
     Some(Discards { share, cause })
 }
 
-/// That points which are compared drop frames that none of them could carry.
+/// Discards of points that are compared.
 pub fn of_points(record: &Record, points: &[&PointRecord]) -> Option<String> {
+    if points.len() < 2 {
+        return None;
+    }
     let found: Vec<Discards> = points.iter().filter_map(|point| discards(record, &point.metrics)).collect();
     let most = found.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
     let least = found.iter().map(|one| one.share).fold(1.0, f64::min);
-    let whose = match found.len() == points.len() {
-        true => "At each point".to_string(),
-        false => format!("At {} of {} points", found.len(), points.len()),
+    let whose = if found.len() == points.len() {
+        "At each point".to_string()
+    } else {
+        format!("At {} of {} points", found.len(), points.len())
     };
     let (low, high) = (percent(least), percent(most.share));
-    let share = match low == high {
-        true => high,
-        false => format!("{low} to {high}"),
-    };
+    let share = if low == high { high } else { format!("{low} to {high}") };
     Some(format!(
-        "{whose} {share} of the frames are dropped for what they are and not for load, mostly as {}; what is compared is \
-         the rest.",
+        "{whose} {share} of the frames are dropped for other reasons than load, mostly as {}; the comparison is of the \
+         rest.",
         most.cause
     ))
 }
@@ -53,7 +54,6 @@ pub fn of_points(record: &Record, points: &[&PointRecord]) -> Option<String> {
 mod tests {
     use nicforge_record::Record;
 
-    use super::super::findings;
     use crate::fake;
 
     fn dropping(record: Record, causes: &[(&str, u64)], share: f64) -> Record {
@@ -67,25 +67,22 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_nobody_could_carry_are_named_first() {
+    fn discards_stand_before_the_ranking() {
         let causes = [("fifo_full", 1_000), ("table_full", 3_000), ("not_ip", 10)];
-        let text = findings(&dropping(fake::two_variants(), &causes, 0.8)).join("\n");
-        let says =
-            "At each point 60 % of the frames are dropped for what they are and not for load, mostly as table_full;";
-        assert!(text.starts_with(says), "{text}");
-        // Those of load are what is compared.
-        let text = findings(&dropping(fake::two_variants(), &causes[..1], 0.8)).join("\n");
-        assert!(!text.contains("for what they are"), "{text}");
+        let record = dropping(fake::two_variants(), &causes, 0.8);
+        assert_eq!(fake::rules(&record), ["discards", "ranking"]);
+        fake::assert_says(&fake::finding(&record, "discards"), &["At each point 60 %", "table_full"]);
+        // Drops for load are what is compared.
+        let of_load = dropping(fake::two_variants(), &causes[..1], 0.8);
+        assert_eq!(fake::rules(&of_load), ["ranking"]);
     }
 
     #[test]
-    fn a_search_says_what_it_does_not_count_as_lost() {
+    fn a_search_names_the_losses_that_it_does_not_count() {
         let mut record = dropping(fake::two_variants(), &[("oversized_frame", 500)], 1.0);
         record.points.truncate(1);
         record.points[0].metrics.no_drop_gbps = Some(99.7);
-        let text = findings(&record).join("\n");
-        let says = "priv_ring takes up to 99.7 Gbit/s without losing a frame to load, but drops 100 % of the frames for what they \
-                    are, mostly as oversized_frame.";
-        assert!(text.starts_with(says), "{text}");
+        let said = fake::finding(&record, "single point");
+        fake::assert_says(&said, &["99.7 Gbit/s", "drops 100 %", "oversized_frame"]);
     }
 }

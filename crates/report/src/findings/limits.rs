@@ -1,46 +1,54 @@
-//! What one point has used up, and what it has left.
+//! The resources of one point: which are used up, and which are left.
 
 use nicforge_record::{Metrics, PointRecord, Record};
 
-use super::differences::{is_held, main_drop};
+use super::differences::{main_drop, stalls_others};
 use super::{SAME, whole};
 use crate::number::{bytes, number, percent};
 
 /// Share of time or bandwidth from which on a resource counts as used up.
 const USED_UP: f64 = 0.9;
-/// Share of its time from which on a core that plays a NIC is named.
+/// Share of its time from which on an emulating core counts as saturated.
 const SATURATED: f64 = 0.95;
+
+/// A sentence on one resource of a point, where there is something to say.
+type Rule = fn(&Record, &PointRecord) -> Option<String>;
+
+/// In the order in which the sentences stand.
+const RULES: [Rule; 8] = [
+    |_, point| wire(point),
+    |_, point| emulating_core(point).map(|busy| format!("In {} {busy}.", point.variant)),
+    |_, point| shared_ring(point),
+    |_, point| cores(point),
+    |_, point| bandwidth(point, &BANDWIDTHS[0]),
+    |_, point| bandwidth(point, &BANDWIDTHS[1]),
+    |_, point| bandwidth(point, &BANDWIDTHS[2]),
+    working_set,
+];
 
 /// Sentences on one point: its wires, rings, cores, links and caches.
 pub fn limits(record: &Record, point: &PointRecord) -> Vec<String> {
+    RULES.iter().filter_map(|rule| rule(record, point)).collect()
+}
+
+fn wire(point: &PointRecord) -> Option<String> {
+    let sent = number(point.metrics.throughput_gbps);
+    wire_is_full(point).then(|| format!("The wire is the limit: {sent} Gbit/s of frames and their overhead fill it."))
+}
+
+fn cores(point: &PointRecord) -> Option<String> {
     let (metrics, name) = (&point.metrics, &point.variant);
-    let mut sentences = Vec::new();
-    let on_wire = wire_is_full(point);
-    if on_wire {
-        sentences.push(format!(
-            "The wire is the limit: {} Gbit/s of frames fill it, with what Ethernet adds to each.",
-            number(metrics.throughput_gbps)
-        ));
-    }
-    sentences.extend(emulator(point).map(|busy| format!("In {name} {busy}.")));
-    sentences.extend(held(point));
-    if let (Some(idle), Some(cycles)) = (metrics.idle_fraction, &metrics.cycles_per_packet) {
-        let stalled = if cycles.total > 0.0 { cycles.stall / cycles.total } else { 0.0 };
-        let each =
-            format!("{} cycles per packet, {} of them waiting for memory", whole(cycles.total), percent(stalled));
-        let busy = percent(1.0 - idle);
-        sentences.push(if idle >= 1.0 - USED_UP {
-            let idle = percent(idle);
-            format!("The cores of {name} idle {idle} of the time and spend {each}.")
-        } else if on_wire || keeps_up(metrics) {
-            format!("The cores of {name} just keep up: they are busy {busy} of the time and spend {each}.")
-        } else {
-            format!("The cores of {name} are the limit: they are busy {busy} of the time and spend {each}.")
-        });
-    }
-    sentences.extend(links(point, on_wire));
-    sentences.extend(working_set(record, metrics));
-    sentences
+    let (idle, cycles) = (metrics.idle_fraction?, metrics.cycles_per_packet.as_ref()?);
+    let stalled = if cycles.total > 0.0 { cycles.stall / cycles.total } else { 0.0 };
+    let each = format!("{} cycles per packet, {} of them stalled on memory", whole(cycles.total), percent(stalled));
+    let busy = percent(1.0 - idle);
+    Some(if idle >= 1.0 - USED_UP {
+        format!("The cores of {name} idle {} of the time and spend {each}.", percent(idle))
+    } else if wire_is_full(point) || keeps_up(metrics) {
+        format!("The cores of {name} just keep up: they are busy {busy} of the time and spend {each}.")
+    } else {
+        format!("The cores of {name} are the limit: they are busy {busy} of the time and spend {each}.")
+    })
 }
 
 /// Whether what was sent fills the wires.
@@ -54,51 +62,59 @@ fn keeps_up(metrics: &Metrics) -> bool {
     metrics.no_drop_gbps.is_none() && metrics.drop_fraction <= 0.0
 }
 
-/// That cores that play NICs have no time left: one that is always busy still has, as long as its bursts can grow.
-fn emulator(point: &PointRecord) -> Option<String> {
+/// An emulating core that has no time left. One that is always busy still has, as long as its bursts can grow.
+fn emulating_core(point: &PointRecord) -> Option<String> {
     let metrics = &point.metrics;
-    let busy = metrics.emulator_busy_fraction;
-    let busy = busy.filter(|busy| *busy > SATURATED)?;
+    let busy = metrics.emulator_busy_fraction.filter(|busy| *busy > SATURATED)?;
     let burst = metrics.emulator_burst_frames?;
     let most = point.facts.emulator_burst_max?;
     (burst >= most as f64 / 2.0).then(|| {
         format!(
-            "the core that plays the NIC is busy {} of the time, with {} of at most {most} frames in a turn",
+            "the emulating core is saturated: busy {} of the time, {} of at most {most} frames per turn",
             percent(busy),
             number(burst)
         )
     })
 }
 
-/// That one core's packets keep the others' from a shared ring, where that shows.
-pub fn held(point: &PointRecord) -> Option<String> {
+/// A shared ring in which one core's packets hold up the others'.
+pub fn shared_ring(point: &PointRecord) -> Option<String> {
     let (metrics, name) = (&point.metrics, &point.variant);
     let sharing = point.facts.cores_per_ring.filter(|cores| *cores > 1)?;
     let (full, idle) = (metrics.rx_occupancy?, metrics.idle_fraction?);
-    is_held(metrics).then(|| {
+    stalls_others(metrics).then(|| {
         format!(
             "{sharing} cores of {name} share a ring, and arriving frames find it {} full although cores idle {} of \
-             the time: packets for a core that is behind hold the entries that the others wait for.",
+             the time: packets for a core that is behind occupy the entries that the others need.",
             percent(full),
             percent(idle)
         )
     })
 }
 
-/// Links and memory that are nearly used up.
-fn links(point: &PointRecord, on_wire: bool) -> Vec<String> {
-    let is = if on_wire { "is close to one" } else { "is a limit" };
-    used_up(point).map(|(name, used)| format!("{name} {is}: {} of its bandwidth is used.", percent(used))).collect()
+/// A bandwidth that a point may use up.
+struct Bandwidth {
+    name: &'static str,
+    /// Its share in use.
+    used: fn(&PointRecord) -> Option<f64>,
 }
 
-fn used_up(point: &PointRecord) -> impl Iterator<Item = (&'static str, f64)> {
-    let metrics = &point.metrics;
-    let all = [
-        ("PCIe towards the host", metrics.pcie_out_utilisation),
-        ("PCIe towards the NIC", metrics.pcie_in_utilisation),
-        ("DRAM", point.facts.dram_used(metrics)),
-    ];
-    all.into_iter().filter_map(|(name, used)| Some((name, used.filter(|used| *used > USED_UP)?)))
+const BANDWIDTHS: [Bandwidth; 3] = [
+    Bandwidth { name: "PCIe towards the host", used: |point| point.metrics.pcie_out_utilisation },
+    Bandwidth { name: "PCIe towards the NIC", used: |point| point.metrics.pcie_in_utilisation },
+    Bandwidth { name: "DRAM", used: |point| point.facts.dram_used(&point.metrics) },
+];
+
+impl Bandwidth {
+    fn used_up(&self, point: &PointRecord) -> Option<f64> {
+        (self.used)(point).filter(|used| *used > USED_UP)
+    }
+}
+
+fn bandwidth(point: &PointRecord, of: &Bandwidth) -> Option<String> {
+    let used = percent(of.used_up(point)?);
+    let is = if wire_is_full(point) { "is close to a limit" } else { "is a limit" };
+    Some(format!("{} {is}: {used} of its bandwidth is used.", of.name))
 }
 
 /// What keeps a point from sending more, in clauses; none where nothing is used up and none dropped.
@@ -110,9 +126,9 @@ pub fn holds(point: &PointRecord) -> Vec<String> {
     // TCP and clients that wait for answers offer no more than comes through.
     let waits = metrics.bandwidth_gbps.is_some() || metrics.requests_timed_out.is_some();
     if !waits && keeps_up(metrics) {
-        return vec!["nothing that is offered is dropped".into()];
+        return vec!["no offered frame is dropped".into()];
     }
-    let mut found: Vec<String> = emulator(point).into_iter().collect();
+    let mut found: Vec<String> = emulating_core(point).into_iter().collect();
     if let Some(full) = metrics.tx_occupancy.filter(|full| *full > USED_UP) {
         let dropped = metrics.drops.get("tx_ring_full").filter(|count| **count > 0);
         let dropped = dropped.map_or(String::new(), |count| {
@@ -124,7 +140,8 @@ pub fn holds(point: &PointRecord) -> Vec<String> {
     if let Some(idle) = metrics.idle_fraction.or(idle).filter(|idle| *idle < 1.0 - USED_UP) {
         found.push(format!("cores are busy {} of the time", percent(1.0 - idle)));
     }
-    found.extend(used_up(point).map(|(name, used)| format!("{name} is {} used", percent(used))));
+    let used = BANDWIDTHS.iter().filter_map(|of| Some((of.name, of.used_up(point)?)));
+    found.extend(used.map(|(name, used)| format!("{name} is {} used", percent(used))));
     if found.is_empty() && metrics.drop_fraction > SAME {
         let dropped = percent(metrics.drop_fraction);
         found.push(format!("{dropped} of the frames are dropped{}", main_drop(metrics)));
@@ -133,8 +150,8 @@ pub fn holds(point: &PointRecord) -> Vec<String> {
 }
 
 /// How the bytes that DMA touches compare with where they can be cached; nothing where it touches none.
-fn working_set(record: &Record, metrics: &Metrics) -> Option<String> {
-    let set = metrics.io_working_set_bytes.filter(|bytes| *bytes > 0)?;
+fn working_set(record: &Record, point: &PointRecord) -> Option<String> {
+    let set = point.metrics.io_working_set_bytes.filter(|bytes| *bytes > 0)?;
     let ways = record.io_way_bytes?;
     let shown = |value: u64| bytes(value as f64);
     Some(match record.llc_bytes {
@@ -152,29 +169,26 @@ mod tests {
     use crate::fake;
 
     #[test]
-    fn where_dma_touches_nothing_nothing_is_said_of_its_caches() {
+    fn a_working_set_of_nothing_is_not_compared_with_caches() {
         let mut record = fake::single();
-        let said = |record: &Record| limits(record, &record.points[0]).join(" ");
-        assert!(said(&record).contains("DMA touches"));
+        assert!(working_set(&record, &record.points[0]).unwrap().contains("24 MiB"));
         record.points[0].metrics.io_working_set_bytes = Some(0);
-        assert!(!said(&record).contains("DMA touches"));
+        assert_eq!(working_set(&record, &record.points[0]), None);
     }
 
     #[test]
-    fn whoever_waits_for_answers_is_held_by_more_than_what_is_offered() {
+    fn a_closed_loop_is_bounded_by_more_than_the_offered_rate() {
         let mut point = fake::point("priv_ring", &[], 1.0);
         (point.metrics.drop_fraction, point.metrics.idle_fraction) = (0.0, Some(0.02));
-        assert_eq!(holds(&point), ["nothing that is offered is dropped"]);
+        assert!(holds(&point)[0].contains("no offered frame is dropped"));
         point.metrics.bandwidth_gbps = Some(9.4);
-        assert_eq!(holds(&point), ["cores are busy 98 % of the time"]);
+        assert!(holds(&point)[0].contains("busy 98 %"));
     }
 
     #[test]
-    fn a_core_that_plays_the_nic_is_named_where_it_has_no_time_left() {
+    fn an_emulating_core_is_named_where_it_has_no_time_left() {
         let mut record = fake::single();
         record.points[0].facts.emulator_burst_max = Some(32);
-        let said = |record: &Record| limits(record, &record.points[0]).join(" ");
-        let busy = "the core that plays the NIC is busy 99 % of the time, with 30.5 of at most 32 frames in a turn";
         for (share, burst, named) in [
             (None, None, false),
             (Some(0.95), Some(30.5), false),
@@ -185,9 +199,23 @@ mod tests {
             let metrics = &mut record.points[0].metrics;
             (metrics.emulator_busy_fraction, metrics.emulator_burst_frames) = (share, burst);
             metrics.drop_fraction = 0.2;
-            assert_eq!(said(&record).contains(busy), named, "{share:?}");
-            let first = holds(&record.points[0]).first() == Some(&busy.to_owned());
-            assert_eq!(first, named, "{share:?}");
+            let point = &record.points[0];
+            let busy = emulating_core(point);
+            assert_eq!(busy.is_some(), named, "{share:?}");
+            assert_eq!(busy.is_some(), holds(point).first() == busy.as_ref(), "{share:?}");
+        }
+    }
+
+    #[test]
+    fn each_bandwidth_has_a_rule() {
+        let mut record = fake::single();
+        record.points[0].facts.dram_gb_per_s = Some(40.0);
+        let metrics = &mut record.points[0].metrics;
+        (metrics.pcie_out_utilisation, metrics.pcie_in_utilisation) = (Some(0.95), Some(0.96));
+        metrics.memory_gb_per_s = Some(39.0);
+        let said = limits(&record, &record.points[0]).join(" ");
+        for of in &BANDWIDTHS {
+            assert!(said.contains(of.name), "{}: {said}", of.name);
         }
     }
 }

@@ -1,24 +1,23 @@
-//! What a time line says: when steering changed, what that dropped and why, and what each variant
-//! sent over all of it.
+//! Findings from time lines: when steering changed, what each switch dropped and why, and what each variant sent
+//! over the whole time line.
 
 use nicforge_record::{PointRecord, Switch, TimelineEntry};
 
 use crate::number::{number, percent};
-use crate::shape::{Facet, Shape};
+use crate::shape::{At, Facet, Shape};
 
-/// More than so many times what is dropped before a switch, and in general until the next one, counts
-/// as dropped by it.
+/// Drops count as caused by a switch from this multiple of the usual drops on.
 const MORE_DROPPED: f64 = 2.0;
-/// Share of arrivals below which a switch drops nothing worth a word.
+/// Share of arrivals up to which drops at a switch are left out.
 const FEW: f64 = 0.1;
-/// Switches that are told one by one.
+/// Switches that are listed one by one.
 const MOST_SWITCHES: usize = 4;
 
 /// Sentences on the time lines of a facet; none where no point has one.
 pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
     let mut paragraphs = Vec::new();
     for variant in &shape.variants {
-        for (x, point) in shape.series(facet, variant) {
+        for At { x, point } in shape.series(facet, variant) {
             let place = shape.x.map_or(String::new(), |key| format!("{key} {}", number(x)));
             paragraphs.extend(switched(point, &place));
         }
@@ -31,14 +30,8 @@ pub fn over_time(shape: &Shape, facet: &Facet) -> Vec<String> {
     let sent: Vec<String> = sent.collect();
     if !paragraphs.is_empty() && shape.x.is_none() && sent.len() > 1 {
         let late = facet.points.iter().any(|point| point.facts.polling_starts_ms.is_some());
-        let over = match late {
-            true => "all of the time line since cores began to poll",
-            false => "the whole time line",
-        };
-        paragraphs.push(format!(
-            "Over {over}, not only the window that is compared above: {} Gbit/s on average.",
-            sent.join(", ")
-        ));
+        let over = if late { "the time line since cores began to poll" } else { "the whole time line" };
+        paragraphs.push(format!("Averages over {over}, not only over the window: {} Gbit/s.", sent.join(", ")));
     }
     paragraphs
 }
@@ -76,15 +69,14 @@ pub fn changes(switches: &[Switch]) -> Option<String> {
 pub fn switched(point: &PointRecord, place: &str) -> Option<String> {
     let changes = changes(&point.switches)?;
     let at = if place.is_empty() { "" } else { " at " };
-    let mut text = format!("{} changes rings{at}{place}: {changes}.", point.variant);
+    let mut text = format!("{} switches rings{at}{place}: {changes}.", point.variant);
     for switch in point.switches.iter().take(MOST_SWITCHES) {
         text += &around(point, switch);
     }
     Some(text)
 }
 
-/// What one switch does: what it drops and why. Nothing where the time line is too coarse to tell it
-/// from another switch.
+/// What one switch drops and why. Nothing where the time line is too coarse to separate it from another switch.
 fn around(point: &PointRecord, switch: &Switch) -> String {
     let (timeline, set) = (&point.timeline, switch.set.as_str());
     let (past, after) = timeline.split_at(timeline.partition_point(|at| at.ms <= switch.ms));
@@ -96,17 +88,14 @@ fn around(point: &PointRecord, switch: &Switch) -> String {
     if point.switches.iter().filter(within).count() > 1 {
         return String::new();
     }
-    let interval = match before.ms == switch.ms {
-        true => "the interval after it",
-        false => "the interval that it falls into",
-    };
+    let interval = if before.ms == switch.ms { "the interval after it" } else { "the interval that it falls into" };
     let usual = before.drop_fraction.max(median_drop(after, set));
     let dropping = |at: &&TimelineEntry| at.drop_fraction > FEW && at.drop_fraction > usual * MORE_DROPPED;
     let burst: Vec<&TimelineEntry> = after.iter().take_while(dropping).collect();
     let (Some(last), Some(next)) = (burst.last(), after.first()) else {
         return match after.first() {
             Some(next) => format!(
-                " The change to the {set} rings drops {} of what arrives in {interval}, against {} in the one before.",
+                " The switch to the {set} rings drops {} of the arrivals in {interval}, against {} in the one before.",
                 percent(next.drop_fraction),
                 percent(before.drop_fraction)
             ),
@@ -117,8 +106,8 @@ fn around(point: &PointRecord, switch: &Switch) -> String {
     let (arrived, taken) =
         (burst.iter().map(|at| at.arrivals).sum::<u64>(), burst.iter().map(|at| at.taken).sum::<u64>());
     let mut text = format!(
-        " The change to the {set} rings drops {} of what arrives until {} ms, against {} in the interval before: {} \
-         frames arrive then and cores take {}",
+        " The switch to the {set} rings drops {} of the arrivals until {} ms, against {} in the interval before: {} \
+         frames arrive and cores take {}",
         shares.join(", then "),
         number(last.ms),
         percent(before.drop_fraction),
@@ -130,8 +119,8 @@ fn around(point: &PointRecord, switch: &Switch) -> String {
     match holds.filter(|most| **most < old) {
         Some(most) => {
             text += &format!(
-                ", but {} entries of the old rings are in use, and the new ones never hold more than {}: until cores \
-                 have worked off the difference, what arrives has no room.",
+                ", but {} entries of the old rings are in use and the new rings hold at most {}: frames find no room \
+                 until the cores have drained the difference.",
                 number(old as f64),
                 number(*most as f64)
             );
@@ -147,7 +136,7 @@ mod tests {
     use crate::{fake, findings, table};
 
     #[test]
-    fn switches_are_told_without_a_time_line() {
+    fn switches_are_listed_without_a_time_line() {
         let mut record = fake::over_time();
         for point in &mut record.points {
             point.timeline.clear();
@@ -155,7 +144,7 @@ mod tests {
         let changes = "to the shared rings after 4 ms, to the private rings after 14.5 ms";
         assert_eq!(table(&record), table(&fake::over_time()));
         let said = findings(&record);
-        assert_eq!(said.last(), Some(&format!("rx_bisect changes rings: {changes}.")));
+        fake::assert_says(&said.last().unwrap().text, &["rx_bisect", changes]);
     }
 
     #[test]
@@ -168,9 +157,8 @@ mod tests {
             }
         }
         let said = findings(&record);
-        let expected = "Over all of the time line since cores began to poll, not only the window that is compared above: \
-                        priv_ring 163, rx_bisect 182.7 Gbit/s on average.";
-        assert!(said.iter().any(|text| text == expected), "{said:?}");
+        let parts = ["since cores began to poll", "priv_ring 163", "rx_bisect 182.7 Gbit/s"];
+        fake::assert_says(&said.last().unwrap().text, &parts);
     }
 
     #[test]
@@ -182,19 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_switch_drops_is_told_only_where_the_time_line_tells_it_from_another() {
+    fn drops_of_a_switch_are_given_only_where_the_time_line_separates_it_from_another() {
         let mut record = fake::over_time();
         let point = &mut record.points[1];
-        let told = |point: &PointRecord| switched(point, "").unwrap().matches("drops").count();
-        assert_eq!(told(point), 2);
+        let drops = |point: &PointRecord| switched(point, "").unwrap().matches("drops").count();
+        assert_eq!(drops(point), 2);
         point.switches[1].ms = 14.7;
         let text = switched(point, "").unwrap();
         assert!(text.contains("in the interval that it falls into"), "{text}");
         let back = Switch { ms: 14.8, set: "shared".to_owned() };
         point.switches.push(back);
-        assert_eq!(told(point), 1);
+        assert_eq!(drops(point), 1);
         // Before the first entry nothing is known of what was dropped.
         point.switches[0].ms = 0.1;
-        assert_eq!(told(point), 0);
+        assert_eq!(drops(point), 0);
     }
 }

@@ -3,12 +3,10 @@
 use nicforge_record::{PointRecord, Record};
 
 use crate::number::{bytes, number};
+use crate::shape::At;
 
 /// A footprint that changes by less than this share explains no step.
 const FOOTPRINT_DIFFERS: f64 = 0.1;
-
-/// A value of the x axis with its point.
-pub type At<'a> = (f64, &'a PointRecord);
 
 /// A capacity that lies between the footprints of two neighbours in a sweep.
 pub struct Passed<'a> {
@@ -43,7 +41,7 @@ fn capacities(record: &Record) -> impl Iterator<Item = (&'static str, u64)> {
 /// The footprint that changes between two points, by both ends.
 fn changing(from: At, to: At) -> Option<(Footprint, u64, u64)> {
     FOOTPRINTS.into_iter().find_map(|footprint| {
-        let (low, high) = ((footprint.of)(from.1)?, (footprint.of)(to.1)?);
+        let (low, high) = ((footprint.of)(from.point)?, (footprint.of)(to.point)?);
         let changes = low.abs_diff(high) as f64 > low.min(high) as f64 * FOOTPRINT_DIFFERS;
         changes.then_some((footprint, low, high))
     })
@@ -60,11 +58,8 @@ pub fn passed<'a>(record: &Record, from: At<'a>, to: At<'a>) -> Option<Passed<'a
 impl Passed<'_> {
     /// What the footprint does, and which capacity that passes.
     pub fn words(&self) -> String {
-        let show = |at: At| bytes((self.footprint.of)(at.1).unwrap_or(0) as f64);
-        let (does, then) = match self.grows {
-            true => ("grows", "passes"),
-            false => ("shrinks", "fits"),
-        };
+        let show = |at: At| bytes((self.footprint.of)(at.point).unwrap_or(0) as f64);
+        let (does, then) = if self.grows { ("grows", "passes") } else { ("shrinks", "fits") };
         format!(
             "{} {does} from {} to {} and {then} {} ({})",
             self.footprint.name,
@@ -78,7 +73,7 @@ impl Passed<'_> {
 
 /// Two values of the x axis in words.
 pub fn between(key: &str, from: At, to: At) -> String {
-    format!("between {key} {} and {}", number(from.0), number(to.0))
+    format!("between {key} {} and {}", number(from.x), number(to.x))
 }
 
 /// Whether the footprint is smaller at the second point.

@@ -3,39 +3,52 @@
 use nicforge_record::{PointRecord, Record};
 
 use super::SAME;
-use super::differences::{Differences, First, Most};
-use super::limits::{held, limits, wire_is_full};
+use super::differences::{Counts, Differences, First};
+use super::limits::{limits, shared_ring, wire_is_full};
 use crate::columns::rate;
 use crate::number::{number, percent};
-use crate::shape::{Facet, Shape};
+use crate::shape::{At, Facet, Shape};
 
 /// What is said about the variant that is furthest behind, and about variants that deliver the same.
-const IN_FULL: Most = Most { causes: 4, effects: 2, despite: 2 };
+const IN_FULL: Counts = Counts { causes: 4, effects: 2, despite: 2 };
 /// About the ones in between.
-const IN_SHORT: Most = Most { causes: 2, effects: 1, despite: 1 };
+const IN_SHORT: Counts = Counts { causes: 2, effects: 1, despite: 1 };
 /// Variants between the first and the last that are explained, the best of them.
 const MOST_BETWEEN: usize = 2;
 
-/// A variant with its mean rate, Gbit/s.
-type Ranked<'a> = (&'a str, f64);
+/// A variant with its mean rate.
+#[derive(Clone, Copy)]
+struct Ranked<'a> {
+    variant: &'a str,
+    gbps: f64,
+}
+
+/// Two variants where they differ most.
+struct Widest<'a> {
+    /// The swept value there, if there is a sweep.
+    x: Option<f64>,
+    better: &'a PointRecord,
+    other: &'a PointRecord,
+}
 
 /// The paragraphs on one facet; none when it has fewer than two variants.
 pub fn ranking(record: &Record, shape: &Shape, facet: &Facet) -> Vec<String> {
     let mean = |variant: &&str| {
         let series = shape.series(facet, variant);
-        let sum: f64 = series.iter().map(|(_, point)| rate(&point.metrics)).sum();
+        let sum: f64 = series.iter().map(At::rate).sum();
         (!series.is_empty()).then(|| sum / series.len() as f64)
     };
     let variants = shape.variants.iter();
-    let mut ranked: Vec<Ranked> = variants.filter_map(|variant| Some((*variant, mean(variant)?))).collect();
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut ranked: Vec<Ranked> =
+        variants.filter_map(|variant| Some(Ranked { variant, gbps: mean(variant)? })).collect();
+    ranked.sort_by(|a, b| b.gbps.total_cmp(&a.gbps));
     let (Some(&best), Some(&worst)) = (ranked.first(), ranked.last()) else {
         return Vec::new();
     };
     if ranked.len() < 2 {
         return Vec::new();
     }
-    let level = ranked.iter().take_while(|(_, mean)| best.1 <= mean * (1.0 + SAME)).count();
+    let level = ranked.iter().take_while(|other| best.gbps <= other.gbps * (1.0 + SAME)).count();
     if level == ranked.len() {
         return vec![equals(record, shape, facet)];
     }
@@ -48,17 +61,19 @@ pub fn ranking(record: &Record, shape: &Shape, facet: &Facet) -> Vec<String> {
             "sends"
         }
     };
-    let furthest = against(shape, facet, (best.0, worst.0), verb, &IN_FULL);
-    paragraphs.push(furthest + &bounds_of(record, shape, facet, best.0, worst.0));
+    if let Some(widest) = widest(shape, facet, best.variant, worst.variant) {
+        paragraphs.push(against(shape, &widest, verb, &IN_FULL) + &bounds_of(record, &widest));
+    }
     let between = ranked[level..ranked.len() - 1].iter().take(MOST_BETWEEN);
-    paragraphs.extend(between.map(|other| against(shape, facet, (best.0, other.0), "sends", &IN_SHORT)));
+    let between = between.filter_map(|other| widest(shape, facet, best.variant, other.variant));
+    paragraphs.extend(between.map(|widest| against(shape, &widest, "sends", &IN_SHORT)));
     paragraphs
 }
 
 /// Who delivers most, who is level, and the order of the others.
 fn leaders(shape: &Shape, ranked: &[Ranked], level: usize) -> String {
     let (first, others) = ranked.split_at(level);
-    let names: Vec<&str> = first.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = first.iter().map(|ranked| ranked.variant).collect();
     let over = match shape.x {
         Some(_) => " over the sweep",
         None => "",
@@ -68,10 +83,10 @@ fn leaders(shape: &Shape, ranked: &[Ranked], level: usize) -> String {
         None => "",
     };
     let rates = match (first.first(), first.last()) {
-        (Some(most), Some(least)) if number(most.1) != number(least.1) => {
-            format!("{} to {}", number(least.1), number(most.1))
+        (Some(most), Some(least)) if number(most.gbps) != number(least.gbps) => {
+            format!("{} to {}", number(least.gbps), number(most.gbps))
         }
-        (Some(most), _) => number(most.1),
+        (Some(most), _) => number(most.gbps),
         _ => String::new(),
     };
     let mut text = match first.len() {
@@ -83,7 +98,7 @@ fn leaders(shape: &Shape, ranked: &[Ranked], level: usize) -> String {
         ),
     };
     if !others.is_empty() {
-        let others = others.iter().map(|(name, mean)| format!("{name} {}", number(*mean)));
+        let others = others.iter().map(|other| format!("{} {}", other.variant, number(other.gbps)));
         text += &format!("; then {}", others.collect::<Vec<_>>().join(", "));
     }
     text + "."
@@ -98,37 +113,33 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// The better of two variants against the other where they differ most, and why.
-fn against(shape: &Shape, facet: &Facet, (best, other): (&str, &str), verb: &str, most: &Most) -> String {
-    let Some((x, best_point, other_point)) = widest(shape, facet, best, other) else {
-        return String::new();
-    };
-    let (high, low) = (rate(&best_point.metrics), rate(&other_point.metrics));
-    let rates = (number(high), number(low));
+fn against(shape: &Shape, widest: &Widest, verb: &str, most: &Counts) -> String {
+    let Widest { x, better, other } = widest;
+    let (high, low) = (rate(&better.metrics), rate(&other.metrics));
+    let (more, less) = (number(high), number(low));
+    let (name, other_name) = (&better.variant, &other.variant);
     let mut text = match (shape.x, x) {
         (Some(key), Some(x)) => {
-            format!("{best} and {other} differ most at {key} {}: {} Gbit/s against {}", number(x), rates.0, rates.1)
+            format!("{name} and {other_name} differ most at {key} {}: {more} Gbit/s against {less}", number(*x))
         }
-        _ => format!("{best} {verb} {} Gbit/s against {} of {other}", rates.0, rates.1),
+        _ => format!("{name} {verb} {more} Gbit/s against {less} of {other_name}"),
     };
     if low > 0.0 {
         text += &format!(", {:.2} times as much", high / low);
     }
-    let (better, worse) = (&best_point.metrics, &other_point.metrics);
-    let differences = Differences::of(better, worse, First::Better, most);
+    let differences = Differences::of(&better.metrics, &other.metrics, First::Better, most);
     text += &format!(".{}", differences.text("Why"));
-    if let Some(held) = held(other_point) {
+    if let Some(held) = shared_ring(other) {
         text += &format!(" {held}");
     }
     text
 }
 
 /// What bounds the worst variant where it is furthest behind, and the best if that is the wire.
-fn bounds_of(record: &Record, shape: &Shape, facet: &Facet, best: &str, worst: &str) -> String {
-    let Some((_, best, worst)) = widest(shape, facet, best, worst) else {
-        return String::new();
-    };
-    // What holds a shared ring was said with the reasons.
-    let said = held(worst);
+fn bounds_of(record: &Record, widest: &Widest) -> String {
+    let Widest { better: best, other: worst, .. } = widest;
+    // The reasons have named a shared ring already.
+    let said = shared_ring(worst);
     let limits = limits(record, worst);
     let mut sentences: Vec<String> = limits.into_iter().filter(|text| Some(text) != said.as_ref()).collect();
     if wire_is_full(best) {
@@ -137,39 +148,33 @@ fn bounds_of(record: &Record, shape: &Shape, facet: &Facet, best: &str, worst: &
     sentences.iter().map(|text| format!(" {text}")).collect()
 }
 
-/// The x at which two variants differ most in throughput, and their points there.
-fn widest<'a>(
-    shape: &Shape<'a>,
-    facet: &Facet<'a>,
-    best: &str,
-    other: &str,
-) -> Option<(Option<f64>, &'a PointRecord, &'a PointRecord)> {
+/// Where two variants differ most in throughput.
+fn widest<'a>(shape: &Shape<'a>, facet: &Facet<'a>, best: &str, other: &str) -> Option<Widest<'a>> {
     let others = shape.series(facet, other);
-    let pairs = shape.series(facet, best).into_iter().filter_map(|(x, point)| {
-        let other = others.iter().find(|(other_x, _)| *other_x == x)?;
-        Some((x, point, other.1))
+    let pairs = shape.series(facet, best).into_iter().filter_map(|at| {
+        let other = others.iter().find(|other| other.x == at.x)?;
+        Some(Widest { x: shape.x.map(|_| at.x), better: at.point, other: other.point })
     });
-    let lead = |pair: &(f64, &PointRecord, &PointRecord)| rate(&pair.1.metrics) - rate(&pair.2.metrics);
-    let (x, best, other) = pairs.max_by(|a, b| lead(a).total_cmp(&lead(b)))?;
-    Some((shape.x.map(|_| x), best, other))
+    let lead = |pair: &Widest| rate(&pair.better.metrics) - rate(&pair.other.metrics);
+    pairs.max_by(|a, b| lead(a).total_cmp(&lead(b)))
 }
 
-/// All deliver the same: what that costs the cheapest and the dearest, at the end of a sweep.
+/// All deliver the same: the cost of the cheapest and of the dearest variant, at the end of a sweep.
 fn equals(record: &Record, shape: &Shape, facet: &Facet) -> String {
-    let mut text =
-        format!("All variants deliver the same throughput within {}, so look at what it costs them.", percent(SAME));
+    let mut text = format!("All variants deliver the same throughput within {}; they differ in cost.", percent(SAME));
     let last = |variant: &&str| shape.series(facet, variant).last().copied();
-    let cost = |at: &(f64, &PointRecord)| at.1.metrics.cycles_per_packet.as_ref().map(|cycles| cycles.total);
+    let cost = |at: &At| at.point.metrics.cycles_per_packet.as_ref().map(|cycles| cycles.total);
     let mut ends: Vec<_> = shape.variants.iter().filter_map(last).filter_map(|at| Some((cost(&at)?, at))).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (Some((cycles, (x, cheap))), Some((more, (_, dear)))) = (ends.first(), ends.last()) else {
+    let (Some((cycles, cheapest)), Some((more, dearest))) = (ends.first(), ends.last()) else {
         return text;
     };
+    let (cheap, dear) = (cheapest.point, dearest.point);
     let differences = Differences::of(&cheap.metrics, &dear.metrics, First::Better, &IN_FULL);
     if cheap.variant != dear.variant {
-        let place = shape.x.map_or(String::new(), |key| format!(" at {key} {}", number(*x)));
+        let place = shape.x.map_or(String::new(), |key| format!(" at {key} {}", number(cheapest.x)));
         text += &format!(
-            " A packet costs {} fewest cycles{place}, {} against {} of {}.{}",
+            " {} spends the fewest cycles per packet{place}: {} against {} of {}.{}",
             cheap.variant,
             number(cycles.round()),
             number(more.round()),

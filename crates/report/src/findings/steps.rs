@@ -1,21 +1,21 @@
-//! Where throughput changes along a sweep or holds, which capacity is passed there, and what holds it.
+//! Findings along a sweep: where throughput changes, which capacity the footprint passes there, and what limits it.
 
 use nicforge_record::Record;
 
 use super::SAME;
-use super::differences::{Differences, First, Most};
-use super::limits::{held, holds};
-use super::passing::{At, Passed, between, beyond, passed, shrinks};
+use super::differences::{Counts, Differences, First};
+use super::limits::{holds, shared_ring};
+use super::passing::{Passed, between, beyond, passed, shrinks};
 use crate::columns::rate;
 use crate::number::{number, percent};
-use crate::shape::{Facet, Shape};
+use crate::shape::{At, Facet, Shape};
 
-/// Share of the largest change of a series below which another one is not told.
+/// Share of the largest change of a series below which another one is left out.
 const MATTERS: f64 = 0.05;
-/// From this factor on, a rise is told as one and not in percent.
+/// From this factor on, a rise is given as a factor instead of percent.
 const MANY_TIMES: f64 = 2.0;
-/// What is said about a change.
-const REASONS: Most = Most { causes: 2, effects: 1, despite: 0 };
+/// Reasons that are named for a change.
+const REASONS: Counts = Counts { causes: 2, effects: 1, despite: 0 };
 
 /// The changes of one variant along the x axis, in sentences, the largest first.
 pub fn along_sweep(record: &Record, shape: &Shape, facet: &Facet, variant: &str) -> Vec<String> {
@@ -54,13 +54,13 @@ struct Change<'a> {
 impl Change<'_> {
     /// Gbit/s.
     fn size(&self) -> f64 {
-        (rate(&self.to.1.metrics) - rate(&self.from.1.metrics)).abs()
+        (self.to.rate() - self.from.rate()).abs()
     }
 }
 
 /// Which way throughput goes, where it changes by more than one percent.
 fn direction(from: At, to: At) -> Option<Direction> {
-    let (from, to) = (rate(&from.1.metrics), rate(&to.1.metrics));
+    let (from, to) = (from.rate(), to.rate());
     if to < from * (1.0 - SAME) {
         Some(Direction::Falls)
     } else if from < to * (1.0 - SAME) {
@@ -106,7 +106,7 @@ fn changes<'a>(record: &Record, series: &[At<'a>]) -> Vec<Change<'a>> {
 }
 
 fn describe(record: &Record, key: &str, variant: &str, change: &Change, series: &[At]) -> String {
-    let (from, to) = (&change.from.1.metrics, &change.to.1.metrics);
+    let (from, to) = (&change.from.point.metrics, &change.to.point.metrics);
     let rises = change.direction == Direction::Rises;
     let mut text = format!(
         "{variant} {} from {} to {} Gbit/s{} {}",
@@ -137,7 +137,7 @@ fn describe(record: &Record, key: &str, variant: &str, change: &Change, series: 
     if rises || differences.are_none() {
         text += &ends(key, change.from, change.to);
     }
-    if let Some(held) = held(low.1) {
+    if let Some(held) = shared_ring(low.point) {
         text += &format!(" {held}");
     }
     text
@@ -159,28 +159,28 @@ fn by_how_much(from: f64, to: f64) -> String {
 
 /// Whether more points follow, and all of them deliver what the change ends with.
 fn stays(change: &Change, series: &[At]) -> bool {
-    let mut after = series.iter().filter(|at| at.0 > change.to.0).peekable();
+    let mut after = series.iter().filter(|at| at.x > change.to.x).peekable();
     after.peek().is_some() && after.all(|at| direction(change.to, *at).is_none())
 }
 
 fn place_and_words(passed: &Passed, key: &str, change: &Change) -> String {
-    let place = match passed.to.0 == change.to.0 && passed.from.0 == change.from.0 {
-        true => "there".to_string(),
-        false => between(key, passed.from, passed.to),
+    let place = if passed.to.x == change.to.x && passed.from.x == change.from.x {
+        "there".to_string()
+    } else {
+        between(key, passed.from, passed.to)
     };
     format!("{place} {}", passed.words())
 }
 
 /// What holds throughput at two points, in sentences with a blank before each.
 fn ends(key: &str, first: At, last: At) -> String {
-    let (low, high) = (holds(first.1), holds(last.1));
-    let sentence = |place: String, clauses: Vec<&str>| match clauses.is_empty() {
-        true => String::new(),
-        false => format!(" At {place} {}.", clauses.join("; ")),
+    let (low, high) = (holds(first.point), holds(last.point));
+    let sentence = |place: String, clauses: Vec<&str>| {
+        if clauses.is_empty() { String::new() } else { format!(" At {place} {}.", clauses.join("; ")) }
     };
     let only_in = |here: &'_ [String], there: &[String], at: At| {
         let here = here.iter().filter(|clause| !there.contains(clause));
-        sentence(format!("{key} {},", number(at.0)), here.map(String::as_str).collect())
+        sentence(format!("{key} {},", number(at.x)), here.map(String::as_str).collect())
     };
     let both = low.iter().filter(|clause| high.contains(clause));
     sentence("both ends".into(), both.map(String::as_str).collect())
@@ -205,8 +205,8 @@ fn missing_steps(record: &Record, key: &str, variant: &str, series: &[At]) -> Ve
                 "{variant} {does} {}, where {}: {} and {} Gbit/s.",
                 between(key, passed.from, passed.to),
                 passed.words(),
-                number(rate(&passed.from.1.metrics)),
-                number(rate(&passed.to.1.metrics))
+                number(passed.from.rate()),
+                number(passed.to.rate())
             )
         })
         .collect()
@@ -214,18 +214,16 @@ fn missing_steps(record: &Record, key: &str, variant: &str, series: &[At]) -> Ve
 
 /// A sweep without changes, and what holds it.
 fn level(key: &str, variant: &str, series: &[At]) -> String {
-    let rates = series.iter().map(|at| rate(&at.1.metrics));
+    let rates = series.iter().map(At::rate);
     let most = rates.clone().fold(0.0, f64::max);
     let least = rates.fold(most, f64::min);
     let (first, last) = (series[0], series[series.len() - 1]);
-    let range = match least < most * (1.0 - SAME) {
-        true => format!("{} to {}", number(least), number(most)),
-        false => number(most),
-    };
+    let range =
+        if least < most * (1.0 - SAME) { format!("{} to {}", number(least), number(most)) } else { number(most) };
     format!(
         "{variant} holds {range} Gbit/s from {key} {} to {}.{}",
-        number(first.0),
-        number(last.0),
+        number(first.x),
+        number(last.x),
         ends(key, first, last)
     )
 }
@@ -237,8 +235,8 @@ mod tests {
     use super::*;
     use crate::fake;
 
-    /// What is said of a sweep of `k` = 1, 2, ... with these rates; all points are alike but for them.
-    fn told(rates: &[f64], change: impl Fn(&mut Record)) -> Vec<String> {
+    /// Findings of a sweep of `k` = 1, 2, ... with these rates; points differ in nothing else.
+    fn swept(rates: &[f64], change: impl Fn(&mut Record)) -> Vec<String> {
         let mut record = fake::single();
         let points = (1..).zip(rates).map(|(k, rate)| {
             let mut point = fake::point("priv_ring", &[("k", json!(k))], 24.0);
@@ -253,16 +251,16 @@ mod tests {
 
     /// That each sentence begins as it should, and that there are no more.
     #[track_caller]
-    fn begin(told: &[String], with: &[&str]) {
+    fn begin(found: &[String], with: &[&str]) {
         let begins = |(text, start): (&String, &&str)| text.starts_with(start);
-        let all = told.iter().zip(with).all(begins);
-        assert!(all && told.len() == with.len(), "{told:#?}");
+        let all = found.iter().zip(with).all(begins);
+        assert!(all && found.len() == with.len(), "{found:#?}");
     }
 
     #[test]
     fn the_largest_change_is_told_first_whichever_way_it_goes() {
         begin(
-            &told(&[163.6, 161.8, 161.4, 179.5], |_| {}),
+            &swept(&[163.6, 161.8, 161.4, 179.5], |_| {}),
             &[
                 "priv_ring rises from 161.4 to 179.5 Gbit/s (11.2 % more) between k 3 and 4",
                 "priv_ring falls from 163.6 to 161.8 Gbit/s (1.1 % less) between k 1 and 2",
@@ -274,7 +272,7 @@ mod tests {
     fn what_is_small_beside_the_largest_change_is_not_told() {
         // 2 of 100 Gbit/s.
         begin(
-            &told(&[100.0, 98.0, 198.0], |_| {}),
+            &swept(&[100.0, 98.0, 198.0], |_| {}),
             &["priv_ring rises from 98 to 198 Gbit/s (2.02 times as much) between k 2 and 3"],
         );
     }
@@ -282,7 +280,7 @@ mod tests {
     #[test]
     fn a_rise_goes_on_over_a_rest_and_says_where_it_ends() {
         begin(
-            &told(&[50.0, 60.0, 60.1, 90.0, 90.1], |_| {}),
+            &swept(&[50.0, 60.0, 60.1, 90.0, 90.1], |_| {}),
             &["priv_ring rises from 50 to 90 Gbit/s (80 % more) between k 1 and 4. It stays there."],
         );
     }
@@ -290,14 +288,14 @@ mod tests {
     #[test]
     fn small_steps_add_up() {
         begin(
-            &told(&[100.0, 99.2, 98.4, 97.6], |_| {}),
+            &swept(&[100.0, 99.2, 98.4, 97.6], |_| {}),
             &["priv_ring falls from 100 to 97.6 Gbit/s (2.4 % less) between k 1 and 4"],
         );
     }
 
     #[test]
     fn a_rise_says_what_held_the_low_end_and_what_holds_the_high_one() {
-        let text = told(&[89.0, 98.4], |record| {
+        let text = swept(&[89.0, 98.4], |record| {
             let low = &mut record.points[0].metrics;
             low.tx_occupancy = Some(0.98);
             low.drops.insert("tx_ring_full".into(), 3116);
@@ -305,20 +303,20 @@ mod tests {
             (high.drop_fraction, high.idle_fraction) = (0.0, Some(0.3));
         });
         let ends = "At k 1, transmit rings are 98 % full, and 3116 frames are dropped as tx_ring_full; \
-                    cores are busy 100 % of the time. At k 2, nothing that is offered is dropped.";
+                    cores are busy 100 % of the time. At k 2, no offered frame is dropped.";
         assert!(text[0].ends_with(ends), "{text:#?}");
     }
 
     #[test]
     fn a_level_says_what_holds_it() {
         let level = "priv_ring holds 140 Gbit/s from k 1 to 3. At both ends cores are busy 100 % of the time.";
-        assert_eq!(told(&[140.0, 139.9, 140.0], |_| {}), [level]);
+        assert_eq!(swept(&[140.0, 139.9, 140.0], |_| {}), [level]);
     }
 
     #[test]
     fn buffers_that_come_to_fit_explain_a_rise_and_those_that_outgrow_a_cache_do_not() {
         let with = |sets: [u64; 2]| {
-            told(&[150.0, 190.0], |record| {
+            swept(&[150.0, 190.0], |record| {
                 for (point, mib) in record.points.iter_mut().zip(sets) {
                     point.metrics.io_working_set_bytes = Some(mib << 20);
                 }

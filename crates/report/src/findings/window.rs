@@ -1,4 +1,4 @@
-//! What a window cannot say: one in which no frame came, and one in which more came than left.
+//! Windows that show no steady state: without frames, or with a backlog that grows.
 
 use nicforge_record::Record;
 
@@ -6,25 +6,20 @@ use crate::csv::plain;
 use crate::number::percent;
 use crate::shape::parameters;
 
-/// What `findings` have to say of all points before they compare them.
-pub fn about_windows(record: &Record) -> Vec<String> {
+/// Windows in which no frame arrived.
+pub fn empty(record: &Record) -> Option<String> {
     let empty = record.points.iter().filter(|point| point.steadiness.no_frame_arrived).count();
-    let mut paragraphs = Vec::new();
-    if empty > 0 {
-        let whose = match record.points.len() {
-            1 => "the window".to_string(),
-            all => format!("the windows of {empty} of {all} points"),
-        };
-        paragraphs.push(format!(
-            "No frame came in {whose}, so nothing was measured there: use a larger window_ms, or more offered_gbps."
-        ));
-    }
-    paragraphs.extend(growing(record));
-    paragraphs
+    let whose = match record.points.len() {
+        1 => "the window".to_string(),
+        all => format!("the windows of {empty} of {all} points"),
+    };
+    (empty > 0).then(|| {
+        format!("No frame arrived in {whose}, so nothing was measured there: increase window_ms or offered_gbps.")
+    })
 }
 
 /// Points whose backlog grew in the window, and where by most.
-fn growing(record: &Record) -> Option<String> {
+pub fn growing_backlog(record: &Record) -> Option<String> {
     let points = record.points.iter();
     let growing: Vec<_> = points.filter_map(|point| Some((point.steadiness.backlog_growth?, point))).collect();
     let (most, point) = growing.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -33,16 +28,16 @@ fn growing(record: &Record) -> Option<String> {
     let values: String = keys.iter().filter_map(value).collect();
     let place = match record.points.len() {
         1 => String::new(),
-        all => format!(" In {} of {all} points it grew, most in this one.", growing.len()),
+        all => format!(" It grew in {} of {all} points, most in this one.", growing.len()),
     };
     // Trials of a search begin with empty rings, whatever came before.
     let remedy = match point.metrics.no_drop_gbps {
-        Some(_) => "Use a larger window_ms",
-        None => "Use a larger warmup_ms, until rings are as full as they get, or a larger window_ms",
+        Some(_) => "Increase window_ms",
+        None => "Increase warmup_ms until ring occupancy settles, or window_ms",
     };
     Some(format!(
-        "The backlog of {}{values} grew by {} of what came in the window, which was neither sent nor dropped: what was \
-         measured is not steady, and drops may be yet to come. {remedy}.{place}",
+        "The backlog of {}{values} grew by {} of the window's arrivals: the window does not show a steady state, and \
+         drops may follow. {remedy}.{place}",
         point.variant,
         percent(*most)
     ))
@@ -53,20 +48,18 @@ mod tests {
     use nicforge_record::Steadiness;
     use serde_json::json;
 
-    use super::super::findings;
     use crate::fake;
 
     #[test]
-    fn where_no_frame_came_nothing_is_said_of_who_is_best() {
+    fn a_record_without_frames_has_no_ranking() {
         for mut record in [fake::single(), fake::two_variants()] {
             for point in &mut record.points {
                 point.metrics = Default::default();
                 point.steadiness = Steadiness::of(&point.metrics);
             }
-            let said = findings(&record);
-            assert_eq!(said.len(), 1, "{said:#?}");
-            assert!(said[0].starts_with("No frame came in"), "{said:#?}");
-            assert!(said[0].contains("a larger window_ms, or more offered_gbps"));
+            fake::assert_says(&fake::finding(&record, "empty windows"), &["window_ms", "offered_gbps"]);
+            record.points.truncate(1);
+            assert_eq!(fake::rules(&record), ["empty windows"]);
         }
     }
 
@@ -75,19 +68,19 @@ mod tests {
         let mut record = fake::sweep(&[("priv_ring", 1.8)]);
         let all = record.points.len();
         record.points[0].steadiness.no_frame_arrived = true;
-        let said = findings(&record);
-        let first = format!("No frame came in the windows of 1 of {all} points");
-        assert!(said[0].starts_with(&first) && said.len() > 1, "{said:#?}");
+        fake::assert_says(&fake::finding(&record, "empty windows"), &[&format!("1 of {all} points")]);
+        assert!(fake::rules(&record).contains(&"sweep"));
     }
 
     #[test]
-    fn a_backlog_that_grows_is_reported() {
+    fn a_growing_backlog_is_reported() {
         let mut record = fake::single();
-        let before = findings(&record).len();
+        assert!(!fake::rules(&record).contains(&"growing backlog"));
         record.points[0].steadiness.backlog_growth = Some(0.3);
-        let said = findings(&record);
-        assert_eq!(said.len(), before + 1);
-        assert!(said[0].contains("grew by 30 %"), "{said:#?}");
+        fake::assert_says(&fake::finding(&record, "growing backlog"), &["30 %", "warmup_ms", "window_ms"]);
+        // Trials of a search begin with empty rings.
+        record.points[0].metrics.no_drop_gbps = Some(9.0);
+        assert!(!fake::finding(&record, "growing backlog").contains("warmup_ms"));
     }
 
     #[test]
@@ -99,8 +92,7 @@ mod tests {
             point
         });
         record.points = points.collect();
-        let said = findings(&record);
-        assert!(said[0].starts_with("The backlog of priv_ring k=3 grew by 20 %"), "{said:#?}");
-        assert!(said[0].ends_with("In 2 of 3 points it grew, most in this one."), "{said:#?}");
+        let said = fake::finding(&record, "growing backlog");
+        fake::assert_says(&said, &["priv_ring k=3", "20 %", "2 of 3 points"]);
     }
 }

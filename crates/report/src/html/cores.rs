@@ -28,10 +28,7 @@ pub fn section(record: &Record) -> String {
     for point in record.points.iter().filter(|point| point.cores.len() > 1) {
         let has = |key: &&&str| point.params.contains_key(**key);
         let values = shape::label_of(point, keys.iter().filter(has));
-        let name = match values.is_empty() {
-            true => point.variant.clone(),
-            false => format!("{}, {values}", point.variant),
-        };
+        let name = if values.is_empty() { point.variant.clone() } else { format!("{}, {values}", point.variant) };
         let said = busiest(&point.cores).map_or_else(String::new, |(_, said)| format!(": {said}"));
         // Writing to a string cannot fail.
         let _ = write!(
@@ -147,10 +144,8 @@ fn table(point: &PointRecord) -> String {
             let text = (column.get)(core).map_or("–".into(), |value| fixed(value, places));
             format!("<td class=\"n\">{text}</td>")
         });
-        let (class, mark) = match marked.contains(&place) {
-            true => (" class=\"best\"", " <small>busiest</small>"),
-            false => ("", ""),
-        };
+        let (class, mark) =
+            if marked.contains(&place) { (" class=\"best\"", " <small>busiest</small>") } else { ("", "") };
         let cells: String = cells.collect();
         // Writing to a string cannot fail.
         let _ = writeln!(rows, "<tr{class}><th scope=\"row\">{}{mark}</th>{cells}</tr>", core.core);

@@ -191,11 +191,12 @@ impl Lines {
 fn draw_series(area: &Area, series: &Series, path: &[(i32, i32)]) -> Result<(), ReportError> {
     let style = colour(series.index).stroke_width(2);
     let points = path.iter().copied();
-    match series.dashed {
-        true => area.draw(&DashedPathElement::new(points, 2 * DASH, DASH, style)),
-        false => area.draw(&PathElement::new(path.to_vec(), style)),
-    }
-    .map_err(failed)?;
+    let drawn = if series.dashed {
+        area.draw(&DashedPathElement::new(points, 2 * DASH, DASH, style))
+    } else {
+        area.draw(&PathElement::new(path.to_vec(), style))
+    };
+    drawn.map_err(failed)?;
     for at in path.iter().filter(|_| series.marked || path.len() == 1) {
         mark(area, *at, series.index)?;
     }

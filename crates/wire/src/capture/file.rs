@@ -12,9 +12,10 @@ pub type FileWriter = CaptureWriter<BufWriter<File>>;
 impl CaptureFormat {
     /// What a file of this name holds: pcapng where it ends in `.pcapng`, else pcap.
     pub fn of(path: &Path) -> CaptureFormat {
-        match path.extension().is_some_and(|ending| ending == "pcapng") {
-            true => CaptureFormat::PcapNg,
-            false => CaptureFormat::Pcap,
+        if path.extension().is_some_and(|ending| ending == "pcapng") {
+            CaptureFormat::PcapNg
+        } else {
+            CaptureFormat::Pcap
         }
     }
 }

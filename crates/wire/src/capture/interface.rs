@@ -84,10 +84,8 @@ impl Interface {
             fcs_bytes,
             snap_bytes: description.snaplen,
             units_per_second,
-            offset_seconds: offset.map_or(0, |bytes| match little {
-                true => i64::from_le_bytes(bytes),
-                false => i64::from_be_bytes(bytes),
-            }),
+            offset_seconds: offset
+                .map_or(0, |bytes| if little { i64::from_le_bytes(bytes) } else { i64::from_be_bytes(bytes) }),
         }
     }
 
@@ -118,10 +116,7 @@ impl Interface {
 /// The FCS of one packet, in bytes, where its flags say how long it is.
 pub(super) fn fcs_bytes_of(packet: &EnhancedPacketBlock<'_>) -> Option<u32> {
     let bytes: [u8; 4] = option(&packet.options, EPB_FLAGS)?.try_into().ok()?;
-    let flags = match packet.big_endian() {
-        true => u32::from_be_bytes(bytes),
-        false => u32::from_le_bytes(bytes),
-    };
+    let flags = if packet.big_endian() { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     // draft-ietf-opsawg-pcapng, section 4.3.1: in bytes; 0 where nobody knows.
     Some(flags >> 5 & 0xf).filter(|&bytes| bytes > 0)
 }

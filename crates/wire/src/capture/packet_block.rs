@@ -21,10 +21,7 @@ pub(super) struct PacketBlock<'a> {
 pub(super) fn packet_block(contents: &[u8], big_endian: bool) -> Option<PacketBlock<'_>> {
     let word = |at: usize| {
         let bytes = contents.get(at..)?.first_chunk()?;
-        Some(match big_endian {
-            true => u32::from_be_bytes(*bytes),
-            false => u32::from_le_bytes(*bytes),
-        })
+        Some(if big_endian { u32::from_be_bytes(*bytes) } else { u32::from_le_bytes(*bytes) })
     };
     let first = word(0)?;
     let interface = if big_endian { first >> 16 } else { first };

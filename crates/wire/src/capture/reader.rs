@@ -174,10 +174,7 @@ impl CaptureReader<'_> {
     /// How long the next block of a pcapng says that it is.
     fn block_bytes(&self) -> Option<usize> {
         let length = self.parser.data().get(4..8)?.try_into().ok()?;
-        let length = match self.state.big_endian? {
-            true => u32::from_be_bytes(length),
-            false => u32::from_le_bytes(length),
-        };
+        let length = if self.state.big_endian? { u32::from_be_bytes(length) } else { u32::from_le_bytes(length) };
         Some(length as usize)
     }
 }

@@ -250,9 +250,10 @@ impl FlowPicker {
             FlowChoice::Hot { flows, share } => {
                 let hot = flows.min(self.count);
                 let is_hot = unit(&mut self.random) < share;
-                match is_hot || hot == self.count {
-                    true => below(&mut self.random, hot),
-                    false => hot + below(&mut self.random, self.count - hot),
+                if is_hot || hot == self.count {
+                    below(&mut self.random, hot)
+                } else {
+                    hot + below(&mut self.random, self.count - hot)
                 }
             }
             FlowChoice::Single => 0,

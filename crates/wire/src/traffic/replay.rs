@@ -106,6 +106,15 @@ struct Frame {
     len: u32,
 }
 
+/// How long a capture lasts.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    /// From its first frame to its last.
+    to_last: Time,
+    /// From its first frame to the first of the next loop.
+    period: Time,
+}
+
 /// A source that replays a capture.
 #[derive(Clone, Debug)]
 pub struct Replay {
@@ -113,8 +122,7 @@ pub struct Replay {
     frames: Vec<Frame>,
     counts: ReplayCounts,
     line: Line,
-    /// When the last frame was captured, and how long one loop lasts as recorded.
-    recorded: (Time, Time),
+    recorded: Lengths,
     loops: u32,
     loops_left: u32,
     /// Length of one loop.
@@ -159,7 +167,7 @@ impl Replay {
             return Err(TrafficError::EmptyCapture(Box::new(counts)));
         }
         let period = set_times(&mut frames, ReplayTiming::Recorded);
-        let recorded = (frames[frames.len() - 1].time, period);
+        let recorded = Lengths { to_last: frames[frames.len() - 1].time, period };
         let period = set_times(&mut frames, timing);
         Ok(Replay {
             bytes,
@@ -215,16 +223,16 @@ impl Replay {
     pub fn lasts(&self, timing: ReplayTiming, loops: u32) -> Time {
         let on_line = self.frames.iter().map(|frame| self.line.time_for(frame.len));
         let on_line = on_line.fold(Time::ZERO, later);
-        let (last, period) = match timing {
+        let Lengths { to_last, period } = match timing {
             ReplayTiming::Recorded => self.recorded,
             ReplayTiming::Scaled(rate) | ReplayTiming::Paced(rate) => {
                 let period = time_at(rate, self.bytes.len() as u64);
-                (period, period)
+                Lengths { to_last: period, period }
             }
         };
         let before = u64::from(loops.saturating_sub(1));
         let before = period.max(on_line).as_ps().saturating_mul(before);
-        later(Time::from_ps(before), last.max(on_line))
+        later(Time::from_ps(before), to_last.max(on_line))
     }
 
     /// Plays the capture from its beginning, as often as at first; gaps scaled.

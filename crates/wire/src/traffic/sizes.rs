@@ -57,9 +57,10 @@ impl SizeModel {
             }
             table.push((bytes, weight));
         }
-        match table.iter().any(|&(_, weight)| weight > 0.0) {
-            true => Ok(SizeModel::Empirical(table)),
-            false => Err(TrafficError::SizeWeights),
+        if table.iter().any(|&(_, weight)| weight > 0.0) {
+            Ok(SizeModel::Empirical(table))
+        } else {
+            Err(TrafficError::SizeWeights)
         }
     }
 

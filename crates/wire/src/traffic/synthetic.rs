@@ -111,10 +111,7 @@ impl Synthetic {
         self.clock.send(template.len());
         let bytes = template.patch(&self.flows.tuple(picked.flow), &[(0, self.sequence)]);
         self.sequence += 1;
-        let head = match self.zero_payload {
-            true => bytes.len().min(PAYLOAD + 8),
-            false => bytes.len(),
-        };
+        let head = if self.zero_payload { bytes.len().min(PAYLOAD + 8) } else { bytes.len() };
         Some(Arrival { time, bytes, head, flow: Some(picked.flow) })
     }
 

@@ -107,10 +107,7 @@ fn halves(word: u32) -> u64 {
 /// What a word adds to the sum; at an odd place the halves of its 16-bit words are exchanged.
 fn sum_at(at: usize, word: u64) -> u64 {
     let sum = halves((word >> 32) as u32) + halves(word as u32);
-    match at.is_multiple_of(2) {
-        true => sum,
-        false => u64::from(fold(sum).swap_bytes()),
-    }
+    if at.is_multiple_of(2) { sum } else { u64::from(fold(sum).swap_bytes()) }
 }
 
 /// Folds a sum of a few dozen 16-bit words.

@@ -69,14 +69,13 @@ impl CapturePort {
                 self.counters.lost("longer_than_any_frame", 1);
                 return 0;
             }
-            match record.is_short() {
-                false => each(record.bytes),
-                true => {
-                    self.read.padded += 1;
-                    self.filled_up.clear();
-                    record.fill_up(&mut self.filled_up);
-                    each(&self.filled_up);
-                }
+            if record.is_short() {
+                self.read.padded += 1;
+                self.filled_up.clear();
+                record.fill_up(&mut self.filled_up);
+                each(&self.filled_up);
+            } else {
+                each(record.bytes)
             }
             1
         });

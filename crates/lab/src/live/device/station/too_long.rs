@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use nicforge_units::Time;
-use nicforge_wire::icmp_error::{Undelivered, icmp_error};
+use nicforge_wire::icmp_error::{Sender, Undelivered, icmp_error};
 use nicforge_wire::{IpAddresses, parse_headers};
 
 use super::Station;
@@ -43,14 +43,14 @@ impl Station {
     fn error_about(&self, frame: &[u8], len: usize, mtu: usize) -> Option<Vec<u8>> {
         let summary = parse_headers(frame, len).ok()?;
         let flags = frame.get(usize::from(summary.l3_offset) + FLAGS)?;
-        let from: IpAddr = match summary.addresses {
+        let ip: IpAddr = match summary.addresses {
             IpAddresses::V4 { destination, .. } if flags & DONT_FRAGMENT != 0 => destination.into(),
             IpAddresses::V6 { destination, .. } => destination.into(),
             _ => return None,
         };
         let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
         let why = Undelivered::TooBig { mtu };
-        icmp_error(frame, len, why, (self.mac, from), len)
+        icmp_error(frame, len, why, Sender { mac: self.mac, ip }, len)
     }
 
     /// Errors that are still to come in.

@@ -35,9 +35,10 @@ impl PacketPort {
             self.counters.above_mtu += 1;
             return Ok(());
         }
-        match frame.len() <= SHORT {
-            true => self.append(&begun, headers, &frame[headers.len()..]),
-            false => self.send_alone(&begun, headers, &frame[headers.len()..]),
+        if frame.len() <= SHORT {
+            self.append(&begun, headers, &frame[headers.len()..])
+        } else {
+            self.send_alone(&begun, headers, &frame[headers.len()..])
         }
     }
 

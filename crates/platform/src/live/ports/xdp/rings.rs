@@ -33,10 +33,7 @@ impl Mapping {
     fn anonymous(len: usize) -> Result<Mapping> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // The kernel shall not have to fetch pages; Miri has none to fetch.
-        let flags = match cfg!(miri) {
-            true => MapFlags::PRIVATE,
-            false => MapFlags::PRIVATE | MapFlags::POPULATE,
-        };
+        let flags = if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::POPULATE };
         // SAFETY: a new mapping at an address of the system's choice overlaps nothing.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, flags) }?;
         Ok(Mapping { base: base.cast(), len })

@@ -171,9 +171,10 @@ impl XdpSocket {
         self.transmit.publish();
         loop {
             let before = self.transmit.consumed();
-            let told = match self.transmit.needs_wakeup() {
-                true => send(&self.socket, &[], SendFlags::DONTWAIT).map(|_| ()),
-                false => Ok(()),
+            let told = if self.transmit.needs_wakeup() {
+                send(&self.socket, &[], SendFlags::DONTWAIT).map(|_| ())
+            } else {
+                Ok(())
             };
             let consumed = self.transmit.consumed();
             // Places wrap; what is ahead is less than a ring of them.

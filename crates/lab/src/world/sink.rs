@@ -3,10 +3,10 @@
 use hdrhistogram::Histogram;
 use nicforge_nic::PortId;
 use nicforge_nic::transmit::{Departure, Egress};
+use nicforge_record::Latency;
 use nicforge_units::Time;
 
-use super::source::Returned;
-use nicforge_record::Latency;
+use super::generator::Returned;
 
 /// Latencies are kept to a nanosecond up to a minute, with three significant digits.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;

@@ -1,14 +1,14 @@
 //! Looks at a run's counters at even intervals, for the report's time line.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use nicforge_nic::ReceiveHalf;
+use nicforge_record::{TimelineEntry, drop_fraction};
 use nicforge_units::{Lines, Time};
 
-use super::nic_actor::NicActor;
-use super::world::World;
-use nicforge_record::TimelineEntry;
-use nicforge_record::drop_fraction;
+use super::{Observer, World};
 
 /// What counters said at one time.
 #[derive(Clone, Copy, Default)]
@@ -24,24 +24,42 @@ struct Reading {
     dram_lines: u64,
 }
 
-/// The probe as an actor.
+/// The probe.
 pub struct Probe {
     interval: Time,
     before: Reading,
     entries: Vec<TimelineEntry>,
 }
 
-impl Probe {
+/// A probe that the world lets look and that the run takes the time line from.
+#[derive(Clone)]
+pub struct SharedProbe(Rc<RefCell<Probe>>);
+
+impl SharedProbe {
     /// A probe that looks every `interval`.
-    pub fn new(interval: Time) -> Probe {
-        Probe { interval, before: Reading::default(), entries: Vec::new() }
+    pub fn new(interval: Time) -> SharedProbe {
+        SharedProbe(Rc::new(RefCell::new(Probe { interval, before: Reading::default(), entries: Vec::new() })))
     }
 
-    /// From one look to the next.
-    pub fn interval(&self) -> Time {
-        self.interval
+    /// What it recorded until `ended`.
+    pub fn entries_until(&self, ended: Time, world: &mut World) -> Vec<TimelineEntry> {
+        let mut probe = self.0.borrow_mut();
+        probe.look(ended, world);
+        std::mem::take(&mut probe.entries)
+    }
+}
+
+impl Observer for SharedProbe {
+    fn interval(&self) -> Time {
+        self.0.borrow().interval
     }
 
+    fn look(&mut self, now: Time, world: &mut World) {
+        self.0.borrow_mut().look(now, world);
+    }
+}
+
+impl Probe {
     /// Adds an entry for the time since the last look.
     pub fn look(&mut self, now: Time, world: &mut World) {
         let reading = Reading::now(now, world);
@@ -54,10 +72,11 @@ impl Probe {
         let (arrived, drops) = (reading.arrived - before.arrived, reading.dropped - before.dropped);
         let sent = reading.sent - before.sent;
         let dram = Lines(reading.dram_lines - before.dram_lines).bytes();
-        let has_sets = |actor: &&NicActor| actor.nic.receive.sets().len() > 1;
-        let mut switched = world.nics.iter().filter(has_sets);
+        let mut switched = world.rings().filter(|device| device.nic.receive.sets().len() > 1);
         let mut in_use = BTreeMap::new();
-        for (set, entries) in switched.clone().flat_map(|actor| actor.nic.in_use()) {
+        for (set, entries) in
+            world.rings().filter(|device| device.nic.receive.sets().len() > 1).flat_map(|device| device.nic.in_use())
+        {
             *in_use.entry(set.to_owned()).or_default() += entries;
         }
         self.entries.push(TimelineEntry {
@@ -71,31 +90,26 @@ impl Probe {
             backlog: world.backlog(),
             latency_us: (sent > 0).then(|| (reading.latency_ps - before.latency_ps) as f64 / sent as f64 / 1e6),
             memory_gb_per_s: Some(dram.0 as f64 / seconds / 1e9),
-            active_set: switched.next().map(|actor| actor.nic.active_set().to_owned()),
+            active_set: switched.next().map(|device| device.nic.active_set().to_owned()),
             in_use,
         });
-    }
-
-    /// All entries.
-    pub fn into_entries(self) -> Vec<TimelineEntry> {
-        self.entries
     }
 }
 
 impl Reading {
     fn now(at: Time, world: &mut World) -> Reading {
-        let bytes = world.nics.iter().map(|actor| actor.nic.counters.bytes);
-        let (sent_bytes, latency_ps) = world.sink.sums();
+        let bytes = world.rings().map(|device| device.nic.counters.bytes);
+        let (sent_bytes, latency_ps) = world.outside.sink.sums();
         Reading {
             at,
             arrived: world.arrived(),
             arrived_bytes: bytes.sum(),
-            sent: world.sink.total(),
+            sent: world.outside.sink.total(),
             sent_bytes,
             latency_ps,
             dropped: world.dropped(),
             taken: world.taken(),
-            dram_lines: world.host.hierarchy.dram_lines(),
+            dram_lines: world.hosts[0].machine.hierarchy.dram_lines(),
         }
     }
 }

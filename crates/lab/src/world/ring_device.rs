@@ -1,23 +1,26 @@
-//! One NIC with its link, and the register writes on their way to it.
+//! A NIC of rings with its way to the host, and the register writes on their way to it.
 
 use std::collections::VecDeque;
 
 use nicforge_interfaces::AnyNic;
+use nicforge_interfaces::kernel::Frame;
+use nicforge_nic::transmit::Egress;
 use nicforge_nic::{Nic, ReceiveHalf};
 use nicforge_platform::sim::{DmaPort, Host, MmioWrite, SimDma};
 use nicforge_units::Time;
+use nicforge_wire::link::Link;
 use nicforge_wire::traffic::Arrival;
 
-use super::sink::Sink;
-
-/// A NIC as an actor: it acts when a register write arrives or when its own work is due.
-pub struct NicActor {
-    /// The device.
+/// It acts when a register write or a frame of its link arrives, and when its own work is due.
+pub struct RingDevice {
+    /// The NIC.
     pub nic: Nic<AnyNic>,
-    /// Its link.
+    /// Its way to the host.
     pub port: DmaPort,
+    /// The link that ends here, if another host is at its other end.
+    incoming: Option<Link<Frame>>,
     /// Register writes on their way, by arrival; those of one instant in the order of posting.
-    mailbox: VecDeque<Posted>,
+    writes: VecDeque<Posted>,
     due: Time,
 }
 
@@ -32,43 +35,68 @@ struct Posted {
     arrives: Time,
 }
 
-impl NicActor {
-    /// An idle NIC.
-    pub fn new(nic: Nic<AnyNic>, port: DmaPort) -> NicActor {
-        NicActor { nic, port, mailbox: VecDeque::new(), due: Time::NEVER }
+impl RingDevice {
+    /// An idle NIC that generators send frames to.
+    pub fn new(nic: Nic<AnyNic>, port: DmaPort) -> RingDevice {
+        RingDevice { nic, port, incoming: None, writes: VecDeque::new(), due: Time::NEVER }
+    }
+
+    /// The same NIC with `incoming` ending at it.
+    pub fn at_link(self, incoming: Link<Frame>) -> RingDevice {
+        RingDevice { incoming: Some(incoming), ..self }
     }
 
     /// A core's register write is on its way.
     pub fn post(&mut self, write: &MmioWrite) {
-        self.mailbox.push_back(Posted { value: write.value, index: write.register.index, arrives: write.arrives });
+        self.writes.push_back(Posted { value: write.value, index: write.register.index, arrives: write.arrives });
         // Cores post in nearly the order of arrival.
-        let mut place = self.mailbox.len() - 1;
-        while place > 0 && self.mailbox[place - 1].arrives > write.arrives {
-            self.mailbox.swap(place - 1, place);
+        let mut place = self.writes.len() - 1;
+        while place > 0 && self.writes[place - 1].arrives > write.arrives {
+            self.writes.swap(place - 1, place);
             place -= 1;
         }
     }
 
     /// When it acts next.
-    pub fn next_step(&self) -> Time {
-        match self.mailbox.front() {
+    pub fn due(&self) -> Time {
+        let own = match self.writes.front() {
             Some(write) => write.arrives.min(self.due),
             None => self.due,
+        };
+        self.incoming.as_ref().map_or(own, |link| link.due().min(own))
+    }
+
+    /// A host at the other end of the link sends `frame`, whose last bit leaves it at `time`.
+    pub fn send_here(&mut self, time: Time, frame: Frame) {
+        if let Some(link) = &mut self.incoming {
+            link.send(time, frame);
+        }
+    }
+
+    /// Takes the frames of the link that have arrived by `now`.
+    fn take_frames(&mut self, host: &mut Host, now: Time) {
+        while let Some(link) = self.incoming.as_mut().filter(|link| link.due() <= now) {
+            let at = link.due();
+            let Some(frame) = link.take() else {
+                return;
+            };
+            self.receive(host, &Arrival { time: at, bytes: frame.bytes(), head: frame.len(), flow: None }, now);
         }
     }
 
     /// Acts at `now`.
-    pub fn step(&mut self, host: &mut Host, sink: &mut Sink, now: Time) {
+    pub fn step(&mut self, host: &mut Host, egress: &mut impl Egress, now: Time) {
+        self.take_frames(host, now);
         let mut dma = SimDma::new(host, &mut self.port, now);
-        while let Some(&write) = self.mailbox.front()
+        while let Some(&write) = self.writes.front()
             && write.arrives <= now
         {
-            self.mailbox.pop_front();
+            self.writes.pop_front();
             self.nic.write_register(&mut dma, write.index, write.value);
         }
         // One thing after the other, as long as there is something to do at this time.
         loop {
-            self.due = self.nic.advance(&mut dma, sink);
+            self.due = self.nic.advance(&mut dma, egress);
             // The receive path has a cursor of its own.
             dma = SimDma::new(host, &mut self.port, now);
             let turned = self.nic.transmit.internal_inside();
@@ -80,11 +108,6 @@ impl NicActor {
             }
             dma = SimDma::new(host, &mut self.port, now);
         }
-    }
-
-    /// Whether doorbells of a NIC that a core plays here wait for that core.
-    pub fn rang(&mut self) -> bool {
-        self.nic.receive.emulated().is_some_and(|half| half.rang())
     }
 
     /// Frames may have been turned round; there were `before` of them, of which `due` knows.
@@ -108,8 +131,8 @@ impl NicActor {
         format!(
             "NIC {}: next step {}, {} register writes on their way, {} frames to transmit",
             self.nic.port().0,
-            self.next_step(),
-            self.mailbox.len(),
+            self.due(),
+            self.writes.len(),
             self.nic.transmit.inside()
         )
     }

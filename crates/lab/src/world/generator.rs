@@ -4,18 +4,18 @@ use nicforge_nic::PortId;
 use nicforge_units::{BitRate, Time};
 use nicforge_wire::traffic::{Arrival, Line, TrafficSource};
 
-/// A source as an actor: it acts when a frame's first bit arrives.
-pub struct SourceActor {
+/// It acts when a frame's first bit arrives.
+pub struct Generator {
     source: TrafficSource,
     line: Line,
     /// No frame's first bit arrives then or later.
     ends: Time,
 }
 
-impl SourceActor {
+impl Generator {
     /// `source` on `line`.
-    pub fn new(source: TrafficSource, line: Line) -> SourceActor {
-        SourceActor { source, line, ends: Time::RUN_MAX }
+    pub fn new(source: TrafficSource, line: Line) -> Generator {
+        Generator { source, line, ends: Time::RUN_MAX }
     }
 
     /// Frames come at `rate` from `from` on, and end before `ends`.
@@ -61,7 +61,7 @@ pub struct Returned {
 
 /// Tells the one of `sources` that waits for `frame`, if one does, and returns its number. Most come
 /// back where they came in; a router sends some out of other ports.
-pub fn returned(sources: &mut [SourceActor], frame: &Returned) -> Option<usize> {
+pub fn returned(sources: &mut [Generator], frame: &Returned) -> Option<usize> {
     let own = usize::from(frame.port.0);
     let others = (0..sources.len()).filter(|&port| port != own);
     std::iter::once(own).chain(others).find(|&port| sources[port].source.returned(frame.sent, frame.at))

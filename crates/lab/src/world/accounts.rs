@@ -1,0 +1,89 @@
+//! What came in, left, was dropped, and is inside; and that the sum is right.
+
+use nicforge_nic::{DropCounters, Waiting};
+
+use super::World;
+use super::device::Device;
+use super::program::Account;
+use super::ring_device::RingDevice;
+use crate::run::RunError;
+
+impl World {
+    /// The first host's NICs of rings.
+    pub fn rings(&self) -> impl Iterator<Item = &RingDevice> {
+        self.hosts[0].devices.iter().filter_map(Device::ring)
+    }
+
+    /// Frames that came in so far.
+    pub fn arrived(&self) -> u64 {
+        self.rings().map(|device| device.nic.counters.frames).sum()
+    }
+
+    /// What was dropped so far, wherever that was.
+    pub fn drops(&self) -> DropCounters {
+        let in_nics: Vec<DropCounters> = self.rings().map(|device| device.nic.drops()).collect();
+        let in_engines = self.rings().map(|device| &device.nic.transmit.counters().refused);
+        let in_programs: Vec<DropCounters> = self.hosts[0].program_drops().collect();
+        in_nics.iter().chain(in_engines).chain(&in_programs).collect()
+    }
+
+    /// How full receive queues were, summed over arriving frames.
+    pub fn waiting_sum(&self) -> Waiting {
+        self.rings().map(|device| device.nic.waiting_sum()).sum()
+    }
+
+    /// Frames that were dropped so far, whatever the cause.
+    pub fn dropped(&self) -> u64 {
+        self.drops().total()
+    }
+
+    /// Frames lost between devices that cores play and their drivers.
+    fn lost_in_emulation(&self) -> u64 {
+        let cores = self.hosts[0].cores.iter();
+        cores.flat_map(|core| core.program.queue_drops()).map(DropCounters::total).sum()
+    }
+
+    /// The sum of `count` over all programs.
+    pub fn sum(&self, count: impl Fn(&Account) -> u64) -> u64 {
+        self.hosts[0].accounts().map(|account| count(&account)).sum()
+    }
+
+    /// Frames that cores took out of receive rings so far.
+    pub fn taken(&self) -> u64 {
+        self.sum(|account| account.taken)
+    }
+
+    /// Frames that wait in NICs or receive rings for a core to take them.
+    pub fn backlog(&self) -> u64 {
+        let delivered: u64 = self.rings().map(|device| device.nic.counters.delivered).sum();
+        let held: u64 = self.rings().map(|device| device.nic.held()).sum();
+        held + (delivered - self.taken() - self.lost_in_emulation())
+    }
+
+    /// Frames that are somewhere between the wires, place by place.
+    pub fn inside(&self) -> u64 {
+        let in_programs = self.sum(|account| account.in_hand + account.kept);
+        let pushed = self.sum(|account| account.pushed);
+        let served: u64 = self.rings().map(|device| device.nic.transmit.served()).sum();
+        let turned: u64 = self.rings().map(|device| device.nic.transmit.internal_inside()).sum();
+        self.backlog() + turned + in_programs + (pushed - served)
+    }
+
+    /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.
+    ///
+    /// # Errors
+    /// When one of them does not hold.
+    pub fn check_conservation(&self, buffers: u64, shared: u64) -> Result<(), RunError> {
+        let (arrived, left) = (self.arrived(), self.outside.sink.total());
+        let (dropped, inside) = (self.dropped(), self.inside());
+        if arrived != left + dropped + inside {
+            return Err(RunError::FramesLost { arrived, left, dropped, inside });
+        }
+        let in_programs: i64 = self.hosts[0].accounts().map(|account| account.buffers).sum();
+        let held = shared.wrapping_add_signed(in_programs);
+        if held != buffers {
+            return Err(RunError::BuffersLost { buffers, held });
+        }
+        Ok(())
+    }
+}

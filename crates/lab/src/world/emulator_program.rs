@@ -1,0 +1,115 @@
+//! A core that plays a NIC (interface `emulated`).
+
+use nicforge_nic::DropCounters;
+use nicforge_units::Time;
+
+use super::device::Device;
+use super::program::{Account, Here, Next, Notice, Program};
+
+/// What an emulating core that finds nothing to do waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// It is at work.
+    No,
+    /// A packet.
+    Packet,
+    /// A packet, or a doorbell of the emulated NIC, for packets that found no descriptor.
+    PacketOrBell,
+    /// A doorbell: packets of all its rings found no descriptor.
+    Bell,
+}
+
+/// The program that plays the NIC behind one device.
+pub struct EmulatorProgram {
+    device: usize,
+    waits: Waits,
+    /// Frames of each queue that were lost behind the device, by cause.
+    drops: Vec<DropCounters>,
+    /// Turns in which it moved packets.
+    turns: u64,
+    /// Packets that it moved in them.
+    moved: u64,
+}
+
+impl EmulatorProgram {
+    /// At the beginning of a run, for device `device`, which has so many `queues`.
+    pub fn new(device: usize, queues: u16) -> EmulatorProgram {
+        EmulatorProgram {
+            device,
+            waits: Waits::Packet,
+            drops: vec![DropCounters::default(); usize::from(queues)],
+            turns: 0,
+            moved: 0,
+        }
+    }
+}
+
+impl Program for EmulatorProgram {
+    /// As long as it finds nothing it sleeps, and is charged the polls that it would have made.
+    fn step(&mut self, here: &mut Here<'_>) -> Next {
+        here.core.idle_until(here.now);
+        here.core.begin_burst();
+        let now = here.core.now();
+        let seen = here.published.iter().take_while(|&&time| time <= now).count();
+        here.published.drain(..seen);
+        let Some(nic) = here.devices[self.device].ring_nic() else {
+            return Next::Event;
+        };
+        let Some(half) = nic.receive.emulated() else {
+            return Next::Event;
+        };
+        let mut cpu = nicforge_platform::sim::SimCpu::new(here.machine, here.core);
+        let came_to = half.emulate(&mut cpu, seen);
+        self.turns += u64::from(came_to.moved() > 0);
+        self.moved += came_to.moved() as u64;
+        for lost in &came_to.lost {
+            self.drops[usize::from(lost.queue)].count(lost.cause.0);
+        }
+        nic.counters.bad_register_writes += came_to.refused.len() as u64;
+        self.waits = match came_to.stuck {
+            _ if came_to.more => Waits::No,
+            0 => Waits::Packet,
+            stuck if stuck < half.rings() => Waits::PacketOrBell,
+            _ => Waits::Bell,
+        };
+        let moves = |&(number, _): &(usize, &Time)| !half.will_wait(number);
+        let packet = match self.waits {
+            Waits::No => return Next::Again,
+            Waits::Bell => Time::NEVER,
+            Waits::Packet => here.published.front().copied().unwrap_or(Time::NEVER),
+            Waits::PacketOrBell => {
+                let next = here.published.iter().enumerate().find(moves);
+                next.map_or(Time::NEVER, |(_, &time)| time)
+            }
+        };
+        Next::At(packet.min(half.emulation_due()))
+    }
+
+    /// One whose packet will stand behind another that waits for a doorbell does not wake.
+    fn notice(&mut self, devices: &mut [Device], notice: Notice) -> Option<Time> {
+        let wakes = match self.waits {
+            Waits::Packet => true,
+            Waits::PacketOrBell => {
+                let nic = devices[self.device].ring_nic();
+                let half = nic.and_then(|nic| nic.receive.emulated());
+                !half.is_some_and(|half| half.will_wait(notice.behind))
+            }
+            Waits::No | Waits::Bell => false,
+        };
+        wakes.then(|| notice.at.max(notice.now))
+    }
+
+    fn device_acted(&mut self, device: &mut Device, now: Time, core: Time) -> Option<Time> {
+        let waits = matches!(self.waits, Waits::Bell | Waits::PacketOrBell);
+        let rang = waits && device.ring_nic().and_then(|nic| nic.receive.emulated()).is_some_and(|half| half.rang());
+        rang.then(|| core.max(now))
+    }
+
+    fn account(&self) -> Account {
+        Account { bursts: self.turns, moved: self.moved, ..Account::default() }
+    }
+
+    fn queue_drops(&self) -> &[DropCounters] {
+        &self.drops
+    }
+}

@@ -1,0 +1,111 @@
+//! A host: memory, devices, cores, and what these run.
+
+use std::collections::VecDeque;
+
+use nicforge_nic::DropCounters;
+use nicforge_platform::sim::{CoreCycles, Host as SimHost, SimCore};
+use nicforge_units::Time;
+
+use super::core_time::spent_until;
+use super::device::Device;
+use super::program::{Account, Program};
+
+/// A core and its program.
+pub struct Core {
+    /// Its time and accounting.
+    pub sim: SimCore,
+    /// What runs on it.
+    pub program: Box<dyn Program>,
+    /// Publishes that the program has not looked for yet, oldest first.
+    pub(super) published: VecDeque<Time>,
+    /// A publish before this time wakes it then.
+    pub(super) starts: Time,
+}
+
+impl Core {
+    /// A core at the beginning of a run.
+    pub fn new(sim: SimCore, program: Box<dyn Program>) -> Core {
+        Core { sim, program, published: VecDeque::new(), starts: Time::ZERO }
+    }
+
+    /// The same core, which publishes wake from `time` on.
+    pub fn starting_at(self, time: Time) -> Core {
+        Core { starts: time, ..self }
+    }
+
+    /// Where its time went until `now`.
+    pub fn spent_until(&self, now: Time) -> CoreCycles {
+        spent_until(&self.sim, now)
+    }
+
+    /// Receive calls until `now`: those that brought packets, and as many as fit into the time that was spent on empty
+    /// ones.
+    pub fn receive_calls(&self, now: Time) -> u64 {
+        let config = self.sim.config();
+        let empty = config.frequency.time_for(config.empty_poll).as_ps();
+        self.program.account().bursts + self.spent_until(now).idle_ps / empty.max(1)
+    }
+}
+
+/// A host.
+pub struct Host {
+    /// Memory and caches.
+    pub machine: SimHost,
+    /// Its devices.
+    pub devices: Vec<Device>,
+    /// Its cores.
+    pub cores: Vec<Core>,
+    /// The core that an owner of memory lines is, by the owner's number.
+    pub(super) owners: Vec<usize>,
+    /// The core that plays each device, if one does.
+    pub(super) players: Vec<Option<usize>>,
+    /// The core that each device interrupts.
+    pub(super) interrupted: Vec<usize>,
+}
+
+impl Host {
+    /// A host whose cores own memory lines by their own numbers. Each device interrupts one core, in turn.
+    pub fn new(machine: SimHost, devices: Vec<Device>, cores: Vec<Core>) -> Host {
+        let count = cores.len().max(1);
+        Host {
+            owners: (0..cores.len()).collect(),
+            players: vec![None; devices.len()],
+            interrupted: (0..devices.len()).map(|device| device % count).collect(),
+            machine,
+            devices,
+            cores,
+        }
+    }
+
+    /// Core `core` plays device `device`, and owns memory lines as `owner`.
+    pub fn plays(&mut self, core: usize, device: usize, owner: usize) {
+        self.players[device] = Some(core);
+        if self.owners.len() <= owner {
+            self.owners.resize(owner + 1, core);
+        }
+        self.owners[owner] = core;
+    }
+
+    /// The core that plays device `device`, if one does.
+    pub fn player_of(&self, device: usize) -> Option<&Core> {
+        self.players[device].map(|core| &self.cores[core])
+    }
+
+    /// The cores that play devices.
+    pub fn players(&self) -> impl Iterator<Item = &Core> {
+        self.players.iter().flatten().map(|&core| &self.cores[core])
+    }
+
+    /// What all programs have of frames and buffers.
+    pub fn accounts(&self) -> impl Iterator<Item = Account> {
+        self.cores.iter().map(|core| core.program.account())
+    }
+
+    /// Frames that programs dropped, and those that were lost behind devices that they play.
+    pub(super) fn program_drops(&self) -> impl Iterator<Item = DropCounters> {
+        self.cores.iter().flat_map(|core| {
+            let lost = core.program.queue_drops().iter().cloned();
+            lost.chain(std::iter::once(core.program.drops()))
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! The poll-mode packet loop as a program: poll, then one packet at a time, then flush.
+//!
+//! A step is one poll, one packet or one flush, so that what the cores and the NICs do to the caches interleaves as it
+//! would.
+
+use nicforge_nic::DropCounters;
+
+use super::program::{Account, Here, Next, Program};
+use crate::packet_loop::PacketLoop;
+
+/// What the core does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Poll,
+    Packet(usize),
+    Flush,
+}
+
+/// An application over one receive queue.
+pub struct PacketProgram {
+    software: PacketLoop,
+    does: Does,
+    /// Packets of the last poll.
+    polled: usize,
+    /// Receive calls that brought packets.
+    bursts: u64,
+}
+
+impl PacketProgram {
+    /// `software` at the beginning of a run, its queue up.
+    pub fn new(software: PacketLoop) -> PacketProgram {
+        PacketProgram { software, does: Does::Poll, polled: 0, bursts: 0 }
+    }
+
+    /// Whether the poll brought packets.
+    fn poll(&mut self, here: &mut Here<'_>) -> bool {
+        let before = here.core.spent().clone();
+        let buffers = self.software.buffers_in_rings();
+        while here.published.front().is_some_and(|&time| time <= here.core.now()) {
+            here.published.pop_front();
+        }
+        here.core.begin_burst();
+        let mut cpu = here.cpu();
+        self.polled = self.software.poll(&mut cpu, 0);
+        if self.polled > 0 {
+            self.bursts += 1;
+            return true;
+        }
+        self.software.reclaim(&mut cpu);
+        // A poll that found no packet but moved buffers did work.
+        if self.software.buffers_in_rings() == buffers {
+            here.core.count_as_idle(&before);
+        }
+        false
+    }
+
+    /// Packets of the last poll that are not handled yet.
+    fn waiting(&self) -> usize {
+        match self.does {
+            Does::Packet(index) => self.polled - index,
+            Does::Poll | Does::Flush => 0,
+        }
+    }
+
+    fn in_hand(&self) -> u64 {
+        (self.waiting() + self.software.to_flush()) as u64
+    }
+}
+
+impl Program for PacketProgram {
+    // A function of its own: taken into the world's step it was slower.
+    #[inline(never)]
+    fn step(&mut self, here: &mut Here<'_>) -> Next {
+        match self.does {
+            Does::Poll => {
+                here.core.idle_until(here.now);
+                if !self.poll(here) {
+                    // Without buffers frames may wait although the poll found nothing: the core polls on until
+                    // transmit completions bring some back.
+                    return if self.software.is_starved() { Next::Again } else { Next::Event };
+                }
+                self.does = Does::Packet(0);
+            }
+            Does::Packet(index) => {
+                let mut cpu = here.cpu();
+                self.software.look_ahead(&mut cpu, index);
+                self.software.packet(&mut cpu, index);
+                self.does = if index + 1 < self.polled { Does::Packet(index + 1) } else { Does::Flush };
+            }
+            Does::Flush => {
+                self.software.flush(&mut here.cpu());
+                self.does = Does::Poll;
+            }
+        }
+        Next::Again
+    }
+
+    fn account(&self) -> Account {
+        let (transmit_used, transmit_entries) = self.software.transmit_occupancy();
+        Account {
+            taken: self.software.taken(),
+            pushed: self.software.pushed(),
+            kept: self.software.kept(),
+            in_hand: self.in_hand(),
+            buffers: self.software.buffers(self.waiting()),
+            bursts: self.bursts,
+            transmit_used,
+            transmit_entries,
+            ..Account::default()
+        }
+    }
+
+    fn drops(&self) -> DropCounters {
+        self.software.drops.clone()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.software.app.counters()
+    }
+
+    fn polls_rings(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> Option<String> {
+        let (taken, pushed) = (self.software.taken(), self.software.pushed());
+        Some(format!("next {:?}, {} in hand, {taken} taken, {pushed} pushed", self.does, self.in_hand()))
+    }
+}

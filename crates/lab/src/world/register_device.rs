@@ -1,0 +1,187 @@
+//! A NIC that software reads registers of, with its way to the host and the link that ends at it.
+
+use std::collections::VecDeque;
+
+use nicforge_interfaces::kernel::{AnyKernelNic, Frame, KernelNic};
+use nicforge_nic::DropCounters;
+use nicforge_platform::sim::{DmaPort, Host, LinkConfig, MmioWrite, SimDma};
+use nicforge_units::Time;
+use nicforge_wire::link::Link;
+
+/// It acts when a register write or a frame of its link arrives, and when its own work is due.
+pub struct RegisterDevice {
+    /// The NIC.
+    pub nic: AnyKernelNic,
+    /// Its way to memory.
+    pub dma: DmaPort,
+    /// The link that ends here.
+    pub incoming: Link<Frame>,
+    /// Register writes on their way, in the order of their arrival.
+    writes: VecDeque<MmioWrite>,
+    /// The arrival of the first of them.
+    first_write: Time,
+    /// Frames that it could not take, by cause.
+    pub drops: DropCounters,
+    /// Frames and bytes that came in.
+    pub arrived: (u64, u64),
+    /// The time up to which things have happened here. What became possible since may have been
+    /// due before, but begins now.
+    reached: Time,
+    /// When something happens here next: kept, because it is asked for far more often than it
+    /// changes.
+    due: Time,
+    /// Whether anything happened here since the last look at what that means for others.
+    touched: bool,
+}
+
+impl RegisterDevice {
+    /// NIC `number` behind `link`, with `incoming` ending at it.
+    pub fn new(nic: AnyKernelNic, link: &LinkConfig, number: usize, incoming: Link<Frame>) -> RegisterDevice {
+        let due = nic.due().min(incoming.due());
+        RegisterDevice {
+            nic,
+            dma: DmaPort::new(link, number),
+            incoming,
+            writes: VecDeque::new(),
+            first_write: Time::NEVER,
+            drops: DropCounters::default(),
+            arrived: (0, 0),
+            reached: Time::ZERO,
+            due,
+            touched: true,
+        }
+    }
+
+    /// Whether frames may have been sent, or [`due`](Self::due) may have changed, since the last call
+    /// of [`take_touched`](Self::take_touched).
+    pub fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// The same, which is known from then on.
+    pub fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// When something happens here next.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Things have happened up to `reached`: when is the next?
+    fn settle(&mut self) {
+        let first = self.first_write.min(self.incoming.due());
+        let first = first.min(self.nic.due());
+        self.due = first.max(self.reached);
+        self.touched = true;
+    }
+
+    /// Something new happens here at `time`.
+    fn expect(&mut self, time: Time) {
+        self.due = self.due.min(time.max(self.reached));
+        self.touched = true;
+    }
+
+    /// Does everything that is due when the first thing is.
+    pub fn step_all(&mut self, host: &mut Host) {
+        let now = self.due;
+        while self.due == now {
+            self.step(host);
+        }
+    }
+
+    /// Does the one thing that is due first.
+    pub(super) fn step(&mut self, host: &mut Host) {
+        let now = self.due;
+        self.reached = now;
+        let dma = &mut SimDma::new(host, &mut self.dma, now);
+        if self.first_write <= now
+            && let Some(write) = self.writes.pop_front()
+        {
+            let next = self.writes.front();
+            self.first_write = next.map_or(Time::NEVER, |next| next.arrives);
+            let register = write.register.index;
+            self.nic.write_register(dma, register, write.value);
+        } else if self.incoming.due() <= now {
+            if let Some(mut frame) = self.incoming.take() {
+                self.arrived.0 += 1;
+                self.arrived.1 += frame.len() as u64;
+                if let Err(cause) = self.nic.receive(dma, &mut frame) {
+                    self.drops.count(cause.0);
+                }
+                self.incoming.give_back(frame);
+            }
+        } else {
+            self.nic.advance(dma);
+        }
+        self.settle();
+    }
+
+    /// The peer sends a frame, whose last bit leaves it at `time`. Gives back a buffer that it may
+    /// use again, if there is one.
+    pub fn send_here(&mut self, time: Time, frame: Frame) -> Option<Frame> {
+        self.incoming.send(time, frame);
+        self.expect(self.incoming.due());
+        self.incoming.take_back()
+    }
+
+    /// Takes back a buffer for frames that it sends.
+    pub fn recycle(&mut self, buffer: Frame) {
+        self.nic.port().recycle(buffer);
+    }
+
+    /// All register writes so far arrive: the run begins with a NIC that its driver has brought up.
+    pub fn bring_up(&mut self, host: &mut Host) {
+        if let Some(last) = self.writes.back() {
+            let time = last.arrives;
+            self.catch_up(host, time);
+        }
+    }
+
+    /// All that is on its way here arrives: nobody sends more. Returns when that is.
+    pub fn take_all(&mut self, host: &mut Host) -> Time {
+        while self.first_write.min(self.incoming.due()) < Time::NEVER {
+            self.step(host);
+        }
+        self.reached
+    }
+
+    /// Brings the NIC up to `at`, or to where it is already; returns that time.
+    pub(super) fn catch_up_to(&mut self, host: &mut Host, at: Time) -> Time {
+        let at = at.max(self.reached);
+        self.catch_up(host, at);
+        self.reached = at;
+        at
+    }
+
+    /// Answers a read of register `index` at the time that it has come to. Returns the value, and when it gives it.
+    pub(super) fn answer(&mut self, host: &mut Host, index: u32) -> (u64, Time) {
+        let mut dma = SimDma::new(host, &mut self.dma, self.reached);
+        let answer = self.nic.read_register(&mut dma, index);
+        self.settle();
+        answer
+    }
+
+    /// Brings the NIC up to `time`.
+    fn catch_up(&mut self, host: &mut Host, time: Time) {
+        while self.due() <= time {
+            self.step(host);
+        }
+    }
+
+    /// A core's register write is on its way. One core's writes come in order; another core's may
+    /// be overtaken.
+    pub fn post(&mut self, write: MmioWrite) {
+        let before = self.writes.iter().rev();
+        let later = before.take_while(|other| other.arrives > write.arrives);
+        match later.count() {
+            0 => self.writes.push_back(write),
+            later => self.writes.insert(self.writes.len() - later, write),
+        }
+        self.first_write = self.first_write.min(write.arrives);
+        self.expect(write.arrives);
+    }
+}
+
+#[cfg(test)]
+mod tests;
