@@ -94,11 +94,18 @@ choice! {
 }
 
 options! {
-    /// The key-value store.
-    pub struct KvsOptions {
+    /// Values of a key-value store.
+    pub struct ValueOptions {
         /// Size of values.
         kvs_value_bytes: u32 = 1024, "bytes", Allowed::Whole(8, 8192),
             source "nicmem paper, set-up of the key-value store";
+    }
+}
+
+options! {
+    /// The key-value store.
+    pub struct KvsOptions {
+        embed value: ValueOptions;
         /// Whether values of hot items are copied out of host memory into replies, or sent from memory
         /// of the NIC (nmKVS), of which the hot area takes its size.
         kvs_hot_values: HotValues = HotValues::Host, "", HotValues::ALLOWED, source "nicmem paper, section 2.2.2";

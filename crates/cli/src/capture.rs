@@ -1,8 +1,8 @@
 //! `nicforge capture`: a capture from a traffic source.
 
-use nicforge_lab::run::options::Capture;
 use std::path::Path;
 
+use nicforge_lab::run::options::Capture;
 use nicforge_lab::run::{RunError, traffic_source};
 use nicforge_lab::scenario::Assignment;
 use nicforge_lab::settings::Settings;

@@ -1,10 +1,10 @@
 //! `nicforge compare`: a scenario on both grounds, side by side in one report.
 
-use nicforge_lab::run::options::Clock;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use nicforge_lab::live::{LiveRun, check_live, run_point_live};
+use nicforge_lab::run::options::Clock;
 use nicforge_lab::run::{RunError, RunIo, run_point};
 use nicforge_report::{LiveSide, comparison_table, to_json, write_all};
 use nicforge_units::Time;

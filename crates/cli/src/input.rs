@@ -1,10 +1,10 @@
 //! From the arguments to a checked scenario, its machine and its points. Writes nothing.
 
-use nicforge_lab::run::options::{Capture, Empirical};
 use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::record::of_scenario;
+use nicforge_lab::run::options::{Capture, Empirical};
 use nicforge_lab::run::{PointRun, RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
 use nicforge_lab::settings::Catalogue;

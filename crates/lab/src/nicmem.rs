@@ -1,6 +1,5 @@
 //! Which packet buffers lie in memory of a NIC, and who may name them; the same on both grounds.
 
-use crate::packet_loop::Burst;
 use nicforge_interfaces::describe::SplitShape;
 use nicforge_interfaces::nm_nfv::{NmNfvOptions, SplitOptions};
 use nicforge_interfaces::nm_nfv::{Options, Split};
@@ -11,6 +10,7 @@ use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_platform::AddressSpace;
 use nicforge_units::Cycles;
 
+use crate::packet_loop::Burst;
 use crate::settings::Settings;
 
 /// Memory that one NIC gives to software, and the packet buffers on it.

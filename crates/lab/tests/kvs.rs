@@ -4,11 +4,11 @@ mod common {
     pub mod machine;
 }
 
-use nicforge_lab::run::options::{PingPong, WindowOptions};
 use std::collections::BTreeMap;
 
 use common::machine::{machine, small};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use nicforge_lab::run::options::{PingPong, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;

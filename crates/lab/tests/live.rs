@@ -192,7 +192,8 @@ fn what_cannot_be_is_refused_with_its_place() {
 #[test]
 fn keys_of_modules_that_a_live_run_does_not_use_are_noted() {
     let notes = |settings: &str| {
-        let text = format!("[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n{settings}\n[[port]]\ninterface = \"a\"\n");
+        let text =
+            format!("[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n{settings}\n[[port]]\ninterface = \"a\"\n");
         parse_live(&text, Path::new("x.toml"), &Catalogue::shipped()).unwrap().notes()
     };
     for (line, owner) in [

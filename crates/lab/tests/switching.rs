@@ -4,10 +4,10 @@ mod common {
     pub mod machine;
 }
 
-use nicforge_lab::run::options::TimelineOptions;
 use std::collections::BTreeMap;
 
 use common::machine::{machine, small};
+use nicforge_lab::run::options::TimelineOptions;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_record::TimelineEntry;

@@ -1,7 +1,7 @@
 //! Notes on a key-value store.
 
 use nicforge_apps::kvs::{BUCKET_SLOTS, hot_place_bytes, index_keeps, item_bytes};
-use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions};
+use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, ValueOptions};
 use nicforge_lab::run::options::{Pairs, Requests};
 use nicforge_lab::settings::Settings;
 use nicforge_nic::PoolOptions;
@@ -41,7 +41,7 @@ pub fn about_hot_places(settings: &Settings) -> Option<String> {
     if settings.app() != "kvs" || settings.read::<KvsOptions>().kvs_hot_values != HotValues::Nicmem {
         return None;
     }
-    let (cores, value) = (settings.cores() as u64, settings.read::<KvsOptions>().kvs_value_bytes);
+    let (cores, value) = (settings.cores() as u64, settings.read::<ValueOptions>().kvs_value_bytes);
     let each = settings.read::<HotAreaOptions>().kvs_hot_kib * 1024 / cores;
     let place = hot_place_bytes(value);
     (each < place).then(|| {
@@ -100,8 +100,10 @@ fn short_index(settings: &Settings, pairs: u64) -> Option<Short> {
 /// Logs that are too short.
 fn short_log(settings: &Settings, pairs: f64) -> Option<Short> {
     let mib = f64::from(1 << 20);
-    let item =
-        item_bytes(settings.read::<Pairs>().kvs_key_bytes.into(), settings.read::<KvsOptions>().kvs_value_bytes.into());
+    let item = item_bytes(
+        settings.read::<Pairs>().kvs_key_bytes.into(),
+        settings.read::<ValueOptions>().kvs_value_bytes.into(),
+    );
     let (needed, log) = ((pairs * item as f64 / mib).ceil(), f64::from(settings.read::<KvsOptions>().kvs_log_mib));
     let remedy = match range::<KvsOptions>("kvs_log_mib") {
         Some((_, largest)) if needed > largest => {

@@ -11,13 +11,13 @@ use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::scenario::Point;
 use nicforge_report::{table, to_json, write_all};
 use nicforge_wire::capture::part_of;
+use progress::Progress;
 
 use crate::args::RunOptions;
 use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
-use progress::Progress;
 
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {

@@ -1,6 +1,7 @@
 //! All interfaces of this kind, one line each.
 
 use nicforge_nic::{DropCause, PoolCache};
+use nicforge_options::Owner;
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
@@ -9,7 +10,6 @@ use super::{
 };
 use crate::InterfaceError;
 use crate::sinic::DriverOptions;
-use nicforge_options::Owner;
 
 macro_rules! kernel_interfaces {
     ($($name:literal, $variant:ident, $($module:ident)::+, $about:literal;)*) => {

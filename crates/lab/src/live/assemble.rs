@@ -1,12 +1,14 @@
 //! Assembles a live run from its configuration.
 
-use nicforge_apps::options::RouteOptions;
-use nicforge_nic::{PoolOptions, TransmitOptions};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use nicforge_apps::options::RouteOptions;
 use nicforge_apps::{AppConfig, PortMap, read_routes};
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
+use nicforge_nic::{PoolOptions, TransmitOptions};
+use nicforge_options::Value;
+use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
@@ -20,8 +22,6 @@ use super::worker::{Worker, WorkerParts};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
 use crate::settings::Settings;
-use nicforge_options::Value;
-use nicforge_options::{ConfigError, Place};
 
 /// A live run that is ready to go.
 pub struct Assembly {

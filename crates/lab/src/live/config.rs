@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nicforge_apps::options::RouteOptions;
+use nicforge_options::{ConfigError, Place};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Assignment;
 use crate::settings::{Catalogue, Settings, of_live_run};
-use nicforge_options::{ConfigError, Place};
 
 /// As often as Linux looks after neighbours that it uses (base_reachable_time).
 const ASK_AGAIN_S: f64 = 30.0;

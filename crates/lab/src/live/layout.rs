@@ -3,7 +3,6 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use crate::packet_loop::Burst;
 use nicforge_apps::{AnyApp, AppConfig, AppError, SharedTables};
 use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
@@ -16,7 +15,7 @@ use nicforge_units::{BitRate, Bytes, Cycles, Time};
 use super::config::LiveConfig;
 use super::worker::WorkerParts;
 use crate::nicmem::NearMemory;
-use crate::packet_loop::PacketLoop;
+use crate::packet_loop::{Burst, PacketLoop};
 use crate::run::{RunError, Surroundings, heuristic, plan_of, receive_buffers};
 use crate::settings::Settings;
 

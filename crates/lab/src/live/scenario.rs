@@ -6,11 +6,10 @@
 //!                     takes what comes back ◄─────────┘
 //! ```
 
-use crate::run::options::Arrival;
-use crate::run::options::Arrivals;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_options::Place;
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -24,9 +23,10 @@ use super::outcome::LiveRun;
 use super::pin::Places;
 use super::run_threads;
 use crate::machine::Machine;
+use crate::run::options::Arrival;
+use crate::run::options::Arrivals;
 use crate::run::{RunError, app_config, line_of, traffic_source};
 use crate::settings::Settings;
-use nicforge_options::Place;
 
 /// Frames that the generator sends or takes before it does the other.
 const BURST: usize = 64;

@@ -1,12 +1,12 @@
 //! How a live run goes on over time, as the report of a simulated one has it.
 
-use crate::run::options::TimelineOptions;
+use nicforge_record::drop_fraction;
+use nicforge_record::{Switch, TimelineEntry};
 use nicforge_units::Time;
 
 use super::outcome::Snapshot;
+use crate::run::options::TimelineOptions;
 use crate::settings::Settings;
-use nicforge_record::drop_fraction;
-use nicforge_record::{Switch, TimelineEntry};
 
 /// Counts at even intervals.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What an application is told of a point's settings.
 
-use nicforge_apps::options::{FlowTableOptions, KvsOptions, LbOptions, RouteOptions, SyntheticOptions};
+use nicforge_apps::options::{FlowTableOptions, KvsOptions, LbOptions, RouteOptions, SyntheticOptions, ValueOptions};
 use nicforge_apps::{AppConfig, Egress, PortMap, generate_routes, read_routes};
 use nicforge_units::{Bytes, Cycles};
 
@@ -17,7 +17,7 @@ pub(crate) fn app_of_settings(settings: &Settings, ports: PortMap) -> AppConfig 
     config.reads = reads;
     config.reads_in_flight = reads_in_flight;
     config.array = Bytes(u64::from(array_mib) << 20);
-    config.kvs.hot_value_bytes = settings.read::<KvsOptions>().kvs_value_bytes;
+    config.kvs.hot_value_bytes = settings.read::<ValueOptions>().kvs_value_bytes;
     config
 }
 

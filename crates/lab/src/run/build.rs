@@ -1,17 +1,15 @@
 //! Assembles a world from a machine and settings: the one place that knows all parts.
 
-use crate::packet_loop::Burst;
-use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
-use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
-use nicforge_nic::{PoolOptions, TransmitOptions};
 use std::net::SocketAddrV4;
 
+use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
 use nicforge_apps::{AnyApp, AppConfig, SharedTables};
 use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers};
+use nicforge_nic::{PoolOptions, TransmitOptions};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, SimCore, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
 use nicforge_units::{Frequency, Time};
@@ -29,7 +27,8 @@ use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::nicmem::NearMemory;
-use crate::packet_loop::PacketLoop;
+use crate::packet_loop::{Burst, PacketLoop};
+use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
 use crate::settings::Settings;
 use crate::world::control::{ControlCore, Switches};
 use crate::world::device::Device;

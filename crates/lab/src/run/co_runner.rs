@@ -1,12 +1,12 @@
 //! Co-runners: cores that run something else and only use memory.
 
-use crate::run::options::{CoRunners, Copies, Copying};
 use nicforge_apps::{CoRunner, Copier};
 use nicforge_nic::Allocation;
 use nicforge_platform::AddressSpace;
 use nicforge_platform::sim::Hardware;
 
 use super::build::core_of;
+use crate::run::options::{CoRunners, Copies, Copying};
 use crate::settings::Settings;
 use crate::world::Core;
 

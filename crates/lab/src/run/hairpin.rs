@@ -1,6 +1,5 @@
 //! From settings to NICs that handle flows without software.
 
-use crate::run::options::Flows;
 use nicforge_apps::options::HairpinOptions;
 use nicforge_interfaces::options::RxRing;
 use nicforge_nic::hairpin::{FlowAction, FlowMatch, FlowTable, Hairpin, HairpinSpec};
@@ -10,6 +9,7 @@ use nicforge_wire::headers::{MacAddress, ip_protocol};
 
 use super::RunError;
 use super::traffic::flows_of;
+use crate::run::options::Flows;
 use crate::settings::Settings;
 
 /// A table for each NIC, or none where software does it all.

@@ -1,7 +1,7 @@
 //! Which keys of a key-value store are in its hot area (nicmem, section 2.2.2).
 
 use nicforge_apps::kvs::hot_place_bytes;
-use nicforge_apps::options::{HotAreaOptions, KvsOptions};
+use nicforge_apps::options::{HotAreaOptions, ValueOptions};
 use nicforge_platform::FlatCpu;
 
 use super::RunError;
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 /// Keys in the hot area behind one port.
 pub fn hot_keys(settings: &Settings) -> u64 {
     let area = settings.read::<HotAreaOptions>().kvs_hot_kib * 1024 / settings.nics() as u64;
-    area / hot_place_bytes(settings.read::<KvsOptions>().kvs_value_bytes)
+    area / hot_place_bytes(settings.read::<ValueOptions>().kvs_value_bytes)
 }
 
 /// Makes the keys of the hot area hot, as after a long run.

@@ -1,12 +1,13 @@
 //! One run: warm-up, window, and what was counted between its two ends.
 
-use crate::run::options::{Warmup, WindowOptions};
 use std::path::Path;
 
 use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf, Waiting};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
+use nicforge_record::CoreFigures;
+use nicforge_record::{Metrics, Steadiness, drop_fraction};
 use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
@@ -15,13 +16,12 @@ use super::by_core::{CoreCounts, borrowed, by_core};
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::counts::{by_cause, share};
 use crate::machine::Machine;
+use crate::run::options::{Warmup, WindowOptions};
 use crate::settings::Settings;
 use crate::world::World;
 use crate::world::core_time::Cores;
 use crate::world::generator::Generator;
 use crate::world::sink::Captured;
-use nicforge_record::CoreFigures;
-use nicforge_record::{Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
 const STEPS: u64 = 50;

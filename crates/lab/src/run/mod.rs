@@ -25,7 +25,9 @@ use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
 use nicforge_nic::NicmemError;
 use nicforge_nic::hairpin::TableFull;
+use nicforge_options::ConfigError;
 use nicforge_platform::SpaceError;
+use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
@@ -33,8 +35,6 @@ use nicforge_wire::traffic::TrafficError;
 use self::options::{Measure, Measurement};
 use crate::machine::Machine;
 use crate::settings::Settings;
-use nicforge_options::ConfigError;
-use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};

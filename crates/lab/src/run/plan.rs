@@ -1,7 +1,6 @@
 //! Whether a point can run, found out before any does: rings and tables against the memory that
 //! there is, flows for all who get a share, and what files say. And which keys are at fault if not.
 
-use crate::run::options::{Copies, Flows};
 use nicforge_apps::options::{FlowTableOptions, KvsOptions, SyntheticOptions};
 use nicforge_interfaces::InterfaceError;
 use nicforge_interfaces::options::RxRing;
@@ -15,6 +14,7 @@ use super::RunError;
 use super::build::{Parts, hardware_of, parts};
 use super::traffic::check_shares;
 use crate::machine::Machine;
+use crate::run::options::{Copies, Flows};
 use crate::settings::Settings;
 
 /// Builds everything but memory and traffic, and throws it away.

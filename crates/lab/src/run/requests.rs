@@ -1,8 +1,8 @@
 //! From settings to requests for the key-value store, and to what it holds before the run.
 
-use nicforge_apps::options::KvsOptions;
 use std::net::Ipv4Addr;
 
+use nicforge_apps::options::ValueOptions;
 use nicforge_platform::FlatCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
 use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
@@ -19,7 +19,7 @@ pub(super) fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<Pa
     let Pairs { kvs_keys, kvs_key_bytes: key, .. } = settings.read();
     let share = kvs_keys.div_ceil(settings.nics() as u64);
     // Both sizes are declared with bounds below 2^16.
-    let value = settings.read::<KvsOptions>().kvs_value_bytes;
+    let value = settings.read::<ValueOptions>().kvs_value_bytes;
     let seed = seed ^ (port as u64) << 48;
     Ok(PairSpace::new(seed, share, key as u16, value as u16)?)
 }

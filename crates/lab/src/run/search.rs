@@ -11,6 +11,9 @@
 //! ([`DropCause::is_of_load`](nicforge_nic::DropCause::is_of_load)): what software discards for what a
 //! frame is, it discards at every rate.
 
+use nicforge_record::{Metrics, Steadiness};
+use nicforge_units::{BitRate, Time};
+
 use super::build::{Built, build};
 use super::measure::{Measured, Window, finish, run_out, run_to};
 use super::{PointRun, Progress, RunError, RunIo};
@@ -18,8 +21,6 @@ use crate::machine::Machine;
 use crate::run::options::{Rate, Warmup, WindowOptions};
 use crate::settings::Settings;
 use crate::world::World;
-use nicforge_record::{Metrics, Steadiness};
-use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
 const RESOLUTION: f64 = 0.01;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::machine::Machine;
-use crate::settings::{Catalogue, Settings};
 use nicforge_options::{Allowed, ConfigError, Place, Value};
 
 use super::{Assignment, Point, Scenario, Sweep, Variant};
+use crate::machine::Machine;
+use crate::settings::{Catalogue, Settings};
 
 /// Keys that stand in `params` of every point, swept or not.
 const ALWAYS_SHOWN: [&str; 9] =

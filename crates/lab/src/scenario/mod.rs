@@ -13,8 +13,9 @@ mod parse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::settings::{Catalogue, Settings};
 use nicforge_options::{ConfigError, Place, Value, read_text};
+
+use crate::settings::{Catalogue, Settings};
 
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]

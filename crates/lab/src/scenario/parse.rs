@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::settings::Catalogue;
 use nicforge_options::{ConfigError, Field, Located, Node, Place, parse_tree, shorten};
 
 use super::assign::known_key;
 use super::{Assignment, MOST_POINTS, Scenario, Sweep, Variant};
+use crate::settings::Catalogue;
 
 const SECTIONS: [&str; 4] = ["scenario", "settings", "variant", "sweep"];
 const SCENARIO_KEYS: [&str; 5] = ["name", "title", "description", "machine", "seed"];

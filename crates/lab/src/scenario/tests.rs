@@ -3,11 +3,11 @@
 mod bad;
 mod expansion;
 
-use crate::settings::Catalogue;
 use std::path::Path;
 
 use super::*;
 use crate::machine::{Machine, parse_machine};
+use crate::settings::Catalogue;
 
 fn machine() -> Machine {
     let text = include_str!("../../../../machines/xeon-4216-cx5.toml");

@@ -54,14 +54,16 @@ impl Catalogue {
             lab::<Burst>(FRAMES),
         ]);
         owners.extend(traffic());
-        owners.extend(applications);
         owners.extend([
-            lab::<HairpinOptions>("offload = accel_nfv"),
             lab::<Pairs>("app = kvs"),
             lab::<Requests>("requests of app = kvs"),
             lab::<KeyZipf>("kvs_key_choice = zipf"),
             lab::<HotAreaOptions>("kvs_key_choice = hot_area, or kvs_hot_values = nicmem"),
             lab::<HotArea>("kvs_key_choice = hot_area"),
+        ]);
+        owners.extend(applications);
+        owners.extend([
+            lab::<HairpinOptions>("offload = accel_nfv"),
             lab::<HotOptions>("kvs_hot_values = nicmem"),
             lab::<CoRunners>(FRAMES),
             lab::<Copies>("a copying co-runner (copy)"),

@@ -244,7 +244,7 @@ impl Settings {
             return Ok(());
         }
         let (store, requests) = (self.read::<KvsOptions>(), self.read::<Requests>());
-        let Pairs { kvs_keys, kvs_key_bytes, kvs_preload_keys } = self.read();
+        let Pairs { kvs_keys, kvs_key_bytes, kvs_preload_keys, .. } = self.read();
         let preloaded = kvs_preload_keys.unwrap_or(0);
         ensure(preloaded <= kvs_keys, &["kvs_preload_keys", "kvs_keys"], || {
             (
@@ -253,7 +253,7 @@ impl Settings {
             )
         })?;
         let hot = self.read::<HotAreaOptions>().kvs_hot_kib * 1024 / self.nics().max(1) as u64;
-        let value = hot_place_bytes(store.kvs_value_bytes);
+        let value = hot_place_bytes(store.value.kvs_value_bytes);
         let keys = &["kvs_hot_kib", "kvs_key_choice", "kvs_value_bytes"];
         let has_area = requests.kvs_key_choice != KeyChoice::HotArea || hot >= value;
         ensure(has_area, keys, || {
@@ -272,7 +272,7 @@ impl Settings {
             )
         })?;
         let sizes = &["kvs_value_bytes", "kvs_key_bytes"];
-        let pair = kvs_key_bytes + store.kvs_value_bytes;
+        let pair = kvs_key_bytes + store.value.kvs_value_bytes;
         ensure(pair <= MOST_PAIR_BYTES, sizes, || {
             (
                 format!("a PUT of {pair} bytes of key and value does not fit a frame"),

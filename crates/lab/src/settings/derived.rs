@@ -1,6 +1,6 @@
 //! What follows from the options of several owners.
 
-use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, RouteOptions, SyntheticOptions};
+use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, RouteOptions, SyntheticOptions, ValueOptions};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
@@ -54,7 +54,7 @@ impl Settings {
     /// `packet_sizes` says other sizes, all but the target's count as large ones.
     pub fn frame_bytes(&self) -> u32 {
         if self.app() == "kvs" {
-            let value = self.read::<Requests>().kvs_put_share * f64::from(self.read::<KvsOptions>().kvs_value_bytes);
+            let value = self.read::<Requests>().kvs_put_share * f64::from(self.read::<ValueOptions>().kvs_value_bytes);
             return REQUEST_HEADERS_LEN as u32 + self.read::<Pairs>().kvs_key_bytes + value.round() as u32;
         }
         self.mean_over_frames(u64::from) as u32
@@ -83,7 +83,7 @@ impl Settings {
 
     /// Size of a reply that has a value.
     pub fn get_reply_bytes(&self) -> u32 {
-        REQUEST_HEADERS_LEN as u32 + self.read::<KvsOptions>().kvs_value_bytes
+        REQUEST_HEADERS_LEN as u32 + self.read::<ValueOptions>().kvs_value_bytes
     }
 
     /// Memory of each of `nics` NICs for values of hot items.

@@ -1,13 +1,10 @@
 //! From a machine and the settings of a point to systems on their links.
 
-use crate::run::options::Workload;
-use crate::run::options::{Clock, Run};
-use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
-use nicforge_interfaces::sinic::DriverOptions;
 use std::net::Ipv4Addr;
 
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_interfaces::kernel::Frame;
+use nicforge_interfaces::sinic::DriverOptions;
 use nicforge_interfaces::sinic::Options;
 use nicforge_interfaces::sinic::registers::config;
 use nicforge_nic::DriverCosts;
@@ -21,7 +18,10 @@ use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{BuiltSystem, System, SystemPlan};
 use crate::machine::{Integrated, Machine, Placement};
 use crate::run::RunError;
+use crate::run::options::Workload;
+use crate::run::options::{Clock, Run};
 use crate::settings::Settings;
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
 use crate::world::generator::Generator;
 use crate::world::sink::Sink;
 use crate::world::{End, Outside, Place, World};

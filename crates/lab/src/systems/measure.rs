@@ -1,12 +1,12 @@
 //! One point: warm-up, window, and what was counted between its two ends.
 
-use crate::run::options::{Run, Warmup, WindowOptions, Workload};
 use std::collections::BTreeMap;
 
 use nicforge_interfaces::kernel::KernelNic;
 use nicforge_nic::DropCounters;
 use nicforge_platform::Part;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters, SimCore};
+use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::build::{Systems, build};
@@ -14,11 +14,11 @@ use super::stack::KernelCounters;
 use super::standstill;
 use super::system::System;
 use crate::machine::Machine;
+use crate::run::options::{Run, Warmup, WindowOptions, Workload};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 use crate::world::Host;
 use crate::world::device::Device;
-use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
 const STEPS: u64 = 20;

@@ -1,4 +1,3 @@
-use crate::settings::Catalogue;
 use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_interfaces::sinic::registers::{Tag, rx_done};
 use nicforge_units::Time;
@@ -8,6 +7,7 @@ use super::measure::measure;
 use super::process::AnyProcess;
 use crate::machine::{Machine, parse_machine};
 use crate::run::RunError;
+use crate::settings::Catalogue;
 use crate::settings::Settings;
 use crate::world::device::Device;
 

@@ -1,10 +1,10 @@
 //! The shipped machine, and settings that make a run of it short.
 
-use nicforge_lab::settings::Catalogue;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use nicforge_lab::machine::{Machine, parse_machine};
+use nicforge_lab::settings::Catalogue;
 use nicforge_lab::settings::Settings;
 
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {

@@ -1,11 +1,11 @@
 //! What the tests of whole systems share.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
-use nicforge_lab::settings::Catalogue;
 use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
+use nicforge_lab::settings::Catalogue;
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
 

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::handover::receive_files;
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
 use nicforge_platform::{Addr, Cpu};
@@ -21,7 +22,6 @@ use crate::live::pin::go_to;
 use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
 use crate::run::RunError;
 use crate::settings::Catalogue;
-use nicforge_options::{ConfigError, Place};
 
 #[cfg(test)]
 mod tests;

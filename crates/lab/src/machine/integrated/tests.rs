@@ -1,13 +1,14 @@
 //! The shipped machine against the data sheet, and places that a user's file adds.
 
-use crate::settings::Catalogue;
-use nicforge_interfaces::sinic::DriverOptions;
 use std::path::Path;
+
+use nicforge_interfaces::sinic::DriverOptions;
+use nicforge_options::ConfigError;
 
 use super::super::{Machine, parse_machine};
 use super::*;
+use crate::settings::Catalogue;
 use crate::settings::Settings;
-use nicforge_options::ConfigError;
 
 const SHIPPED: &str = include_str!("../../../../../machines/m5-10gbe.toml");
 

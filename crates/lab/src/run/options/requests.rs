@@ -1,10 +1,12 @@
 //! Options of requests to a key-value store.
 
+use nicforge_apps::options::ValueOptions;
 use nicforge_options::{Allowed, choice, options};
 
 options! {
     /// Pairs of a key-value store.
     pub struct Pairs {
+        embed value: ValueOptions;
         /// Keys of the key-value store over all NICs; each NIC has its own.
         kvs_keys: u64 = 800_000, "keys", Allowed::Whole(1, 100_000_000),
             source "nicmem paper, set-up of the key-value store: 800 K pairs";

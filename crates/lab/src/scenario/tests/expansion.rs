@@ -1,9 +1,10 @@
 //! What a right scenario expands to.
 
+use nicforge_interfaces::options::RxRing;
+
 use super::*;
 use crate::run::options::{Capture, Llc};
 use crate::settings::Catalogue;
-use nicforge_interfaces::options::RxRing;
 
 #[test]
 fn without_variant_or_sweep_there_is_one_point_named_after_the_interface() {

@@ -1,6 +1,5 @@
 //! Workers that are processes beside others: what one does, and what the others notice of it.
 
-use crate::settings::Catalogue;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -8,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
+use liar::{Liar, Lie};
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -18,7 +18,7 @@ use super::*;
 use crate::live::scenario::SetAtEnd;
 use crate::live::{LiveRun, locked, parse_live, run_live_over};
 use crate::run::RunError;
-use liar::{Liar, Lie};
+use crate::settings::Catalogue;
 
 mod liar;
 mod stopped;
