@@ -47,7 +47,7 @@ fn capture_through(from: &Path, settings: &str) -> (LiveRun, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.pcap");
     let text = format!(
-        "[live]\nname = \"test\"\n[settings]\napp = \"l2fwd\"\n{settings}\n[[port]]\nread = {from:?}\n\
+        "[live]\nname = \"test\"\n[settings]\n{settings}\n[[port]]\nread = {from:?}\n\
          [[port]]\nwrite = {out:?}\n"
     );
     let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();

@@ -11,7 +11,7 @@ use common::machine::{machine, small};
 use nicforge_interfaces::options::RxRing;
 use nicforge_interfaces::rx_bisect::RxBisectOptions;
 use nicforge_lab::packet_loop::Burst;
-use nicforge_lab::run::options::{Arrival, Arrivals, WindowOptions};
+use nicforge_lab::run::options::{Arrival, Arrivals, TimelineOptions, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_nic::TransmitOptions;
@@ -157,7 +157,8 @@ fn the_time_line_adds_up() {
     let sets: Vec<_> = timeline.iter().map(|entry| entry.active_set.as_deref().unwrap()).collect();
     assert_eq!(sets[..4], ["private", "shared", "shared", "shared"]);
     assert!(timeline[3].drop_fraction + 0.1 < timeline[9].drop_fraction, "{timeline:?}");
-    let without = settings;
+    let mut without = settings;
+    without.change(|timeline: &mut TimelineOptions| timeline.timeline_ms = None);
     let point_without = run_point(machine(), &without, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
     assert_eq!((&point_without.metrics, point_without.timeline.len()), (&point.metrics, 0));
 }

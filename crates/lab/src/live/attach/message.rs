@@ -143,6 +143,9 @@ impl Invitation {
             let set = parse_override(text, catalogue).map_err(wrong)?;
             config.set_unchecked(set);
         }
+        // Rings that do not go together are the other side's mistake.
+        let checked = config.settings.check_interface();
+        checked.map_err(|finding| RunError::Attach(format!("{}; {}", finding.wrong, finding.right)))?;
         let mut map = PortMap::paired(self.ports.len() as u8);
         for (port, plan) in map.0.iter_mut().zip(&self.ports) {
             port.mac = MacAddress(plan.mac);
