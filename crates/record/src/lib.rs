@@ -85,6 +85,9 @@ pub struct PointRecord {
     /// Every change of steering, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<Switch>,
+    /// Simulated time, warm-up included, s; absent on the live ground.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated_seconds: Option<f64>,
     /// Effective settings in which points differ; the others are in [`Record::settings`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,

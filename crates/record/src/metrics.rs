@@ -22,8 +22,7 @@ pub struct Metrics {
     pub drop_fraction: f64,
     /// Frames dropped in the window, by named cause.
     pub drops: BTreeMap<String, u64>,
-    /// Requests of the window that clients gave up, because no answer came in time; only where the
-    /// next one waits for that (ping-pong).
+    /// Requests of the window that clients gave up after their time-out; only of closed loops (ping-pong).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_timed_out: Option<u64>,
     /// First bit in to last bit out.
@@ -54,8 +53,7 @@ pub struct Metrics {
     /// where it refused any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_too_large: Option<u64>,
-    /// Requests that came to another core than their key's, which did nothing for them; only where any
-    /// did.
+    /// Requests that arrived at another core than their key's, and were ignored; only where any were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_misdirected: Option<u64>,
     /// What a co-runner copied, 10^9 bytes/s.
@@ -82,7 +80,7 @@ pub struct Metrics {
     /// stalls included; only where one core is the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_alloc_share: Option<f64>,
-    /// The same of the other cores.
+    /// Share of the other cores' cycles, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_alloc_share: Option<f64>,
     /// LLC misses of all agents per delivered packet, in lines.

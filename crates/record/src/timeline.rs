@@ -17,7 +17,7 @@ pub struct TimelineEntry {
     pub arrivals: u64,
     /// Frames dropped, whatever the cause.
     pub drops: u64,
-    /// The same as a share of the frames that arrived.
+    /// Drops as a share of arrivals.
     pub drop_fraction: f64,
     /// Frames that cores took out of receive rings.
     pub taken: u64,

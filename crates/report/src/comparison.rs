@@ -53,6 +53,7 @@ pub fn compare(record: &mut Record, live: Vec<LiveSide>) {
             cores: live.cores,
             timeline: Vec::new(),
             switches: live.switches,
+            simulated_seconds: None,
             ..sim.clone()
         };
         for (point, ground) in [(&mut sim, "sim"), (&mut on_live, "live")] {

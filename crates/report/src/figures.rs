@@ -15,14 +15,35 @@ use super::shape::{Facet, Shape};
 pub struct Figure {
     /// What it shows.
     pub title: String,
-    /// How to read it, where that is not plain.
+    /// How to read it.
     pub note: &'static str,
-    /// Names of the colours, with their index; empty when there is but one.
-    pub legend: Vec<(usize, String)>,
+    /// Empty with one colour.
+    pub legend: Vec<LegendEntry>,
     /// Plots in a row on a wide page.
     pub columns: usize,
-    /// Heading and SVG of each plot.
-    pub panels: Vec<(String, String)>,
+    /// In reading order.
+    pub panels: Vec<Panel>,
+}
+
+/// What a colour stands for.
+pub struct LegendEntry {
+    /// Index of the colour.
+    pub index: usize,
+    /// Its meaning.
+    pub name: String,
+}
+
+/// A plot of a figure.
+pub struct Panel {
+    /// What it shows; empty with one plot.
+    pub heading: String,
+    /// The picture.
+    pub svg: String,
+}
+
+/// Entries for `names`, with colours in their order.
+fn legend_of(names: impl Iterator<Item = String>) -> Vec<LegendEntry> {
+    names.enumerate().map(|(index, name)| LegendEntry { index, name }).collect()
 }
 
 /// A plot of several metrics of one unit, or one.
@@ -30,7 +51,7 @@ const PLAIN: [(&str, &[&str], &str); 8] = [
     ("No-drop rate", &["no_drop_gbps"], "Highest rate without loss (RFC 2544), frame bytes."),
     ("Bandwidth", &["bandwidth_gbps"], "Payload that processes read and wrote."),
     ("Throughput", &["throughput_gbps"], "Frame bytes sent back out, without preamble and gap."),
-    ("Cache misses", &["misses_per_kb"], "The core's look-ups that went to memory, for each 1024 bytes of payload."),
+    ("Cache misses", &["misses_per_kb"], "The core's look-ups that miss all caches, per 1024 bytes of payload."),
     (
         "Cache hits",
         &["ddio_hit_rate", "io_read_hit_rate", "app_hit_rate"],
@@ -46,7 +67,7 @@ const PLAIN: [(&str, &[&str], &str); 8] = [
     ("Ring occupancy", &["rx_occupancy", "tx_occupancy"], "Mean share of entries waiting or in use."),
 ];
 
-/// Whether the points are of whole systems, whose payload is counted.
+/// Whether the points are whole systems, which count payload.
 fn whole_systems(record: &Record) -> bool {
     let mut points = record.points.iter();
     points.any(|point| point.metrics.bandwidth_gbps.is_some())
@@ -63,7 +84,7 @@ pub fn figures(record: &Record) -> Result<Vec<Figure>, ReportError> {
         let metrics: Vec<&Metric> = keys.iter().map(|key| by_key(key)).collect();
         let known = |metric: &&Metric| record.points.iter().any(|point| (metric.get)(&point.metrics).is_some());
         let metrics: Vec<&Metric> = metrics.into_iter().filter(known).collect();
-        // What a system sends says nothing about one that receives: payload does.
+        // A receiving system sends acknowledgements only; payload is its throughput.
         let superseded = title == "Throughput" && whole_systems(record);
         if !metrics.is_empty() && !superseded {
             // Bars carry their names; lines need a legend.
@@ -95,14 +116,14 @@ fn columns(kinds: usize, panels: usize) -> usize {
     if (2..=3).contains(&kinds) { kinds } else { panels.clamp(1, 3) }
 }
 
-fn variant_legend(shape: &Shape) -> Vec<(usize, String)> {
+fn variant_legend(shape: &Shape) -> Vec<LegendEntry> {
     if shape.variants.len() < 2 {
         return Vec::new();
     }
-    shape.variants.iter().enumerate().map(|(index, variant)| (index, variant.to_string())).collect()
+    legend_of(shape.variants.iter().map(|variant| variant.to_string()))
 }
 
-/// How far an axis goes at least. What is less is nothing, and would look like much.
+/// Least extent of an axis, so that negligible values do not fill a plot.
 fn least_scale(unit: &str) -> f64 {
     match unit {
         "GB/s" => 0.1,
@@ -128,7 +149,7 @@ fn heading(metric: Option<&str>, facet: &Facet) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, ReportError> {
+fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
     let x = shape.x.unwrap_or("");
     let mut panels = Vec::new();
     for facet in &shape.facets {
@@ -150,13 +171,14 @@ fn over_x(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, R
                 series: shape.variants.iter().enumerate().map(line).collect(),
                 marks: Vec::new(),
             };
-            panels.push((heading((metrics.len() > 1).then_some(metric.label), facet), lines.draw()?));
+            let heading = heading((metrics.len() > 1).then_some(metric.label), facet);
+            panels.push(Panel { heading, svg: lines.draw()? });
         }
     }
     Ok(panels)
 }
 
-fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>, ReportError> {
+fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<Panel>, ReportError> {
     let mut panels = Vec::new();
     for facet in &shape.facets {
         for metric in metrics {
@@ -172,7 +194,8 @@ fn compared(shape: &Shape, metrics: &[&Metric]) -> Result<Vec<(String, String)>,
                 stacked: false,
                 groups: facet.points.iter().filter_map(bar).collect(),
             };
-            panels.push((heading((metrics.len() > 1).then_some(metric.label), facet), bars.draw()?));
+            let heading = heading((metrics.len() > 1).then_some(metric.label), facet);
+            panels.push(Panel { heading, svg: bars.draw()? });
         }
     }
     Ok(panels)

@@ -9,7 +9,7 @@ use nicforge_record::Record;
 
 use super::columns::{Metric, drop_causes, measured};
 use super::comparison;
-use super::figures::{Figure, figures};
+use super::figures::{Figure, LegendEntry, Panel, figures};
 use super::findings::findings;
 use super::number::{bytes, seconds};
 use super::plots::SERIES_COLOURS;
@@ -151,7 +151,7 @@ fn section(figure: &Figure) -> String {
     );
     if !figure.legend.is_empty() {
         section += "<ul class=\"legend\">\n";
-        for (index, name) in &figure.legend {
+        for LegendEntry { index, name } in &figure.legend {
             let (form, colour) = (index / SERIES_COLOURS % 3, index % SERIES_COLOURS);
             push(
                 &mut section,
@@ -164,7 +164,7 @@ fn section(figure: &Figure) -> String {
         section += "</ul>\n";
     }
     push(&mut section, format_args!("<div class=\"panels\" style=\"--columns:{}\">\n", figure.columns));
-    for (heading, svg) in &figure.panels {
+    for Panel { heading, svg } in &figure.panels {
         let caption =
             if heading.is_empty() { String::new() } else { format!("<figcaption>{}</figcaption>", escape(heading)) };
         push(&mut section, format_args!("<figure>{caption}{svg}</figure>\n"));

@@ -34,6 +34,7 @@ pub fn of_scenario(
         cores: run.cores,
         timeline: run.timeline,
         switches: run.switches,
+        simulated_seconds: Some(run.simulated.as_seconds()),
         settings,
         facts: facts::of(&point.settings, machine),
         steadiness: run.steadiness,

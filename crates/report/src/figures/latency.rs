@@ -2,7 +2,7 @@
 
 use nicforge_record::{PointRecord, Record};
 
-use super::{Figure, columns, variant_legend};
+use super::{Figure, LegendEntry, Panel, columns, legend_of, variant_legend};
 use crate::ReportError;
 use crate::number::number;
 use crate::plots::{Axis, Lines, Series};
@@ -42,15 +42,15 @@ pub fn figure(record: &Record, shape: &Shape) -> Result<Option<Figure>, ReportEr
         };
         let heading = std::iter::once(facet.label.clone()).filter(|label| !label.is_empty());
         let heading: Vec<String> = heading.chain(ends(shape, facet)).chain(hidden).collect();
-        panels.push((heading.join(" · "), lines.draw()?));
+        panels.push(Panel { heading: heading.join(" · "), svg: lines.draw()? });
     }
     let figure = Figure {
         title: "Latency".into(),
         note: match shape.x {
             None => "From the first bit in to the last bit out. Each step to the right is one more nine.",
             Some(_) => {
-                "From the first bit in to the last bit out. Each step to the right is one more nine. Of the sweep there \
-                 are the first value, dashed, and the last."
+                "From the first bit in to the last bit out. Each step to the right is one more nine. Of a sweep, \
+                 the first value is dashed and the last is solid."
             }
         },
         legend: legend(shape),
@@ -71,10 +71,10 @@ struct Drawn {
 }
 
 /// The variants' colours, as in other plots; bars have none where there is no sweep.
-fn legend(shape: &Shape) -> Vec<(usize, String)> {
+fn legend(shape: &Shape) -> Vec<LegendEntry> {
     match shape.x {
         Some(_) => variant_legend(shape),
-        None => shape.variants.iter().map(|name| name.to_string()).enumerate().collect(),
+        None => legend_of(shape.variants.iter().map(|name| name.to_string())),
     }
 }
 
@@ -140,12 +140,12 @@ mod tests {
         let drawn: Vec<(usize, bool)> = drawn.iter().map(|at| (at.variant, at.is_first)).collect();
         assert_eq!(drawn, [(0, true), (0, false), (1, true), (1, false)]);
         let figure = figure(&record, &shape).unwrap().unwrap();
-        let names: Vec<&str> = figure.legend.iter().map(|(_, name)| name.as_str()).collect();
+        let names: Vec<&str> = figure.legend.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["priv_ring", "rx_bisect"]);
-        let heading = &figure.panels[0].0;
+        let heading = &figure.panels[0].heading;
         assert!(heading.starts_with("rx_entries 64 (dashed) and 4096"), "{heading}");
         // A dashed line is many short ones.
-        let lines = |series: &str| figure.panels[0].1.matches(series).count();
+        let lines = |series: &str| figure.panels[0].svg.matches(series).count();
         assert!(lines("var(--series-0)") > 10, "{}", lines("var(--series-0)"));
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let mut record = fake::two_variants();
         let heading = |record: &Record| {
             let figure = figure(record, &Shape::of(record)).unwrap().unwrap();
-            figure.panels[0].0.clone()
+            figure.panels[0].heading.clone()
         };
         assert_eq!(heading(&record), "");
         let name = |point: usize| record.points[point].variant.clone();

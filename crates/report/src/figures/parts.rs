@@ -2,7 +2,7 @@
 
 use nicforge_record::{Metrics, PointRecord, Record};
 
-use super::{Figure, columns, heading};
+use super::{Figure, Panel, columns, heading, legend_of};
 use crate::ReportError;
 use crate::columns::{Metric, by_key, drop_causes};
 use crate::number::number;
@@ -36,7 +36,7 @@ pub fn cycles<'a>() -> Parts<'a> {
     let metrics = PARTS.map(by_key);
     Parts {
         title: "Where the cycles go",
-        note: "Core cycles per delivered packet, empty polls left out.",
+        note: "Core cycles per delivered packet, without empty polls.",
         unit: "cycles per packet",
         names: metrics.iter().map(|metric| metric.label.to_string()).collect(),
         of: Box::new(move |point| metrics.iter().map(|metric| (metric.get)(point)).collect()),
@@ -47,7 +47,7 @@ pub fn cpu_time<'a>() -> Parts<'a> {
     let metrics = CPU_TIME.map(by_key);
     Parts {
         title: "Where the core's time goes",
-        note: "Shares of the window, waiting for memory and device registers included; what is missing to 100 % is idle.",
+        note: "Shares of the window, stalls on memory and device registers included; the rest is idle.",
         unit: "share of time (%)",
         names: metrics.iter().map(|metric| metric.label.to_string()).collect(),
         of: Box::new(move |point| {
@@ -100,14 +100,14 @@ pub fn figure(record: &Record, shape: &Shape, parts: &Parts) -> Result<Option<Fi
             groups: rows.into_iter().filter_map(group).collect(),
         };
         if !bars.groups.is_empty() {
-            panels.push((heading, bars.draw()?));
+            panels.push(Panel { heading, svg: bars.draw()? });
         }
     }
     let kinds = if shape.x.is_some() { shape.variants.len() } else { 1 };
     Ok(Some(Figure {
         title: parts.title.into(),
         note: parts.note,
-        legend: parts.names.iter().cloned().enumerate().collect(),
+        legend: legend_of(parts.names.iter().cloned()),
         columns: columns(kinds, panels.len()),
         panels,
     }))

@@ -4,25 +4,34 @@ use std::collections::BTreeSet;
 
 use nicforge_record::{PointRecord, TimelineEntry};
 
-use super::{Figure, variant_legend};
+use super::{Figure, Panel, variant_legend};
 use crate::ReportError;
 use crate::number::number;
 use crate::plots::{Axis, Lines, Mark, Series};
 use crate::shape::{At, Shape};
 
-/// A line of the plot: its name with unit, the direction of y, and its value.
-type Quantity = (&'static str, Axis, fn(&TimelineEntry) -> Option<f64>);
+/// A quantity over time.
+struct Quantity {
+    /// With its unit.
+    name: &'static str,
+    y_axis: Axis,
+    get: fn(&TimelineEntry) -> Option<f64>,
+}
+
+const fn quantity(name: &'static str, y_axis: Axis, get: fn(&TimelineEntry) -> Option<f64>) -> Quantity {
+    Quantity { name, y_axis, get }
+}
 
 const QUANTITIES: [Quantity; 6] = [
-    ("throughput (Gbit/s)", Axis::Linear, |at| Some(at.throughput_gbps)),
-    ("dropped (%)", Axis::Linear, |at| Some(at.drop_fraction * 100.0)),
-    ("taken by cores (% of arrivals)", Axis::Linear, |at| {
+    quantity("throughput (Gbit/s)", Axis::Linear, |at| Some(at.throughput_gbps)),
+    quantity("dropped (%)", Axis::Linear, |at| Some(at.drop_fraction * 100.0)),
+    quantity("taken by cores (% of arrivals)", Axis::Linear, |at| {
         let arrivals = at.arrivals as f64;
         (arrivals > 0.0).then(|| at.taken as f64 / arrivals * 100.0)
     }),
-    ("backlog (frames)", Axis::Linear, |at| Some(at.backlog as f64)),
-    ("mean latency (µs)", Axis::Log10, |at| at.latency_us),
-    ("memory (GB/s)", Axis::Linear, |at| at.memory_gb_per_s),
+    quantity("backlog (frames)", Axis::Linear, |at| Some(at.backlog as f64)),
+    quantity("mean latency (µs)", Axis::Log10, |at| at.latency_us),
+    quantity("memory (GB/s)", Axis::Linear, |at| at.memory_gb_per_s),
 ];
 
 /// Points side by side: all variants at the same swept values.
@@ -39,7 +48,7 @@ struct Together<'a> {
 pub fn figure(shape: &Shape) -> Result<Option<Figure>, ReportError> {
     let mut panels = Vec::new();
     for together in side_by_side(shape) {
-        for (name, y_axis, get) in QUANTITIES {
+        for Quantity { name, y_axis, get } in QUANTITIES {
             panels.push(panel(&together, name, y_axis, get)?);
         }
         for set in together.sets() {
@@ -50,11 +59,11 @@ pub fn figure(shape: &Shape) -> Result<Option<Figure>, ReportError> {
     }
     let figure = Figure {
         title: "Over time".into(),
-        note: "Each value is over the interval that ends there; backlog (frames that no core has taken yet) and rings in \
-               use are at its end. What arrives is taken, dropped, or makes the backlog grow: what is dropped while \
-               the backlog shrinks had no room in the smaller one. Upright lines in a variant's colour: steering \
-               changed to the set of queues that is named; in that of the text: cores begin to poll (polling), the \
-               first queues get more traffic or work (target), what is measured begins (window).",
+        note: "Each value covers the interval that ends there; backlog (frames that no core has taken yet) and rings in \
+               use are sampled at its end. The backlog grows by arrivals less frames taken less drops. Vertical lines in \
+               a variant's colour: steering switches to the named set of queues. Vertical lines in the colour of the \
+               text: cores begin to poll (polling), the target's extra load begins (target), the measured window begins \
+               (window).",
         legend: variant_legend(shape),
         columns: 2,
         panels,
@@ -114,13 +123,12 @@ fn side_by_side<'a>(shape: &Shape<'a>) -> Vec<Together<'a>> {
     all
 }
 
-/// The heading, and the plot.
 fn panel(
     together: &Together,
     name: &str,
     y_axis: Axis,
     get: impl Fn(&TimelineEntry) -> Option<f64>,
-) -> Result<(String, String), ReportError> {
+) -> Result<Panel, ReportError> {
     let line = |&(index, point): &(usize, &PointRecord)| Series {
         index,
         points: point.timeline.iter().filter_map(|at| Some((at.ms, get(at)?))).collect(),
@@ -141,7 +149,7 @@ fn panel(
         "" => name.to_owned(),
         label => format!("{name} · {label}"),
     };
-    Ok((heading, lines.draw()?))
+    Ok(Panel { heading, svg: lines.draw()? })
 }
 
 #[cfg(test)]
@@ -172,7 +180,7 @@ mod tests {
         let drawn = figure(&shape).unwrap().unwrap();
         for word in ["polling", "shared", "target", "window", "private"] {
             let word = format!("\n{word}\n");
-            assert!(drawn.panels.iter().all(|(_, plot)| plot.contains(&word)), "{word}");
+            assert!(drawn.panels.iter().all(|panel| panel.svg.contains(&word)), "{word}");
         }
         assert_eq!(marks, expected.map(|(x, index, label)| (x, index, label.to_owned())));
     }

@@ -1,4 +1,4 @@
-//! What each core did, folded: a table for each point with more than one.
+//! Figures of each core, folded: a table for each point with several cores.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use super::escape;
 use crate::number::{decimals, fixed, percent};
 use crate::shape;
 
-/// A core has no time to spare if it is busy for this share of it.
+/// A core is saturated from this share of busy time on.
 const FULL: f64 = 0.99;
 
-/// What is shown of a core, if it is known.
+/// A figure of a core, if it is known.
 type Get<'a> = dyn Fn(&CoreFigures) -> Option<f64> + 'a;
 
-/// A column: its head, its unit, and what it shows of a core, if that is known.
+/// A column of the table.
 struct Column<'a> {
     head: String,
     unit: &'static str,
@@ -29,7 +29,7 @@ pub fn section(record: &Record) -> String {
         let has = |key: &&&str| point.params.contains_key(**key);
         let values = shape::label_of(point, keys.iter().filter(has));
         let name = if values.is_empty() { point.variant.clone() } else { format!("{}, {values}", point.variant) };
-        let said = busiest(&point.cores).map_or_else(String::new, |(_, said)| format!(": {said}"));
+        let said = busiest(&point.cores).map_or_else(String::new, |busiest| format!(": {}", busiest.summary));
         // Writing to a string cannot fail.
         let _ = write!(
             tables,
@@ -45,8 +45,16 @@ pub fn section(record: &Record) -> String {
     format!("<section class=\"screen\">\n<details>\n<summary>Core by core</summary>\n{tables}</details>\n</section>\n")
 }
 
-/// The cores that are the busiest, by place, and what there is to say of them.
-fn busiest(cores: &[CoreFigures]) -> Option<(Vec<usize>, String)> {
+/// The busiest cores of a point.
+#[derive(Debug, PartialEq)]
+struct Busiest {
+    /// Their indices; none when all cores are alike.
+    places: Vec<usize>,
+    summary: String,
+}
+
+/// The busiest of `cores`; `None` where the time of one is not known.
+fn busiest(cores: &[CoreFigures]) -> Option<Busiest> {
     let busy: Option<Vec<f64>> = cores.iter().map(|core| core.busy_fraction).collect();
     let busy = busy?;
     let most = busy.iter().copied().fold(0.0, f64::max);
@@ -59,18 +67,17 @@ fn busiest(cores: &[CoreFigures]) -> Option<(Vec<usize>, String)> {
         0 => {
             let all = at_least(most);
             let first = all.first().map(|&place| cores[place].core)?;
-            let said = format!("the busiest core, {first}, is busy {}", percent(most));
-            (all, said)
+            Busiest { summary: format!("the busiest core, {first}, is busy {}", percent(most)), places: all }
         }
-        some if some == cores.len() => (Vec::new(), "no core has time to spare".to_owned()),
+        some if some == cores.len() => Busiest { places: Vec::new(), summary: "all cores are saturated".to_owned() },
         some => {
-            let verb = if some == 1 { "has" } else { "have" };
-            let said = format!(
-                "{some} of {} cores {verb} no time to spare ({})",
+            let verb = if some == 1 { "is" } else { "are" };
+            let summary = format!(
+                "{some} of {} cores {verb} saturated ({})",
                 cores.len(),
                 numbers(full.iter().map(|&place| cores[place].core))
             );
-            (full, said)
+            Busiest { places: full, summary }
         }
     })
 }
@@ -125,7 +132,7 @@ fn columns(cores: &[CoreFigures]) -> Vec<Column<'_>> {
 fn table(point: &PointRecord) -> String {
     let cores = &point.cores;
     let columns = columns(cores);
-    let marked = busiest(cores).map_or_else(Vec::new, |(places, _)| places);
+    let marked = busiest(cores).map_or_else(Vec::new, |busiest| busiest.places);
     let head: String = columns
         .iter()
         .map(|column| {
@@ -168,16 +175,19 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_are_said_and_marked() {
-        let of = |busy: &[f64]| busiest(&cores(busy)).unwrap();
-        let said = "5 of 7 cores have no time to spare (0–2, 4, 6)".to_owned();
+    fn the_busiest_cores_are_named_and_marked() {
+        let of = |busy: &[f64]| {
+            let Busiest { places, summary } = busiest(&cores(busy)).unwrap();
+            (places, summary)
+        };
+        let said = "5 of 7 cores are saturated (0–2, 4, 6)".to_owned();
         let busy = [1.0, 1.0, 0.995, 0.5, 1.0, 0.9, 1.0];
         assert_eq!(of(&busy), (vec![0, 1, 2, 4, 6], said));
-        let said = "1 of 2 cores has no time to spare (0)".to_owned();
+        let said = "1 of 2 cores is saturated (0)".to_owned();
         assert_eq!(of(&[1.0, 0.2]), (vec![0], said));
         let said = "the busiest core, 1, is busy 83.2 %".to_owned();
         assert_eq!(of(&[0.3, 0.832]), (vec![1], said));
-        let said = "no core has time to spare".to_owned();
+        let said = "all cores are saturated".to_owned();
         assert_eq!(of(&[1.0, 1.0]), (vec![], said));
         // Where one core's time is not known, no other is called the busiest.
         let mut unknown = cores(&[1.0, 0.2]);
