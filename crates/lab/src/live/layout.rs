@@ -82,18 +82,7 @@ impl Blueprint {
         let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
             tx_rings.push(transmit_rings(&mut space, settings)?);
-            let around = Surroundings {
-                device,
-                // No worker: the device's thread.
-                emulator: Owner((count + device) as u16),
-                emulator_fills: true,
-                first_core: 0,
-                queues: count,
-                descriptor_read: DESCRIPTOR_READ,
-                costs: DriverCosts::default(),
-                seed: 1,
-            };
-            let plan = plan_of(settings, &around, pool, &near);
+            let plan = plan_of(settings, &surroundings(device, count), pool, &near);
             let (mut half, of_queues) = registry::build(&settings.interface(), &plan, &mut space)?;
             let level = level_of_player(&mut space, &mut half, &plan, ledgers.first());
             fills.extend(level);
@@ -138,6 +127,21 @@ impl Blueprint {
             workers,
             fills,
         })
+    }
+}
+
+/// What the interface of port `device` is built beside, where there are so many workers.
+fn surroundings(device: usize, workers: usize) -> Surroundings {
+    Surroundings {
+        device,
+        // No worker: the device's thread.
+        emulator: Owner((workers + device) as u16),
+        emulator_fills: true,
+        first_core: 0,
+        queues: workers,
+        descriptor_read: DESCRIPTOR_READ,
+        costs: DriverCosts::default(),
+        seed: 1,
     }
 }
 
