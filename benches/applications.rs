@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant;
 
 use nicforge_apps::tables::Random;
-use nicforge_apps::{AnyApp, AppConfig, PortMap, SharedTables, Verdict, generate_routes, names};
+use nicforge_apps::{AppConfig, Apps, Flow, Place, PortMap, SharedTables, Verdict, generate_routes};
 use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
-use nicforge_platform::{Addr, AddressSpace, Cpu, FlatCpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Flat, FlatCpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::ip_protocol;
 
@@ -50,13 +50,13 @@ fn measure(name: &str, flows: u32) {
     let mut space = AddressSpace::default();
     let buffer = space.data(u64::from(FRAME_BYTES), 64);
     let shared = SharedTables::allocate(&config, &mut space);
-    let app = AnyApp::build(&config, 0, 1, &mut space, &shared);
+    let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared);
     let mut app = app.expect("a valid configuration");
     let mut cpu = FlatCpu::new(space.end());
     app.start(&mut cpu);
     for flow in 0..flows {
         let (source, destination) = ends(flow);
-        let learnt = app.learn(&mut cpu, source, destination, ip_protocol::UDP);
+        let learnt = app.learn(&mut cpu, &Flow { source, destination, protocol: ip_protocol::UDP });
         learnt.expect("room for the flow");
     }
     let headers: Vec<_> = (0..flows).map(header).collect();
@@ -87,7 +87,7 @@ fn measure(name: &str, flows: u32) {
 }
 
 fn main() {
-    for name in names() {
+    for name in Apps::shipped().names() {
         for flows in [100, 100_000] {
             measure(name, flows);
         }

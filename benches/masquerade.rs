@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use netns::{Hosts, has};
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 use nicforge_platform::live::ports::{PacketPort, Port};
 use nicforge_units::Time;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -257,7 +257,7 @@ fn line(name: &str, best: [Option<Measured>; 2], kernel: [Option<Measured>; 2]) 
 /// What is measured, in turns.
 fn contenders() -> (Vec<&'static str>, &'static str) {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let names = registry::names();
+    let names = Interfaces::shipped().names();
     let asked = |name: &str| words.iter().any(|word| word == name);
     let all = !names.iter().any(|name| asked(name));
     let wanted = names.iter().copied();

@@ -4,8 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use nicforge_interfaces::{AnyDriver, AnyNic};
-use nicforge_nic::{Arriving, DriverHalf, Packet, PortId, ReceiveHalf, RxFlags, registers};
+use nicforge_nic::{Arriving, Packet, PortId, RxFlags, registers};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma};
 use nicforge_platform::{Addr, Register};
 use nicforge_units::Time;
@@ -114,10 +113,7 @@ impl Contracts {
 
     #[inline(never)]
     fn burst(&mut self, frames: &[Arriving<'_>]) {
-        let Layout { nic: AnyNic::PrivRing(nic), driver: AnyDriver::PrivRing(driver), cache, .. } = &mut self.layout
-        else {
-            unreachable!("private rings were laid out")
-        };
+        let Layout { nic, driver, cache, .. } = &mut self.layout;
         let register = Register { device: 0, index: registers::RECEIVE };
         let doorbell = self.control.register_value(register);
         if doorbell != self.doorbell {

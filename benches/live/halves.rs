@@ -1,10 +1,12 @@
 //! The two ends of the in-memory port: a device that makes frames up and a worker that takes them.
 
 use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
-use nicforge_nic::{DriverCosts, DriverHalf, Nic, NicSpec, Packet, Parsed, Pool, PoolCache, PortId, registers};
+use nicforge_interfaces::{Built, Interfaces, Plan};
+use nicforge_nic::{
+    DriverCosts, DriverHalf, Nic, NicSpec, Packet, Pool, PoolCache, PortId, ReceiveHalf, TxOffload, registers,
+};
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, Shape};
-use nicforge_platform::{Addr, AddressSpace, Owner, Register};
+use nicforge_platform::{Addr, AddressSpace, Live, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 pub const ENTRIES: usize = 256;
@@ -19,8 +21,8 @@ pub struct Layout {
     pub shape: Shape,
     pub pool: Pool,
     pub cache: PoolCache,
-    pub nic: AnyNic,
-    pub driver: AnyDriver,
+    pub nic: Box<dyn ReceiveHalf<LiveDma>>,
+    pub driver: Box<dyn DriverHalf<LiveCpu>>,
 }
 
 /// One queue of `interface` in shared memory.
@@ -49,12 +51,13 @@ pub fn lay_out(interface: &str) -> Layout {
             consumption: Consumption::Parallel,
             seed: 1,
         },
-        emulates: String::new(),
+        emulates: None,
         emulator: Owner::NOBODY,
         emulator_fills: false,
         nicmem: Default::default(),
     };
-    let (nic, mut drivers) = registry::build(interface, &plan, &mut space).unwrap();
+    let entry = Interfaces::shipped().find(interface).unwrap();
+    let Built::<Live> { nic, mut drivers } = entry.build(&plan, &mut space).unwrap();
     let cache = PoolCache::new(&mut space, pool, 256, Cycles(0));
     Layout {
         shape: Shape { devices: 1, workers: 1, banks: vec![(registers::RECEIVE, 8)] },
@@ -69,7 +72,7 @@ pub fn lay_out(interface: &str) -> Layout {
 /// The software.
 pub struct Worker {
     cpu: LiveCpu,
-    driver: AnyDriver,
+    driver: Box<dyn DriverHalf<LiveCpu>>,
     cache: PoolCache,
     packets: Vec<Packet>,
     taken: u64,
@@ -100,49 +103,30 @@ impl Worker {
     }
 }
 
-/// How often the device parses each of its frames, verifies its checksums and hashes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parses {
-    /// Before the run, as a generator knows its frames; testpmd never does.
-    Once,
-    /// Each time, as for frames of which nothing is known.
-    Always,
-}
-
-impl Parses {
-    pub const ALL: [Parses; 2] = [Parses::Once, Parses::Always];
-}
-
 /// The device with frames of its own.
 pub struct Device {
-    nic: Nic<AnyNic>,
+    nic: Nic<LiveDma>,
     dma: LiveDma,
     control: Control,
-    frames: Vec<(Vec<u8>, Parsed)>,
+    frames: Vec<Vec<u8>>,
     next: usize,
-    parses: Parses,
     registers: Vec<(Register, u64)>,
     started: bool,
 }
 
 impl Device {
     /// Frames have `len` bytes.
-    pub fn new(layout: Layout, control: Control, bell: Bell, len: usize, parses: Parses) -> Device {
+    pub fn new(layout: Layout, control: Control, bell: Bell, len: usize) -> Device {
         let nic = Nic::new(&spec(), layout.nic, &[], Addr(layout.space.end()));
-        let with_parsed = |frame: Vec<u8>| {
-            let parsed = nic.parse(&frame, frame.len()).expect("a good frame");
-            (frame, parsed)
-        };
         layout.pool.start(&mut LiveCpu::new(control.clone(), bell, 0));
         let registers = control.registers(0).map(|register| (register, 0));
         Device {
             registers: registers.collect(),
             dma: LiveDma::new(control.clone(), &layout.space).workers_poll(),
-            frames: frames(len).into_iter().map(with_parsed).collect(),
+            frames: frames(len),
             nic,
             control,
             next: 0,
-            parses,
             started: false,
         }
     }
@@ -163,14 +147,10 @@ impl Device {
         let inside = self.nic.counters.delivered - taken;
         let room = (ENTRIES as u64 / 2).saturating_sub(inside);
         let count = room.min(BURST as u64) * u64::from(self.started);
-        let parses = self.parses;
         let (before, from) = self.frames.split_at(self.next);
-        let in_turn = from.iter().chain(before).take(count as usize);
-        let burst = in_turn.map(|(frame, parsed)| match parses {
-            Parses::Once => (&frame[..], Some(parsed)),
-            Parses::Always => (&frame[..], None),
-        });
-        self.nic.receive_burst(&mut self.dma, burst, stamp);
+        for frame in from.iter().chain(before).take(count as usize) {
+            self.nic.receive_unfinished(&mut self.dma, frame, TxOffload::default(), stamp);
+        }
         self.next = (self.next + count as usize) % self.frames.len();
         self.dma.wake();
         taken
@@ -214,11 +194,11 @@ fn spec() -> NicSpec {
 }
 
 /// Both ends in turn on one core, without anybody else: for counting instructions.
-pub fn alternate(interface: &str, len: usize, parses: Parses, packets: u64) {
+pub fn alternate(interface: &str, len: usize, packets: u64) {
     let layout = lay_out(interface);
     let control = Control::new(&layout.space, &layout.shape).unwrap();
     let bell = Bell::new().unwrap();
-    let mut device = Device::new(layout, control.clone(), bell.clone(), len, parses);
+    let mut device = Device::new(layout, control.clone(), bell.clone(), len);
     let mut worker = Worker::new(lay_out(interface), control, bell);
     while device.round() < packets {
         worker.turn();

@@ -1,6 +1,6 @@
 //! Packets per second from the device's thread to a worker process, on every receive interface, with
-//! each frame copied into its receive buffer: the live ground's own speed, without any port. Beside
-//! it, in the same run, DPDK's testpmd moving packets of the same size between two processes.
+//! each frame parsed, verified, steered and copied into its receive buffer, as in live runs: the live ground's own
+//! speed, without any port. Beside it, in the same run, DPDK's testpmd moving packets of the same size between two processes.
 //!
 //!     cargo bench -p nicforge-interfaces --bench live [INTERFACE…]
 //!
@@ -15,8 +15,7 @@ mod processes;
 
 use std::time::Duration;
 
-use halves::Parses;
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 
 /// Frame lengths without FCS.
 const LENGTHS: [usize; 2] = [64, 1_500];
@@ -35,13 +34,11 @@ fn main() {
     let number = |word: &str| word.parse().expect("a number");
     match words[..] {
         ["worker", socket, interface] => processes::worker(socket, interface),
-        ["alternate", interface, len, parses, packets] => {
-            let parses = Parses::ALL[number(parses)];
-            halves::alternate(interface, number(len), parses, number(packets) as u64);
+        ["alternate", interface, len, packets] => {
+            halves::alternate(interface, number(len), number(packets) as u64);
         }
-        ["one", interface, len, parses] => {
-            let parses = Parses::ALL[number(parses)];
-            let mut running = processes::Running::start(interface, number(len), parses);
+        ["one", interface, len] => {
+            let mut running = processes::Running::start(interface, number(len));
             let mut rates: Vec<f64> = (0..WINDOWS).map(|_| running.rate()).collect();
             println!("{interface} {len} {:.2}", median(&mut rates));
         }
@@ -53,7 +50,7 @@ fn main() {
 }
 
 fn table(wanted: &[&str]) {
-    let names = registry::names().into_iter();
+    let names = Interfaces::shipped().names().into_iter();
     // It needs a core of its own to play the NIC.
     let names = names.filter(|name| *name != "emulated");
     let known = |name: &&str| wanted.contains(name);
@@ -71,13 +68,7 @@ fn table(wanted: &[&str]) {
     println!("{:<24} {:>9} {:>9} {:>9} {:>9}", "Mpps", "64 B", "ratio", "1500 B", "ratio");
     for interface in names.filter(|name| !some || known(name)) {
         let slices = LENGTHS.map(|len| slices(interface, len, &mut peers));
-        for (number, parses) in Parses::ALL.into_iter().enumerate() {
-            let name = match parses {
-                Parses::Once => interface.to_owned(),
-                Parses::Always => format!("{interface}, parsing"),
-            };
-            line(&name, slices.each_ref().map(|of_len| &of_len[number]));
-        }
+        line(interface, slices.each_ref());
     }
     for transport in dpdk::Transport::ALL {
         let slices = LENGTHS.map(|len| {
@@ -126,11 +117,11 @@ fn peers() -> Vec<Peer> {
     peers
 }
 
-/// What `interface` does with frames of `len` bytes, parsed before and each time, slice by slice in turn
-/// with DPDK's, as the machine's own speed changes.
-fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> [Vec<Slice>; 2] {
-    let mut running = Parses::ALL.map(|parses| processes::Running::start(interface, len, parses));
-    let mut slices = [const { Vec::new() }; 2];
+/// What `interface` does with frames of `len` bytes, slice by slice in turn with DPDK's, as the machine's own
+/// speed changes.
+fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> Vec<Slice> {
+    let mut running = processes::Running::start(interface, len);
+    let mut slices = Vec::new();
     for _ in 0..WINDOWS {
         let mut of_len: Vec<&mut Peer> = peers.iter_mut().filter(|peer| peer.pair.len == len).collect();
         let rates: Vec<f64> = of_len.iter_mut().map(|peer| peer.pair.rate()).collect();
@@ -138,10 +129,8 @@ fn slices(interface: &str, len: usize, peers: &mut [Peer]) -> [Vec<Slice>; 2] {
         for (peer, rate) in of_len.iter_mut().zip(rates) {
             peer.slices.push((rate, rate / best));
         }
-        for (running, slices) in running.iter_mut().zip(&mut slices) {
-            let rate = running.rate();
-            slices.push((rate, rate / best));
-        }
+        let rate = running.rate();
+        slices.push((rate, rate / best));
     }
     slices
 }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::WINDOW;
-use super::halves::{Device, Parses, Worker, lay_out};
+use super::halves::{Device, Worker, lay_out};
 
 /// Packets before anything is counted: warm caches first.
 const WARM: u64 = 200_000;
@@ -46,7 +46,7 @@ pub struct Running {
 
 impl Running {
     /// Frames of `len` bytes on `interface`.
-    pub fn start(interface: &str, len: usize, parses: Parses) -> Running {
+    pub fn start(interface: &str, len: usize) -> Running {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -55,7 +55,7 @@ impl Running {
         let bell = Bell::new().unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg("worker").arg(&socket).arg(interface);
-        let mut device = Device::new(layout, control.clone(), bell.clone(), len, parses);
+        let mut device = Device::new(layout, control.clone(), bell.clone(), len);
         let worker = command.stdin(Stdio::null()).spawn().unwrap();
         let (stream, _) = listener.accept().unwrap();
         send_files(&stream, b"x", &[control.region().file(), bell.event()]).unwrap();

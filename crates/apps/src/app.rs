@@ -1,252 +1,264 @@
-//! All applications behind one type, dispatched statically.
+//! What an application is, and the applications that a run may name.
 
-use std::net::{IpAddr, SocketAddrV4};
+use std::any::Any;
+use std::net::SocketAddrV4;
 
 use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
+use nicforge_options::{Options, Owner};
+use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
 
-use crate::counter::{Counter, CounterEntry, CounterKey};
-use crate::expired::LastHop;
-use crate::headers;
+#[cfg(target_os = "linux")]
+use nicforge_platform::Live;
+
+use crate::counter::Counter;
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
-use crate::l3fwd::{L3Fwd, Router};
+use crate::l3fwd::L3Fwd;
 use crate::lb::Lb;
 use crate::nat::Nat;
 use crate::synthetic::Synthetic;
-use crate::tables::{Cuckoo, FlowKey, Side, mix};
 use crate::{AppConfig, AppError, SharedTables};
 
-/// Name and one line about each application.
-pub const APPS: [(&str, &str); 7] = [
-    ("l2fwd", "forwards by port, and changes hardware addresses only"),
-    ("l3fwd", "forwards by the longest matching prefix, IPv4 and IPv6"),
-    ("nat", "translates addresses and ports (NAPT), both directions"),
-    ("lb", "balances flows over servers, each flow always to the same"),
-    ("synthetic", "reads an array at random, then looks up a route"),
-    ("counter", "counts packets and bytes of each flow"),
-    ("kvs", "serves a key-value store: GET, PUT and DELETE over UDP"),
-];
+/// An IPv4 flow with ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Where its packets come from.
+    pub source: SocketAddrV4,
+    /// Where they go.
+    pub destination: SocketAddrV4,
+    /// The IP protocol.
+    pub protocol: u8,
+}
 
-const NAMES: [&str; APPS.len()] = {
-    let mut names = [""; APPS.len()];
-    let mut at = 0;
-    while at < names.len() {
-        names[at] = APPS[at].0;
-        at += 1;
+/// An application on one core: a run-to-completion function per packet.
+pub trait Application<C: Cpu>: Any + Send {
+    /// Fills tables that all cores share, before any core [starts](Self::start); core 0 does it.
+    fn fill_shared(&mut self, _cpu: &mut C) {}
+
+    /// Fills its own tables, before the first packet.
+    fn start(&mut self, _cpu: &mut C) {}
+
+    /// Handles one packet to completion: the frame is rewritten in place.
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict;
+
+    /// Puts a flow into the tables without a packet, for runs that begin with known flows. An error is the name of the
+    /// drop that the flow's first packet would have met.
+    fn learn(&mut self, _cpu: &mut C, _flow: &Flow) -> Result<(), &'static str> {
+        Ok(())
     }
-    names
-};
 
-/// The names of all applications.
-pub fn names() -> &'static [&'static str] {
-    &NAMES
+    /// The application's own counters by name; drops are counted by whoever gets the verdicts.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
-/// Whether the application of this name forwards by IP header, and so drops packets whose header checksum is
-/// wrong, as `ip_checksum`.
-pub fn is_router(name: &str) -> bool {
-    matches!(name, "l3fwd" | "nat" | "lb" | "synthetic")
+/// Which core an application runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The core.
+    pub core: usize,
+    /// Cores that run it.
+    pub cores: usize,
 }
 
-/// An application on one core.
-#[derive(Clone, Debug)]
-pub struct AnyApp {
-    work: Cycles,
-    kind: Kind,
-}
+/// An application that a registry can hold.
+pub trait AppKind {
+    /// Its name in scenarios.
+    const NAME: &'static str;
+    /// One line about it.
+    const ABOUT: &'static str;
+    /// Whether it forwards by IP header, and so drops packets whose header checksum is wrong, as `ip_checksum`.
+    const ROUTER: bool = false;
+    /// Its keys.
+    type Options: Options;
 
-#[derive(Clone, Debug)]
-enum Kind {
-    L2Fwd(L2Fwd),
-    L3Fwd(L3Fwd),
-    Nat(Box<Nat>),
-    Lb(Box<Lb>),
-    Synthetic(Synthetic),
-    Counter(Counter),
-    Kvs(Box<Kvs>),
-}
-
-impl AnyApp {
-    /// The application of `config` on core `core` of `cores`. Hands out addresses only; the
-    /// memory must be zero when the application starts.
+    /// The application of `config` at `place`. Hands out addresses only; the memory must be zero when the application
+    /// starts.
     ///
-    /// Errors: an unknown name, a setting out of range, or shared tables made for another
-    /// application.
-    pub fn build(
+    /// # Errors
+    /// A setting out of range, or shared tables made for another application.
+    fn build<C: Cpu>(
         config: &AppConfig,
-        core: usize,
-        cores: usize,
+        place: Place,
         space: &mut AddressSpace,
         shared: &SharedTables,
-    ) -> Result<AnyApp, AppError> {
-        let ports = config.ports.clone();
-        let kind = match config.name.as_str() {
-            "l2fwd" => Kind::L2Fwd(L2Fwd { ports }),
-            "l3fwd" => Kind::L3Fwd(L3Fwd { router: Router::new(config, core, shared), last_hop: LastHop::default() }),
-            "nat" => Kind::Nat(Box::new(Nat::build(config, core, cores, space)?)),
-            "lb" => Kind::Lb(Box::new(Lb::build(config, core, cores, space)?)),
-            "synthetic" => Kind::Synthetic(synthetic(config, core, shared)?),
-            "counter" => Kind::Counter(Counter {
-                ports,
-                table: Cuckoo::allocate(space, config.entries_per_core(cores, 1)?),
-                not_ip: 0,
-                untracked: 0,
-            }),
-            "kvs" => Kind::Kvs(Box::new(Kvs::build(config, core, cores, space)?)),
-            name => {
-                return Err(AppError::UnknownName { name: name.to_owned() });
-            }
-        };
-        let work = config.work;
-        Ok(AnyApp { work, kind })
+    ) -> Result<Box<dyn Application<C>>, AppError>;
+}
+
+/// Builds an application for cores of ground `G`.
+pub type Build<G> = fn(
+    &AppConfig,
+    Place,
+    &mut AddressSpace,
+    &SharedTables,
+) -> Result<Box<dyn Application<<G as Ground>::Cpu>>, AppError>;
+
+/// An application in a registry.
+#[derive(Clone, Debug)]
+pub struct AppEntry {
+    /// Its name and its keys.
+    pub owner: Owner,
+    /// Whether it forwards by IP header.
+    pub router: bool,
+    sim: Build<Sim>,
+    flat: Build<Flat>,
+    #[cfg(target_os = "linux")]
+    live: Build<Live>,
+}
+
+impl AppEntry {
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        self.owner.name
     }
 
-    /// Fills tables before the run. Core 0 fills the shared ones, so all cores start before
-    /// the first packet.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
-        match &mut self.kind {
-            Kind::L2Fwd(_) | Kind::Nat(_) | Kind::Counter(_) | Kind::Kvs(_) => {}
-            Kind::L3Fwd(app) => app.start(cpu),
-            Kind::Lb(app) => app.start(cpu),
-            Kind::Synthetic(app) => app.start(cpu),
+    /// One line about it.
+    pub fn about(&self) -> &'static str {
+        self.owner.about
+    }
+
+    /// The entry of application `A`.
+    pub fn of<A: AppKind>() -> AppEntry {
+        AppEntry {
+            owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
+            router: A::ROUTER,
+            sim: A::build::<<Sim as Ground>::Cpu>,
+            flat: A::build::<<Flat as Ground>::Cpu>,
+            #[cfg(target_os = "linux")]
+            live: A::build::<<Live as Ground>::Cpu>,
         }
+    }
+}
+
+/// A ground that applications are built for.
+pub trait AppGround: Ground {
+    /// How the application of `entry` is built here.
+    fn builder(entry: &AppEntry) -> Build<Self>;
+}
+
+impl AppGround for Sim {
+    fn builder(entry: &AppEntry) -> Build<Sim> {
+        entry.sim
+    }
+}
+
+impl AppGround for Flat {
+    fn builder(entry: &AppEntry) -> Build<Flat> {
+        entry.flat
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl AppGround for Live {
+    fn builder(entry: &AppEntry) -> Build<Live> {
+        entry.live
+    }
+}
+
+/// The applications that a run may name.
+#[derive(Clone, Debug, Default)]
+pub struct Apps {
+    entries: Vec<AppEntry>,
+}
+
+impl Apps {
+    /// Those that are shipped with Nicforge.
+    pub fn shipped() -> Apps {
+        let mut all = Apps::default();
+        all.add::<L2Fwd>().add::<L3Fwd>().add::<Nat>().add::<Lb>().add::<Synthetic>().add::<Counter>().add::<Kvs>();
+        all
+    }
+
+    /// Adds application `A`; one of the same name is replaced.
+    pub fn add<A: AppKind>(&mut self) -> &mut Apps {
+        self.entries.retain(|entry| entry.name() != A::NAME);
+        self.entries.push(AppEntry::of::<A>());
+        self
+    }
+
+    /// All of them.
+    pub fn entries(&self) -> &[AppEntry] {
+        &self.entries
+    }
+
+    /// All names, in the order of the registry.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.entries.iter().map(|entry| entry.name()).collect()
+    }
+
+    /// The application of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, name: &str) -> Result<AppEntry, AppError> {
+        let found = self.entries.iter().find(|entry| entry.name() == name);
+        found.cloned().ok_or_else(|| AppError::UnknownName { name: name.to_owned(), known: self.names() })
+    }
+
+    /// The application that `config` names, at `place`.
+    ///
+    /// # Errors
+    /// There is none of this name; else see [`AppKind::build`].
+    pub fn build<G: AppGround>(
+        &self,
+        config: &AppConfig,
+        place: Place,
+        space: &mut AddressSpace,
+        shared: &SharedTables,
+    ) -> Result<App<G::Cpu>, AppError> {
+        let entry = self.find(&config.name)?;
+        let application = G::builder(&entry)(config, place, space, shared)?;
+        Ok(App { work: config.work, application })
+    }
+}
+
+/// An application on one core, with the work that its instructions are.
+pub struct App<C: Cpu> {
+    work: Cycles,
+    application: Box<dyn Application<C>>,
+}
+
+impl<C: Cpu + 'static> App<C> {
+    /// `application`, whose packets cost `work` beyond its memory accesses.
+    pub fn new(work: Cycles, application: impl Application<C>) -> App<C> {
+        App { work, application: Box::new(application) }
+    }
+
+    /// Fills all tables before the run. Core 0 fills the shared ones, so all cores start before
+    /// the first packet.
+    pub fn start(&mut self, cpu: &mut C) {
+        self.application.fill_shared(cpu);
+        self.application.start(cpu);
     }
 
     /// As [`start`](Self::start), where shared tables are filled already.
-    pub fn start_own<C: Cpu>(&mut self, cpu: &mut C) {
-        if let Kind::Lb(app) = &mut self.kind {
-            app.start(cpu);
-        }
+    pub fn start_own(&mut self, cpu: &mut C) {
+        self.application.start(cpu);
     }
 
     /// Handles one packet to completion: the frame is rewritten in place.
     #[inline]
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+    pub fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         cpu.enter(Part::App);
         cpu.work(self.work);
-        match &mut self.kind {
-            Kind::L2Fwd(app) => app.packet(cpu, packet),
-            Kind::L3Fwd(app) => app.packet(cpu, packet),
-            Kind::Nat(app) => app.packet(cpu, packet),
-            Kind::Lb(app) => app.packet(cpu, packet),
-            Kind::Synthetic(app) => app.packet(cpu, packet),
-            Kind::Counter(app) => app.packet(cpu, packet),
-            Kind::Kvs(app) => app.packet(cpu, packet),
-        }
+        self.application.packet(cpu, packet)
     }
 
-    /// The hash under which a table of flows will be asked for `packet`'s, as far as a glance tells.
-    #[inline]
-    pub fn flow_hash<C: Cpu>(&self, cpu: &C, packet: &Packet) -> Option<u64> {
-        match &self.kind {
-            Kind::Nat(app) => app.flow_hash(&headers::glance(cpu, packet)?),
-            Kind::Lb(_) => Lb::flow_hash(&headers::glance(cpu, packet)?),
-            Kind::Counter(_) => Counter::flow_hash(&headers::glance(cpu, packet)?),
-            _ => None,
-        }
+    /// See [`Application::learn`].
+    pub fn learn(&mut self, cpu: &mut C, flow: &Flow) -> Result<(), &'static str> {
+        self.application.learn(cpu, flow)
     }
 
-    /// Where a look-up under this hash begins.
-    #[inline]
-    pub fn first_bucket(&self, hash: u64) -> Option<Addr> {
-        match &self.kind {
-            Kind::Nat(app) => Some(app.flows.table.first_bucket(hash)),
-            Kind::Lb(app) => Some(app.table.first_bucket(hash)),
-            Kind::Counter(app) => Some(app.table.first_bucket(hash)),
-            _ => None,
-        }
-    }
-
-    /// Where it goes on, if a glance at that place tells.
-    #[inline]
-    pub fn likely_entry<C: Cpu>(&self, cpu: &C, hash: u64) -> Option<Addr> {
-        match &self.kind {
-            Kind::Nat(app) => app.flows.table.likely_entry(cpu, hash),
-            Kind::Lb(app) => app.table.likely_entry(cpu, hash),
-            Kind::Counter(app) => app.table.likely_entry(cpu, hash),
-            _ => None,
-        }
-    }
-
-    /// Puts an IPv4 flow into the tables without a packet, for runs that begin with known
-    /// flows; applications without a flow table ignore it. An error is the name of the drop
-    /// that the flow's first packet would have met.
-    pub fn learn<C: Cpu>(
-        &mut self,
-        cpu: &mut C,
-        source: SocketAddrV4,
-        destination: SocketAddrV4,
-        protocol: u8,
-    ) -> Result<(), &'static str> {
-        let end = |address: SocketAddrV4| (address.ip().to_bits(), address.port());
-        let key = |side| FlowKey::new(end(source), end(destination), protocol, side);
-        match &mut self.kind {
-            Kind::Nat(app) => app.learn(cpu, key(Side::Inside)),
-            Kind::Lb(app) => app.learn(cpu, key(Side::Outside)),
-            Kind::Counter(app) => {
-                let end = |address: SocketAddrV4| (IpAddr::V4(*address.ip()), address.port());
-                app.learn(cpu, CounterKey::new(end(source), end(destination), protocol))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Stores a pair without a request, for runs that begin with a filled store; other
-    /// applications than `kvs` ignore it.
-    pub fn store_pair<C: Cpu>(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
-        if let Kind::Kvs(app) = &mut self.kind {
-            app.store(cpu, key, value);
-        }
-    }
-
-    /// Makes a stored pair hot without a request; other applications than `kvs` ignore it.
-    pub fn preload_hot<C: Cpu>(&mut self, cpu: &mut C, key: &[u8]) {
-        if let Kind::Kvs(app) = &mut self.kind {
-            app.preload_hot(cpu, key);
-        }
-    }
-
-    /// What `counter` counted for a flow; `None` for unknown flows and other applications.
-    pub fn flow_counts<C: Cpu>(&self, cpu: &mut C, key: &CounterKey) -> Option<CounterEntry> {
-        match &self.kind {
-            Kind::Counter(app) => app.read(cpu, key),
-            _ => None,
-        }
-    }
-
-    /// The application's own counters by name; drops are counted by whoever gets the verdicts.
+    /// See [`Application::counters`].
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        match &self.kind {
-            Kind::L2Fwd(_) | Kind::L3Fwd(_) => Vec::new(),
-            Kind::Nat(app) => app.counters(),
-            Kind::Lb(app) => app.counters(),
-            Kind::Synthetic(app) => vec![("packets", app.packets)],
-            Kind::Counter(app) => {
-                vec![("flows", u64::from(app.flows())), ("not_ip", app.not_ip), ("untracked", app.untracked)]
-            }
-            Kind::Kvs(app) => app.counters(),
-        }
+        self.application.counters()
     }
-}
 
-fn synthetic(config: &AppConfig, core: usize, shared: &SharedTables) -> Result<Synthetic, AppError> {
-    let (array, size) = shared.array.ok_or(AppError::MissingTable { app: "synthetic", table: "the array" })?;
-    let words = Synthetic::words(size);
-    if words == 0 {
-        return Err(AppError::OutOfRange { setting: "array", value: size.0, range: "at least 8 bytes" });
+    /// The application, if it is an `A`.
+    pub fn downcast<A: Application<C>>(&mut self) -> Option<&mut A> {
+        let application: &mut dyn Any = &mut *self.application;
+        application.downcast_mut()
     }
-    Ok(Synthetic {
-        router: Router::new(config, core, shared),
-        array,
-        words,
-        reads: config.reads,
-        reads_in_flight: config.reads_in_flight,
-        more_reads: config.more_reads,
-        payload: config.payload,
-        seed: mix(config.seed ^ (core as u64) << 32),
-        packets: 0,
-        digest: 0,
-    })
 }

@@ -1,6 +1,6 @@
 //! Programs that share the machine without touching packets: they use memory.
 
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Hint, Part};
 use nicforge_units::{Bytes, Cycles};
 
 use crate::Copier;
@@ -83,7 +83,7 @@ impl CoRunner {
                     *state ^= *state >> 7;
                     *state ^= *state << 17;
                     let vertex = *state % (GRAPH.0 / 64) * 64;
-                    cpu.prefetch(*vertices + vertex, 8);
+                    cpu.hint(Hint::Fetch { at: *vertices + vertex, len: 8 });
                     cpu.work(Cycles(20));
                 }
             }

@@ -14,10 +14,12 @@ use crate::{Route, nat};
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AppError {
     /// There is no application of this name.
-    #[error("no application is called `{name}`: use one of {}", crate::names().join(", "))]
+    #[error("no application is called `{name}`: use one of {}", known.join(", "))]
     UnknownName {
         /// What was asked for.
         name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
     },
     /// A setting is outside of its range.
     #[error("`{setting}` is {value}: it must be {range}")]

@@ -4,16 +4,16 @@
 //! section 2.5.5.2). Later fragments have no ports and count for the address pair. A flow
 //! that finds the table full is forwarded and counted as `untracked`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddrV4};
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::Cpu;
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
-use crate::PortMap;
 use crate::headers;
 use crate::tables::{Cuckoo, Entry, hash2};
+use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
 
 /// The key of a counted flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -103,29 +103,6 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Counts and forwards one packet; malformed ones are dropped. It changes nothing in them, so that wrong
-    /// checksums are left to whoever gets them, as behind any bridge.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let Some(port) = self.ports.get(packet.port) else {
-            return Verdict::Drop(crate::NO_SUCH_PORT);
-        };
-        let peer = port.peer;
-        match headers::read(cpu, packet) {
-            Ok(headers) => match CounterKey::of(&headers.summary) {
-                Some(key) => self.count(cpu, key, u64::from(packet.len())),
-                None => self.not_ip += 1,
-            },
-            Err(cause) => return Verdict::Drop(cause),
-        }
-        Verdict::Transmit(peer)
-    }
-
-    /// The hash under which the flow of a packet will be looked up of which a glance told `summary`.
-    #[inline]
-    pub(crate) fn flow_hash(summary: &FrameSummary) -> Option<u64> {
-        Some(CounterEntry::hash(&CounterKey::of(summary)?))
-    }
-
     #[inline]
     fn count<C: Cpu>(&mut self, cpu: &mut C, key: CounterKey, bytes: u64) {
         if let Some((number, entry)) = self.table.find(cpu, &key) {
@@ -144,15 +121,6 @@ impl Counter {
         self.table.insert(cpu, &entry).is_ok()
     }
 
-    /// Puts a flow into the table without a packet. An error is a full table's name.
-    pub(crate) fn learn<C: Cpu>(&mut self, cpu: &mut C, key: CounterKey) -> Result<(), &'static str> {
-        let known = self.table.find(cpu, &key).is_some();
-        match known || self.insert(cpu, key, [0, 0]) {
-            true => Ok(()),
-            false => Err("untracked"),
-        }
-    }
-
     /// What was counted for a flow.
     pub fn read<C: Cpu>(&self, cpu: &mut C, key: &CounterKey) -> Option<CounterEntry> {
         self.table.find(cpu, key).map(|(_, entry)| entry)
@@ -161,5 +129,54 @@ impl Counter {
     /// How many flows are in the table.
     pub fn flows(&self) -> u32 {
         self.table.len()
+    }
+}
+
+impl<C: Cpu> Application<C> for Counter {
+    /// Counts and forwards one packet; malformed ones are dropped. It changes nothing in them, so that wrong
+    /// checksums are left to whoever gets them, as behind any bridge.
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        let Some(port) = self.ports.get(packet.port) else {
+            return Verdict::Drop(crate::NO_SUCH_PORT);
+        };
+        let peer = port.peer;
+        match headers::read(cpu, packet) {
+            Ok(headers) => match CounterKey::of(&headers.summary) {
+                Some(key) => self.count(cpu, key, u64::from(packet.len())),
+                None => self.not_ip += 1,
+            },
+            Err(cause) => return Verdict::Drop(cause),
+        }
+        Verdict::Transmit(peer)
+    }
+
+    fn learn(&mut self, cpu: &mut C, flow: &Flow) -> Result<(), &'static str> {
+        let end = |address: SocketAddrV4| (IpAddr::V4(*address.ip()), address.port());
+        let key = CounterKey::new(end(flow.source), end(flow.destination), flow.protocol);
+        let known = self.table.find(cpu, &key).is_some();
+        match known || self.insert(cpu, key, [0, 0]) {
+            true => Ok(()),
+            false => Err("untracked"),
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("flows", u64::from(self.flows())), ("not_ip", self.not_ip), ("untracked", self.untracked)]
+    }
+}
+
+impl AppKind for Counter {
+    const NAME: &'static str = "counter";
+    const ABOUT: &'static str = "counts packets and bytes of each flow";
+    type Options = crate::options::CounterOptions;
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        place: Place,
+        space: &mut AddressSpace,
+        _shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        let table = Cuckoo::allocate(space, config.entries_per_core(place.cores, 1)?);
+        Ok(Box::new(Counter { ports: config.ports.clone(), table, not_ip: 0, untracked: 0 }))
     }
 }

@@ -81,15 +81,6 @@ pub fn cause_of(error: FrameError, packet: &Packet) -> &'static str {
     }
 }
 
-/// What a glance at the headers tells, where that can be had for nothing.
-// Always inlined: who glances needs only some of it.
-#[inline(always)]
-pub fn glance<C: Cpu>(cpu: &C, packet: &Packet) -> Option<FrameSummary> {
-    let some = (packet.head.len as usize).min(CACHE_LINE_BYTES as usize);
-    let bytes = cpu.glance(packet.head.at, some)?;
-    parse_headers(bytes, packet.len() as usize).ok()
-}
-
 #[inline(always)]
 fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
     let l3 = usize::from(summary.l3_offset);

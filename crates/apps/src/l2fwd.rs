@@ -1,12 +1,12 @@
 //! `l2fwd`: exchanges the Ethernet addresses and sends out of the port's peer.
 
 use nicforge_nic::{Packet, Verdict};
-use nicforge_platform::Cpu;
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::FrameError;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView};
 
-use crate::PortMap;
 use crate::headers::cause_of;
+use crate::{AppConfig, AppError, AppKind, Application, Place, PortMap, SharedTables};
 
 /// The layer-2 forwarder; it has no tables.
 #[derive(Clone, Debug)]
@@ -14,9 +14,9 @@ pub struct L2Fwd {
     pub(crate) ports: PortMap,
 }
 
-impl L2Fwd {
+impl<C: Cpu> Application<C> for L2Fwd {
     /// Forwards one packet.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         let Some(port) = self.ports.get(packet.port) else {
             return Verdict::Drop(crate::NO_SUCH_PORT);
         };
@@ -28,5 +28,20 @@ impl L2Fwd {
             }
             Err(_) => Verdict::Drop(cause_of(FrameError::EthernetTruncated, packet)),
         }
+    }
+}
+
+impl AppKind for L2Fwd {
+    const NAME: &'static str = "l2fwd";
+    const ABOUT: &'static str = "forwards by port, and changes hardware addresses only";
+    type Options = ();
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        _place: Place,
+        _space: &mut AddressSpace,
+        _shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        Ok(Box::new(L2Fwd { ports: config.ports.clone() }))
     }
 }

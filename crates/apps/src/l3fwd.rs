@@ -5,14 +5,14 @@
 //! with goes out where ports have addresses. The options that address routers are left out.
 
 use nicforge_nic::{Packet, PortId, Verdict};
-use nicforge_platform::Cpu;
+use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::IpAddresses;
 use nicforge_wire::headers::MacAddress;
 
 use crate::expired::LastHop;
 use crate::headers::{self, Headers};
 use crate::shared::Routing;
-use crate::{AppConfig, Egress, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, Application, Egress, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite;
 
 /// The router.
@@ -22,14 +22,14 @@ pub struct L3Fwd {
     pub(crate) last_hop: LastHop,
 }
 
-impl L3Fwd {
+impl<C: Cpu> Application<C> for L3Fwd {
     /// Core 0 writes the routes.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+    fn fill_shared(&mut self, cpu: &mut C) {
         self.router.start(cpu);
     }
 
     /// Routes one packet.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         let headers = match headers::read_routed(cpu, packet) {
             Ok(headers) => headers,
             Err(cause) => return Verdict::Drop(cause),
@@ -45,6 +45,23 @@ impl L3Fwd {
         rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, macs[0], macs[1]);
         Verdict::Transmit(out)
+    }
+}
+
+impl AppKind for L3Fwd {
+    const NAME: &'static str = "l3fwd";
+    const ABOUT: &'static str = "forwards by the longest matching prefix, IPv4 and IPv6";
+    const ROUTER: bool = true;
+    type Options = crate::options::RouteOptions;
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        place: Place,
+        _space: &mut AddressSpace,
+        shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        let router = Router::new(config, place.core, shared);
+        Ok(Box::new(L3Fwd { router, last_hop: LastHop::default() }))
     }
 }
 

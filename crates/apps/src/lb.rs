@@ -28,7 +28,7 @@ use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
-use crate::{AppConfig, AppError, PortMap};
+use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite::{self, End};
 
 /// A flow and its server, in one line.
@@ -95,12 +95,7 @@ pub struct Lb {
 const SWEEP: usize = 2;
 
 impl Lb {
-    pub(crate) fn build(
-        config: &AppConfig,
-        core: usize,
-        cores: usize,
-        space: &mut AddressSpace,
-    ) -> Result<Lb, AppError> {
+    fn allocate(config: &AppConfig, core: usize, cores: usize, space: &mut AddressSpace) -> Result<Lb, AppError> {
         if !(1..=65_536).contains(&config.servers) {
             return Err(AppError::OutOfRange {
                 setting: "servers",
@@ -127,56 +122,6 @@ impl Lb {
             opened: 0,
             last_hop: LastHop::default(),
         })
-    }
-
-    /// Writes the servers.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
-        for number in 0..self.server_count {
-            let [.., high, low] = number.to_be_bytes();
-            let server =
-                Server { address: self.server_base.wrapping_add(number), mac: [2, 0, 0, 1, high, low], unused: [0; 6] };
-            cpu.store(self.servers + u64::from(number) * 16, server);
-        }
-    }
-
-    /// The hash under which the flow of a packet will be looked up of which a glance told `summary`.
-    #[inline]
-    pub(crate) fn flow_hash(summary: &FrameSummary) -> Option<u64> {
-        Some(flow_key(summary)?.hash())
-    }
-
-    /// Balances one packet.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let headers = match headers::read_routed(cpu, packet) {
-            Ok(headers) => headers,
-            Err(cause) => return Verdict::Drop(cause),
-        };
-        let Some(key) = flow_key(&headers.summary) else {
-            return Verdict::Drop(crate::NOT_IPV4);
-        };
-        if headers.hops <= 1 {
-            return self.last_hop.packet(cpu, packet, &self.ports);
-        }
-        if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
-            return self.answer(cpu, packet, &headers, service);
-        }
-        if icmp_type::is_error(headers.icmp_type) {
-            let sent = self.error(cpu, packet, &headers);
-            return sent.unwrap_or_else(Verdict::Drop);
-        }
-        if self.service.is_some_and(|service| service != key.destination().0) {
-            return Verdict::Drop(crate::NOT_THE_SERVICE);
-        }
-        let server = match headers.summary.fragment {
-            Fragment::Whole => self.server_of(cpu, key),
-            _ => self.server_of_fragment(cpu, &headers, key),
-        };
-        let server = match server {
-            Ok(server) => server,
-            Err(cause) => return Verdict::Drop(cause),
-        };
-        let server = self.server(cpu, server);
-        self.send_to(cpu, packet, &headers, server)
     }
 
     fn server<C: Cpu>(&self, cpu: &mut C, number: u32) -> Server {
@@ -238,12 +183,6 @@ impl Lb {
         Verdict::Transmit(out)
     }
 
-    /// Puts a flow into the table without a packet, as if one had just arrived; an error is
-    /// the name of the drop that the packet would have met.
-    pub fn learn<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(), &'static str> {
-        self.server_of(cpu, key).map(|_| ())
-    }
-
     fn server_of<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<u32, &'static str> {
         let now = cpu.now();
         if let Some((number, entry)) = self.table.find(cpu, &key) {
@@ -290,9 +229,77 @@ impl Lb {
     fn is_expired(&self, entry: &LbEntry, now: Time) -> bool {
         now.saturating_sub(Time::from_ps(entry.seen)) >= self.timeout
     }
+}
 
-    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+impl<C: Cpu> Application<C> for Lb {
+    /// Writes the servers.
+    fn start(&mut self, cpu: &mut C) {
+        for number in 0..self.server_count {
+            let [.., high, low] = number.to_be_bytes();
+            let server =
+                Server { address: self.server_base.wrapping_add(number), mac: [2, 0, 0, 1, high, low], unused: [0; 6] };
+            cpu.store(self.servers + u64::from(number) * 16, server);
+        }
+    }
+
+    /// Balances one packet.
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        let headers = match headers::read_routed(cpu, packet) {
+            Ok(headers) => headers,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        let Some(key) = flow_key(&headers.summary) else {
+            return Verdict::Drop(crate::NOT_IPV4);
+        };
+        if headers.hops <= 1 {
+            return self.last_hop.packet(cpu, packet, &self.ports);
+        }
+        if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
+            return self.answer(cpu, packet, &headers, service);
+        }
+        if icmp_type::is_error(headers.icmp_type) {
+            let sent = self.error(cpu, packet, &headers);
+            return sent.unwrap_or_else(Verdict::Drop);
+        }
+        if self.service.is_some_and(|service| service != key.destination().0) {
+            return Verdict::Drop(crate::NOT_THE_SERVICE);
+        }
+        let server = match headers.summary.fragment {
+            Fragment::Whole => self.server_of(cpu, key),
+            _ => self.server_of_fragment(cpu, &headers, key),
+        };
+        let server = match server {
+            Ok(server) => server,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        let server = self.server(cpu, server);
+        self.send_to(cpu, packet, &headers, server)
+    }
+
+    /// Puts a flow into the table without a packet, as if one had just arrived; an error is
+    /// the name of the drop that the packet would have met.
+    fn learn(&mut self, cpu: &mut C, flow: &Flow) -> Result<(), &'static str> {
+        self.server_of(cpu, FlowKey::of(flow, Side::Outside)).map(|_| ())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![("flows", u64::from(self.table.len())), ("flows_opened", self.opened), ("flows_expired", self.expired)]
+    }
+}
+
+impl AppKind for Lb {
+    const NAME: &'static str = "lb";
+    const ABOUT: &'static str = "balances flows over servers, each flow always to the same";
+    const ROUTER: bool = true;
+    type Options = crate::options::LbOptions;
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        place: Place,
+        space: &mut AddressSpace,
+        _shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        Ok(Box::new(Lb::allocate(config, place.core, place.cores, space)?))
     }
 }
 

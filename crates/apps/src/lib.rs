@@ -1,11 +1,11 @@
 //! What runs on the cores.
 //!
 //! An application is a run-to-completion function per packet with a [`Verdict`]. It sees
-//! memory only through [`Cpu`]: packets where the NIC put them, tables where [`AnyApp::build`]
+//! memory only through [`Cpu`]: packets where the NIC put them, tables where [`Apps::build`]
 //! was given address space, so that its cache behaviour is real.
 //!
 //! ```text
-//!  SharedTables::allocate ─► AnyApp::build, per core ─► start ─► packet, packet, packet …
+//!  SharedTables::allocate ─► Apps::build, per core ─► start ─► packet, packet, packet …
 //!      (addresses only)          (addresses only)     (fills tables)   (run to completion)
 //! ```
 
@@ -29,7 +29,7 @@ mod shared;
 pub mod synthetic;
 pub mod tables;
 
-pub use app::{APPS, AnyApp, is_router, names};
+pub use app::{App, AppEntry, AppGround, AppKind, Application, Apps, Build, Flow, Place};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
 pub use copy::Copier;

@@ -1,9 +1,9 @@
 //! Options of the applications.
 
 use nicforge_nic::NicmemOptions;
-use nicforge_options::{Allowed, Owner, choice, options};
+use nicforge_options::{Allowed, choice, options};
 
-use crate::{APPS, Payload};
+use crate::Payload;
 
 options! {
     /// Tables of flows.
@@ -134,19 +134,3 @@ options! {
         kvs_hot_preload: bool = true, "", Allowed::Flag;
     }
 }
-
-/// Each application with its keys, in the order of [`APPS`].
-pub fn owners() -> Vec<Owner> {
-    let owner = |&(name, about): &(&'static str, &'static str)| match name {
-        "l3fwd" => Owner::of::<RouteOptions>(KIND, name, about),
-        "nat" => Owner::of::<FlowTableOptions>(KIND, name, about),
-        "lb" => Owner::of::<LbOptions>(KIND, name, about),
-        "synthetic" => Owner::of::<SyntheticOptions>(KIND, name, about),
-        "counter" => Owner::of::<CounterOptions>(KIND, name, about),
-        "kvs" => Owner::of::<KvsOptions>(KIND, name, about),
-        _ => Owner::of::<()>(KIND, name, about),
-    };
-    APPS.iter().map(owner).collect()
-}
-
-const KIND: &str = "application";

@@ -6,13 +6,13 @@
 //! other, or several in flight, as a core has them that runs ahead.
 
 use nicforge_nic::{Packet, Segment, Verdict};
-use nicforge_platform::{Addr, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Hint};
 use nicforge_units::{Bytes, Time};
 
-use crate::Payload;
 use crate::headers::{self, Headers};
 use crate::l3fwd::Router;
 use crate::tables::{Random, mix};
+use crate::{AppConfig, AppError, AppKind, Application, Payload, Place, SharedTables};
 use nicforge_wire::rewrite;
 
 /// More reads than this are not in flight at a time.
@@ -40,32 +40,6 @@ impl Synthetic {
         array.0 / 8
     }
 
-    /// Core 0 writes the routes.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
-        self.router.start(cpu);
-    }
-
-    /// Handles one packet.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        self.packets += 1;
-        let mut random = Random::new(self.seed ^ self.packets);
-        let (more, from) = self.more_reads;
-        let more = if cpu.now() >= from { more } else { 0 };
-        self.read(cpu, &mut random, self.reads + more);
-        let headers = match headers::read_routed(cpu, packet) {
-            Ok(headers) => headers,
-            Err(cause) => return Verdict::Drop(cause),
-        };
-        let (out, macs) = match self.router.way(cpu, packet, &headers) {
-            Ok(way) => way,
-            Err(cause) => return Verdict::Drop(cause),
-        };
-        let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::set_macs(frame, macs[0], macs[1]);
-        self.touch_payload(cpu, packet, &headers);
-        Verdict::Transmit(out)
-    }
-
     /// Reads `reads` words, of which none depends on another: as many together as there are in
     /// flight at a time.
     fn read<C: Cpu>(&mut self, cpu: &mut C, random: &mut Random, reads: u32) {
@@ -77,7 +51,7 @@ impl Synthetic {
             for word in &mut *words {
                 *word = self.array + random.below(self.words) * 8;
                 if together > 1 {
-                    cpu.prefetch(*word, 8);
+                    cpu.hint(Hint::Fetch { at: *word, len: 8 });
                 }
             }
             for &mut word in words {
@@ -111,6 +85,70 @@ impl Synthetic {
                 packet.offload.l4_checksum = true;
             }
         }
+    }
+}
+
+impl<C: Cpu> Application<C> for Synthetic {
+    /// Core 0 writes the routes.
+    fn fill_shared(&mut self, cpu: &mut C) {
+        self.router.start(cpu);
+    }
+
+    /// Handles one packet.
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        self.packets += 1;
+        let mut random = Random::new(self.seed ^ self.packets);
+        let (more, from) = self.more_reads;
+        let more = if cpu.now() >= from { more } else { 0 };
+        self.read(cpu, &mut random, self.reads + more);
+        let headers = match headers::read_routed(cpu, packet) {
+            Ok(headers) => headers,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        let (out, macs) = match self.router.way(cpu, packet, &headers) {
+            Ok(way) => way,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::set_macs(frame, macs[0], macs[1]);
+        self.touch_payload(cpu, packet, &headers);
+        Verdict::Transmit(out)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("packets", self.packets)]
+    }
+}
+
+impl AppKind for Synthetic {
+    const NAME: &'static str = "synthetic";
+    const ABOUT: &'static str = "reads an array at random, then looks up a route";
+    const ROUTER: bool = true;
+    type Options = crate::options::SyntheticOptions;
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        place: Place,
+        _space: &mut AddressSpace,
+        shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        let (array, size) = shared.array.ok_or(AppError::MissingTable { app: "synthetic", table: "the array" })?;
+        let words = Synthetic::words(size);
+        if words == 0 {
+            return Err(AppError::OutOfRange { setting: "array", value: size.0, range: "at least 8 bytes" });
+        }
+        Ok(Box::new(Synthetic {
+            router: Router::new(config, place.core, shared),
+            array,
+            words,
+            reads: config.reads,
+            reads_in_flight: config.reads_in_flight,
+            more_reads: config.more_reads,
+            payload: config.payload,
+            seed: mix(config.seed ^ (place.core as u64) << 32),
+            packets: 0,
+            digest: 0,
+        }))
     }
 }
 

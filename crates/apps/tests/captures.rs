@@ -3,7 +3,7 @@
 
 mod support;
 
-use nicforge_apps::{AppConfig, PortMap, Verdict, generate_routes, names};
+use nicforge_apps::{AppConfig, Apps, PortMap, Verdict, generate_routes};
 use nicforge_units::Bytes;
 use nicforge_wire::capture::CaptureReader;
 use support::{Bench, captures, decode};
@@ -31,7 +31,7 @@ fn frames(folder: &str, mut each: impl FnMut(&[u8])) {
 
 #[test]
 fn right_checksums_stay_right_and_wrong_ones_wrong() {
-    for name in names() {
+    for name in Apps::shipped().names() {
         let mut bench = Bench::new(&config(name));
         let (mut sent, mut dropped, mut judged) = (0u64, 0u64, 0u64);
         for folder in ["mixed", "encap", "chksum", "bad"] {
@@ -80,7 +80,7 @@ fn check(name: &str, before: &support::Decoded, after: &support::Decoded) {
 
 #[test]
 fn cut_frames_get_a_verdict_too() {
-    for name in names() {
+    for name in Apps::shipped().names() {
         let mut bench = Bench::new(&config(name));
         frames("encap", |frame| {
             for len in (0..frame.len().min(120)).step_by(3) {

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 
 use nicforge_apps::counter::CounterKey;
 use nicforge_apps::{
-    AnyApp, AppConfig, AppError, Egress, Payload, PortMap, Route, SharedTables, Verdict, generate_routes, is_router,
-    names, parse_routes,
+    AppConfig, AppError, Apps, Egress, Payload, Place, PortMap, Route, SharedTables, Verdict, generate_routes,
+    parse_routes,
 };
 use nicforge_nic::{PortId, RxFlags};
-use nicforge_platform::AddressSpace;
+use nicforge_platform::{AddressSpace, Flat};
 use nicforge_units::{Bytes, Cycles};
 use support::{Bench, decode, ip_packet, tcp, udp};
 
@@ -102,7 +102,7 @@ fn l3fwd_drops_by_name_and_keeps_wrong_checksums_wrong() {
 fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
     let mut frame = udp(("10.0.0.1", 1), ("10.9.9.9", 2), b"x");
     frame[24] ^= 1;
-    for &name in names().iter().filter(|name| is_router(name)) {
+    for name in Apps::shipped().entries().iter().filter(|app| app.router).map(|app| app.name()) {
         let mut bench = Bench::new(&routed(name));
         bench.flags = RxFlags::L3_BAD;
         assert_eq!(bench.drop(0, &frame), "ip_checksum", "{name}");
@@ -114,7 +114,7 @@ fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
         bench.forward(0, &frame);
     }
     for name in ["l2fwd", "counter"] {
-        assert!(!is_router(name));
+        assert!(!Apps::shipped().find(name).unwrap().router);
         let mut bench = Bench::new(&routed(name));
         bench.flags = RxFlags::L3_BAD;
         bench.forward(0, &frame);
@@ -124,9 +124,9 @@ fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
 #[test]
 fn headers_that_a_split_cuts_have_a_cause_of_their_own() {
     let frame = udp(("10.0.0.1", 1), ("10.9.9.9", 2), &[1; 100]);
-    for name in names() {
+    for name in Apps::shipped().names() {
         let mut bench = Bench::new(&routed(name));
-        let needed = if *name == "l2fwd" { 14 } else { 42 };
+        let needed = if name == "l2fwd" { 14 } else { 42 };
         for split in 1..needed {
             let (verdict, out) = bench.send_split(0, &frame, split);
             assert_eq!(verdict, Verdict::Drop("headers_split"), "{name} {split}");
@@ -236,9 +236,9 @@ fn wrong_settings_are_refused_with_a_remedy() {
     let build = |config: &AppConfig| {
         let mut space = AddressSpace::default();
         let shared = SharedTables::allocate(config, &mut space);
-        AnyApp::build(config, 0, 2, &mut space, &shared).map(|_| ())
+        Apps::shipped().build::<Flat>(config, Place { core: 0, cores: 2 }, &mut space, &shared).map(|_| ())
     };
-    for name in names() {
+    for name in Apps::shipped().names() {
         build(&AppConfig::new(name, PortMap::one_armed(1))).unwrap();
     }
     let error = build(&AppConfig::new("natt", PortMap::one_armed(1))).unwrap_err();
@@ -254,7 +254,7 @@ fn wrong_settings_are_refused_with_a_remedy() {
 
 #[test]
 fn every_packet_is_charged_its_work_once() {
-    for name in names() {
+    for name in Apps::shipped().names() {
         let mut config = routed(name);
         config.work = Cycles(100);
         config.table_entries = 10;
@@ -268,7 +268,7 @@ fn every_packet_is_charged_its_work_once() {
 #[test]
 fn vlan_tags_stay() {
     // All that forward; kvs answers, see there.
-    for name in names().iter().filter(|name| **name != "kvs") {
+    for name in Apps::shipped().names().into_iter().filter(|name| *name != "kvs") {
         let plain = udp(("192.0.2.1", 1), ("10.9.9.9", 2), b"payload");
         let mut tagged = plain[..12].to_vec();
         tagged.extend_from_slice(&[0x81, 0, 0, 5]);

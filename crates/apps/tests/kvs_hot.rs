@@ -9,13 +9,13 @@ mod support;
 use std::collections::BTreeMap;
 
 use nicforge_apps::kvs::KvsConfig;
-use nicforge_apps::{AnyApp, AppConfig, PortMap, SharedTables, Verdict};
+use nicforge_apps::{App, AppConfig, Apps, Place, PortMap, SharedTables, Verdict};
 use nicforge_nic::transmit::{Departure, Egress, TransmitDriver, TransmitEngine, TxRing};
 use nicforge_nic::{
     Application, DriverCosts, NicSpec, Nicmem, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of,
     registers,
 };
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, FlatCpu, Register, Vector};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Flat, FlatCpu, Register, Vector};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 use nicforge_wire::headers::{KVS_HEADER_LEN, KVS_PORT, KvsOperation, KvsStatus, KvsView, key_hash};
 use proptest::prelude::*;
@@ -26,12 +26,12 @@ const VALUE_BYTES: usize = 200;
 const KEYS: u8 = 6;
 
 /// The device's way to plain memory.
-struct Device<'a> {
-    memory: &'a mut FlatCpu,
+struct Device {
+    memory: FlatCpu,
     now: Time,
 }
 
-impl Dma for Device<'_> {
+impl Dma for Device {
     fn read(&mut self, from: Addr, into: &mut [u8]) {
         self.now = self.read_ahead(from, into);
     }
@@ -65,13 +65,12 @@ impl Egress for Wire {
 
 /// One core with its store and its transmit ring, and the NIC's half of it.
 struct Bench {
-    app: AnyApp,
-    cpu: FlatCpu,
+    app: App<FlatCpu>,
+    device: Device,
     driver: TransmitDriver,
     cache: PoolCache,
     engine: TransmitEngine,
     wire: Wire,
-    now: Time,
     /// Replies that wait for the doorbell.
     outgoing: Vec<Packet>,
     /// What each request, by its tag, must be answered with.
@@ -110,7 +109,7 @@ impl Bench {
         config.kvs =
             KvsConfig { index_slots: 1_000, log: Bytes(log), hot: vec![memory], hot_value_bytes: VALUE_BYTES as u32 };
         let shared = SharedTables::allocate(&config, &mut space);
-        let app = AnyApp::build(&config, 0, 1, &mut space, &shared).unwrap();
+        let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared).unwrap();
         let pool = Pool::new(&mut space, 128);
         let ring = TxRing::new(&mut space, 16).unwrap();
         let mut driver = TransmitDriver::new(&mut space, ring, DOORBELL, DriverCosts::default());
@@ -122,12 +121,11 @@ impl Bench {
         pool.start(&mut cpu);
         Bench {
             app,
-            cpu,
+            device: Device { memory: cpu, now: Time::ZERO },
             driver,
             cache,
             engine,
             wire: Wire::default(),
-            now: Time::ZERO,
             outgoing: Vec::new(),
             expected: BTreeMap::new(),
             values: BTreeMap::new(),
@@ -146,9 +144,9 @@ impl Bench {
         payload.extend_from_slice(&key);
         payload.extend_from_slice(value);
         let frame = udp(("192.0.2.1", 999), ("203.0.113.1", KVS_PORT), &payload);
-        let mbuf = self.cache.take(&mut self.cpu).expect("more than the ring holds");
+        let mbuf = self.cache.take(&mut self.device.memory).expect("more than the ring holds");
         let at = data_of(mbuf);
-        self.cpu.bytes_mut(at, frame.len()).copy_from_slice(&frame);
+        self.device.memory.bytes_mut(at, frame.len()).copy_from_slice(&frame);
         let mut packet = Packet {
             mbuf,
             tail: Addr(0),
@@ -161,7 +159,7 @@ impl Bench {
             offload: TxOffload::default(),
             stamp: Time::ZERO,
         };
-        let verdict = self.app.packet(&mut self.cpu, &mut packet);
+        let verdict = self.app.packet(&mut self.device.memory, &mut packet);
         assert_eq!(verdict, Verdict::Transmit(PortId(0)));
         self.outgoing.push(packet);
         self.tag += 1;
@@ -185,27 +183,28 @@ impl Bench {
 
     /// Takes back what was sent, and gives the NIC what waits; what finds no room is dropped.
     fn flush(&mut self) {
-        self.driver.reclaim(&mut self.cpu, &mut self.cache);
+        self.driver.reclaim(&mut self.device.memory, &mut self.cache);
         let last = self.outgoing.len();
         for (number, packet) in std::mem::take(&mut self.outgoing).iter().enumerate() {
-            if self.driver.push(&mut self.cpu, packet, number + 1 == last).is_err() {
-                self.cache.free(&mut self.cpu, packet);
+            if self.driver.push(&mut self.device.memory, packet, number + 1 == last).is_err() {
+                self.cache.free(&mut self.device.memory, packet);
             }
         }
-        self.driver.ring_doorbell(&mut self.cpu);
-        let tail = self.cpu.mmio_read(DOORBELL);
-        let mut device = Device { memory: &mut self.cpu, now: self.now };
-        assert!(self.engine.doorbell(&mut device, 0, tail));
+        self.driver.ring_doorbell(&mut self.device.memory);
+        let tail = self.device.memory.mmio_read(DOORBELL);
+        assert!(self.engine.doorbell(&mut self.device, 0, tail));
     }
 
     /// The NIC does one thing, such as to send a frame. Whether there was anything.
     fn nic(&mut self) -> bool {
-        let mut device = Device { memory: &mut self.cpu, now: self.now };
-        let next = self.engine.advance(&mut device, &mut self.wire);
+        let began = self.device.now;
+        let next = self.engine.advance(&mut self.device, &mut self.wire);
+        // What it read is no longer waited for.
+        self.device.now = began;
         if next == Time::NEVER {
             return false;
         }
-        self.now = self.now.max(next);
+        self.device.now = began.max(next);
         self.judge();
         true
     }

@@ -4,7 +4,6 @@ mod support;
 
 use nicforge_apps::tables::PortPartition;
 use nicforge_apps::{AppConfig, PortMap, Timeouts};
-use nicforge_platform::Cpu;
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, ip_packet, one_hop_on, tcp, udp};
 
@@ -45,25 +44,6 @@ fn both_directions_are_translated_with_right_checksums() {
         assert_eq!(ip_packet(&back), ip_packet(&one_hop_on(&make(SERVER, CLIENT, b"answer"))));
     }
     assert_eq!(bench.counter("flows"), 2);
-}
-
-#[test]
-fn what_is_expected_of_a_packet_is_the_entry_of_its_flow() {
-    let mut bench = Bench::new(&config());
-    let there = udp(CLIENT, SERVER, b"x");
-    let outside = decode(&bench.forward(0, &there)).unwrap().source;
-    let outside = (outside.0.to_string(), outside.1);
-    let back = udp(SERVER, (&outside.0, outside.1), b"y");
-    let mut entries = std::collections::BTreeSet::new();
-    for (second, (port, frame)) in (1..).zip([(0, &there), (1, &back), (0, &there), (1, &back)]) {
-        bench.set_now(seconds(second));
-        bench.forward(port, frame);
-        let entry = bench.flat.expected.expect("the flow is known");
-        let seen: [u64; 8] = bench.flat.ground.load(entry);
-        assert!(seen.contains(&seconds(second).as_ps()), "{seen:?}");
-        entries.insert(entry);
-    }
-    assert_eq!(entries.len(), 2, "one of each direction");
 }
 
 #[test]

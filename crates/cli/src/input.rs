@@ -7,7 +7,6 @@ use nicforge_lab::record::of_scenario;
 use nicforge_lab::run::options::{Capture, Empirical};
 use nicforge_lab::run::{PointRun, RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
-use nicforge_lab::settings::Catalogue;
 use nicforge_options::{ConfigError, Place};
 use nicforge_record::Record;
 use nicforge_wire::traffic::TrafficSource;
@@ -17,6 +16,7 @@ use crate::error::CliError;
 use crate::notes;
 use crate::output::print_notes;
 use crate::outputs::{Named, of_settings};
+use crate::registry::{catalogue, registry};
 
 /// A scenario that can run.
 pub struct Input {
@@ -58,7 +58,7 @@ impl Input {
 
 /// Loads and checks all that a run needs; `machine` is a machine file in place of the scenario's.
 pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Result<Input, CliError> {
-    let mut scenario = load_scenario(file, &Catalogue::shipped())?;
+    let mut scenario = load_scenario(file, &catalogue())?;
     scenario.seed = overrides.seed.unwrap_or(scenario.seed);
     if let Some(name) = machine.and_then(name_of_machine) {
         scenario.machine_place = Place::argument(&format!("--machine {name}"));
@@ -69,14 +69,15 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
         None => load_machine(&scenario.machine_file()?)?,
     };
     let overrides = assignments(overrides)?;
-    let points = scenario.expand(&machine, &overrides, &Catalogue::shipped())?;
+    let points = scenario.expand(&machine, &overrides, &catalogue())?;
     let mut input = Input { scenario, machine, points, notes: Vec::new() };
     input.notes = try_files(&input)?;
     input.notes.extend(notes::about_equal_points(&input.points));
     let moot = notes::about_unused_keys(&input.scenario, &overrides, &input.points);
     input.notes.extend(moot);
     for point in &input.points {
-        check_point(&input.machine, &point.settings, input.scenario.seed).map_err(|cause| at_fault_in(point, cause))?;
+        check_point(registry(), &input.machine, &point.settings, input.scenario.seed)
+            .map_err(|cause| at_fault_in(point, cause))?;
         for note in notes::about_settings(point, &input.machine) {
             if !input.notes.contains(&note) {
                 input.notes.push(note);
@@ -143,7 +144,7 @@ pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError
     if let Some(pcap) = &overrides.pcap {
         is_capture_file(pcap)?;
         for text in ["arrival=replay".to_string(), format!("pcap={}", pcap.display())] {
-            let mut set = parse_override(&text, &Catalogue::shipped())?;
+            let mut set = parse_override(&text, &catalogue())?;
             // What is found in the capture begins with its path.
             set.place = Place::argument("--pcap");
             push_once(&mut all, set)?;
@@ -156,7 +157,7 @@ pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError
 pub fn sets(texts: &[String]) -> Result<Vec<Assignment>, ConfigError> {
     let mut all = Vec::new();
     for text in texts {
-        push_once(&mut all, parse_override(text, &Catalogue::shipped())?)?;
+        push_once(&mut all, parse_override(text, &catalogue())?)?;
     }
     Ok(all)
 }

@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use nicforge_apps::APPS;
 use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
-use nicforge_interfaces::registry::INTERFACES;
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
-use nicforge_lab::settings::Catalogue;
 
 use crate::args::{ListOptions, Listed};
 use crate::error::CliError;
 use crate::output::{columns, print};
+use crate::registry::{catalogue, registry};
 
 /// Lists what was asked for.
 pub fn list(options: &ListOptions) -> Result<(), CliError> {
@@ -33,7 +31,7 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
         Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
-        Some(Listed::Settings) if options.markdown => Catalogue::shipped().vocabulary().markdown(),
+        Some(Listed::Settings) if options.markdown => catalogue().vocabulary().markdown(),
         Some(Listed::Settings) => all_settings(),
         Some(Listed::Registers) => register_maps(options.device.as_deref(), options.markdown)?,
         None => everything(),
@@ -56,8 +54,10 @@ fn everything() -> String {
 
 /// Name and line of each interface, by what it can run in.
 fn interfaces() -> String {
+    let entries = registry().interfaces.entries().iter();
+    let of_one_server: Vec<_> = entries.map(|entry| (entry.name(), entry.about())).collect();
     let kinds = [
-        ("of one server and live runs (workload = frames)", INTERFACES),
+        ("of one server and live runs (workload = frames)", &of_one_server[..]),
         ("of whole systems (every other workload)", KERNEL_INTERFACES),
     ];
     let kinds = kinds.map(|(kind, of_kind)| format!("  {kind}\n{}", indented(&named(of_kind))));
@@ -65,7 +65,8 @@ fn interfaces() -> String {
 }
 
 fn apps() -> String {
-    named(&APPS)
+    let entries = registry().apps.entries().iter();
+    named(&entries.map(|entry| (entry.name(), entry.about())).collect::<Vec<_>>())
 }
 
 fn named(rows: &[(&str, &str)]) -> String {
@@ -146,7 +147,7 @@ const TABLE_HEAD: &str = "\
 fn scenarios() -> String {
     let rows: Vec<Vec<String>> = toml_files("scenarios")
         .iter()
-        .map(|file| match load_scenario(file, &Catalogue::shipped()) {
+        .map(|file| match load_scenario(file, &catalogue()) {
             Ok(scenario) => vec![file.display().to_string(), scenario.title],
             Err(error) => vec![file.display().to_string(), format!("unusable: {error}")],
         })
@@ -193,7 +194,7 @@ bits read as 0 and have to be written as 0. An access that means nothing is coun
 
 /// Every key, under the modules that read it.
 fn all_settings() -> String {
-    let catalogue = Catalogue::shipped();
+    let catalogue = catalogue();
     let vocabulary = catalogue.vocabulary();
     let mut rows = vec![["key", "default", "takes", "what it is"].map(str::to_string).to_vec()];
     for (owners, keys) in vocabulary.groups() {

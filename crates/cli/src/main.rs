@@ -16,6 +16,7 @@ mod machine;
 mod notes;
 mod output;
 mod outputs;
+mod registry;
 mod run;
 
 use std::process::ExitCode;

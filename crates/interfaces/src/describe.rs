@@ -11,6 +11,9 @@ pub trait Describe {
     const NAME: &'static str;
     /// One line about it.
     const ABOUT: &'static str;
+    /// Whether a core can play its NIC (interface `emulated`); else why not.
+    const PLAYED: Result<(), &'static str> =
+        Err("its completions are not known to name the buffer that a frame lies in");
     /// Its keys.
     type Options: Options;
 
@@ -62,8 +65,8 @@ pub struct Shape {
     pub sharing: Option<usize>,
     /// How frames are cut in two, where they are.
     pub split: Option<SplitShape>,
-    /// The groups of queues whose empty buffers may mix; or why no core can play the NIC.
-    pub supplies: Result<Vec<Supply>, &'static str>,
+    /// The groups of queues whose empty buffers may mix; none where no core can play the NIC.
+    pub supplies: Vec<Supply>,
     /// Registers of its receive half, at most.
     pub registers: usize,
     /// Whether a core plays each NIC.
@@ -112,7 +115,7 @@ impl Shape {
             smallest: rx_entries,
             sharing: None,
             split: None,
-            supplies: Ok(Supply::of_groups(0..queues.each, sharing, rx_entries)),
+            supplies: Supply::of_groups(0..queues.each, sharing, rx_entries),
             registers: 2 * queues.each,
             played: false,
             control: None,
@@ -166,6 +169,8 @@ pub enum Received {
 pub struct Description {
     /// Its name and its keys.
     pub owner: Owner,
+    /// Whether a core can play its NIC; else why not.
+    pub played: Result<(), &'static str>,
     inner: fn(&Values) -> Option<String>,
     shape: fn(&Values, &Queues<'_>) -> Shape,
     check: fn(&Values, &Queues<'_>) -> Result<(), Finding>,
@@ -177,6 +182,7 @@ impl Description {
     pub fn of<I: Describe>() -> Description {
         Description {
             owner: Owner::of::<I::Options>("interface", I::NAME, I::ABOUT),
+            played: I::PLAYED,
             inner: |values| I::inner(&values.read()),
             shape: |values, queues| I::shape(&values.read(), queues),
             check: |values, queues| I::check(&values.read(), queues),

@@ -25,4 +25,4 @@ mod suite;
 pub mod v_sinic;
 
 pub use plan::{DESCRIPTOR_READ_MAX, InterfaceError, Plan};
-pub use registry::{AnyDriver, AnyNic};
+pub use registry::{Build, Built, Interface, InterfaceEntry, Interfaces, KnownGround, Played};

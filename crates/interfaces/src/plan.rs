@@ -4,7 +4,7 @@ use nicforge_nic::{COMPLETION_BYTES, DriverCosts, Pool};
 use nicforge_platform::{CONTROL_BYTES, Owner, SpaceError};
 use nicforge_units::Bytes;
 
-use crate::{nm_nfv, rx_bisect};
+use crate::{InterfaceEntry, nm_nfv, rx_bisect};
 
 /// More completions than this do not fit into control memory.
 const RING_ENTRIES_MAX: usize = (CONTROL_BYTES / COMPLETION_BYTES) as usize;
@@ -39,7 +39,7 @@ pub struct Plan {
     /// What interfaces that split frames have besides.
     pub nicmem: nm_nfv::Options,
     /// The interface that is emulated, where one is.
-    pub emulates: String,
+    pub emulates: Option<InterfaceEntry>,
     /// The core that then plays this NIC, or nobody where there is none.
     pub emulator: Owner,
     /// Whether that core puts buffers into physical rings itself, as other software comes and goes; else

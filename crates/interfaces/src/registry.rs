@@ -1,193 +1,222 @@
-//! All interfaces, one line each; everything else follows from it.
+//! The interfaces that a run may name, as a value: whoever assembles a program adds its own to those that are shipped.
 
-use std::ops::Range;
+use nicforge_nic::{DriverHalf, ReceiveHalf};
+use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
 
-use nicforge_nic::{Arriving, DriverHalf, DropCause, HalfJob, Lending, Packet, PoolCache, ReceiveHalf, Waiting};
-use nicforge_platform::{AddressSpace, Cpu, Dma};
-use nicforge_units::Time;
+use crate::describe::{Describe, Description};
+use crate::emulated::Way;
+use crate::{InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic};
 
-use crate::describe::Description;
-use crate::{InterfaceError, Plan};
+#[cfg(target_os = "linux")]
+use nicforge_platform::Live;
 
-macro_rules! interfaces {
-    ($($name:literal, $variant:ident, $($module:ident)::+, $about:literal;)*) => {
-        /// The NIC half of any interface.
-        #[derive(Debug)]
-        pub enum AnyNic {
-            $(#[doc = $about] $variant(crate::$($module)::+::NicHalf),)*
-        }
-
-        /// The driver half of any interface.
-        #[derive(Debug)]
-        pub enum AnyDriver {
-            $(#[doc = $about] $variant(crate::$($module)::+::Driver),)*
-        }
-
-        /// Name and one line about each interface.
-        pub const INTERFACES: &[(&str, &str)] = &[$(($name, $about)),*];
-
-        /// Builds interface `name` for one NIC: its half, and a driver for each queue.
-        pub fn build(
-            name: &str,
-            plan: &Plan,
-            space: &mut AddressSpace,
-        ) -> Result<(AnyNic, Vec<AnyDriver>), InterfaceError> {
-            match name {
-                $($name => {
-                    let (nic, drivers) = crate::$($module)::+::build(plan, space)?;
-                    let drivers = drivers.into_iter().map(AnyDriver::$variant).collect();
-                    Ok((AnyNic::$variant(nic), drivers))
-                })*
-                _ => Err(InterfaceError::Unknown(name.to_owned())),
-            }
-        }
-
-        impl ReceiveHalf for AnyNic {
-            #[inline]
-            fn with_half<J: HalfJob>(&mut self, job: J) {
-                match self { $(AnyNic::$variant(half) => half.with_half(job),)* }
-            }
-
-            #[inline]
-            fn receive<D: Dma>(
-                &mut self,
-                dma: &mut D,
-                frame: &Arriving<'_>,
-            ) -> Result<(), DropCause> {
-                match self { $(AnyNic::$variant(half) => half.receive(dma, frame),)* }
-            }
-
-            fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
-                match self { $(AnyNic::$variant(half) => half.write_register(dma, index, value),)* }
-            }
-
-            fn queues(&self) -> u16 {
-                match self { $(AnyNic::$variant(half) => half.queues(),)* }
-            }
-
-            fn sets(&self) -> &'static [&'static str] {
-                match self { $(AnyNic::$variant(half) => half.sets(),)* }
-            }
-
-            fn spilled(&self) -> u64 {
-                match self { $(AnyNic::$variant(half) => half.spilled(),)* }
-            }
-
-            #[inline]
-            fn waiting(&self, queue: u16) -> Waiting {
-                match self { $(AnyNic::$variant(half) => half.waiting(queue),)* }
-            }
-
-            fn free(&self, queue: u16) -> u64 {
-                match self { $(AnyNic::$variant(half) => half.free(queue),)* }
-            }
-
-            fn holds(&self) -> u64 {
-                match self { $(AnyNic::$variant(half) => half.holds(),)* }
-            }
-
-            #[inline]
-            fn due(&self) -> Time {
-                match self { $(AnyNic::$variant(half) => half.due(),)* }
-            }
-
-            fn advance<D: Dma>(&mut self, dma: &mut D) {
-                match self { $(AnyNic::$variant(half) => half.advance(dma),)* }
-            }
-
-            fn together(&self, queue: u16) -> Range<u16> {
-                match self { $(AnyNic::$variant(half) => half.together(queue),)* }
-            }
-
-            fn begin_anew<D: Dma>(
-                &mut self,
-                dma: &mut D,
-                queues: Range<u16>,
-            ) -> Option<Vec<u32>> {
-                match self { $(AnyNic::$variant(half) => half.begin_anew(dma, queues),)* }
-            }
-
-            fn lending(&self, queue: u16) -> Option<Lending> {
-                match self { $(AnyNic::$variant(half) => half.lending(queue),)* }
-            }
-
-            fn lent(&self, from: u16, to: u16) -> i64 {
-                match self { $(AnyNic::$variant(half) => half.lent(from, to),)* }
-            }
-
-            fn blamed(&self, queue: u16) -> Range<u16> {
-                match self { $(AnyNic::$variant(half) => half.blamed(queue),)* }
-            }
-
-            fn rung_by(&self, index: u32) -> Range<u16> {
-                match self { $(AnyNic::$variant(half) => half.rung_by(index),)* }
-            }
-        }
-
-        impl DriverHalf for AnyDriver {
-            fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-                match self { $(AnyDriver::$variant(half) => half.start(cpu, pool),)* }
-            }
-
-            #[inline]
-            fn rx_burst<C: Cpu>(
-                &mut self,
-                cpu: &mut C,
-                pool: &mut PoolCache,
-                packets: &mut Vec<Packet>,
-                max: usize,
-            ) {
-                match self {
-                    $(AnyDriver::$variant(half) => half.rx_burst(cpu, pool, packets, max),)*
-                }
-            }
-
-            fn taken(&self) -> u64 {
-                match self { $(AnyDriver::$variant(half) => half.taken(),)* }
-            }
-
-            fn buffers_held(&self) -> i64 {
-                match self { $(AnyDriver::$variant(half) => half.buffers_held(),)* }
-            }
-        }
-    };
+/// Both halves of an interface for one NIC, on ground `G`.
+pub struct Built<G: Ground> {
+    /// The NIC's half.
+    pub nic: Box<dyn ReceiveHalf<G::Dma>>,
+    /// The driver's half, one for each queue of a set.
+    pub drivers: Vec<Box<dyn DriverHalf<G::Cpu>>>,
 }
 
-interfaces! {
-    "emulated", Emulated, emulated, "another interface, whose NIC is played by a core";
-    "in_place", InPlace, in_place, "a private ring whose completions overwrite its descriptors";
-    "nm_nfv", NmNfv, nm_nfv,
-        "payload in memory of the NIC, headers in host memory and in transmit descriptors";
-    "nm_nfv_minus", NmNfvMinus, nm_nfv, "payload in memory of the NIC, headers in host memory";
-    "priv_ring", PrivRing, priv_ring, "a private receive ring and completion ring per core";
-    "rx_bisect", RxBisect, rx_bisect, "small allocation rings that large reception rings share";
-    "sh_ring", ShRing, sh_ring::array, "a receive ring shared by cores, used in array order";
-    "sh_ring_list", ShRingList, sh_ring::list, "a shared receive ring used in list order";
-    "sh_ring_batched_list", ShRingBatchedList, sh_ring::batched_list,
-        "a shared receive ring in list order, whose descriptors take several packets of a core";
-    "sh_ring_dynamic", ShRingDynamic, sh_ring_dynamic,
-        "private rings and a shared one, switched at run time by a heuristic";
-    "split", Split, nm_nfv::split, "headers and payload in two buffers, both in host memory";
+impl<G: Ground> std::fmt::Debug for Built<G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "an interface with {} queues and {} drivers", self.nic.queues(), self.drivers.len())
+    }
 }
 
-/// What each interface says about itself, in the order of the registry.
-pub fn descriptions() -> Vec<Description> {
-    vec![
-        Description::of::<crate::emulated::EmulatedNic>(),
-        Description::of::<crate::in_place::InPlace>(),
-        Description::of::<crate::nm_nfv::NmNfv>(),
-        Description::of::<crate::nm_nfv::NmNfvMinus>(),
-        Description::of::<crate::priv_ring::PrivRing>(),
-        Description::of::<crate::rx_bisect::RxBisect>(),
-        Description::of::<crate::sh_ring::ShRing>(),
-        Description::of::<crate::sh_ring::ShRingList>(),
-        Description::of::<crate::sh_ring::ShRingBatchedList>(),
-        Description::of::<crate::sh_ring_dynamic::ShRingDynamic>(),
-        Description::of::<crate::nm_nfv::SplitFrames>(),
-    ]
+impl<G: Ground> Built<G> {
+    /// Both halves as objects.
+    pub fn new<N, D>(nic: N, drivers: Vec<D>) -> Built<G>
+    where
+        N: ReceiveHalf<G::Dma>,
+        D: DriverHalf<G::Cpu> + 'static,
+    {
+        let object = |driver| -> Box<dyn DriverHalf<G::Cpu>> { Box::new(driver) };
+        Built { nic: Box::new(nic), drivers: drivers.into_iter().map(object).collect() }
+    }
 }
 
-/// All names, in the order of the registry.
-pub fn names() -> Vec<&'static str> {
-    INTERFACES.iter().map(|(name, _)| *name).collect()
+/// How device and host exchange packets: what it says about itself, and how it is built.
+pub trait Interface: Describe {
+    /// Builds both halves for all queues of one NIC.
+    ///
+    /// # Errors
+    /// The plan asks for what this interface cannot do, or there is no room for it.
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError>;
+}
+
+/// Builds an interface on ground `G`.
+pub type Build<G> = fn(&Plan, &mut AddressSpace) -> Result<Built<G>, InterfaceError>;
+
+/// An interface in a registry.
+#[derive(Clone, Debug)]
+pub struct InterfaceEntry {
+    /// What it says about itself.
+    pub description: Description,
+    sim: Build<Sim>,
+    flat: Build<Flat>,
+    #[cfg(target_os = "linux")]
+    live: Build<Live>,
+    played_sim: Build<Played<Sim>>,
+    played_flat: Build<Played<Flat>>,
+    #[cfg(target_os = "linux")]
+    played_live: Build<Played<Live>>,
+}
+
+impl InterfaceEntry {
+    /// The entry of interface `I`.
+    pub fn of<I: Interface>() -> InterfaceEntry {
+        InterfaceEntry {
+            description: Description::of::<I>(),
+            sim: I::build::<Sim>,
+            flat: I::build::<Flat>,
+            #[cfg(target_os = "linux")]
+            live: I::build::<Live>,
+            played_sim: I::build::<Played<Sim>>,
+            played_flat: I::build::<Played<Flat>>,
+            #[cfg(target_os = "linux")]
+            played_live: I::build::<Played<Live>>,
+        }
+    }
+
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        self.description.owner.name
+    }
+
+    /// One line about it.
+    pub fn about(&self) -> &'static str {
+        self.description.owner.about
+    }
+
+    /// Whether a core can play its NIC; else why not.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn played(&self) -> Result<(), &'static str> {
+        self.description.played
+    }
+
+    /// Builds both halves for all queues of one NIC.
+    ///
+    /// # Errors
+    /// See [`Interface::build`].
+    pub fn build<G: KnownGround>(&self, plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let build = G::builder(self).ok_or_else(|| InterfaceError::NotEmulated {
+            wanted: self.name().to_owned(),
+            why: "a core plays its NIC already",
+        })?;
+        build(plan, space)
+    }
+}
+
+/// A ground that interfaces are built on.
+pub trait KnownGround: Ground {
+    /// How `entry` is built here.
+    fn builder(entry: &InterfaceEntry) -> Option<Build<Self>>;
+
+    /// How the NIC of `entry` is built where a core plays it; `None` where that core's NIC is played itself.
+    fn played_builder(entry: &InterfaceEntry) -> Option<Build<Played<Self>>>;
+}
+
+/// Ground `G` for a NIC that a core plays: the device is that core.
+#[derive(Clone, Copy, Debug)]
+pub struct Played<G>(std::marker::PhantomData<G>);
+
+impl<G: Ground> Ground for Played<G> {
+    type Cpu = G::Cpu;
+    type Dma = Way<G::Player>;
+    type Player = G::Player;
+}
+
+impl<G: KnownGround> KnownGround for Played<G> {
+    fn builder(entry: &InterfaceEntry) -> Option<Build<Played<G>>> {
+        G::played_builder(entry)
+    }
+
+    fn played_builder(_entry: &InterfaceEntry) -> Option<Build<Played<Played<G>>>> {
+        None
+    }
+}
+
+impl KnownGround for Sim {
+    fn builder(entry: &InterfaceEntry) -> Option<Build<Sim>> {
+        Some(entry.sim)
+    }
+
+    fn played_builder(entry: &InterfaceEntry) -> Option<Build<Played<Sim>>> {
+        Some(entry.played_sim)
+    }
+}
+
+impl KnownGround for Flat {
+    fn builder(entry: &InterfaceEntry) -> Option<Build<Flat>> {
+        Some(entry.flat)
+    }
+
+    fn played_builder(entry: &InterfaceEntry) -> Option<Build<Played<Flat>>> {
+        Some(entry.played_flat)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl KnownGround for Live {
+    fn builder(entry: &InterfaceEntry) -> Option<Build<Live>> {
+        Some(entry.live)
+    }
+
+    fn played_builder(entry: &InterfaceEntry) -> Option<Build<Played<Live>>> {
+        Some(entry.played_live)
+    }
+}
+
+/// The interfaces that a run may name.
+#[derive(Clone, Debug, Default)]
+pub struct Interfaces {
+    entries: Vec<InterfaceEntry>,
+}
+
+impl Interfaces {
+    /// Those that are shipped with Nicforge.
+    pub fn shipped() -> Interfaces {
+        let mut all = Interfaces::default();
+        all.add::<emulated::Emulated>()
+            .add::<in_place::InPlace>()
+            .add::<nm_nfv::NmNfv>()
+            .add::<nm_nfv::NmNfvMinus>()
+            .add::<priv_ring::PrivRing>()
+            .add::<rx_bisect::RxBisect>()
+            .add::<sh_ring::ShRing>()
+            .add::<sh_ring::ShRingList>()
+            .add::<sh_ring::ShRingBatchedList>()
+            .add::<sh_ring_dynamic::ShRingDynamic>()
+            .add::<nm_nfv::SplitRings>();
+        all
+    }
+
+    /// Adds interface `I`; one of the same name is replaced.
+    pub fn add<I: Interface>(&mut self) -> &mut Interfaces {
+        self.entries.retain(|entry| entry.name() != I::NAME);
+        self.entries.push(InterfaceEntry::of::<I>());
+        self
+    }
+
+    /// All of them.
+    pub fn entries(&self) -> &[InterfaceEntry] {
+        &self.entries
+    }
+
+    /// All names, in the order of the registry.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.entries.iter().map(|entry| entry.name()).collect()
+    }
+
+    /// The interface of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, name: &str) -> Result<InterfaceEntry, InterfaceError> {
+        let found = self.entries.iter().find(|entry| entry.name() == name);
+        found.cloned().ok_or_else(|| InterfaceError::Unknown(name.to_owned()))
+    }
 }

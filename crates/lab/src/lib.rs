@@ -7,8 +7,11 @@ pub mod machine;
 mod nicmem;
 pub mod packet_loop;
 pub mod record;
+mod registry;
 pub mod run;
 pub mod scenario;
 pub mod settings;
 pub mod systems;
 pub mod world;
+
+pub use registry::Registry;

@@ -1,16 +1,11 @@
 //! What the software on a core does, on either ground: poll its queues, one packet at a time to
 //! completion, flush.
 
-use nicforge_apps::AnyApp;
-use nicforge_interfaces::AnyDriver;
+use nicforge_apps::App;
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
 use nicforge_options::Allowed;
-use nicforge_platform::{Addr, Cpu, Part};
-
-/// Packets whose places are called for at once. Cores take turns packet by packet: between the first and the last of
-/// a whole burst so much else is done that what was called for would be driven out again.
-const AT_ONCE: usize = 8;
+use nicforge_platform::{Cpu, Part};
 
 nicforge_options::options! {
     /// The loop of a core.
@@ -21,17 +16,14 @@ nicforge_options::options! {
 }
 
 /// An application over receive queues, with a transmit queue on each port.
-pub struct PacketLoop {
-    drivers: Vec<AnyDriver>,
+pub struct PacketLoop<C: Cpu> {
+    drivers: Vec<Box<dyn DriverHalf<C>>>,
     transmit: Vec<TransmitDriver>,
     pool: PoolCache,
     /// The application, with its own counters.
-    pub app: AnyApp,
+    pub app: App<C>,
     burst: usize,
     batch: Vec<Packet>,
-    /// Under which hashes the application will look them up, and where.
-    hashes: Vec<u64>,
-    places: Vec<Addr>,
     /// Which of them are to be sent, and where.
     outgoing: Vec<(PortId, usize)>,
     /// Packets that software dropped, by cause.
@@ -40,15 +32,15 @@ pub struct PacketLoop {
     kept_buffers: u64,
 }
 
-impl PacketLoop {
+impl<C: Cpu + 'static> PacketLoop<C> {
     /// Software that takes up to `burst` packets by one receive call.
     pub fn new(
-        drivers: Vec<AnyDriver>,
+        drivers: Vec<Box<dyn DriverHalf<C>>>,
         transmit: Vec<TransmitDriver>,
         pool: PoolCache,
-        app: AnyApp,
+        app: App<C>,
         burst: usize,
-    ) -> PacketLoop {
+    ) -> PacketLoop<C> {
         PacketLoop {
             drivers,
             transmit,
@@ -56,8 +48,6 @@ impl PacketLoop {
             app,
             burst,
             batch: Vec::with_capacity(burst),
-            hashes: Vec::with_capacity(burst),
-            places: Vec::with_capacity(burst),
             outgoing: Vec::with_capacity(burst),
             drops: DropCounters::default(),
             kept: 0,
@@ -66,7 +56,7 @@ impl PacketLoop {
     }
 
     /// Brings the queues up, before the run.
-    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+    pub fn start(&mut self, cpu: &mut C) {
         for driver in &mut self.drivers {
             driver.start(cpu, &mut self.pool);
         }
@@ -80,85 +70,17 @@ impl PacketLoop {
     /// Takes what receive queue `queue` has, up to a burst; returns how many packets are to be
     /// handled now, and to be flushed before the next poll.
     #[inline]
-    pub fn poll<C: Cpu>(&mut self, cpu: &mut C, queue: usize) -> usize {
+    pub fn poll(&mut self, cpu: &mut C, queue: usize) -> usize {
         debug_assert!(self.outgoing.is_empty(), "what is to be sent is flushed");
         self.batch.clear();
         cpu.enter(Part::Driver);
         self.drivers[queue].rx_burst(cpu, &mut self.pool, &mut self.batch, self.burst);
-        if self.is_short() {
-            self.expect_buckets(cpu, 0);
-        }
         self.batch.len()
-    }
-
-    /// Packet `index` of those polled comes next. If it is the first of [`AT_ONCE`] it is said what they will
-    /// access: their headers, a bucket of the application's table for each, and the entry that this names.
-    /// Nothing else happens. Each place is called for of all of them at once: nearly every one lies in a page
-    /// of its own, and the machine that simulates looks for several pages at a time.
-    #[inline]
-    pub fn look_ahead<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
-        if index.is_multiple_of(AT_ONCE) {
-            if !self.is_short() {
-                self.expect_buckets(cpu, index);
-            }
-            self.expect_entries(cpu);
-        }
-        self.expect_next(cpu, index % AT_ONCE + 1);
-    }
-
-    /// The place of a page is forgotten sooner than what was called for of it: by the time that packet `next` of
-    /// those called for at once has its turn, others have looked into hundreds of pages. So it is said again.
-    #[inline]
-    fn expect_next<C: Cpu>(&self, cpu: &mut C, next: usize) {
-        for place in [next, self.hashes.len() + next] {
-            if let Some(&at) = self.places.get(place) {
-                cpu.expect_page(at);
-            }
-        }
-    }
-
-    /// Whether so few packets were polled that each place would be waited for right after it was called for.
-    /// The first ones are called for with the poll then: before the first packet others have their turns.
-    #[inline]
-    fn is_short(&self) -> bool {
-        self.batch.len() < AT_ONCE
-    }
-
-    /// The first of the places: headers, and the buckets that they lead to.
-    fn expect_buckets<C: Cpu>(&mut self, cpu: &mut C, first: usize) {
-        let some = &self.batch[first..self.batch.len().min(first + AT_ONCE)];
-        self.places.clear();
-        self.places.extend(some.iter().map(|packet| packet.head.at));
-        expect_all(cpu, &self.places);
-        self.hashes.clear();
-        for packet in some {
-            self.hashes.extend(self.app.flow_hash(cpu, packet));
-        }
-        self.places.clear();
-        for &hash in &self.hashes {
-            self.places.extend(self.app.first_bucket(hash));
-        }
-        expect_all(cpu, &self.places);
-    }
-
-    /// Then the entries, which the buckets name.
-    fn expect_entries<C: Cpu>(&mut self, cpu: &mut C) {
-        let buckets = self.places.len();
-        for &hash in &self.hashes {
-            self.places.extend(self.app.likely_entry(cpu, hash));
-        }
-        expect_all(cpu, &self.places[buckets..]);
-        // Of a few entries, what is known of them would be waited for here.
-        let known = match self.is_short() {
-            true => &self.places[..buckets],
-            false => &self.places[..],
-        };
-        known.iter().for_each(|&at| cpu.expect_soon(at));
     }
 
     /// Handles packet `index` of those polled.
     #[inline]
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, index: usize) {
+    pub fn packet(&mut self, cpu: &mut C, index: usize) {
         let packet = &mut self.batch[index];
         cpu.enter(Part::App);
         let verdict = self.app.packet(cpu, packet);
@@ -176,14 +98,14 @@ impl PacketLoop {
         }
     }
 
-    fn drop<C: Cpu>(&mut self, cpu: &mut C, index: usize, cause: &'static str) {
+    fn drop(&mut self, cpu: &mut C, index: usize, cause: &'static str) {
         self.drops.count(cause);
         self.pool.free(cpu, &self.batch[index]);
     }
 
     /// Gives what is to be sent to the NICs.
     #[inline]
-    pub fn flush<C: Cpu>(&mut self, cpu: &mut C) {
+    pub fn flush(&mut self, cpu: &mut C) {
         cpu.enter(Part::Driver);
         for (number, transmit) in self.transmit.iter_mut().enumerate() {
             let port = PortId(number as u8);
@@ -206,7 +128,7 @@ impl PacketLoop {
 
     /// Takes back the buffers of what was sent.
     #[inline]
-    pub fn reclaim<C: Cpu>(&mut self, cpu: &mut C) {
+    pub fn reclaim(&mut self, cpu: &mut C) {
         for transmit in &mut self.transmit {
             if transmit.in_use() > 0 {
                 transmit.reclaim(cpu, &mut self.pool);
@@ -221,14 +143,14 @@ impl PacketLoop {
 
     /// Buffers in the receive and in the transmit rings.
     pub fn buffers_in_rings(&self) -> (i64, u64) {
-        let in_receive = self.drivers.iter().map(DriverHalf::buffers_held).sum();
+        let in_receive = self.drivers.iter().map(|driver| driver.buffers_held()).sum();
         let in_transmit = self.transmit.iter().map(TransmitDriver::buffers_held).sum();
         (in_receive, in_transmit)
     }
 
     /// Packets taken from receive queues so far.
     pub fn taken(&self) -> u64 {
-        self.drivers.iter().map(DriverHalf::taken).sum()
+        self.drivers.iter().map(|driver| driver.taken()).sum()
     }
 
     /// Packets handed to transmit rings so far.
@@ -269,8 +191,4 @@ impl PacketLoop {
             (used + sum, of + pushes * entries)
         })
     }
-}
-
-fn expect_all<C: Cpu>(cpu: &mut C, places: &[Addr]) {
-    places.iter().for_each(|&at| cpu.expect_access(at));
 }

@@ -6,8 +6,8 @@ mod common {
 }
 
 use common::machine::{machine, small};
+use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_interfaces::registry;
 use nicforge_lab::packet_loop::Burst;
 use nicforge_lab::run::options::TimelineOptions;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
@@ -100,7 +100,7 @@ fn check_lending(run: &PointRun, lends: bool) {
 
 #[test]
 fn the_cores_of_every_interface_add_up_to_the_point() {
-    let plain = registry::names().into_iter();
+    let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| (name, "priv_ring"));
     for (interface, emulates) in plain.chain(EMULATED.map(|name| ("emulated", name))) {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_interfaces::registry;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
@@ -30,7 +30,7 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
 
 /// The settings of every interface, and of all that `emulated` can be around.
 fn interfaces() -> Vec<String> {
-    let plain = registry::names().into_iter();
+    let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
     let played = EMULATED.map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));

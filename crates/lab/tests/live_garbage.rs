@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use etherparse::PacketBuilder;
 use garbage::{Garbage, malformed_captures, seconds};
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 use nicforge_lab::live::{LiveConfig, LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::run::RunError;
 use nicforge_lab::settings::Catalogue;
@@ -155,7 +155,7 @@ fn run_with_garbage(interface: &str, seed: u64) -> (LiveRun, Fed, u64) {
 /// The run itself checks that every frame and every buffer is accounted for.
 #[test]
 fn garbage_is_counted_under_its_cause_and_sound_frames_arrive() {
-    for (seed, interface) in (1..).zip(registry::names()) {
+    for (seed, interface) in (1..).zip(Interfaces::shipped().names()) {
         let (run, fed, came) = run_with_garbage(interface, seed);
         let drops = run.snapshot.drops();
         let counted: BTreeMap<&str, u64> = drops.causes().iter().copied().collect();

@@ -16,7 +16,7 @@
 //! In a ring that inlines headers (nicmem, section 2.2.2) two lines stand in front of each entry, for
 //! the frame's first bytes; they and the entry go by one write.
 
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, Owner, SpaceError};
+use nicforge_platform::{Addr, AddressSpace, Completions, Cpu, Dma, Hint, Owner, SpaceError, entry, publish_entry};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use crate::{
@@ -75,7 +75,7 @@ impl Completion {
     // Always inlined, so that it is made where it will lie.
     #[inline(always)]
     pub fn packet<C: Cpu>(&self, cpu: &mut C, mbuf: Addr) -> Packet {
-        cpu.prefetch(data_of(mbuf), 1);
+        cpu.hint(Hint::Fetch { at: data_of(mbuf), len: 1 });
         self.packet_at(cpu, mbuf, data_of(mbuf))
     }
 
@@ -215,7 +215,7 @@ pub fn inlining_completion_ring(
 impl CompletionWriter {
     /// Begins again: all entries are zero, and the next to be written is the first. Software that
     /// read them has stopped.
-    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+    pub fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         self.cursor = self.cursor.anew();
         for entry in 0..self.cursor.left() {
             let at = self.cursor.first + entry * self.cursor.stride;
@@ -226,7 +226,7 @@ impl CompletionWriter {
     /// Publishes the next entry. The caller knows that software has read what stood there.
     #[inline(always)]
     pub fn publish<D: Dma>(&mut self, dma: &mut D, completion: &Completion) {
-        dma.publish_entry(self.cursor.at, completion.encode(self.cursor.done));
+        publish_entry(dma, self.cursor.at, completion.encode(self.cursor.done));
         self.cursor.advance();
     }
 
@@ -286,7 +286,7 @@ impl CompletionReader {
     pub fn look_ahead<C: Cpu>(&self, cpu: &mut C, max: usize) {
         let until = self.cursor.until(max as u64);
         let Cursor { at, done, stride, .. } = self.cursor;
-        cpu.look_ahead(at + DONE_WORD..until, stride, done);
+        cpu.hint(Hint::Words { from: at + DONE_WORD, until, stride, bit: done });
     }
 
     /// The next completion, if there is one, and the reader as it is when that was dealt with.
@@ -295,7 +295,7 @@ impl CompletionReader {
     pub fn peek<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
         let (completion, after) = self.peek_last(cpu)?;
         // Completions come in bursts: the next one is fetched while this one is dealt with.
-        cpu.prefetch(after.cursor.at, 8);
+        cpu.hint(Hint::Fetch { at: after.cursor.at, len: 8 });
         Some((completion, after))
     }
 
@@ -309,7 +309,7 @@ impl CompletionReader {
     /// The same as [`peek`](Self::peek) for whoever knows that no other has come behind it.
     #[inline(always)]
     pub fn peek_last<C: Cpu>(&self, cpu: &mut C) -> Option<(Completion, CompletionReader)> {
-        let words = cpu.entry(self.cursor.at, self.cursor.done)?;
+        let words = entry(cpu, self.cursor.at, self.cursor.done)?;
         Some((Completion::decode(words), self.after()))
     }
 
@@ -321,7 +321,12 @@ impl CompletionReader {
         const LINES: [u64; 4] = [0, METADATA_BYTES / 2 / CACHE_LINE_BYTES, FRAME, FRAME + 1];
         let (first, second) = (self.cursor, self.cursor.next());
         let cursors = [first, second, second.next()];
-        cpu.expect_entries(cursors.map(|at| (at.at, at.done)), MBUF_WORD, LINES);
+        cpu.hint(Hint::Completions(Completions {
+            at: cursors.map(|cursor| cursor.at),
+            bit: cursors.map(|cursor| cursor.done),
+            names: MBUF_WORD,
+            lines: LINES,
+        }));
     }
 
     /// The next completion comes soon: what stands in front of it is fetched as well, in a ring that
@@ -329,7 +334,7 @@ impl CompletionReader {
     #[inline]
     pub fn prefetch_inlined<C: Cpu>(&self, cpu: &mut C) {
         if self.cursor.stride > COMPLETION_BYTES {
-            cpu.prefetch(inlined_before(self.cursor.at, 1), 8);
+            cpu.hint(Hint::Fetch { at: inlined_before(self.cursor.at, 1), len: 8 });
         }
     }
 
@@ -351,7 +356,7 @@ impl CompletionReader {
                 return count;
             }
             cursor = cursor.next();
-            cpu.prefetch(cursor.at, 8);
+            cpu.hint(Hint::Fetch { at: cursor.at, len: 8 });
             if cpu.load::<u64>(at + STAMP_WORD) > stamp.as_ps() {
                 return count;
             }

@@ -12,17 +12,13 @@ use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, Steering};
 
 mod arrival;
-mod burst;
 mod held;
 mod queues;
 #[cfg(test)]
 mod tests;
 
-pub use arrival::Parsed;
-pub use burst::Incoming;
 use held::HeldFrames;
 pub use queues::QueueState;
-use queues::blame;
 
 /// The register map of a NIC.
 pub mod registers {
@@ -80,8 +76,8 @@ pub struct NicCounters {
 /// before it does.
 const RUN_AHEAD: Time = Time::from_us(1);
 
-/// A NIC with the receive half `R` of an interface.
-pub struct Nic<R> {
+/// A NIC with the receive half of an interface.
+pub struct Nic<D: Dma> {
     spec: NicSpec,
     fifo: MacFifo,
     rss: Toeplitz,
@@ -90,7 +86,7 @@ pub struct Nic<R> {
     /// Which queue a frame goes to.
     pub steering: Steering,
     /// The interface.
-    pub receive: R,
+    pub receive: Box<dyn ReceiveHalf<D>>,
     queues: Vec<QueueState>,
     /// The transmit side.
     pub transmit: TransmitEngine,
@@ -104,9 +100,9 @@ pub struct Nic<R> {
     pub counters: NicCounters,
 }
 
-impl<R: ReceiveHalf> Nic<R> {
+impl<D: Dma> Nic<D> {
     /// A NIC whose frames are spread over the queues of `receive`, or of its first set.
-    pub fn new(spec: &NicSpec, receive: R, tx_rings: &[TxRing], memory_end: Addr) -> Nic<R> {
+    pub fn new(spec: &NicSpec, receive: Box<dyn ReceiveHalf<D>>, tx_rings: &[TxRing], memory_end: Addr) -> Nic<D> {
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
@@ -125,13 +121,13 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// The same with memory that it gives to software: transmit descriptors may name it, as `keys`
     /// has it.
-    pub fn with_nicmem(mut self, keys: KeyTable) -> Nic<R> {
+    pub fn with_nicmem(mut self, keys: KeyTable) -> Nic<D> {
         self.transmit.set_keys(keys);
         self
     }
 
     /// The same with a hairpin for flows that it knows.
-    pub fn with_hairpin(mut self, hairpin: Option<Hairpin>) -> Nic<R> {
+    pub fn with_hairpin(mut self, hairpin: Option<Hairpin>) -> Nic<D> {
         self.hairpin = hairpin.map(Box::new);
         self
     }
@@ -142,7 +138,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     #[inline(always)]
-    fn deliver<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
+    fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
         dma.wait_until(parsed.max(self.receive_free));
         if self.turn_round(dma, arriving) {
             self.receive_free = dma.now();
@@ -158,7 +154,8 @@ impl<R: ReceiveHalf> Nic<R> {
             Err(cause) => {
                 self.queues[usize::from(arriving.queue)].drops.count(cause.0);
                 if cause == DropCause::BAD_DESCRIPTOR {
-                    blame(&self.receive, &mut self.queues, arriving.queue);
+                    let blamed = self.blamed(arriving.queue);
+                    self.blame(blamed);
                 }
             }
         }
@@ -166,7 +163,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     /// Whether the frame is the hairpin's. If so it is on its way out, or was dropped.
-    fn turn_round<D: Dma>(&mut self, dma: &mut D, arriving: &Arriving<'_>) -> bool {
+    fn turn_round(&mut self, dma: &mut D, arriving: &Arriving<'_>) -> bool {
         let Some(hairpin) = &mut self.hairpin else {
             return false;
         };
@@ -195,7 +192,7 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// Delivers the frames whose turn has come.
     #[inline(always)]
-    pub fn receive_held<D: Dma>(&mut self, dma: &mut D) {
+    pub fn receive_held(&mut self, dma: &mut D) {
         let now = dma.now();
         while self.receive_free <= now
             && let Some(held) = self.held.oldest()
@@ -203,7 +200,7 @@ impl<R: ReceiveHalf> Nic<R> {
             let bytes = take(&mut held.bytes);
             let parsed = held.parsed;
             let arriving = held.arriving(&bytes, self.spec.port);
-            self.held.expect_next(dma);
+            self.held.expect_next();
             self.deliver(dma, &arriving, parsed);
             self.fifo.drain_next(dma.now());
             self.held.pop(bytes);
@@ -211,7 +208,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     /// A core's register write arrived; `false` if there is no such register, or it cannot have that value.
-    pub fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+    pub fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         let known = if index >= registers::TRANSMIT {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(dma, queue, value)
@@ -225,7 +222,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     /// Does what the NIC does on its own; returns when to call again.
-    pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
+    pub fn advance<E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
         if self.receive.due() <= dma.now() {
             self.receive.advance(dma);
         }

@@ -1,8 +1,9 @@
 //! The two halves of a NIC-host interface.
 
+use std::any::Any;
 use std::ops::{Add, Range};
 
-use nicforge_platform::{Addr, Cpu, Dma};
+use nicforge_platform::{Addr, Cpu, Dma, Hint};
 use nicforge_units::{Bytes, Cycles, Time};
 
 use crate::{Packet, PoolCache, PortId, RxFlags, data_of};
@@ -38,11 +39,13 @@ impl Arriving<'_> {
         self.queue..self.queue + 1
     }
 
-    /// Writes the frame into buffer `mbuf`, and says that a `later` one will be written at that address, which
-    /// may be any.
+    /// Writes the frame into buffer `mbuf`; a `later` one will be written at that address, which may be any.
     #[inline(always)]
     pub fn write_to<D: Dma>(&self, dma: &mut D, mbuf: Addr, later: Option<Addr>) {
-        dma.write_frame(data_of(mbuf), self.bytes, self.head, later);
+        self.write(dma, data_of(mbuf));
+        if let Some(at) = later {
+            dma.hint(Hint::Frame { at, len: self.bytes.len() });
+        }
     }
 
     /// Writes the frame to host memory.
@@ -142,28 +145,8 @@ impl std::iter::Sum for Waiting {
     }
 }
 
-/// Something to do with a NIC's half, whatever its interface.
-pub trait HalfJob {
-    /// Does it.
-    fn run<R: ReceiveHalf>(self, half: &mut R);
-}
-
-/// The NIC's half of an interface.
-pub trait ReceiveHalf: Sized {
-    /// Runs `job` with itself; a value that stands for one of several halves with that one, so that
-    /// what is done often need not find out each time which it is.
-    #[inline]
-    fn with_half<J: HalfJob>(&mut self, job: J) {
-        job.run(self);
-    }
-
-    /// Delivers a frame to the host, or says why not. Nothing else may keep it.
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause>;
-
-    /// A core wrote receive register `index` (its queue, for doorbells). `false` when there is
-    /// no such register or the value is impossible: the NIC counts it and carries on.
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool;
-
+/// The receive queues of a NIC's half, as others may ask for them.
+pub trait Queues {
     /// How many queues it has; steering names no other.
     fn queues(&self) -> u16;
 
@@ -193,29 +176,53 @@ pub trait ReceiveHalf: Sized {
         0
     }
 
+    /// What queue `queue` borrowed and lent so far, where queues take each other's buffers.
+    fn lending(&self, _queue: u16) -> Option<Lending> {
+        None
+    }
+}
+
+/// The NIC's half of an interface.
+pub trait ReceiveHalf<D: Dma>: Queues + Any + Send {
+    /// Delivers a frame to the host, or says why not. Nothing else may keep it.
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause>;
+
+    /// A core wrote receive register `index` (its queue, for doorbells). `false` when there is
+    /// no such register or the value is impossible: the NIC counts it and carries on.
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool;
+
     /// When the half has work of its own to do, such as to write what it held back.
     fn due(&self) -> Time {
         Time::NEVER
     }
 
     /// Does what is due at the cursor of `dma`.
-    fn advance<D: Dma>(&mut self, _dma: &mut D) {}
+    fn advance(&mut self, _dma: &mut D) {}
 
-    /// The queues that can only begin anew together with `queue`, as they share a ring with it.
+    /// What keeps the NIC going when software of a queue dies, where the interface can do that.
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        None
+    }
+
+    /// The same, to change something.
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        None
+    }
+}
+
+/// The NIC's half of an interface whose queues may lose their software and restart with other software, while
+/// other queues go on.
+pub trait Recoverable: Queues {
+    /// The queues that can only restart together with `queue`, as they share a ring with it.
     fn together(&self, queue: u16) -> Range<u16> {
         queue..queue + 1
     }
 
     /// Forgets all that the queues `queues` hold, which are all of their rings: nothing of it is
     /// delivered any more, what their software reads is zero as in the beginning, and positions
-    /// count from the beginning again. Whoever worked on these rings has stopped. Returns the
+    /// count from the beginning again. The software of these rings has stopped. Returns the
     /// registers that belong to them, or `None` where an interface cannot do that.
-    fn begin_anew<D: Dma>(&mut self, _dma: &mut D, _queues: Range<u16>) -> Option<Vec<u32>> {
-        None
-    }
-
-    /// What queue `queue` borrowed and lent so far, where queues take each other's buffers.
-    fn lending(&self, _queue: u16) -> Option<Lending> {
+    fn begin_anew(&mut self, _dma: &mut dyn Dma, _queues: Range<u16>) -> Option<Vec<u32>> {
         None
     }
 
@@ -226,7 +233,7 @@ pub trait ReceiveHalf: Sized {
         0
     }
 
-    /// Whose descriptor it was that made the last frame for `queue` a
+    /// Whose descriptor made the last frame for `queue` a
     /// [`BAD_DESCRIPTOR`](DropCause::BAD_DESCRIPTOR); several where nobody can tell which of them.
     fn blamed(&self, queue: u16) -> Range<u16> {
         queue..queue + 1
@@ -253,12 +260,12 @@ pub struct DriverCosts {
 }
 
 /// The driver's half of an interface: one value per queue, used by one core.
-pub trait DriverHalf {
+pub trait DriverHalf<C: Cpu>: Send {
     /// Fills the rings with buffers and rings the doorbells: the queue is up.
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache);
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache);
 
     /// Appends up to `max` received packets to `packets` and gives the NIC new buffers.
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize);
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize);
 
     /// Packets handed out so far.
     fn taken(&self) -> u64;

@@ -32,10 +32,10 @@ pub use completion::{
     inlining_completion_ring,
 };
 pub use counters::DropCounters;
-pub use device::{Incoming, Nic, NicCounters, NicSpec, Parsed, QueueState, registers};
+pub use device::{Nic, NicCounters, NicSpec, QueueState, registers};
 pub use exchange::exchange;
 pub use fifo::MacFifo;
-pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, HalfJob, Lending, ReceiveHalf, Waiting};
+pub use halves::{Arriving, DriverCosts, DriverHalf, DropCause, Lending, Queues, ReceiveHalf, Recoverable, Waiting};
 pub use ledger::{LEDGER_ENTRY_BYTES, Ledger};
 pub use mbuf::{
     DATA_BYTES_MAX, HEADROOM_BYTES, METADATA_BYTES, NEXT_OFFSET, REFERENCES_OFFSET, data_of, mbuf_room, room_for,

@@ -190,9 +190,9 @@ impl Pool {
 
     /// Buffers in the shared ring.
     pub fn available<C: Cpu>(&self, cpu: &mut C) -> u64 {
-        let given = cpu.load_shared(self.shared + GIVEN);
+        let given = cpu.acquire(self.shared + GIVEN);
         // What stands there may be nonsense that somebody wrote.
-        given.wrapping_sub(cpu.load_shared(self.shared + TAKEN))
+        given.wrapping_sub(cpu.acquire(self.shared + TAKEN))
     }
 
     fn entry(&self, position: u64) -> Addr {

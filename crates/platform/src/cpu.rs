@@ -1,11 +1,9 @@
 //! What software on a core can do.
 
-use std::ops::Range;
-
 use bytemuck::Pod;
 use nicforge_units::{CACHE_LINE_BYTES, Cycles, Time};
 
-use crate::Addr;
+use crate::{Addr, Hint};
 
 /// A register of a device, as a core addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +39,28 @@ impl Part {
         [Part::Driver, Part::App, Part::Sync, Part::Alloc, Part::Interrupt, Part::Stack, Part::Copy];
 }
 
-/// Where an entry of a line says that it is there.
-const ENTRY_LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
+/// A change of a word that no other agent can come between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomic {
+    /// Sets these bits.
+    Or(u64),
+    /// Keeps these bits only.
+    And(u64),
+    /// Adds this, wrapping.
+    Add(u64),
+}
+
+impl Atomic {
+    /// What `word` becomes.
+    #[inline]
+    pub fn apply(self, word: u64) -> u64 {
+        match self {
+            Atomic::Or(bits) => word | bits,
+            Atomic::And(bits) => word & bits,
+            Atomic::Add(value) => word.wrapping_add(value),
+        }
+    }
+}
 
 /// The contract of software on a core: memory, device registers and work.
 ///
@@ -50,12 +68,6 @@ const ENTRY_LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
 pub trait Cpu {
     /// Reads a value that nobody writes meanwhile; the core waits for it (a dependent access).
     fn load<T: Pod>(&mut self, at: Addr) -> T;
-
-    /// Reads a word that others may be writing: all of it at once, and in no order with anything else.
-    #[inline]
-    fn load_shared(&mut self, at: Addr) -> u64 {
-        self.load(at)
-    }
 
     /// Writes a value through the store buffer; the core does not wait.
     fn store<T: Pod>(&mut self, at: Addr, value: T);
@@ -66,35 +78,13 @@ pub trait Cpu {
     /// Writes a word that announces all earlier stores.
     fn release(&mut self, at: Addr, value: u64);
 
-    /// Reads an entry of one line whose last word a device publishes, if that word's lowest bit is
-    /// `bit`: the words before it.
-    // Always inlined: whoever asks needs some of the words, and takes them from where they lie.
-    #[inline(always)]
-    fn entry(&mut self, at: Addr, bit: u64) -> Option<[u64; 7]> {
-        (self.acquire(at + ENTRY_LAST_WORD) & 1 == bit).then(|| self.load(at))
-    }
-
-    /// Writes an entry of one line whose last word announces it.
-    #[inline]
-    fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
-        let [rest @ .., last] = words;
-        self.store(at, rest);
-        self.release(at + ENTRY_LAST_WORD, last);
-    }
-
-    /// Atomically ORs `bits` into the word; returns the word before.
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64;
-
-    /// Atomically ANDs `bits` into the word; returns the word before.
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64;
-
-    /// Atomically adds to the word; returns the word before.
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64;
+    /// Changes the word atomically; returns the word before.
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64;
 
     /// Takes the lock at `at` (a word, 0 = free); waits while another core holds it.
     fn lock(&mut self, at: Addr);
 
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&mut self, at: Addr);
 
     /// Reads `len` bytes in place: the first line is waited for, the rest stream in.
@@ -102,59 +92,6 @@ pub trait Cpu {
 
     /// Reads and writes `len` bytes in place.
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8];
-
-    /// Reads the bytes at `from`, which somebody else may write meanwhile, into `into`.
-    #[inline]
-    fn copy_out(&mut self, from: Addr, into: &mut [u8]) {
-        into.copy_from_slice(self.bytes(from, into.len()));
-    }
-
-    /// Copies `len` bytes from `from` to `to`, which do not overlap; returns them where they are now.
-    fn copy(&mut self, from: Addr, to: Addr, len: usize) -> &[u8] {
-        let bytes = self.bytes(from, len).to_vec();
-        let there = self.bytes_mut(to, len);
-        there.copy_from_slice(&bytes);
-        there
-    }
-
-    /// Starts fetching `len` bytes that will be needed soon; overlaps with others.
-    fn prefetch(&mut self, at: Addr, len: usize);
-
-    /// Says that the core will look at words, `stride` bytes apart from where `words` begins to where it
-    /// ends, until the lowest bit of one is not `bit`. Where transfers between caches take real time they may
-    /// run side by side; nothing else happens.
-    #[inline]
-    fn look_ahead(&mut self, _words: Range<Addr>, _stride: u64, _bit: u64) {}
-
-    /// Says that the core will write the line at `at` soon, which a device may have read; nothing
-    /// else happens.
-    #[inline]
-    fn expect_store(&mut self, _at: Addr) {}
-
-    /// Says that the core will look at these entries of a line each soon, one after the other. One whose
-    /// last word's lowest bit is the one beside it may name a place in its word `word`, and the core will
-    /// access the `lines`, a few, counted from there. Nothing else happens, whatever stands there.
-    #[inline]
-    fn expect_entries(&mut self, _entries: [(Addr, u64); 3], _word: u64, _lines: [u64; 4]) {}
-
-    /// Looks at `len` bytes for nothing, where that can be had: only what is expected may depend on them.
-    #[inline]
-    fn glance(&self, _at: Addr, _len: usize) -> Option<&[u8]> {
-        None
-    }
-
-    /// Says that the core will access the line at `at` soon; nothing else happens.
-    #[inline]
-    fn expect_access(&mut self, _at: Addr) {}
-
-    /// Says it again, nearer to the access: what is known of the line has come since.
-    #[inline]
-    fn expect_soon(&mut self, _at: Addr) {}
-
-    /// Says that the core will access something in the page of `at` next, which was
-    /// [expected](Self::expect_access) before; nothing else happens.
-    #[inline]
-    fn expect_page(&mut self, _at: Addr) {}
 
     /// Reads a device register: a full round trip over the bus.
     fn mmio_read(&mut self, register: Register) -> u64;
@@ -170,4 +107,35 @@ pub trait Cpu {
 
     /// The time on this core.
     fn now(&self) -> Time;
+
+    /// Says what the core is about to do.
+    #[inline]
+    fn hint(&mut self, _hint: Hint) {}
+}
+
+/// Where an entry of a line says that it is there.
+const ENTRY_LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
+
+/// Reads an entry of one line whose last word a device publishes, if that word's lowest bit is `bit`: the words
+/// before it.
+// Always inlined: callers need some of the words, and take them from where they lie.
+#[inline(always)]
+pub fn entry<C: Cpu>(cpu: &mut C, at: Addr, bit: u64) -> Option<[u64; 7]> {
+    (cpu.acquire(at + ENTRY_LAST_WORD) & 1 == bit).then(|| cpu.load(at))
+}
+
+/// Writes an entry of one line whose last word announces it.
+#[inline]
+pub fn write_entry<C: Cpu>(cpu: &mut C, at: Addr, words: [u64; 8]) {
+    let [rest @ .., last] = words;
+    cpu.store(at, rest);
+    cpu.release(at + ENTRY_LAST_WORD, last);
+}
+
+/// Copies `len` bytes from `from` to `to`, which do not overlap; returns them where they are now.
+pub fn copy<C: Cpu>(cpu: &mut C, from: Addr, to: Addr, len: usize) -> &[u8] {
+    let bytes = cpu.bytes(from, len).to_vec();
+    let there = cpu.bytes_mut(to, len);
+    there.copy_from_slice(&bytes);
+    there
 }

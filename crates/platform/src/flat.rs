@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nicforge_units::{Cycles, Time};
 
-use crate::{Addr, Cpu, HostBytes, Part, Pod, Register};
+use crate::{Addr, Atomic, Cpu, Dma, HostBytes, Part, Pod, Register, Vector};
 
 /// A [`Cpu`] over plain bytes: nothing is charged, time stands still unless it is set.
 ///
@@ -50,12 +50,6 @@ impl FlatCpu {
     pub fn registers(&self) -> impl Iterator<Item = (Register, u64)> + '_ {
         self.registers.iter().map(|(&(device, index), &value)| (Register { device, index }, value))
     }
-
-    fn word(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
-        let before = self.load::<u64>(at);
-        self.store(at, change(before));
-        before
-    }
 }
 
 impl Cpu for FlatCpu {
@@ -79,16 +73,10 @@ impl Cpu for FlatCpu {
         self.store(at, value);
     }
 
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
-        self.word(at, |word| word | bits)
-    }
-
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
-        self.word(at, |word| word & bits)
-    }
-
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
-        self.word(at, |word| word.wrapping_add(value))
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        let before = self.load::<u64>(at);
+        self.store(at, change.apply(before));
+        before
     }
 
     fn lock(&mut self, at: Addr) {
@@ -109,13 +97,6 @@ impl Cpu for FlatCpu {
     #[inline]
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
         &mut self.memory[at.0 as usize..at.0 as usize + len]
-    }
-
-    #[inline]
-    fn prefetch(&mut self, _at: Addr, _len: usize) {}
-
-    fn glance(&self, at: Addr, len: usize) -> Option<&[u8]> {
-        self.memory.get(at.0 as usize..)?.get(..len)
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {
@@ -143,6 +124,74 @@ impl Cpu for FlatCpu {
     }
 }
 
+/// Calls of [`Dma`] by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Reads that the device waited for.
+    pub reads: u64,
+    /// Reads ahead of need.
+    pub reads_ahead: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Publishes.
+    pub publishes: u64,
+}
+
+/// A [`Dma`] over the memory of a [`FlatCpu`]: what it does is visible at once, and takes no time.
+#[derive(Clone, Debug)]
+pub struct FlatDma {
+    /// The software's side of the same memory.
+    pub cpu: FlatCpu,
+    /// How often the device did what.
+    pub calls: Calls,
+    now: Time,
+}
+
+impl FlatDma {
+    /// A device of the host of `cpu`.
+    pub fn new(cpu: FlatCpu) -> FlatDma {
+        FlatDma { cpu, calls: Calls::default(), now: Time::ZERO }
+    }
+
+    /// Sets the device's time.
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+}
+
+impl Dma for FlatDma {
+    fn read(&mut self, from: Addr, into: &mut [u8]) {
+        self.calls.reads += 1;
+        into.copy_from_slice(self.cpu.bytes(from, into.len()));
+    }
+
+    fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
+        self.calls.reads_ahead += 1;
+        into.copy_from_slice(self.cpu.bytes(from, into.len()));
+        self.now
+    }
+
+    fn write(&mut self, to: Addr, bytes: &[u8]) {
+        self.calls.writes += 1;
+        self.cpu.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
+    }
+
+    fn publish(&mut self, to: Addr, bytes: &[u8]) {
+        self.calls.publishes += 1;
+        self.cpu.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
+    }
+
+    fn interrupt(&mut self, _vector: Vector) {}
+
+    fn wait_until(&mut self, time: Time) {
+        self.now = self.now.max(time);
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,9 +204,9 @@ mod tests {
         assert_eq!(cpu.bytes(Addr(70), 1), [0x44]);
         cpu.bytes_mut(Addr(70), 2)[1] = 0;
         assert_eq!(cpu.load::<u32>(Addr(70)), 0x1122_0044);
-        assert_eq!(cpu.fetch_or(Addr(128), 6), 0);
-        assert_eq!(cpu.fetch_and(Addr(128), 3), 6);
-        assert_eq!(cpu.fetch_add(Addr(128), 5), 2);
+        assert_eq!(cpu.atomic(Addr(128), Atomic::Or(6)), 0);
+        assert_eq!(cpu.atomic(Addr(128), Atomic::And(3)), 6);
+        assert_eq!(cpu.atomic(Addr(128), Atomic::Add(5)), 2);
         assert_eq!(cpu.acquire(Addr(128)), 7);
     }
 

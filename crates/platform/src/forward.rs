@@ -29,22 +29,10 @@ macro_rules! forward_cpu {
             self.$to.release(at, value);
         }
     };
-    (@fetch_or $to:ident) => {
+    (@atomic $to:ident) => {
         #[inline]
-        fn fetch_or(&mut self, at: $crate::Addr, bits: u64) -> u64 {
-            self.$to.fetch_or(at, bits)
-        }
-    };
-    (@fetch_and $to:ident) => {
-        #[inline]
-        fn fetch_and(&mut self, at: $crate::Addr, bits: u64) -> u64 {
-            self.$to.fetch_and(at, bits)
-        }
-    };
-    (@fetch_add $to:ident) => {
-        #[inline]
-        fn fetch_add(&mut self, at: $crate::Addr, value: u64) -> u64 {
-            self.$to.fetch_add(at, value)
+        fn atomic(&mut self, at: $crate::Addr, change: $crate::Atomic) -> u64 {
+            self.$to.atomic(at, change)
         }
     };
     (@lock $to:ident) => {
@@ -71,16 +59,10 @@ macro_rules! forward_cpu {
             self.$to.bytes_mut(at, len)
         }
     };
-    (@prefetch $to:ident) => {
+    (@hint $to:ident) => {
         #[inline]
-        fn prefetch(&mut self, at: $crate::Addr, len: usize) {
-            self.$to.prefetch(at, len);
-        }
-    };
-    (@expect_store $to:ident) => {
-        #[inline]
-        fn expect_store(&mut self, at: $crate::Addr) {
-            self.$to.expect_store(at);
+        fn hint(&mut self, hint: $crate::Hint) {
+            self.$to.hint(hint);
         }
     };
     (@mmio_read $to:ident) => {

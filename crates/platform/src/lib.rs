@@ -19,6 +19,8 @@ mod cpu;
 mod dma;
 mod flat;
 mod forward;
+mod ground;
+mod hint;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod sim;
@@ -26,9 +28,14 @@ pub mod sim;
 pub use address::{Addr, AddressSpace, CONTROL_BYTES, NicmemRange, Owner, SpaceError};
 pub use bytemuck::{self, Pod};
 pub use bytes::HostBytes;
-pub use cpu::{Cpu, Part, Register};
-pub use dma::{Dma, Run, Vector};
-pub use flat::FlatCpu;
+pub use cpu::{Atomic, Cpu, Part, Register, copy, entry, write_entry};
+pub use dma::{Dma, Gathered, Run, Vector, copy_ahead, publish_entry};
+pub use flat::{Calls, FlatCpu, FlatDma};
+#[cfg(target_os = "linux")]
+pub use ground::Live;
+pub use ground::{Flat, Ground, Sim};
+pub use hint::{Completions, Hint};
+pub use sim::ahead::expect;
 // What `forward_cpu` names.
 #[doc(hidden)]
 pub use nicforge_units::{Cycles, Time};

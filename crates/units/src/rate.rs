@@ -65,6 +65,9 @@ pub struct Frequency {
 }
 
 impl Frequency {
+    /// Cycles take no time.
+    pub const INFINITE: Frequency = Frequency { hertz: u64::MAX, ps_per_cycle_q32: 0 };
+
     /// From GHz. `ghz` must be positive.
     pub fn from_ghz(ghz: f64) -> Frequency {
         let hertz = (ghz * 1e9).round() as u64;

@@ -11,7 +11,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Hint};
 use nicforge_units::Bytes;
 
 /// Bits of a position, as the index keeps it.
@@ -117,7 +117,7 @@ impl Log {
         // The item may be another key's, shorter than this one and the last of the memory.
         let to_end = (self.words - position.0 % self.words) * WORD;
         let len = (HEADER + key_len as u64).min(to_end);
-        cpu.prefetch(self.item(position), len as usize);
+        cpu.hint(Hint::Fetch { at: self.item(position), len: len as usize });
     }
 
     /// Reads the header of the item at `item`.

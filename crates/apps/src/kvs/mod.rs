@@ -28,7 +28,7 @@ use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
-use crate::{AppConfig, AppError};
+use crate::{AppConfig, AppError, AppKind, Application, Place, SharedTables};
 use hot::{HotItems, Lent};
 use request::Request;
 use store::{Partition, Value};
@@ -86,12 +86,7 @@ struct Counts {
 }
 
 impl Kvs {
-    pub(crate) fn build(
-        config: &AppConfig,
-        core: usize,
-        cores: usize,
-        space: &mut AddressSpace,
-    ) -> Result<Kvs, AppError> {
+    fn allocate(config: &AppConfig, core: usize, cores: usize, space: &mut AddressSpace) -> Result<Kvs, AppError> {
         let share = |whole: u64| whole.div_ceil(cores.max(1) as u64);
         let queues = (cores / config.ports.0.len().max(1)).max(1);
         let of = u16::try_from(queues).map_err(|_| AppError::OutOfRange {
@@ -123,28 +118,6 @@ impl Kvs {
             lent: None,
             counts: Counts::default(),
         })
-    }
-
-    /// Serves one request.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let request = match request::parse(cpu, packet, self.buffer_room) {
-            Ok(request) => request,
-            Err(cause) => return Verdict::Drop(cause),
-        };
-        self.value.clear();
-        self.lent = None;
-        let status = match partition_of(request.hash, self.of) == self.number {
-            true => self.serve(cpu, packet, &request),
-            false => {
-                self.counts.misdirected += 1;
-                KvsStatus::Misdirected
-            }
-        };
-        match self.lent {
-            Some(lent) => reply::lend(cpu, packet, &request, lent),
-            None => reply::build(cpu, packet, &request, status, &self.value),
-        }
-        Verdict::Transmit(packet.port)
     }
 
     /// Does what is asked for; leaves the reply's value in `self.value` or `self.lent`.
@@ -212,9 +185,33 @@ impl Kvs {
             self.partition.preload_hot(cpu, hash, key);
         }
     }
+}
+
+impl<C: Cpu> Application<C> for Kvs {
+    /// Serves one request.
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        let request = match request::parse(cpu, packet, self.buffer_room) {
+            Ok(request) => request,
+            Err(cause) => return Verdict::Drop(cause),
+        };
+        self.value.clear();
+        self.lent = None;
+        let status = match partition_of(request.hash, self.of) == self.number {
+            true => self.serve(cpu, packet, &request),
+            false => {
+                self.counts.misdirected += 1;
+                KvsStatus::Misdirected
+            }
+        };
+        match self.lent {
+            Some(lent) => reply::lend(cpu, packet, &request, lent),
+            None => reply::build(cpu, packet, &request, status, &self.value),
+        }
+        Verdict::Transmit(packet.port)
+    }
 
     /// What was counted, by name.
-    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
         let hot = self.partition.hot().map(|hot| hot.counts.clone());
         let hot = hot.unwrap_or_default();
@@ -234,6 +231,21 @@ impl Kvs {
             ("hot_moved_in", hot.moved_in),
             ("hot_moved_out", hot.moved_out),
         ]
+    }
+}
+
+impl AppKind for Kvs {
+    const NAME: &'static str = "kvs";
+    const ABOUT: &'static str = "serves a key-value store: GET, PUT and DELETE over UDP";
+    type Options = crate::options::KvsOptions;
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        place: Place,
+        space: &mut AddressSpace,
+        _shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        Ok(Box::new(Kvs::allocate(config, place.core, place.cores, space)?))
     }
 }
 

@@ -15,7 +15,7 @@
 //! back: a key has at most one slot, and a slot whose item was overwritten is known by its position.
 
 use nicforge_nic::Segment;
-use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_platform::{AddressSpace, Cpu, Hint};
 use nicforge_units::Bytes;
 
 use super::hot::{HotItems, Item, Lent};
@@ -99,7 +99,7 @@ impl Partition {
     /// Starts fetching what a look-up of this hash reads first: its bucket.
     #[inline]
     pub fn prefetch_bucket<C: Cpu>(&self, cpu: &mut C, hash: u64) {
-        cpu.prefetch(self.index.at(hash), 1);
+        cpu.hint(Hint::Fetch { at: self.index.at(hash), len: 1 });
     }
 
     /// Starts fetching what it reads then: the items that may be it, up to the key's end.

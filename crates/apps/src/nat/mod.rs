@@ -32,15 +32,15 @@ mod icmp;
 
 use nicforge_nic::{Packet, PortRule, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_wire::Fragment;
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
-use nicforge_wire::{Fragment, FrameSummary};
 
 use self::flow::{Flows, external_addresses};
 use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
-use crate::{AppConfig, AppError, PortMap};
+use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite::{self, End};
 
 /// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
@@ -65,29 +65,17 @@ pub struct Nat {
 }
 
 impl Nat {
-    pub(crate) fn build(
-        config: &AppConfig,
-        core: usize,
-        cores: usize,
-        space: &mut AddressSpace,
-    ) -> Result<Nat, AppError> {
+    /// The tables of core `core` of `cores`.
+    ///
+    /// # Errors
+    /// A setting is out of range.
+    pub fn allocate(config: &AppConfig, core: usize, cores: usize, space: &mut AddressSpace) -> Result<Nat, AppError> {
         Ok(Nat {
             ports: config.ports.clone(),
             flows: Flows::allocate(config, core, cores, space)?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
             last_hop: LastHop::default(),
         })
-    }
-
-    /// The hash under which the flow of a packet will be looked up of which a glance told `summary`.
-    #[inline]
-    pub(crate) fn flow_hash(&self, summary: &FrameSummary) -> Option<u64> {
-        let ends = summary.ipv4_words().filter(|_| summary.has_ports())?;
-        let side = self.side(ends, true)?;
-        let source = (ends.0, summary.source_port);
-        let destination = (ends.1, summary.destination_port);
-        let key = FlowKey::new(source, destination, summary.protocol, side);
-        Some(key.hash())
     }
 
     /// Which side a packet with these addresses comes from, if it came in by a port that is `inside` or not;
@@ -97,15 +85,6 @@ impl Nat {
         match self.flows.is_external(ends.1) {
             true => Some(Side::Outside),
             false => inside.then_some(Side::Inside),
-        }
-    }
-
-    /// Translates one packet.
-    pub fn packet<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        match self.translate(cpu, packet) {
-            Ok(verdict) => verdict,
-            Err(crate::TTL_EXPIRED) => self.last_hop.packet(cpu, packet, &self.ports),
-            Err(cause) => Verdict::Drop(cause),
         }
     }
 
@@ -184,10 +163,22 @@ impl Nat {
         rewrite::replace_end(frame, summary, end_of(side), entry.address, Some(entry.port));
         Ok(entry.address)
     }
+}
+
+impl<C: Cpu> Application<C> for Nat {
+    /// Translates one packet.
+    fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
+        match self.translate(cpu, packet) {
+            Ok(verdict) => verdict,
+            Err(crate::TTL_EXPIRED) => self.last_hop.packet(cpu, packet, &self.ports),
+            Err(cause) => Verdict::Drop(cause),
+        }
+    }
 
     /// Opens a flow from the inside without a packet, as if one had just arrived; an error is
     /// the name of the drop that the packet would have met.
-    pub fn learn<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(), &'static str> {
+    fn learn(&mut self, cpu: &mut C, flow: &Flow) -> Result<(), &'static str> {
+        let key = FlowKey::of(flow, Side::Inside);
         let found = self.flows.find(cpu, &key);
         let (number, entry) = match found {
             Some(found) => found,
@@ -197,13 +188,29 @@ impl Nat {
         Ok(())
     }
 
-    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+    fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("flows", u64::from(self.flows.len())),
             ("flows_opened", self.flows.opened),
             ("flows_expired", self.flows.expired),
             ("external_ports_free", u64::from(self.flows.free_ports())),
         ]
+    }
+}
+
+impl AppKind for Nat {
+    const NAME: &'static str = "nat";
+    const ABOUT: &'static str = "translates addresses and ports (NAPT), both directions";
+    const ROUTER: bool = true;
+    type Options = crate::options::FlowTableOptions;
+
+    fn build<C: Cpu>(
+        config: &AppConfig,
+        place: Place,
+        space: &mut AddressSpace,
+        _shared: &SharedTables,
+    ) -> Result<Box<dyn Application<C>>, AppError> {
+        Ok(Box::new(Nat::allocate(config, place.core, place.cores, space)?))
     }
 }
 

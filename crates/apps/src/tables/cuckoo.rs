@@ -162,23 +162,6 @@ impl<E: Entry> Cuckoo<E> {
         None
     }
 
-    /// Where a look-up of a key with this hash begins.
-    #[inline]
-    pub fn first_bucket(&self, hash: u64) -> Addr {
-        self.bucket_at(self.place(hash).0)
-    }
-
-    /// Where it goes on, if a glance at that bucket tells.
-    #[inline]
-    pub fn likely_entry<C: Cpu>(&self, cpu: &C, hash: u64) -> Option<Addr> {
-        let (primary, signature) = self.place(hash);
-        let line = cpu.glance(self.bucket_at(primary), size_of::<Bucket>())?;
-        let bucket: Bucket = bytemuck::pod_read_unaligned(line);
-        let hits = bucket.hits(signature);
-        let number = bucket.numbers.get(hits.trailing_zeros() as usize)?;
-        Some(self.at(number - 1))
-    }
-
     /// Adds an entry whose key is not in the table yet (look first); returns its number.
     pub fn insert<C: Cpu>(&mut self, cpu: &mut C, entry: &E) -> Result<u32, TableFull> {
         if self.room() == 0 {

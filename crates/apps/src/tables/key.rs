@@ -1,8 +1,11 @@
 //! The key of an IPv4 flow: the 5-tuple in two words.
 
+use std::net::SocketAddrV4;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::hash::hash2;
+use crate::Flow;
 
 /// Where a packet comes from, as a NAT sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,12 @@ impl FlowKey {
             u64::from(source.0) << 32 | u64::from(destination.0),
             u64::from(source.1) << 48 | u64::from(destination.1) << 32 | (side as u64) << 8 | u64::from(protocol),
         ])
+    }
+
+    /// The key of `flow`, whose packets arrive from `side`.
+    pub fn of(flow: &Flow, side: Side) -> FlowKey {
+        let end = |address: SocketAddrV4| (address.ip().to_bits(), address.port());
+        FlowKey::new(end(flow.source), end(flow.destination), flow.protocol, side)
     }
 
     /// Source address and port.

@@ -2,21 +2,26 @@
 
 use std::ops::DerefMut;
 
-use nicforge_apps::{AnyApp, AppConfig, SharedTables, Verdict};
+use nicforge_apps::{App, AppConfig, AppGround, Apps, Place, SharedTables, Verdict};
 use nicforge_nic::{HEADROOM_BYTES, METADATA_BYTES, Packet};
-use nicforge_platform::sim::{Host, SimCore, SimCpu, test_hardware};
-use nicforge_platform::{Addr, AddressSpace, Cpu, FlatCpu};
+use nicforge_platform::sim::{Host, Lent, SimCore, SimCpu, Turn, test_hardware};
+use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, FlatCpu};
 use nicforge_units::{Bytes, Time};
 
 /// Room for the largest frame of the captures.
 pub const BUFFER: u64 = 1 << 17;
 
+/// What the core is on the ground of `G`.
+pub type CpuOf<G> = <<G as Ground>::On as platform::Ground>::Cpu;
+
 /// What a test needs of a ground with one core.
 pub trait Ground {
     /// The core at work.
-    type Core<'a>: DerefMut<Target: Cpu + Sized>
+    type Core<'a>: DerefMut<Target = CpuOf<Self>>
     where
         Self: 'a;
+    /// The ground itself.
+    type On: AppGround;
 
     /// Zeroed memory for `space`.
     fn new(space: &AddressSpace) -> Self;
@@ -28,6 +33,7 @@ pub trait Ground {
 
 impl Ground for FlatCpu {
     type Core<'a> = &'a mut FlatCpu;
+    type On = platform::Flat;
 
     fn new(space: &AddressSpace) -> FlatCpu {
         FlatCpu::new(space.end())
@@ -44,12 +50,13 @@ impl Ground for FlatCpu {
 
 /// The simulation, with caches so small that tables do not fit.
 pub struct Sim {
-    host: Host,
-    core: SimCore,
+    host: Lent<Host>,
+    core: Lent<SimCore>,
 }
 
 impl Ground for Sim {
-    type Core<'a> = Box<SimCpu<'a>>;
+    type Core<'a> = Turn<'a, SimCpu>;
+    type On = platform::Sim;
 
     fn new(space: &AddressSpace) -> Sim {
         let mut hardware = test_hardware();
@@ -58,14 +65,14 @@ impl Ground for Sim {
         hardware.llc.size = Bytes(11 * 64 * 1024);
         let link = &hardware.pcie;
         Sim {
-            host: Host::new(&hardware, space),
-            core: SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read),
+            host: Lent::new(Host::new(&hardware, space)),
+            core: Lent::new(SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read)),
         }
     }
 
-    fn core(&mut self) -> Box<SimCpu<'_>> {
+    fn core(&mut self) -> Turn<'_, SimCpu> {
         self.core.begin_burst();
-        Box::new(SimCpu::new(&mut self.host, &mut self.core))
+        SimCpu::on(&mut self.host, &mut self.core)
     }
 
     fn set_now(&mut self, time: Time) {
@@ -76,6 +83,7 @@ impl Ground for Sim {
 #[cfg(target_os = "linux")]
 impl Ground for nicforge_platform::live::LiveCpu {
     type Core<'a> = &'a mut Self;
+    type On = platform::Live;
 
     fn new(space: &AddressSpace) -> Self {
         use nicforge_platform::live::{Bell, Control, LiveCpu, Shape};
@@ -96,13 +104,11 @@ impl Ground for nicforge_platform::live::LiveCpu {
 }
 
 /// An application on a ground.
-pub struct On<G> {
-    pub app: AnyApp,
+pub struct On<G: Ground> {
+    pub app: App<CpuOf<G>>,
     pub ground: G,
     /// A buffer for one packet.
     pub mbuf: Addr,
-    /// What was expected of the last packet: the entry of its flow.
-    pub expected: Option<Addr>,
 }
 
 impl<G: Ground> On<G> {
@@ -111,10 +117,10 @@ impl<G: Ground> On<G> {
         let mut space = AddressSpace::default();
         let mbuf = space.data(METADATA_BYTES + HEADROOM_BYTES + BUFFER, 64);
         let shared = SharedTables::allocate(config, &mut space);
-        let mut app = AnyApp::build(config, core, cores, &mut space, &shared).unwrap();
+        let mut app = Apps::shipped().build::<G::On>(config, Place { core, cores }, &mut space, &shared).unwrap();
         let mut ground = G::new(&space);
         app.start(&mut *ground.core());
-        On { app, ground, mbuf, expected: None }
+        On { app, ground, mbuf }
     }
 
     /// Lays the parts of a frame where `packet` says, and has it handled; what became of it.
@@ -127,14 +133,6 @@ impl<G: Ground> On<G> {
                 cpu.bytes_mut(at, bytes.len()).copy_from_slice(bytes);
             }
         }
-        let before = cpu.now();
-        let hash = self.app.flow_hash(&*cpu, &packet);
-        let place = hash.and_then(|hash| self.app.likely_entry(&*cpu, hash));
-        if let Some(at) = place {
-            cpu.expect_soon(at);
-        }
-        assert_eq!(cpu.now(), before, "to expect something takes no time");
-        self.expected = place;
         let verdict = self.app.packet(&mut *cpu, &mut packet);
         let mut part = |at: Addr, len: u32| match len {
             0 => Vec::new(),

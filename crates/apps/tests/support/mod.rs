@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use nicforge_apps::counter::CounterKey;
-use nicforge_apps::{AppConfig, Verdict};
+use nicforge_apps::counter::{Counter, CounterKey};
+use nicforge_apps::{AppConfig, Flow, Verdict};
 use nicforge_nic::{METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of};
 #[cfg(target_os = "linux")]
 use nicforge_platform::live::LiveCpu;
@@ -111,10 +111,11 @@ impl Bench {
         (verdict, out)
     }
 
-    /// Puts a flow into the tables without a packet ([`AnyApp::learn`]).
+    /// Puts a flow into the tables without a packet ([`App::learn`](nicforge_apps::App::learn)).
     pub fn learn(&mut self, from: SocketAddrV4, to: SocketAddrV4, protocol: u8) {
         let learnt = everywhere!(self, on => {
-            on.app.learn(&mut *on.ground.core(), from, to, protocol)
+            let flow = Flow { source: from, destination: to, protocol };
+            on.app.learn(&mut *on.ground.core(), &flow)
         });
         learnt.unwrap();
     }
@@ -122,7 +123,8 @@ impl Bench {
     /// What `counter` counted for a flow: packets and bytes.
     pub fn flow_counts(&mut self, key: &CounterKey) -> Option<(u64, u64)> {
         everywhere!(self, on => {
-            let entry = on.app.flow_counts(&mut *on.ground.core(), key);
+            let counter: &mut Counter = on.app.downcast().unwrap();
+            let entry = counter.read(&mut *on.ground.core(), key);
             entry.map(|entry| (entry.packets, entry.bytes))
         })
     }

@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live};
 use nicforge_lab::record::of_live;
-use nicforge_lab::settings::Catalogue;
 use nicforge_options::Place;
 use nicforge_report::{table, to_json, write_all};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -21,10 +20,12 @@ use crate::error::CliError;
 use crate::input::sets;
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
+use crate::registry::{catalogue, registry};
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
-    let mut config = load_live(&options.config, &Catalogue::shipped())?;
+    let mut config = load_live(&options.config, &catalogue())?;
+    config.registry = registry().clone();
     for set in sets(&options.set)? {
         config.set(set)?;
     }
@@ -124,7 +125,7 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
         }
     };
     let socket = &options.socket;
-    let ended = nicforge_lab::live::attach(socket, options.worker, &Catalogue::shipped(), &stop, &mut told)?;
+    let ended = nicforge_lab::live::attach(socket, options.worker, &catalogue(), &stop, &mut told)?;
     if let Some(error) = failed {
         return Err(error);
     }

@@ -95,7 +95,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nicforge_platform::sim::{Host, SimCore, SimCpu};
+    use nicforge_platform::sim::{Host, Lent, SimCore, SimCpu};
     use nicforge_platform::{AddressSpace, Cpu};
 
     use super::*;
@@ -122,10 +122,10 @@ mod tests {
         // So far apart that none brings another along.
         let (loads, apart) = (64, 1 << 14);
         let first = space.data(loads * apart, apart);
-        let (mut host, link) = (Host::new(&hardware, &space), &hardware.pcie);
-        let mut core = SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read);
+        let (mut host, link) = (Lent::new(Host::new(&hardware, &space)), &hardware.pcie);
+        let mut core = Lent::new(SimCore::new(0, &hardware.core, link.mmio_write, link.mmio_read));
         core.begin_burst();
-        let mut cpu = SimCpu::new(&mut host, &mut core);
+        let mut cpu = SimCpu::on(&mut host, &mut core);
         let began = cpu.now();
         for load in 0..loads {
             let _: u64 = cpu.load(first + load * apart);

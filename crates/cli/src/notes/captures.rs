@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use nicforge_apps::is_router;
 use nicforge_lab::machine::Machine;
 use nicforge_lab::settings::Settings;
 use nicforge_nic::PoolOptions;
@@ -10,10 +9,12 @@ use nicforge_report::CHECKSUM_REMEDY;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
 use super::fifo_of;
+use crate::registry::registry;
 
 /// Frames of a capture that routers drop for their IPv4 header checksum, where `wrong` is that of so many.
 pub fn about_checksums(capture: &Path, (wrong, frames): (usize, usize), settings: &Settings) -> Option<String> {
-    (wrong > 0 && is_router(&settings.app())).then(|| {
+    let app = registry().apps.find(&settings.app());
+    (wrong > 0 && app.is_ok_and(|app| app.router)).then(|| {
         format!(
             "{}: {wrong} of {frames} frames have a wrong IPv4 header checksum and will be dropped by {} (ip_checksum): \
              {CHECKSUM_REMEDY}",

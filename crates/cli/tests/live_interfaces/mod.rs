@@ -1,8 +1,8 @@
 //! The interfaces that live runs have.
 
-use nicforge_interfaces::registry;
+use nicforge_interfaces::Interfaces;
 
 /// Every receive interface.
 pub fn interfaces() -> Vec<&'static str> {
-    registry::names()
+    Interfaces::shipped().names()
 }

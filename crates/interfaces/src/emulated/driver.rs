@@ -4,27 +4,25 @@ use nicforge_nic::{DriverHalf, Packet, PoolCache};
 use nicforge_platform::Cpu;
 
 use super::layout::Physical;
-use crate::AnyDriver;
 
 /// One core's receive queue of the emulated NIC.
-#[derive(Debug)]
-pub struct Driver {
-    inner: Box<AnyDriver>,
+pub struct Driver<C: Cpu> {
+    inner: Box<dyn DriverHalf<C>>,
     /// The physical rings that this core fills: at most one for each set of queues.
     fills: Vec<Physical>,
     /// Buffers that it put there; as many stay there.
     filled: i64,
 }
 
-impl Driver {
+impl<C: Cpu> Driver<C> {
     /// The driver `inner`, which fills `fills` before it begins.
-    pub fn new(inner: AnyDriver, fills: Vec<Physical>) -> Driver {
-        Driver { inner: Box::new(inner), fills, filled: 0 }
+    pub fn new(inner: Box<dyn DriverHalf<C>>, fills: Vec<Physical>) -> Driver<C> {
+        Driver { inner, fills, filled: 0 }
     }
 }
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl<C: Cpu> DriverHalf<C> for Driver<C> {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.inner.start(cpu, pool);
         for physical in std::mem::take(&mut self.fills) {
             let first = physical.ring.first;
@@ -41,7 +39,7 @@ impl DriverHalf for Driver {
     }
 
     #[inline]
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         self.inner.rx_burst(cpu, pool, packets, max);
     }
 

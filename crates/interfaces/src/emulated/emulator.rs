@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use nicforge_nic::{Arriving, CompletionReader, DriverCosts, DropCause, PoolCache, ReceiveHalf};
-use nicforge_platform::{Cpu, Part};
+use nicforge_platform::{Cpu, Dma, Ground, Part};
 use nicforge_units::Time;
 
 use super::NicHalf;
@@ -12,7 +13,6 @@ use super::book::Book;
 use super::layout::Physical;
 use super::served::{Served, unseen};
 use super::way::Way;
-use crate::AnyNic;
 
 /// Packets of a step, and buffers that the device is told of by one doorbell: a burst as
 /// applications have it.
@@ -64,7 +64,7 @@ pub struct Lost {
 
 /// What one step of the emulating core came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Emulated {
+pub struct Step {
     /// Packets that were passed on.
     pub passed: usize,
     /// Frames that were lost on the way.
@@ -79,7 +79,7 @@ pub struct Emulated {
     pub blamed: Vec<Range<u16>>,
 }
 
-impl Emulated {
+impl Step {
     /// Packets that are off the physical rings.
     pub fn moved(&self) -> usize {
         self.passed + self.lost.len()
@@ -181,14 +181,13 @@ impl Emulator {
     }
 
     /// Passes a burst on to `inner`, of packets from the rings in turn.
-    fn pass_on<C: Cpu>(&mut self, cpu: &mut C, (inner, book): (&mut AnyNic, Option<&Book>), came_to: &mut Emulated) {
+    fn pass_on<C: Cpu + 'static>(&mut self, way: &mut Way<C>, played: &mut Played<C>, came_to: &mut Step) {
         for _ in 0..self.sets.len() {
             let (set, until) = self.turn();
             for _ in 0..self.sets[set].rings.len() {
                 let served = &mut self.rings[self.sets[set].turn()];
                 if served.can_move() {
-                    let inner = (&mut *inner, book);
-                    served.serve(cpu, inner, &self.costs, until, came_to);
+                    served.serve(way, played, &self.costs, until, came_to);
                     if came_to.moved() == BURST {
                         return;
                     }
@@ -198,44 +197,59 @@ impl Emulator {
     }
 }
 
-impl NicHalf {
+/// The NIC that a core plays.
+pub struct Played<C: Cpu + 'static> {
+    /// Its half, which only the emulating core runs.
+    pub half: Box<dyn ReceiveHalf<Way<C>>>,
+    /// Who has which buffer, where a ledger says that.
+    pub book: Option<Arc<Book>>,
+}
+
+impl<C: Cpu + 'static> Played<C> {
+    /// The queues whose software wrote the descriptor that named no buffer, for a frame of `queue`.
+    pub fn blamed(&self, queue: u16) -> Range<u16> {
+        self.half.recovery().map_or(queue..queue + 1, |half| half.blamed(queue))
+    }
+}
+
+impl<G: Ground> NicHalf<G> {
     /// The emulating core fills the physical rings with buffers of `pool` and rings their doorbells, where
     /// that is its task (`Plan::emulator_fills`).
-    pub fn fill<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
-        self.emulator.fill(cpu, pool);
+    pub fn fill(&mut self, way: &mut Way<G::Player>, pool: &mut PoolCache) {
+        self.emulator.fill(&mut way.cpu, pool);
     }
 
     /// What the emulating core put into physical rings lies there and is written down as its own, and
     /// nothing else is, whatever somebody wrote there meanwhile.
-    pub fn claim<C: Cpu>(&self, cpu: &mut C) {
-        if let Some(book) = &self.book {
-            book.disclaim(cpu);
+    pub fn claim(&self, way: &mut Way<G::Player>) {
+        let book = self.played.book.as_deref();
+        if let Some(book) = book {
+            book.disclaim(&mut way.cpu);
         }
-        self.emulator.claim(cpu, self.book.as_ref());
+        self.emulator.claim(&mut way.cpu, book);
     }
 
     /// One step of the emulating core: what the wrapped NIC has to do, and a burst of packets from
     /// the physical rings in turn. Since the last step `seen` more of the device's completions have
     /// become visible. The core does not look at a ring without any: its polls hit its own L1, whose
     /// hits are part of `work`.
-    pub fn emulate<C: Cpu>(&mut self, cpu: &mut C, seen: usize) -> Emulated {
-        let part = cpu.enter(Part::Driver);
-        let mut came_to = Emulated::default();
+    pub fn emulate(&mut self, way: &mut Way<G::Player>, seen: usize) -> Step {
+        let part = way.cpu.enter(Part::Driver);
+        let mut came_to = Step::default();
         for (index, value) in self.bells.drain(..) {
             self.emulator.try_again();
-            let known = self.inner.write_register(&mut Way::new(cpu), index, value);
+            let known = self.played.half.write_register(way, index, value);
             came_to.refused.extend((!known).then_some(index));
         }
-        if self.inner.due() <= cpu.now() {
-            self.inner.advance(&mut Way::new(cpu));
+        if self.played.half.due() <= way.now() {
+            self.played.half.advance(way);
         }
         self.emulator.see(seen);
-        let inner = (&mut *self.inner, self.book.as_ref());
-        self.emulator.pass_on(cpu, inner, &mut came_to);
+        self.emulator.pass_on(way, &mut self.played, &mut came_to);
         let rings = &self.emulator.rings;
         came_to.stuck = rings.iter().filter(|ring| ring.stuck).count();
         came_to.more = came_to.moved() > 0 && rings.iter().any(Served::can_move);
-        cpu.enter(part);
+        way.cpu.enter(part);
         came_to
     }
 
@@ -258,6 +272,6 @@ impl NicHalf {
 
     /// When the emulating core has something to do even if no packet comes.
     pub fn emulation_due(&self) -> Time {
-        self.inner.due()
+        self.played.half.due()
     }
 }

@@ -30,23 +30,23 @@ mod served;
 mod tests;
 mod way;
 
+use std::any::Any;
+
 use nicforge_nic::{ReceiveHalf, completion_ring};
-use nicforge_platform::{AddressSpace, Owner, Register};
+use nicforge_platform::{AddressSpace, Ground, Owner, Register};
 
 pub use driver::Driver;
-pub use emulator::{BURST, Emulated, Emulator, Lost};
+pub use emulator::{BURST, Emulator, Lost, Step};
 pub use nic::NicHalf;
 pub use options::{EmulatedOptions, Socket};
+pub use way::Way;
 
 use crate::priv_ring::layout::Ring;
 use crate::priv_ring::nic::Queue;
-use crate::{AnyNic, InterfaceError, Plan, registry};
+use crate::registry::Played;
+use crate::{Built, Interface, InterfaceError, Interfaces, KnownGround, Plan};
 use layout::{Physical, first_doorbell};
 pub use layout::{PhysicalRing, physical_rings};
-
-/// Interface `emulated`.
-#[derive(Clone, Copy, Debug)]
-pub struct EmulatedNic;
 
 /// Interfaces whose completions can name a buffer that is not their descriptor's.
 pub const EMULATED: [&str; 6] =
@@ -54,41 +54,52 @@ pub const EMULATED: [&str; 6] =
 
 /// Why a core cannot play the NIC of interface `name`, which is none of [`EMULATED`].
 pub fn why_not(name: &str) -> &'static str {
-    match name {
-        "emulated" => "a core plays its NIC already",
-        "in_place" => {
-            "its completion overwrites the descriptor and names no buffer, so that the core could put no \
-             other in the place"
-        }
-        "split" | "nm_nfv" | "nm_nfv_minus" => {
-            "its frames lie in two buffers each, while the core exchanges one buffer for one and never \
-             looks at a frame"
-        }
-        _ => "its completions are not known to name the buffer that a frame lies in",
+    let entry = Interfaces::shipped().find(name);
+    entry
+        .ok()
+        .and_then(|entry| entry.played().err())
+        .unwrap_or("its completions are not known to name the buffer that a frame lies in")
+}
+
+/// Interface `emulated`.
+#[derive(Clone, Copy, Debug)]
+pub struct Emulated;
+
+impl Interface for Emulated {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build::<G>(plan, space)?;
+        Ok(Built::new(nic, drivers))
     }
 }
 
+/// The NIC that a core plays, if `half` is one.
+pub fn played<G: Ground>(half: &mut dyn ReceiveHalf<G::Dma>) -> Option<&mut NicHalf<G>> {
+    let half: &mut dyn Any = half;
+    half.downcast_mut()
+}
+
+/// Both halves for all queues of one NIC on ground `G`.
+type Halves<G> = (NicHalf<G>, Vec<Driver<<G as Ground>::Cpu>>);
+
 /// Builds both halves for all queues of one NIC.
-pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    if !EMULATED.contains(&plan.emulates.as_str()) {
-        let wanted = plan.emulates.clone();
-        if !registry::names().contains(&wanted.as_str()) {
-            return Err(InterfaceError::Unknown(wanted));
-        }
-        let why = why_not(&wanted);
-        return Err(InterfaceError::NotEmulated { wanted, why });
+fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves<G>, InterfaceError> {
+    let Some(emulates) = &plan.emulates else {
+        return Err(InterfaceError::Unknown(String::new()));
+    };
+    if let Err(why) = emulates.played() {
+        return Err(InterfaceError::NotEmulated { wanted: emulates.name().to_owned(), why });
     }
     if plan.emulator == Owner::NOBODY {
         return Err(InterfaceError::NoEmulator);
     }
-    let (inner, inner_drivers) = registry::build(&plan.emulates, plan, space)?;
+    let Built { nic: inner, drivers: inner_drivers } = emulates.build::<Played<G>>(plan, space)?;
     let first_doorbell = first_doorbell(plan.owners.len(), &plan.bisect);
     let mut rings = Vec::new();
     let mut served = Vec::new();
     let mut ring_of = vec![0; usize::from(inner.queues())];
     let mut fills = vec![Vec::new(); plan.owners.len()];
     let mut rings_of_set = vec![0; inner.sets().len()];
-    let wanted = physical_rings(&plan.emulates, plan.owners.len(), (plan.rx_entries, plan.sharing), &plan.bisect);
+    let wanted = physical_rings(emulates.name(), plan.owners.len(), (plan.rx_entries, plan.sharing), &plan.bisect);
     for (number, PhysicalRing { queues, entries }) in wanted.into_iter().enumerate() {
         Plan::check_ring("physical ring", entries)?;
         // A completion ring counts from multiples of twice its size.
@@ -113,14 +124,4 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
     let emulator = Emulator::new(served, &rings_of_set, plan.costs);
     let half = NicHalf::new((rings, ring_of, first_doorbell), plan, inner, emulator);
     Ok((half, drivers.collect()))
-}
-
-impl AnyNic {
-    /// The NIC that a core emulates, if it is one.
-    pub fn emulated(&mut self) -> Option<&mut NicHalf> {
-        match self {
-            AnyNic::Emulated(half) => Some(half),
-            _ => None,
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use nicforge_options::{Allowed, choice, options};
 
-use super::EmulatedNic;
+use super::Emulated;
 use crate::describe::{Buffers, Describe, Queues, Shape};
 
 choice! {
@@ -28,9 +28,10 @@ options! {
     }
 }
 
-impl Describe for EmulatedNic {
+impl Describe for Emulated {
     const NAME: &'static str = "emulated";
     const ABOUT: &'static str = "another interface, whose NIC is played by a core";
+    const PLAYED: Result<(), &'static str> = Err("a core plays its NIC already");
     type Options = EmulatedOptions;
 
     fn inner(options: &EmulatedOptions) -> Option<String> {
@@ -39,14 +40,13 @@ impl Describe for EmulatedNic {
 
     fn shape(_options: &EmulatedOptions, queues: &Queues<'_>) -> Shape {
         let inner = queues.inner.cloned().unwrap_or_else(|| Shape::of_rings(queues, 0, 1));
-        let physical: Vec<usize> =
-            inner.supplies.iter().flatten().map(|supply| supply.entries.next_power_of_two()).collect();
+        let physical: Vec<usize> = inner.supplies.iter().map(|supply| supply.entries.next_power_of_two()).collect();
         let entries: usize = physical.iter().sum();
         Shape {
             // The emulated rings and the physical ones.
             buffers: Buffers { receive: inner.buffers.receive + entries.div_ceil(queues.each.max(1)), ..inner.buffers },
             ready: None,
-            supplies: Err("a core plays its NIC already"),
+            supplies: Vec::new(),
             registers: inner.registers + physical.len(),
             played: true,
             ..inner

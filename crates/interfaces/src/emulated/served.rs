@@ -3,15 +3,14 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache, ReceiveHalf};
+use nicforge_nic::{Arriving, CompletionReader, DATA_BYTES_MAX, DriverCosts, DropCause, PoolCache};
 use nicforge_platform::{Addr, Cpu};
 use nicforge_units::Time;
 
 use super::book::Book;
-use super::emulator::{BURST, Emulated, Lost};
+use super::emulator::{BURST, Lost, Played, Step};
 use super::layout::Physical;
-use super::way::Way;
-use crate::AnyNic;
+use super::way::{HandedOver, Way};
 use crate::priv_ring::layout::RxDescriptor;
 
 /// A packet as the device tells of it: where its software cannot be trusted, what stands in memory may
@@ -138,21 +137,21 @@ impl Served {
     /// Passes packets that came no later than `until` on to `inner`, until the step has moved a burst, and
     /// gives the device the buffers that `inner` would have used. Where `until` is no limit a packet waits for
     /// a descriptor; else steering has gone on, and what finds none is lost.
-    pub fn serve<C: Cpu>(
+    pub fn serve<C: Cpu + 'static>(
         &mut self,
-        cpu: &mut C,
-        (inner, book): (&mut AnyNic, Option<&Book>),
+        way: &mut Way<C>,
+        played: &mut Played<C>,
         costs: &DriverCosts,
         until: Time,
-        came_to: &mut Emulated,
+        came_to: &mut Step,
     ) {
         let before = self.tail;
         while came_to.moved() < BURST
             && self.has_turn(until)
-            && let Some(mbuf) = self.oldest(cpu)
+            && let Some(mbuf) = self.oldest(&mut way.cpu)
         {
             let fate = match self.came.front() {
-                Some(Some(frame)) => pass_on(cpu, (&mut *inner, book), frame, mbuf, &mut came_to.blamed),
+                Some(Some(frame)) => pass_on(way, played, frame, mbuf, &mut came_to.blamed),
                 _ => Ok(mbuf),
             };
             let free = match fate {
@@ -169,8 +168,8 @@ impl Served {
                     mbuf
                 }
             };
-            self.put(cpu, free);
-            cpu.work(costs.rx_packet);
+            self.put(&mut way.cpu, free);
+            way.cpu.work(costs.rx_packet);
             self.completions = self.completions.after();
             self.came.pop_front();
             self.seen -= 1;
@@ -178,13 +177,13 @@ impl Served {
             self.head += 1;
         }
         if self.tail != before {
-            cpu.work(costs.burst);
+            way.cpu.work(costs.burst);
         }
         // Small rings must not run dry for it, nor those for which the pool lacked buffers.
         let buffers = self.tail - self.head;
         let batch = (buffers / 4).clamp(1, BURST as u64);
         if self.tail - self.rung >= batch {
-            self.ring_doorbell(cpu);
+            self.ring_doorbell(&mut way.cpu);
         }
     }
 
@@ -235,21 +234,23 @@ impl Served {
 
 /// Passes `frame`, which lies in `mbuf`, on to `inner`, and says which buffer is free instead; `blamed` learns
 /// whose descriptor named no buffer.
-fn pass_on<C: Cpu>(
-    cpu: &mut C,
-    (inner, book): (&mut AnyNic, Option<&Book>),
+fn pass_on<C: Cpu + 'static>(
+    way: &mut Way<C>,
+    played: &mut Played<C>,
     frame: &Arriving<'_>,
     mbuf: Addr,
     blamed: &mut Vec<Range<u16>>,
 ) -> Result<Addr, Lost> {
-    let mut way = Way::handing_over(cpu, (mbuf, frame.queue), book);
-    let cause = match inner.receive(&mut way, frame) {
+    way.begin(HandedOver { mbuf, queue: frame.queue, book: played.book.clone() });
+    let outcome = played.half.receive(way, frame);
+    let instead = way.end();
+    let cause = match outcome {
         // Every interface writes a frame that it delivers into a buffer of its own.
-        Ok(()) => return Ok(way.instead().unwrap_or(mbuf)),
+        Ok(()) => return Ok(instead.unwrap_or(mbuf)),
         Err(cause) => cause,
     };
     if cause == DropCause::BAD_DESCRIPTOR {
-        blamed.push(inner.blamed(frame.queue));
+        blamed.push(played.blamed(frame.queue));
     }
     Err(Lost { cause, queue: frame.queue, rss_hash: frame.rss_hash, stamp: frame.stamp })
 }

@@ -6,13 +6,13 @@ mod anew;
 mod sets;
 mod switching;
 
-use nicforge_nic::{DriverHalf, Pool, ReceiveHalf};
-use nicforge_platform::{AddressSpace, Cpu, Owner};
+use nicforge_nic::Pool;
+use nicforge_platform::{self as platform, AddressSpace, Cpu, Owner};
 use nicforge_units::Time;
 
-use super::EMULATED;
-use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim};
-use crate::{InterfaceError, registry};
+use super::{EMULATED, played};
+use crate::InterfaceError;
+use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim, build};
 
 fn setup(emulates: &'static str) -> Setup {
     Setup { rx_entries: 16, emulates, ..Setup::default() }
@@ -55,10 +55,10 @@ fn the_rings_hold_twice_as_many_buffers() {
 #[test]
 fn the_device_writes_the_frame_and_the_core_does_not_copy_it() {
     let mut bench: Bench<Flat> = Bench::new("emulated", &setup("priv_ring"));
-    let before = bench.ground.calls;
+    let before = bench.ground.device.calls;
     bench.send(0, 1_500).unwrap();
-    let calls = Calls { writes: before.writes + 1, publishes: before.publishes + 1, ..bench.ground.calls };
-    assert_eq!(bench.ground.calls, calls);
+    let calls = Calls { writes: before.writes + 1, publishes: before.publishes + 1, ..bench.ground.device.calls };
+    assert_eq!(bench.ground.device.calls, calls);
     // What software gets is checked byte for byte by the bench.
     bench.pass(Time::from_us(1));
     assert_eq!(bench.poll(0, 1), 1);
@@ -100,8 +100,8 @@ fn the_core_deals_with_what_it_can_see() {
     (0..10).for_each(|_| bench.send(0, 60).unwrap());
     assert_eq!([0, 1].map(|queue| bench.nic.free(queue)), [6, 16]);
     for (seen, passed) in [(0, 0), (3, 3), (0, 0), (7, 7)] {
-        let half = bench.nic.emulated().unwrap();
-        let step = half.emulate(&mut *bench.ground.core(2), seen);
+        let half = played::<platform::Flat>(&mut *bench.nic).unwrap();
+        let step = bench.ground.play(|way| half.emulate(way, seen));
         assert_eq!((step.passed, step.more), (passed, false));
     }
     assert_eq!(bench.poll(0, 32), 10);
@@ -128,18 +128,16 @@ fn packets_that_wait_cost_the_core_nothing_until_a_doorbell() {
         bench.pass(Time::from_us(5));
     }
     let emulating = bench.drivers.len();
-    let mut core = bench.ground.core(emulating);
-    let began = core.now();
-    let half = bench.nic.emulated().unwrap();
-    let step = half.emulate(&mut *core, usize::MAX);
+    let began = bench.ground.core(emulating).now();
+    let half = played::<platform::Sim>(&mut *bench.nic).unwrap();
+    let step = bench.ground.play(|way| half.emulate(way, usize::MAX));
     assert_eq!((step.moved(), step.stuck, step.more), (0, 1, false));
-    assert_eq!(core.now(), began);
-    drop(core);
+    assert_eq!(bench.ground.core(emulating).now(), began);
     // Nor does another that will stand behind them wake it.
     bench.emulator_rests = true;
     bench.send(0, 60).unwrap();
     bench.send(1, 60).unwrap();
-    let half = bench.nic.emulated().unwrap();
+    let half = played::<platform::Sim>(&mut *bench.nic).unwrap();
     assert_eq!([0, 1].map(|number| half.will_wait(number)), [true, false]);
     bench.emulator_rests = false;
     assert_eq!(bench.poll(0, 32), 16);
@@ -175,7 +173,7 @@ fn without_a_core_to_play_the_nic_it_is_refused() {
     let pool = Pool::new(&mut space, 4);
     let mut plan = setup("priv_ring").plan(pool);
     plan.emulator = Owner::NOBODY;
-    let error = registry::build("emulated", &plan, &mut space);
+    let error = build::<platform::Flat>("emulated", &plan, &mut space);
     assert!(matches!(error, Err(InterfaceError::NoEmulator)));
 }
 
@@ -185,7 +183,7 @@ fn what_no_core_can_play_is_refused_with_the_reason() {
         let mut space = AddressSpace::default();
         let pool = Pool::new(&mut space, 4);
         let plan = setup(emulates).plan(pool);
-        registry::build("emulated", &plan, &mut space).unwrap_err()
+        build::<platform::Flat>("emulated", &plan, &mut space).unwrap_err()
     };
     for (emulates, why) in [
         ("in_place", "names no buffer"),

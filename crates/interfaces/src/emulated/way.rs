@@ -1,9 +1,10 @@
 //! What a core that plays a NIC can do to its host: [`Dma`] with a core's accesses.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use nicforge_nic::{COMPLETION_BYTES, Completion, data_of};
-use nicforge_platform::{Addr, Cpu, Dma, Vector, bytemuck};
+use nicforge_platform::{Addr, Cpu, Dma, Hint, Vector, bytemuck, write_entry};
 use nicforge_units::Time;
 
 use super::book::Book;
@@ -12,48 +13,58 @@ use super::book::Book;
 ///
 /// A frame is not copied. Its write only says which buffer the NIC would have used; the
 /// completion then names the buffer that the frame lies in instead.
-pub struct Way<'a, C> {
-    cpu: &'a mut C,
-    /// The buffer that the frame lies in.
-    holds: Option<Addr>,
+#[derive(Debug)]
+pub struct Way<C> {
+    /// The core.
+    pub cpu: C,
+    /// The frame that is handed over, if one is.
+    frame: Option<HandedOver>,
     /// The buffer that the NIC would have written it to.
     instead: Option<Addr>,
-    /// Where it is written down who has which buffer, and whose queue the frame is for.
-    book: Option<(&'a Book, u16)>,
 }
 
-impl<'a, C: Cpu> Way<'a, C> {
-    /// For work without a frame.
-    pub fn new(cpu: &'a mut C) -> Way<'a, C> {
-        Way { cpu, holds: None, instead: None, book: None }
+/// A frame that the core hands over.
+#[derive(Clone, Debug)]
+pub struct HandedOver {
+    /// The buffer that it lies in.
+    pub mbuf: Addr,
+    /// The queue that it is for.
+    pub queue: u16,
+    /// Who has which buffer, where a ledger says that.
+    pub book: Option<Arc<Book>>,
+}
+
+impl<C: Cpu> Way<C> {
+    /// The way of `cpu`.
+    pub fn new(cpu: C) -> Way<C> {
+        Way { cpu, frame: None, instead: None }
     }
 
-    /// For the frame in `mbuf`, which is for `queue`.
-    pub fn handing_over(cpu: &'a mut C, (mbuf, queue): (Addr, u16), book: Option<&'a Book>) -> Way<'a, C> {
-        Way { holds: Some(mbuf), book: book.map(|book| (book, queue)), ..Way::new(cpu) }
+    /// What follows is for `frame`.
+    pub fn begin(&mut self, frame: HandedOver) {
+        self.frame = Some(frame);
     }
 
-    // Always inlined, down to where it is stored: a call would store the words once more, in other pieces than
-    // they are loaded.
+    /// The frame is dealt with; returns the buffer that is free because it was handed over.
+    pub fn end(&mut self) -> Option<Addr> {
+        self.frame = None;
+        self.instead.take()
+    }
+
     #[inline(always)]
     fn write_entry(&mut self, at: Addr, mut words: [u64; 8]) {
-        if let (Some(holds), Some(instead)) = (self.holds, self.instead) {
-            Completion::hand_over(&mut words, instead, holds);
+        if let (Some(frame), Some(instead)) = (&self.frame, self.instead) {
+            Completion::hand_over(&mut words, instead, frame.mbuf);
         }
-        self.cpu.write_entry(at, words);
+        write_entry(&mut self.cpu, at, words);
         // Entries of a ring lie one behind the other.
-        self.cpu.expect_store(at + COMPLETION_BYTES);
-    }
-
-    /// The buffer that is free because the frame was handed over.
-    pub fn instead(&self) -> Option<Addr> {
-        self.instead
+        self.cpu.hint(Hint::Write(at + COMPLETION_BYTES));
     }
 }
 
-impl<C: Cpu> Dma for Way<'_, C> {
+impl<C: Cpu + 'static> Dma for Way<C> {
     fn read(&mut self, from: Addr, into: &mut [u8]) {
-        self.cpu.copy_out(from, into);
+        into.copy_from_slice(self.cpu.bytes(from, into.len()));
     }
 
     fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
@@ -65,8 +76,8 @@ impl<C: Cpu> Dma for Way<'_, C> {
         let data = data_of(Addr(0));
         self.instead = to.0.checked_sub(data.0).map(Addr);
         // Before software can know, and give it back.
-        if let (Some((book, queue)), Some(holds), Some(instead)) = (self.book, self.holds, self.instead) {
-            book.exchange(self.cpu, (holds, queue), instead);
+        if let (Some(HandedOver { mbuf, queue, book: Some(book) }), Some(instead)) = (&self.frame, self.instead) {
+            book.exchange(&mut self.cpu, (*mbuf, *queue), instead);
         }
     }
 
@@ -77,18 +88,10 @@ impl<C: Cpu> Dma for Way<'_, C> {
         }
     }
 
-    #[inline(always)]
-    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
-        match <[u64; 8]>::try_from(&words[..]) {
-            Ok(words) => self.write_entry(to, words),
-            Err(_) => self.publish(to, bytemuck::cast_slice(&words)),
-        }
-    }
-
     #[inline]
     fn is_from(&mut self, mbuf: Addr, queues: &Range<u16>) -> bool {
-        let book = self.book;
-        book.is_none_or(|(book, _)| book.is_from(self.cpu, mbuf, queues))
+        let book = self.frame.as_ref().and_then(|frame| frame.book.as_ref());
+        book.is_none_or(|book| book.is_from(&mut self.cpu, mbuf, queues))
     }
 
     fn interrupt(&mut self, _vector: Vector) {}

@@ -1,7 +1,7 @@
 //! The driver's half.
 
 use nicforge_nic::{Completion, DriverCosts, DriverHalf, Packet, PoolCache};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Hint, Part, Register};
 
 use super::layout::{DONE, Descriptor, ENTRY_BYTES, decode};
 use crate::priv_ring::layout::Ring;
@@ -51,13 +51,13 @@ impl Driver {
         }
         // Frames come in bursts: the next entry is fetched while this one is dealt with.
         let next = self.ring.index(self.consumed + 1);
-        cpu.prefetch(self.ring.descriptor(next), 8);
+        cpu.hint(Hint::Fetch { at: self.ring.descriptor(next), len: 8 });
         Some(decode(cpu.load(entry)))
     }
 }
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl<C: Cpu> DriverHalf<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         for _ in 0..self.ring.entries {
             let Some(mbuf) = pool.take(cpu) else { break };
             self.post(cpu, mbuf, pool.pool().room());
@@ -65,14 +65,15 @@ impl DriverHalf for Driver {
         cpu.mmio_write(self.doorbell, self.tail);
     }
 
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         let before = self.tail;
         // Of the entries up to the ring's end, for real caches.
         let index = self.ring.index(self.consumed);
         let count = (self.ring.entries - index).min(max as u64);
         let first = self.ring.descriptor(index);
-        cpu.look_ahead(first + DONE..first + count * ENTRY_BYTES, ENTRY_BYTES, 1);
+        let until = first + count * ENTRY_BYTES;
+        cpu.hint(Hint::Words { from: first + DONE, until, stride: ENTRY_BYTES, bit: 1 });
         for _ in 0..max {
             let Some(completion) = self.peek(cpu) else {
                 break;

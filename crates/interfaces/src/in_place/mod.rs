@@ -23,11 +23,7 @@ pub use layout::Descriptor;
 pub use nic::NicHalf;
 
 use crate::priv_ring::layout::Ring;
-use crate::{InterfaceError, Plan};
-
-/// Interface `in_place`.
-#[derive(Clone, Copy, Debug)]
-pub struct InPlace;
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -43,4 +39,15 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
         drivers.push(Driver::new(space, ring, doorbell, plan.costs));
     }
     Ok((NicHalf::new(queues, plan.pool), drivers))
+}
+
+/// Interface `in_place`.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace;
+
+impl Interface for InPlace {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DropCause, Fit, Pool, ReceiveHalf, Waiting};
-use nicforge_platform::Dma;
+use nicforge_nic::{Arriving, DropCause, Fit, Pool, Queues, ReceiveHalf, Recoverable, Waiting};
+use nicforge_platform::{Dma, Hint, publish_entry};
 use nicforge_units::Bytes;
 
 use super::layout::{Descriptor, ENTRY_BYTES, completion};
@@ -42,12 +42,19 @@ impl NicHalf {
     }
 }
 
-impl ReceiveHalf for NicHalf {
+impl Queues for NicHalf {
     fn queues(&self) -> u16 {
         self.queues.len() as u16
     }
 
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+    fn waiting(&self, queue: u16) -> Waiting {
+        let buffers = &self.queues[usize::from(queue)].buffers;
+        Waiting { entries: buffers.used_up(), of: buffers.entries() }
+    }
+}
+
+impl<D: Dma> ReceiveHalf<D> for NicHalf {
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let Queue { ring, buffers } = &mut self.queues[usize::from(frame.queue)];
         let Some((here, descriptor)) = buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
@@ -59,32 +66,37 @@ impl ReceiveHalf for NicHalf {
             return Err(DropCause::OVERSIZED);
         }
         dma.wait_until(here);
-        let index = u64::from(buffers.pop::<D>());
+        let index = u64::from(buffers.pop());
         let entry = ring.descriptor(index);
         // Buffers and entries of frames to come, for real caches.
-        let later = buffers.later::<D>(frame, |later| later.mbuf);
-        dma.expect_write(ring.descriptor(ring.index(index + ENTRIES_AHEAD)));
+        let later = buffers.later(frame, |later| later.mbuf);
+        dma.hint(Hint::Write(ring.descriptor(ring.index(index + ENTRIES_AHEAD))));
         if fit == Fit::NoBuffer {
-            dma.publish_entry(entry, completion(frame, 0));
+            publish_entry(dma, entry, completion(frame, 0));
             return Err(DropCause::BAD_DESCRIPTOR);
         }
         frame.write_to(dma, descriptor.mbuf, later);
         buffers.expect_next(dma, frame, |next| next.mbuf);
-        dma.publish_entry(entry, completion(frame, len as u32));
+        publish_entry(dma, entry, completion(frame, len as u32));
         Ok(())
     }
 
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         let queue = self.queues.get_mut(index as usize);
         queue.is_some_and(|queue| queue.buffers.doorbell(dma, value))
     }
 
-    fn waiting(&self, queue: u16) -> Waiting {
-        let buffers = &self.queues[usize::from(queue)].buffers;
-        Waiting { entries: buffers.used_up(), of: buffers.entries() }
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        Some(self)
     }
 
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+}
+
+impl Recoverable for NicHalf {
+    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         for queue in queues.clone() {
             let Queue { ring, buffers } = &mut self.queues[usize::from(queue)];
             buffers.begin_anew();

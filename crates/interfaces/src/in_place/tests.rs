@@ -11,5 +11,5 @@ fn a_frame_is_two_writes_and_the_sixteenth_part_of_a_read() {
     }
     // 16 descriptors of 32 bytes by a read of 512, a batch ahead of need.
     let calls = Calls { reads: 0, reads_ahead: 512 / 16 + 1, writes: 512, publishes: 512 };
-    assert_eq!(bench.ground.calls, calls);
+    assert_eq!(bench.ground.device.calls, calls);
 }

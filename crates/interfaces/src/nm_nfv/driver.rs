@@ -4,7 +4,7 @@ use nicforge_nic::{
     Completion, CompletionReader, DriverCosts, DriverHalf, Key, METADATA_BYTES, Packet, Pool, PoolCache, Segment,
     data_of,
 };
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part, Register};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Hint, Part, Register};
 
 use super::layout::{Buffer, PRIMARY, SECONDARY, frames_of};
 use crate::priv_ring::layout::Ring;
@@ -59,7 +59,7 @@ impl Side {
         cpu.store(note + 8, pair.payload.0);
         self.tail += each;
         let later = self.ring.index(self.tail + EXPECTED);
-        cpu.expect_store(self.ring.descriptor(later));
+        cpu.hint(Hint::Write(self.ring.descriptor(later)));
     }
 
     fn note(&self, entry: u64) -> Addr {
@@ -236,15 +236,15 @@ impl Driver {
     }
 }
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl<C: Cpu> DriverHalf<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         match self.sides[PRIMARY].each {
             1 => self.fill::<1, C>(cpu, pool),
             _ => self.fill::<2, C>(cpu, pool),
         }
     }
 
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         match self.sides[PRIMARY].each {
             1 => self.exchange::<1, C>(cpu, pool, packets, max),

@@ -34,21 +34,9 @@ pub use layout::Buffer;
 pub use nic::NicHalf;
 pub use options::{NmNfvOptions, SplitOptions};
 
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use driver::Side;
 use layout::{PRIMARY, SECONDARY};
-
-/// Interface `nm_nfv`.
-#[derive(Clone, Copy, Debug)]
-pub struct NmNfv;
-
-/// Interface `nm_nfv_minus`.
-#[derive(Clone, Copy, Debug)]
-pub struct NmNfvMinus;
-
-/// Interface `split`.
-#[derive(Clone, Copy, Debug)]
-pub struct SplitFrames;
 
 /// Where a frame is cut in two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,8 +103,7 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
 
 /// The same with all payload in host memory.
 pub mod split {
-    pub use super::{Driver, NicHalf};
-    use super::{InterfaceError, Options, Plan};
+    use super::{Driver, InterfaceError, NicHalf, Options, Plan};
     use nicforge_platform::AddressSpace;
 
     /// Builds both halves for all queues of one NIC.
@@ -124,5 +111,38 @@ pub mod split {
         let nicmem = Options { pool: None, ..plan.nicmem.clone() };
         let plan = Plan { nicmem, ..plan.clone() };
         super::build(&plan, space)
+    }
+}
+
+/// Interface `nm_nfv`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmNfv;
+
+impl Interface for NmNfv {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `nm_nfv_minus`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmNfvMinus;
+
+impl Interface for NmNfvMinus {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `split`.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitRings;
+
+impl Interface for SplitRings {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = split::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use nicforge_nic::{
-    Application, Arriving, Completion, CompletionWriter, DropCause, Fit, Key, KeyTable, Pool, RX_INLINE_BYTES,
-    ReceiveHalf, Waiting, data_of,
+    Application, Arriving, Completion, CompletionWriter, DropCause, Fit, Key, KeyTable, Pool, Queues, RX_INLINE_BYTES,
+    ReceiveHalf, Recoverable, Waiting, data_of,
 };
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{Bytes, Time};
@@ -149,9 +149,9 @@ impl Queue {
     ) -> Completion {
         dma.wait_until(here);
         let ring = &mut self.rings[side];
-        let entry = frames_of(ring.pop::<D>().into(), EACH as u64) as u32;
+        let entry = frames_of(ring.pop().into(), EACH as u64) as u32;
         if EACH == 2 {
-            ring.pop::<D>();
+            ring.pop();
         }
         ring.expect(dma, (EACH, frame.bytes.len()), Buffer::frame_of);
         self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);
@@ -177,7 +177,7 @@ impl Queue {
     }
 
     /// Begins again with empty rings.
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+    fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         self.rings.iter_mut().for_each(Fetcher::begin_anew);
         self.completions.begin_anew(dma);
         self.uses_nicmem = false;
@@ -212,23 +212,7 @@ impl NicHalf {
     }
 }
 
-impl ReceiveHalf for NicHalf {
-    #[inline(always)]
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        let queue = &mut self.queues[usize::from(frame.queue)];
-        let (memory, split) = (&self.memory, self.split);
-        match queue.each {
-            1 => queue.receive::<1, D>(dma, frame, memory, split),
-            _ => queue.receive::<2, D>(dma, frame, memory, split),
-        }
-    }
-
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
-        let queues = self.queues.len();
-        let (side, queue) = (index as usize / queues, index as usize % queues);
-        side <= SECONDARY && self.queues[queue].doorbell(dma, side, value)
-    }
-
+impl Queues for NicHalf {
     fn queues(&self) -> u16 {
         self.queues.len() as u16
     }
@@ -243,7 +227,35 @@ impl ReceiveHalf for NicHalf {
     fn spilled(&self) -> u64 {
         self.queues.iter().map(|queue| queue.spilled).sum()
     }
+}
 
+impl<D: Dma> ReceiveHalf<D> for NicHalf {
+    #[inline(always)]
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        let queue = &mut self.queues[usize::from(frame.queue)];
+        let (memory, split) = (&self.memory, self.split);
+        match queue.each {
+            1 => queue.receive::<1, D>(dma, frame, memory, split),
+            _ => queue.receive::<2, D>(dma, frame, memory, split),
+        }
+    }
+
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        let queues = self.queues.len();
+        let (side, queue) = (index as usize / queues, index as usize % queues);
+        side <= SECONDARY && self.queues[queue].doorbell(dma, side, value)
+    }
+
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        Some(self)
+    }
+
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+}
+
+impl Recoverable for NicHalf {
     fn rung_by(&self, index: u32) -> Range<u16> {
         let queues = self.queues.len();
         match index as usize / queues <= SECONDARY {
@@ -255,7 +267,7 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let all = self.queues.len() as u32;
         let mut doorbells = Vec::new();
         for queue in queues {

@@ -3,7 +3,7 @@
 use nicforge_nic::NicmemOptions;
 use nicforge_options::{Allowed, options};
 
-use super::{NmNfv, NmNfvMinus, SplitFrames};
+use super::{NmNfv, NmNfvMinus, SplitRings};
 use crate::describe::{Buffers, Describe, Queues, Shape, SplitShape};
 use crate::options::RxRing;
 
@@ -44,8 +44,7 @@ impl SplitOptions {
             buffers: Buffers { receive: 2 * entries, more_in_transmit: 1 },
             ready: None,
             split: Some(SplitShape { at: self.split_at, on_nicmem, inlines }),
-            supplies: Err("its frames lie in two buffers each, while the core exchanges one buffer for one and never \
-                           looks at a frame"),
+            supplies: Vec::new(),
             ..Shape::of_rings(queues, entries, 1)
         }
     }
@@ -54,6 +53,9 @@ impl SplitOptions {
 impl Describe for NmNfv {
     const NAME: &'static str = "nm_nfv";
     const ABOUT: &'static str = "payload in memory of the NIC, headers in host memory and in transmit descriptors";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
+    );
     type Options = NmNfvOptions;
 
     fn shape(options: &NmNfvOptions, queues: &Queues<'_>) -> Shape {
@@ -64,6 +66,9 @@ impl Describe for NmNfv {
 impl Describe for NmNfvMinus {
     const NAME: &'static str = "nm_nfv_minus";
     const ABOUT: &'static str = "payload in memory of the NIC, headers in host memory";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
+    );
     type Options = NmNfvOptions;
 
     fn shape(options: &NmNfvOptions, queues: &Queues<'_>) -> Shape {
@@ -71,9 +76,12 @@ impl Describe for NmNfvMinus {
     }
 }
 
-impl Describe for SplitFrames {
+impl Describe for SplitRings {
     const NAME: &'static str = "split";
     const ABOUT: &'static str = "headers and payload in two buffers, both in host memory";
+    const PLAYED: Result<(), &'static str> = Err(
+        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
+    );
     type Options = SplitOptions;
 
     fn shape(options: &SplitOptions, queues: &Queues<'_>) -> Shape {

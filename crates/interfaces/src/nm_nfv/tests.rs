@@ -1,5 +1,5 @@
 use nicforge_nic::{
-    Allocation, Application, Arriving, DropCause, Key, Nicmem, Pool, PortId, ReceiveHalf, RxFlags, mbuf_room,
+    Allocation, Application, Arriving, DropCause, Key, Nicmem, Pool, PortId, Queues, ReceiveHalf, RxFlags, mbuf_room,
 };
 use nicforge_platform::{AddressSpace, Cpu, Owner};
 use nicforge_units::{Bytes, Time};
@@ -146,11 +146,11 @@ fn memory_that_the_queues_owner_does_not_hold_is_refused_and_untouched() {
         (ours.at, Key::HOST, "bad_descriptor"),
     ] {
         raw.give(PRIMARY, Buffer::new(at, room, key));
-        let (writes, published) = (raw.ground.calls.writes, raw.ground.calls.publishes);
+        let (writes, published) = (raw.ground.device.calls.writes, raw.ground.device.calls.publishes);
         assert_eq!(raw.receive(1_500), Err(DropCause(cause)));
-        assert_eq!(raw.ground.calls.writes, writes, "{cause}: something was written");
+        assert_eq!(raw.ground.device.calls.writes, writes, "{cause}: something was written");
         // Software learns of it, so that the entry comes back.
-        assert_eq!(raw.ground.calls.publishes, published + 1, "{cause}");
+        assert_eq!(raw.ground.device.calls.publishes, published + 1, "{cause}");
     }
     raw.give(PRIMARY, Buffer::new(ours.at, room, ours.key));
     assert_eq!(raw.receive(1_500), Ok(()));

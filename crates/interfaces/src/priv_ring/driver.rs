@@ -53,8 +53,8 @@ fn post<C: Cpu>(cpu: &mut C, supply: &mut Supply, buffers: Addr, mbuf: Addr) {
     cpu.store(buffers + index * 8, mbuf.0);
 }
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl<C: Cpu> DriverHalf<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         for _ in 0..self.supply.ring.entries {
             let Some(mbuf) = pool.take(cpu) else { break };
             post(cpu, &mut self.supply, self.buffers, mbuf);
@@ -63,7 +63,7 @@ impl DriverHalf for Driver {
         self.supply.ring_doorbell(cpu);
     }
 
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         let (supply, buffers) = (&mut self.supply, self.buffers);
         self.taken +=

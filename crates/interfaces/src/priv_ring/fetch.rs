@@ -2,8 +2,8 @@
 
 use nicforge_nic::{Arriving, HEADROOM_BYTES, METADATA_BYTES};
 use nicforge_platform::bytemuck::{self, Pod};
-use nicforge_platform::{Addr, Dma};
-use nicforge_units::{Bytes, Time};
+use nicforge_platform::{Addr, Dma, Hint};
+use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
 use super::layout::{Ring, RxDescriptor};
 use crate::DESCRIPTOR_READ_MAX;
@@ -18,6 +18,13 @@ const ROOM: usize = 2 * BATCH_MAX;
 pub fn frame_in(mbuf: Addr) -> Addr {
     const OFFSET: u64 = METADATA_BYTES + HEADROOM_BYTES;
     Addr(mbuf.0.wrapping_add(OFFSET))
+}
+
+/// How many frames of `len` bytes before its time a write is hinted at. The line of a short one comes from a worker's
+/// core, which takes long; the many lines of a long one come side by side, and would drive out what is wanted before.
+#[inline]
+pub fn frames_ahead(len: usize) -> usize {
+    if len as u64 > CACHE_LINE_BYTES { 2 } else { 8 }
 }
 
 /// Where the NIC stands in a ring of descriptors, and those that it has read.
@@ -38,7 +45,7 @@ pub struct Fetcher<T = RxDescriptor> {
     /// Descriptors that were read, those of positions from `head` until `fetched`, each in the
     /// place of its position, and room for a batch that begins at the last one.
     read: Box<[T; ROOM + BATCH_MAX]>,
-    /// When each is here; not kept where reads take no time, as the next one below.
+    /// When each is here.
     here: Box<[Time; ROOM]>,
     /// When the next one is; `NEVER` while there is none at hand.
     next_here: Time,
@@ -108,15 +115,13 @@ impl<T: Pod> Fetcher<T> {
         if end > ROOM {
             self.read.copy_within(ROOM..end, 0);
         }
-        if !D::INSTANT {
-            self.here[begin..end.min(ROOM)].fill(here);
-            self.here[..end.saturating_sub(ROOM)].fill(here);
-        }
+        self.here[begin..end.min(ROOM)].fill(here);
+        self.here[..end.saturating_sub(ROOM)].fill(here);
         self.fetched += count as u64;
         self.plan_read();
         self.see_next();
         let (from, count) = self.next_batch();
-        dma.expect_read(from, count * size_of::<T>());
+        dma.hint(Hint::Read { at: from, len: count * size_of::<T>() });
     }
 
     /// The next descriptor, and when it is here; prefetches before.
@@ -145,11 +150,11 @@ impl<T: Pod> Fetcher<T> {
         (position < self.fetched).then(|| (self.here[place], self.read[place]))
     }
 
-    /// Where a frame to come is written that is best [expected](Dma::expect_frame) now, if they are about as
+    /// Where a frame to come is written that is best [hinted at](Hint::Frame) now, if they are about as
     /// long as `frame`, whose own descriptor was used up: into the buffer that `names` says.
     #[inline]
-    pub fn later<D: Dma>(&self, frame: &Arriving<'_>, names: impl Fn(&T) -> Addr) -> Option<Addr> {
-        let later = self.at_hand(D::frames_ahead(frame.bytes.len()));
+    pub fn later(&self, frame: &Arriving<'_>, names: impl Fn(&T) -> Addr) -> Option<Addr> {
+        let later = self.at_hand(frames_ahead(frame.bytes.len()));
         later.map(|(_, descriptor)| frame_in(names(&descriptor)))
     }
 
@@ -157,7 +162,7 @@ impl<T: Pod> Fetcher<T> {
     #[inline]
     pub fn expect_next<D: Dma>(&self, dma: &mut D, frame: &Arriving<'_>, names: impl Fn(&T) -> Addr) {
         if let Some((_, next)) = self.at_hand(0) {
-            dma.expect_next_frame(frame_in(names(&next)), frame.bytes.len());
+            dma.hint(Hint::NextFrame { at: frame_in(names(&next)), len: frame.bytes.len() });
         }
     }
 
@@ -166,22 +171,20 @@ impl<T: Pod> Fetcher<T> {
     #[inline(always)]
     pub fn expect<D: Dma>(&self, dma: &mut D, (each, len): (usize, usize), names: impl Fn(&T) -> Addr) {
         for part in 0..each {
-            if let Some((_, later)) = self.at_hand(D::frames_ahead(len) * each + part) {
-                dma.expect_frame(frame_in(names(&later)), len);
+            if let Some((_, later)) = self.at_hand(frames_ahead(len) * each + part) {
+                dma.hint(Hint::Frame { at: frame_in(names(&later)), len });
             }
             if let Some((_, next)) = self.at_hand(part) {
-                dma.expect_next_frame(frame_in(names(&next)), len);
+                dma.hint(Hint::NextFrame { at: frame_in(names(&next)), len });
             }
         }
     }
 
     /// Uses the next descriptor, which is [at hand](Self::at_hand), up; returns its entry.
     #[inline]
-    pub fn pop<D: Dma>(&mut self) -> u32 {
+    pub fn pop(&mut self) -> u32 {
         self.head += 1;
-        if !D::INSTANT {
-            self.see_next();
-        }
+        self.see_next();
         self.ring.index(self.head - 1) as u32
     }
 
@@ -199,11 +202,8 @@ impl<T: Pod> Fetcher<T> {
 
     /// Whether the next descriptor is here at `now`: nobody would wait for it.
     #[inline]
-    pub fn is_ready<D: Dma>(&self, now: Time) -> bool {
-        match D::INSTANT {
-            true => self.head < self.fetched,
-            false => self.next_here <= now,
-        }
+    pub fn is_ready(&self, now: Time) -> bool {
+        self.next_here <= now
     }
 
     /// Entries that software owes a descriptor.

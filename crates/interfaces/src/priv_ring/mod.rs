@@ -23,12 +23,8 @@ pub use driver::Driver;
 pub use layout::RxDescriptor;
 pub use nic::NicHalf;
 
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::Ring;
-
-/// Interface `priv_ring`.
-#[derive(Clone, Copy, Debug)]
-pub struct PrivRing;
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -44,4 +40,15 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
     }
     let half = NicHalf::new(queues, plan.pool);
     Ok((half, drivers))
+}
+
+/// Interface `priv_ring`.
+#[derive(Clone, Copy, Debug)]
+pub struct PrivRing;
+
+impl Interface for PrivRing {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

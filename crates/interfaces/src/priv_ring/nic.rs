@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, Queues, ReceiveHalf, Recoverable, Waiting};
 use nicforge_platform::Dma;
 use nicforge_units::Bytes;
 
@@ -39,13 +39,13 @@ impl Queue {
             Fit::TooLong => return Err(DropCause::OVERSIZED),
             Fit::NoBuffer => {
                 dma.wait_until(here);
-                let entry = self.buffers.pop::<D>();
+                let entry = self.buffers.pop();
                 return self.completions.refuse(dma, frame, entry);
             }
         }
         dma.wait_until(here);
-        let entry = self.buffers.pop::<D>();
-        let later = self.buffers.later::<D>(frame, |later| later.mbuf);
+        let entry = self.buffers.pop();
+        let later = self.buffers.later(frame, |later| later.mbuf);
         frame.write_to(dma, descriptor.mbuf, later);
         self.buffers.expect_next(dma, frame, |next| next.mbuf);
         self.completions.announce(dma, frame, entry, descriptor.mbuf);
@@ -58,7 +58,7 @@ impl Queue {
     }
 
     /// Begins again with empty rings.
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+    fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         self.buffers.begin_anew();
         self.completions.begin_anew(dma);
     }
@@ -83,18 +83,7 @@ impl NicHalf {
     }
 }
 
-impl ReceiveHalf for NicHalf {
-    #[inline]
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        let own = (&self.pool, &frame.own());
-        self.queues[usize::from(frame.queue)].receive(dma, frame, own)
-    }
-
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
-        let queue = self.queues.get_mut(index as usize);
-        queue.is_some_and(|queue| queue.doorbell(dma, value))
-    }
-
+impl Queues for NicHalf {
     fn queues(&self) -> u16 {
         self.queues.len() as u16
     }
@@ -103,8 +92,31 @@ impl ReceiveHalf for NicHalf {
     fn waiting(&self, queue: u16) -> Waiting {
         self.queues[usize::from(queue)].waiting()
     }
+}
 
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+impl<D: Dma> ReceiveHalf<D> for NicHalf {
+    #[inline]
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        let own = (&self.pool, &frame.own());
+        self.queues[usize::from(frame.queue)].receive(dma, frame, own)
+    }
+
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        let queue = self.queues.get_mut(index as usize);
+        queue.is_some_and(|queue| queue.doorbell(dma, value))
+    }
+
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        Some(self)
+    }
+
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+}
+
+impl Recoverable for NicHalf {
+    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         for queue in queues.clone() {
             self.queues[usize::from(queue)].begin_anew(dma);
         }

@@ -1,6 +1,6 @@
 //! A ring of empty buffers, as the driver that fills it sees it.
 
-use nicforge_platform::{Addr, Cpu, Register};
+use nicforge_platform::{Addr, Cpu, Hint, Register};
 
 use super::layout::Ring;
 
@@ -35,7 +35,7 @@ impl Supply {
     pub fn post<C: Cpu>(&mut self, cpu: &mut C, mbuf: Addr) -> u64 {
         let index = self.ring.post(cpu, self.tail, mbuf);
         self.tail += 1;
-        cpu.expect_store(self.ring.descriptor(self.ring.index(self.tail + EXPECTED)));
+        cpu.hint(Hint::Write(self.ring.descriptor(self.ring.index(self.tail + EXPECTED))));
         index
     }
 

@@ -1,6 +1,6 @@
 //! Tests of what is special to private rings; the shared suite covers the rest.
 
-use nicforge_nic::{Arriving, DropCause, Pool, PortId, ReceiveHalf, RxFlags, completion_ring, data_of};
+use nicforge_nic::{Arriving, DropCause, Pool, PortId, Queues, ReceiveHalf, RxFlags, completion_ring, data_of};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner};
 use nicforge_units::{Bytes, Time};
 
@@ -19,12 +19,12 @@ fn setup() -> Setup {
 fn descriptors_come_in_batches_ahead_of_need() {
     let mut bench: Bench<Flat> = Bench::new("priv_ring", &setup());
     // The doorbell fetches the first batch, the first frame the next, and then one frame in 32.
-    assert_eq!(bench.ground.calls.reads_ahead, 1);
+    assert_eq!(bench.ground.device.calls.reads_ahead, 1);
     let mut reads = Vec::new();
     for number in 1..=10 * BATCH {
-        let before = bench.ground.calls.reads_ahead;
+        let before = bench.ground.device.calls.reads_ahead;
         bench.send(0, 60).unwrap();
-        if bench.ground.calls.reads_ahead > before {
+        if bench.ground.device.calls.reads_ahead > before {
             reads.push(number);
         }
     }
@@ -32,28 +32,28 @@ fn descriptors_come_in_batches_ahead_of_need() {
     assert_eq!(reads, expected);
     let frames = 10 * BATCH;
     let calls = Calls { reads: 0, reads_ahead: 11, writes: frames, publishes: frames };
-    assert_eq!(bench.ground.calls, calls, "one write and one completion for each frame");
+    assert_eq!(bench.ground.device.calls, calls, "one write and one completion for each frame");
 }
 
 #[test]
 fn a_batch_ends_where_the_ring_does() {
     let setup = Setup { rx_entries: 16, ..setup() };
     let mut bench: Bench<Flat> = Bench::new("priv_ring", &setup);
-    assert_eq!(bench.ground.calls.reads_ahead, 1);
+    assert_eq!(bench.ground.device.calls.reads_ahead, 1);
     for _ in 0..10 {
         bench.send(0, 60).unwrap();
     }
     // Ten new descriptors wrap: entries 0 to 9 of the next pass, all in front of the end.
     bench.poll(0, 32);
-    assert_eq!(bench.ground.calls.reads_ahead, 2);
+    assert_eq!(bench.ground.device.calls.reads_ahead, 2);
     for _ in 0..16 {
         bench.send(0, 60).unwrap();
     }
     // Six up to the end and ten from the beginning: two reads.
     bench.poll(0, 32);
-    assert_eq!(bench.ground.calls.reads_ahead, 3);
+    assert_eq!(bench.ground.device.calls.reads_ahead, 3);
     bench.send(0, 60).unwrap();
-    assert_eq!(bench.ground.calls.reads_ahead, 4);
+    assert_eq!(bench.ground.device.calls.reads_ahead, 4);
 }
 
 /// When the completion of a frame of 1500 bytes is visible, from the end of the frame on.
@@ -169,7 +169,7 @@ fn a_doorbell_ahead_of_its_descriptors_finds_zeroes_that_name_no_buffer() {
     for _ in 0..2 {
         assert_eq!(raw.receive(60), Err(DropCause::BAD_DESCRIPTOR));
     }
-    assert_eq!(raw.ground.calls.publishes, 3);
+    assert_eq!(raw.ground.device.calls.publishes, 3);
     assert_eq!(raw.receive(60), Err(DropCause::NO_DESCRIPTOR));
     assert_eq!(raw.half.waiting(0).entries, raw.ring.entries);
 }

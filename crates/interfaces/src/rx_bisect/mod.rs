@@ -44,11 +44,7 @@ pub use topology::{AssociationSet, AxRing, BxRing, MemoryDomain, Topology, Topol
 
 use crate::priv_ring::fetch::Fetcher;
 use crate::priv_ring::layout::Ring;
-use crate::{InterfaceError, Plan};
-
-/// Interface `rx_bisect`.
-#[derive(Clone, Copy, Debug)]
-pub struct RxBisect;
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 
 /// When the NIC writes a Bx entry that tells of a consumed buffer and of no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,4 +130,15 @@ pub fn build_with(
     }
     let half = NicHalf::new(fetchers, receivers, plan.pool, &plan.bisect);
     Ok((half, drivers))
+}
+
+/// Interface `rx_bisect`.
+#[derive(Clone, Copy, Debug)]
+pub struct RxBisect;
+
+impl Interface for RxBisect {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, Completion, CompletionWriter, DropCause, Fit, Lending, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{
+    Arriving, Completion, CompletionWriter, DropCause, Fit, Lending, Pool, Queues, ReceiveHalf, Recoverable, Waiting,
+};
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
 
@@ -91,7 +93,7 @@ impl Bx {
         self.write_held_back(dma);
     }
 
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+    fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         self.completions.begin_anew(dma);
         (self.promised, self.consumed) = (self.first, self.first);
         self.held_back.clear();
@@ -157,8 +159,8 @@ impl NicHalf {
     /// descriptor that is here is better than one that the packet would wait for, unless own ones are
     /// first in any case.
     #[inline]
-    fn choose<D: Dma>(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
-        let ready = |ring: &Fetcher| ring.is_ready::<D>(now);
+    fn choose(&mut self, target: usize, now: Time) -> Result<u16, DropCause> {
+        let ready = |ring: &Fetcher| ring.is_ready(now);
         let own_first = self.own_first;
         let chosen = self
             .own(target, ready)
@@ -214,11 +216,26 @@ impl NicHalf {
     }
 }
 
-impl ReceiveHalf for NicHalf {
+impl Queues for NicHalf {
+    fn queues(&self) -> u16 {
+        self.bx.len() as u16
+    }
+
+    fn waiting(&self, queue: u16) -> Waiting {
+        let bx = &self.bx[usize::from(queue)];
+        Waiting { entries: bx.promised - bx.consumed, of: bx.entries }
+    }
+
+    fn lending(&self, queue: u16) -> Option<Lending> {
+        Some(self.lending[usize::from(queue)])
+    }
+}
+
+impl<D: Dma> ReceiveHalf<D> for NicHalf {
     #[inline(always)]
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let target = usize::from(frame.queue);
-        let chosen = self.choose::<D>(target, dma.now())?;
+        let chosen = self.choose(target, dma.now())?;
         let ax = &mut self.ax[usize::from(chosen)];
         let Some((here, descriptor)) = ax.buffers.peek(dma) else {
             return Err(DropCause::NO_DESCRIPTOR);
@@ -231,8 +248,8 @@ impl ReceiveHalf for NicHalf {
         }
         dma.wait_until(here);
         let linked = usize::from(linked);
-        let used = AxEntry { ring: chosen, entry: ax.buffers.pop::<D>() };
-        let later = ax.buffers.later::<D>(frame, |later| later.mbuf);
+        let used = AxEntry { ring: chosen, entry: ax.buffers.pop() };
+        let later = ax.buffers.later(frame, |later| later.mbuf);
         if fit == Fit::NoBuffer {
             self.blamed = linked;
             self.bx[linked].write(dma, returned(used, descriptor.mbuf));
@@ -250,7 +267,7 @@ impl ReceiveHalf for NicHalf {
         Ok(())
     }
 
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         let index = index as usize;
         if let Some(ax) = self.ax.get_mut(index) {
             return ax.buffers.doorbell(dma, value);
@@ -268,20 +285,11 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
-    fn queues(&self) -> u16 {
-        self.bx.len() as u16
-    }
-
-    fn waiting(&self, queue: u16) -> Waiting {
-        let bx = &self.bx[usize::from(queue)];
-        Waiting { entries: bx.promised - bx.consumed, of: bx.entries }
-    }
-
     fn due(&self) -> Time {
         self.due
     }
 
-    fn advance<D: Dma>(&mut self, dma: &mut D) {
+    fn advance(&mut self, dma: &mut D) {
         let now = dma.now();
         for bx in self.bx.iter_mut().filter(|bx| bx.due <= now) {
             bx.write_held_back(dma);
@@ -289,9 +297,19 @@ impl ReceiveHalf for NicHalf {
         self.due = self.bx.iter().map(|bx| bx.due).fold(Time::NEVER, Time::min);
     }
 
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        Some(self)
+    }
+
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+}
+
+impl Recoverable for NicHalf {
     /// Buffers of others that hold packets for these queues are not given back here: who knows
     /// which buffers a core had takes them back.
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let mut registers = Vec::new();
         for (number, ax) in self.ax.iter_mut().enumerate() {
             if queues.contains(&(ax.linked as u16)) {
@@ -308,10 +326,6 @@ impl ReceiveHalf for NicHalf {
             registers.push(self.ax.len() as u32 + u32::from(queue));
         }
         Some(registers)
-    }
-
-    fn lending(&self, queue: u16) -> Option<Lending> {
-        Some(self.lending[usize::from(queue)])
     }
 
     fn lent(&self, from: u16, to: u16) -> i64 {

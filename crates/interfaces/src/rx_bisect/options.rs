@@ -178,6 +178,7 @@ impl RxBisectOptions {
 impl Describe for RxBisect {
     const NAME: &'static str = "rx_bisect";
     const ABOUT: &'static str = "small allocation rings that large reception rings share";
+    const PLAYED: Result<(), &'static str> = Ok(());
     type Options = RxBisectOptions;
 
     fn shape(options: &RxBisectOptions, queues: &Queues<'_>) -> Shape {
@@ -196,7 +197,7 @@ impl Describe for RxBisect {
             smallest: ax_entries.min(bx_entries),
             sharing: None,
             split: None,
-            supplies: Ok(supplies.map(|set| Supply { queues: set.queues, entries: set.ax_entries }).collect()),
+            supplies: supplies.map(|set| Supply { queues: set.queues, entries: set.ax_entries }).collect(),
             registers: queues + rings.max(queues),
             played: false,
             control: None,

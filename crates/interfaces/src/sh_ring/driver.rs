@@ -80,12 +80,12 @@ impl Driver {
     }
 }
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl<C: Cpu> DriverHalf<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.fill_up(cpu, pool);
     }
 
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         self.fill(cpu, pool);
         let (ring, refill, repost) = (&self.ring, &mut self.refill, &mut self.repost);

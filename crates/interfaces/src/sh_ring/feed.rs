@@ -1,11 +1,11 @@
 //! How the NIC gets at the descriptors of a shared ring.
 
 use nicforge_nic::DropCause;
-use nicforge_platform::{Addr, Dma, bytemuck};
+use nicforge_platform::{Addr, Dma, Hint, bytemuck};
 use nicforge_units::Time;
 
 use crate::DESCRIPTOR_READ_MAX;
-use crate::priv_ring::fetch::frame_in;
+use crate::priv_ring::fetch::{frame_in, frames_ahead};
 
 use super::layout::{BatchDescriptor, Descriptor, Order, ROOM_MAX, Ring, SLOTS_MAX, writer};
 
@@ -91,7 +91,7 @@ impl Feed {
     }
 
     /// Begins again with an empty ring, and what drivers share of it is zero.
-    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D) {
+    pub fn begin_anew<D: Dma + ?Sized>(&mut self, dma: &mut D) {
         let first = self.ring.first;
         (self.tail, self.head, self.fetched, self.next) = (first, first, first, 0);
         self.back = Time::ZERO;
@@ -132,7 +132,7 @@ impl Feed {
             }
         }
         let expected = self.next_run() as usize * self.ring.stride();
-        dma.expect_read(self.ring.descriptor(self.next), expected);
+        dma.hint(Hint::Read { at: self.ring.descriptor(self.next), len: expected });
     }
 
     /// How many descriptors the next read would bring; none, where a list leads out of the ring.
@@ -197,11 +197,11 @@ impl Feed {
         if self.ring.order == Order::List {
             self.fetch(dma);
         }
-        for &mbuf in self.named(D::frames_ahead(len)) {
-            dma.expect_frame(frame_in(mbuf), len);
+        for &mbuf in self.named(frames_ahead(len)) {
+            dma.hint(Hint::Frame { at: frame_in(mbuf), len });
         }
         for &mbuf in self.named(0) {
-            dma.expect_next_frame(frame_in(mbuf), len);
+            dma.hint(Hint::NextFrame { at: frame_in(mbuf), len });
         }
     }
 

@@ -186,7 +186,7 @@ impl Ring {
     }
 
     /// What drivers share is zero again, as in the beginning.
-    pub fn clear<D: Dma>(&self, dma: &mut D) {
+    pub fn clear<D: Dma + ?Sized>(&self, dma: &mut D) {
         dma.write(self.shared, &[0; 64]);
         for word in 0..self.entries.div_ceil(u64::from(u64::BITS)) {
             dma.write(self.bitmap_word(word), &[0; 8]);

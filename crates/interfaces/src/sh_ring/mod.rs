@@ -26,25 +26,12 @@ pub use layout::{BatchDescriptor, Descriptor};
 pub use nic::NicHalf;
 pub use options::{BatchedListOptions, SharedRing};
 
-use crate::{InterfaceError, Plan};
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::{Order, Ring, SLOTS_MAX};
-
-/// Interface `sh_ring`.
-#[derive(Clone, Copy, Debug)]
-pub struct ShRing;
-
-/// Interface `sh_ring_list`.
-#[derive(Clone, Copy, Debug)]
-pub struct ShRingList;
-
-/// Interface `sh_ring_batched_list`.
-#[derive(Clone, Copy, Debug)]
-pub struct ShRingBatchedList;
 
 /// RxArr: descriptors are used in the order of the ring; a bitmap says which are ready again.
 pub mod array {
     use super::*;
-    pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -64,7 +51,6 @@ pub mod array {
 /// RxList: each descriptor names the next, so that cores give them back in any order.
 pub mod list {
     use super::*;
-    pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -75,7 +61,6 @@ pub mod list {
 /// Batched RxList: a descriptor takes several packets of one core.
 pub mod batched_list {
     use super::*;
-    pub use super::{Driver, NicHalf};
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -127,4 +112,37 @@ fn build(
         feeds.push(feed::Feed::new(ring, plan.descriptor_read.0 as usize));
     }
     Ok((NicHalf::new(queues, feeds, plan.pool), drivers))
+}
+
+/// Interface `sh_ring`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRing;
+
+impl Interface for ShRing {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = array::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `sh_ring_list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingList;
+
+impl Interface for ShRingList {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = list::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
+}
+
+/// Interface `sh_ring_batched_list`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingBatchedList;
+
+impl Interface for ShRingBatchedList {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = batched_list::build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, CompletionWriter, DropCause, Fit, Pool, ReceiveHalf, Waiting, data_of};
-use nicforge_platform::Dma;
+use nicforge_nic::{
+    Arriving, CompletionWriter, DropCause, Fit, Pool, Queues, ReceiveHalf, Recoverable, Waiting, data_of,
+};
+use nicforge_platform::{Dma, Hint};
 
 use super::feed::{Feed, Fetched};
 use crate::priv_ring::fetch::frame_in;
@@ -59,9 +61,26 @@ impl NicHalf {
     }
 }
 
-impl ReceiveHalf for NicHalf {
+impl Queues for NicHalf {
+    fn queues(&self) -> u16 {
+        self.queues.len() as u16
+    }
+
+    #[inline]
+    fn waiting(&self, queue: u16) -> Waiting {
+        let Shared { feed, open, .. } = &self.rings[self.queues[usize::from(queue)].ring];
+        let of = feed.ring.entries;
+        Waiting {
+            // A driver that gives what the NIC still has makes more than there are.
+            entries: of.saturating_sub(feed.unused() * feed.ring.slots + open),
+            of,
+        }
+    }
+}
+
+impl<D: Dma> ReceiveHalf<D> for NicHalf {
     #[inline(always)]
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
         let queue = &mut self.queues[usize::from(frame.queue)];
         let Shared { feed, open, queues, blamed } = &mut self.rings[queue.ring];
         feed.fetch(dma);
@@ -94,11 +113,11 @@ impl ReceiveHalf for NicHalf {
         }
         *open -= 1;
         queue.slot = (queue.slot + 1) & (slots - 1);
-        if queue.slot > 0 && !D::INSTANT {
+        if queue.slot > 0 {
             // Frames of other cores come before the next one of this core, so that its place is called for
             // once more, for the machine that simulates.
             let (_, next) = queue.current.slot(queue.slot, slots);
-            dma.expect_frame(frame_in(next), len);
+            dma.hint(Hint::Frame { at: frame_in(next), len });
         }
         if fit == Fit::NoBuffer {
             return queue.completions.refuse(dma, frame, entry);
@@ -108,34 +127,29 @@ impl ReceiveHalf for NicHalf {
         Ok(())
     }
 
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
         match self.rings.get_mut(index as usize) {
             Some(ring) => ring.feed.doorbell(dma, value),
             None => false,
         }
     }
 
-    fn queues(&self) -> u16 {
-        self.queues.len() as u16
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        Some(self)
     }
 
-    #[inline]
-    fn waiting(&self, queue: u16) -> Waiting {
-        let Shared { feed, open, .. } = &self.rings[self.queues[usize::from(queue)].ring];
-        let of = feed.ring.entries;
-        Waiting {
-            // A driver that gives what the NIC still has makes more than there are.
-            entries: of.saturating_sub(feed.unused() * feed.ring.slots + open),
-            of,
-        }
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
     }
+}
 
+impl Recoverable for NicHalf {
     fn together(&self, queue: u16) -> Range<u16> {
         let ring = self.queues[usize::from(queue)].ring;
         self.rings[ring].queues.clone()
     }
 
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let mut registers = Vec::new();
         for queue in &mut self.queues[usize::from(queues.start)..usize::from(queues.end)] {
             queue.completions.begin_anew(dma);

@@ -74,6 +74,7 @@ impl BatchedListOptions {
 impl Describe for ShRing {
     const NAME: &'static str = "sh_ring";
     const ABOUT: &'static str = "a receive ring shared by cores, used in array order";
+    const PLAYED: Result<(), &'static str> = Ok(());
     type Options = SharedRing;
 
     fn shape(options: &SharedRing, queues: &Queues<'_>) -> Shape {
@@ -88,6 +89,7 @@ impl Describe for ShRing {
 impl Describe for ShRingList {
     const NAME: &'static str = "sh_ring_list";
     const ABOUT: &'static str = "a shared receive ring used in list order";
+    const PLAYED: Result<(), &'static str> = Ok(());
     type Options = SharedRing;
 
     fn shape(options: &SharedRing, queues: &Queues<'_>) -> Shape {
@@ -102,6 +104,7 @@ impl Describe for ShRingList {
 impl Describe for ShRingBatchedList {
     const NAME: &'static str = "sh_ring_batched_list";
     const ABOUT: &'static str = "a shared receive ring in list order, whose descriptors take several packets of a core";
+    const PLAYED: Result<(), &'static str> = Ok(());
     type Options = BatchedListOptions;
 
     fn shape(options: &BatchedListOptions, queues: &Queues<'_>) -> Shape {

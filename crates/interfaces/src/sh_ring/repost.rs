@@ -1,6 +1,6 @@
 //! How drivers that share a ring give descriptors back to the NIC.
 
-use nicforge_platform::{Addr, Cpu, Part, Register};
+use nicforge_platform::{Addr, Atomic, Cpu, Part, Register};
 
 use super::layout::{Order, Ring, SLOTS_MAX};
 
@@ -87,7 +87,7 @@ impl Repost {
 fn set_bits<C: Cpu>(cpu: &mut C, ring: &Ring, word: u64, bits: u64) {
     if bits != 0 {
         let part = cpu.enter(Part::Sync);
-        cpu.fetch_or(ring.bitmap_word(word), bits);
+        cpu.atomic(ring.bitmap_word(word), Atomic::Or(bits));
         cpu.enter(part);
     }
 }
@@ -114,12 +114,12 @@ fn contiguous<C: Cpu>(cpu: &mut C, ring: &Ring, mut given: u64) -> u64 {
         let index = given & (ring.capacity() - 1);
         let word = ring.bitmap_word(index / WORD_BITS);
         let shift = index % WORD_BITS;
-        let run = (cpu.load_shared(word) >> shift).trailing_ones();
+        let run = (cpu.acquire(word) >> shift).trailing_ones();
         if run == 0 {
             return given;
         }
         let ones = u64::MAX >> (WORD_BITS - u64::from(run));
-        cpu.fetch_and(word, !(ones << shift));
+        cpu.atomic(word, Atomic::And(!(ones << shift)));
         given += u64::from(run);
     }
 }

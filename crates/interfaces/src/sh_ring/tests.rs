@@ -1,11 +1,11 @@
 //! Tests of what is special to shared rings; the shared suite covers the rest.
 
-use nicforge_nic::{DriverHalf, DropCause, Pool};
-use nicforge_platform::{AddressSpace, Cpu, Dma, Part};
+use nicforge_nic::{DropCause, Pool};
+use nicforge_platform::{self as platform, AddressSpace, Cpu, Dma, Part};
 use nicforge_units::{Cycles, Time};
 
-use crate::suite::{Bench, Flat, Ground, Setup, Sim};
-use crate::{InterfaceError, registry};
+use crate::InterfaceError;
+use crate::suite::{Bench, Flat, Ground, Setup, Sim, build};
 
 const VARIANTS: [&str; 3] = ["sh_ring", "sh_ring_list", "sh_ring_batched_list"];
 const FULL: Result<(), DropCause> = Err(DropCause::NO_DESCRIPTOR);
@@ -119,7 +119,7 @@ fn a_batched_descriptor_has_two_or_four_buffers() {
         let setup = Setup { list_batch, ..setup() };
         let mut space = AddressSpace::default();
         let plan = setup.plan(Pool::new(&mut space, 256));
-        let refused = registry::build("sh_ring_batched_list", &plan, &mut space);
+        let refused = build::<platform::Flat>("sh_ring_batched_list", &plan, &mut space);
         assert!(matches!(refused, Err(InterfaceError::ListBatch(batch)) if batch == list_batch), "{list_batch}");
     }
 }
@@ -144,12 +144,12 @@ fn fill_and_swap<G: Ground>(bench: &mut Bench<G>) -> Time {
 fn a_list_out_of_array_order_takes_a_read_for_each_descriptor() {
     for (interface, expected) in VARIANTS.into_iter().zip([2, 64, 16]) {
         let mut bench: Bench<Flat> = Bench::new(interface, &setup());
-        let at_start = bench.ground.calls.reads_ahead;
+        let at_start = bench.ground.device.calls.reads_ahead;
         fill_and_swap(&mut bench);
-        let in_order = bench.ground.calls.reads_ahead;
+        let in_order = bench.ground.device.calls.reads_ahead;
         assert!(in_order - at_start < 6, "{interface}: {at_start} to {in_order}");
         fill_and_swap(&mut bench);
-        let reads = bench.ground.calls.reads_ahead - in_order;
+        let reads = bench.ground.device.calls.reads_ahead - in_order;
         assert!(reads.abs_diff(expected) <= 2, "{interface}: {reads} reads");
     }
 }
@@ -310,7 +310,7 @@ fn a_ring_shared_by_nobody_is_refused() {
     let pool = Pool::new(&mut space, 4);
     for interface in VARIANTS {
         let setup = Setup { sharing: 0, ..setup() };
-        let error = registry::build(interface, &setup.plan(pool), &mut space).unwrap_err();
+        let error = build::<platform::Flat>(interface, &setup.plan(pool), &mut space).unwrap_err();
         assert!(matches!(error, InterfaceError::NoSharing), "{error}");
     }
 }

@@ -48,13 +48,13 @@ fn other(set: u16) -> u16 {
     PRIVATE + SHARED - set
 }
 
-impl DriverHalf for Driver {
-    fn start<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache) {
+impl<C: Cpu> DriverHalf<C> for Driver {
+    fn start(&mut self, cpu: &mut C, pool: &mut PoolCache) {
         self.private.start(cpu, pool);
         self.shared.start(cpu, pool);
     }
 
-    fn rx_burst<C: Cpu>(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
+    fn rx_burst(&mut self, cpu: &mut C, pool: &mut PoolCache, packets: &mut Vec<Packet>, max: usize) {
         let part = cpu.enter(Part::Driver);
         // Without buffers the shared ring would get no packet, and so never be polled.
         self.shared.fill_up(cpu, pool);
@@ -73,10 +73,10 @@ impl DriverHalf for Driver {
     }
 
     fn taken(&self) -> u64 {
-        self.private.taken() + self.shared.taken()
+        DriverHalf::<C>::taken(&self.private) + DriverHalf::<C>::taken(&self.shared)
     }
 
     fn buffers_held(&self) -> i64 {
-        self.private.buffers_held() + self.shared.buffers_held()
+        DriverHalf::<C>::buffers_held(&self.private) + DriverHalf::<C>::buffers_held(&self.shared)
     }
 }

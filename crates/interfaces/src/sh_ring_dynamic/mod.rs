@@ -27,11 +27,7 @@ pub use layout::{PRIVATE, SHARED};
 pub use nic::NicHalf;
 pub use options::DynamicOptions;
 
-use crate::{InterfaceError, Plan, priv_ring, sh_ring};
-
-/// Interface `sh_ring_dynamic`.
-#[derive(Clone, Copy, Debug)]
-pub struct ShRingDynamic;
+use crate::{Built, Interface, InterfaceError, KnownGround, Plan, priv_ring, sh_ring};
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
@@ -41,4 +37,15 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
     let both = private.into_iter().zip(shared);
     let drivers = both.map(|(private, shared)| Driver::new(private, shared));
     Ok((NicHalf::new(private_nic, shared_nic), drivers.collect()))
+}
+
+/// Interface `sh_ring_dynamic`.
+#[derive(Clone, Copy, Debug)]
+pub struct ShRingDynamic;
+
+impl Interface for ShRingDynamic {
+    fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+        let (nic, drivers) = build(plan, space)?;
+        Ok(Built::new(nic, drivers))
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nicforge_nic::{Arriving, DropCause, ReceiveHalf, Waiting};
+use nicforge_nic::{Arriving, DropCause, Queues, ReceiveHalf, Recoverable, Waiting};
 use nicforge_platform::Dma;
 
 use super::layout::SETS;
@@ -29,22 +29,7 @@ impl NicHalf {
     }
 }
 
-impl ReceiveHalf for NicHalf {
-    #[inline]
-    fn receive<D: Dma>(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
-        match frame.queue.checked_sub(self.cores) {
-            None => self.private.receive(dma, frame),
-            Some(queue) => self.shared.receive(dma, &Arriving { queue, ..*frame }),
-        }
-    }
-
-    fn write_register<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
-        match index.checked_sub(self.cores.into()) {
-            None => self.private.write_register(dma, index, value),
-            Some(index) => self.shared.write_register(dma, index, value),
-        }
-    }
-
+impl Queues for NicHalf {
     fn queues(&self) -> u16 {
         self.private.queues() + self.shared.queues()
     }
@@ -59,7 +44,34 @@ impl ReceiveHalf for NicHalf {
             Some(queue) => self.shared.waiting(queue),
         }
     }
+}
 
+impl<D: Dma> ReceiveHalf<D> for NicHalf {
+    #[inline]
+    fn receive(&mut self, dma: &mut D, frame: &Arriving<'_>) -> Result<(), DropCause> {
+        match frame.queue.checked_sub(self.cores) {
+            None => self.private.receive(dma, frame),
+            Some(queue) => self.shared.receive(dma, &Arriving { queue, ..*frame }),
+        }
+    }
+
+    fn write_register(&mut self, dma: &mut D, index: u32, value: u64) -> bool {
+        match index.checked_sub(self.cores.into()) {
+            None => self.private.write_register(dma, index, value),
+            Some(index) => self.shared.write_register(dma, index, value),
+        }
+    }
+
+    fn recovery(&self) -> Option<&dyn Recoverable> {
+        Some(self)
+    }
+
+    fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
+        Some(self)
+    }
+}
+
+impl Recoverable for NicHalf {
     fn together(&self, queue: u16) -> Range<u16> {
         match queue.checked_sub(self.cores) {
             None => self.private.together(queue),
@@ -67,7 +79,7 @@ impl ReceiveHalf for NicHalf {
         }
     }
 
-    fn begin_anew<D: Dma>(&mut self, dma: &mut D, queues: Range<u16>) -> Option<Vec<u32>> {
+    fn begin_anew(&mut self, dma: &mut dyn Dma, queues: Range<u16>) -> Option<Vec<u32>> {
         let cores = self.cores;
         match queues.start.checked_sub(cores) {
             None => self.private.begin_anew(dma, queues),

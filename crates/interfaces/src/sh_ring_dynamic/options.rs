@@ -39,6 +39,7 @@ options! {
 impl Describe for ShRingDynamic {
     const NAME: &'static str = "sh_ring_dynamic";
     const ABOUT: &'static str = "private rings and a shared one, switched at run time by a heuristic";
+    const PLAYED: Result<(), &'static str> = Ok(());
     type Options = DynamicOptions;
 
     fn shape(options: &DynamicOptions, queues: &Queues<'_>) -> Shape {
@@ -50,7 +51,7 @@ impl Describe for ShRingDynamic {
             buffers: Buffers { receive: 2 * entries, more_in_transmit: 0 },
             ready: None,
             sharing: Some(sharing),
-            supplies: private.supplies.map(|supplies| [supplies, shared].concat()),
+            supplies: [private.supplies, shared].concat(),
             control: Some(options.heuristic()),
             ..private
         }

@@ -1,7 +1,7 @@
 //! What is special to two sets of rings; the shared suite covers the rest, random switches
 //! included.
 
-use nicforge_nic::{DriverHalf, DropCause, ReceiveHalf};
+use nicforge_nic::DropCause;
 use nicforge_platform::Dma;
 use nicforge_units::Time;
 
@@ -31,7 +31,7 @@ fn each_set_has_rings_of_its_own() {
 #[test]
 fn what_is_said_of_shared_queues_names_shared_queues() {
     let bench: Bench<Flat> = Bench::new(NAME, &Setup::default());
-    let nic = &bench.nic;
+    let nic = bench.recovery();
     // Queues 0 and 1 with registers 0 and 1 are private; 2 and 3 share register 2.
     for queue in 0..2 {
         let own = queue..queue + 1;

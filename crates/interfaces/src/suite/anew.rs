@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use nicforge_nic::ReceiveHalf;
 use nicforge_units::Time;
 
 use super::{Bench, Ground, Setup, for_all};
@@ -17,7 +16,7 @@ for_all! {
 fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
     let setup = Setup { queues: 3, rx_entries: 16, cache: 4, ..Setup::default() };
     let mut bench: Bench<G> = Bench::new(interface, &setup);
-    if bench.nic.begin_anew(&mut *bench.ground.device(), 0..0).is_none() {
+    if bench.begin_anew(0..0).is_none() {
         return;
     }
     for round in 0..40 {
@@ -36,15 +35,14 @@ fn a_queue_begins_anew<G: Ground>(interface: &'static str) {
     bench.pass(Time::from_us(100));
     let cores = 3;
     for set in 0..bench.nic.sets().len() as u16 {
-        let group = bench.nic.together(set * cores);
+        let group = bench.recovery().together(set * cores);
         assert!(group.contains(&(set * cores)), "{interface}");
     }
     // All of them, which is a whole group whatever the interface. What their drivers rang begins anew too.
     let mut registers = BTreeSet::new();
     for set in 0..bench.nic.sets().len() as u16 {
         let queues = set * cores..(set + 1) * cores;
-        let mut device = bench.ground.device();
-        let of_set = bench.nic.begin_anew(&mut *device, queues);
+        let of_set = bench.begin_anew(queues);
         registers.extend(of_set.expect("it did before"));
     }
     let rung: BTreeSet<u32> = bench.rung.iter().map(|&(index, _)| index).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nicforge_nic::{DriverHalf, Packet};
+use nicforge_nic::Packet;
 use nicforge_platform::Addr;
 use nicforge_units::Time;
 

@@ -1,18 +1,20 @@
 //! One NIC half and its drivers, with everything that goes in and out accounted for.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use nicforge_nic::{
     Application, Arriving, DriverHalf, DropCause, DropCounters, Nicmem, Packet, Pool, PoolCache, PortId, ReceiveHalf,
-    RxFlags,
+    Recoverable, RxFlags,
 };
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::{Cycles, Time};
 
 use super::frames::{frame, number_of, stamp};
-use super::{Ground, Setup};
+use super::ground::{CpuOf, DmaOf};
+use super::{Ground, Setup, build};
 use crate::emulated::Lost;
-use crate::{AnyDriver, AnyNic, Plan, registry};
+use crate::{Built, Plan};
 
 /// What the NIC says of every frame: its stack left to it to compute a checksum and to cut.
 const FLAGS: RxFlags = RxFlags::L3_BAD.with(RxFlags::L4_BAD).with(RxFlags::L4_BEGUN);
@@ -22,11 +24,11 @@ pub(super) const GUARD_BYTES: usize = 16 << 10;
 pub(super) const GUARD: u8 = 0xa5;
 
 /// A bench for interface `interface`. Flow `f` is steered to queue `f % queues`.
-pub struct Bench<G> {
+pub struct Bench<G: Ground> {
     pub interface: &'static str,
     pub ground: G,
-    pub nic: AnyNic,
-    pub drivers: Vec<AnyDriver>,
+    pub nic: Box<dyn ReceiveHalf<DmaOf<G>>>,
+    pub drivers: Vec<Box<dyn DriverHalf<CpuOf<G>>>>,
     pub caches: Vec<PoolCache>,
     pub pool: Pool,
     /// The buffers on nicmem, if there are any.
@@ -62,7 +64,7 @@ impl<G: Ground> Bench<G> {
     /// A bench whose queues have no buffers yet.
     pub fn down(interface: &'static str, setup: &Setup) -> Bench<G> {
         let (name, setup) = setup.around(interface);
-        let mut bench = Bench::built(name, &setup, |plan, space| registry::build(name, plan, space).unwrap());
+        let mut bench = Bench::built(name, &setup, |plan, space| build(name, plan, space).unwrap());
         bench.interface = interface;
         bench
     }
@@ -71,7 +73,7 @@ impl<G: Ground> Bench<G> {
     pub fn built(
         interface: &'static str,
         setup: &Setup,
-        build: impl FnOnce(&Plan, &mut AddressSpace) -> (AnyNic, Vec<AnyDriver>),
+        build: impl FnOnce(&Plan, &mut AddressSpace) -> Built<G::On>,
     ) -> Bench<G> {
         let mut space = AddressSpace::default();
         let near_bytes = setup.near_buffers(interface) * setup.room as u64;
@@ -82,7 +84,7 @@ impl<G: Ground> Bench<G> {
         let near = nicmem.alloc_nicmem(Application::default(), near_bytes);
         let near = near.ok().map(|memory| Pool::over_nicmem(&mut space, memory, setup.room as u64));
         let plan = setup.plan_with(pool, near, nicmem.keys());
-        let (nic, drivers) = build(&plan, &mut space);
+        let Built { nic, drivers } = build(&plan, &mut space);
         let mut cache = |pool| PoolCache::new(&mut space, pool, setup.cache, Cycles(1));
         let caches = (0..setup.queues).map(|_| match near {
             Some(near) => cache(pool).with_nicmem(cache(near)),
@@ -118,6 +120,17 @@ impl<G: Ground> Bench<G> {
             rx_inline: setup.rx_inline,
             emulator_rests: false,
         }
+    }
+
+    /// What software that comes and goes needs of the NIC.
+    pub fn recovery(&self) -> &dyn Recoverable {
+        self.nic.recovery().expect("an interface whose queues restart")
+    }
+
+    /// `queues` restart, as their software is gone.
+    pub fn begin_anew(&mut self, queues: Range<u16>) -> Option<Vec<u32>> {
+        let mut device = self.ground.device();
+        self.nic.recoverable()?.begin_anew(&mut *device, queues)
     }
 
     /// Brings all queues up.
@@ -301,7 +314,7 @@ impl<G: Ground> Bench<G> {
         let name = self.interface;
         let inside = self.outstanding() as u64;
         assert_eq!(self.sent, self.taken + inside + self.drops.total(), "{name}: arrivals = taken + waiting + drops");
-        let counted: u64 = self.drivers.iter().map(DriverHalf::taken).sum();
+        let counted: u64 = self.drivers.iter().map(|driver| driver.taken()).sum();
         assert_eq!(counted, self.taken, "{name}: the drivers' own count");
         let stacks: usize = self.caches.iter().map(PoolCache::len).sum();
         let hands: u64 = self.hands.iter().map(|(held, _)| held.buffers()).sum();
@@ -323,7 +336,7 @@ impl<G: Ground> Bench<G> {
 
     /// Buffers in rings.
     pub fn in_rings(&self) -> u64 {
-        let held: i64 = self.drivers.iter().map(DriverHalf::buffers_held).sum();
+        let held: i64 = self.drivers.iter().map(|driver| driver.buffers_held()).sum();
         u64::try_from(held).expect("no more came out than went in") + self.nic.holds()
     }
 

@@ -2,7 +2,7 @@
 
 use super::frames::{number_of, stamp};
 use super::{Bench, Ground};
-use crate::emulated::{Emulated, Lost};
+use crate::emulated::{self, Lost, Step};
 
 impl<G: Ground> Bench<G> {
     /// The emulating core, if there is one, does all that there is to do. Returns how many
@@ -21,10 +21,9 @@ impl<G: Ground> Bench<G> {
     }
 
     /// The emulating core, if there is one, makes one step.
-    pub fn emulate_once(&mut self) -> Option<Emulated> {
-        let number = self.drivers.len();
-        let half = self.nic.emulated()?;
-        let step = half.emulate(&mut *self.ground.core(number), usize::MAX);
+    pub fn emulate_once(&mut self) -> Option<Step> {
+        let half = emulated::played::<G::On>(&mut *self.nic)?;
+        let step = self.ground.play(|way| half.emulate(way, usize::MAX));
         self.lost.extend(&step.lost);
         self.core_rang();
         Some(step)
@@ -32,9 +31,8 @@ impl<G: Ground> Bench<G> {
 
     /// The emulating core fills the physical rings itself, from core 0's level of the pool.
     pub fn fill_physical(&mut self) {
-        let number = self.drivers.len();
-        if let Some(half) = self.nic.emulated() {
-            half.fill(&mut *self.ground.core(number), &mut self.caches[0]);
+        if let Some(half) = emulated::played::<G::On>(&mut *self.nic) {
+            self.ground.play(|way| half.fill(way, &mut self.caches[0]));
         }
         self.core_rang();
     }
@@ -43,7 +41,7 @@ impl<G: Ground> Bench<G> {
     fn core_rang(&mut self) {
         for (index, value) in self.ground.register_writes() {
             let mut device = self.ground.device();
-            let half = self.nic.emulated();
+            let half = emulated::played::<G::On>(&mut *self.nic);
             let known = half.is_some_and(|half| half.rung_by_core(&mut *device, index, value));
             assert!(known, "register {index} refuses {value}");
             self.rung.push((index, value));

@@ -4,27 +4,41 @@
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
 
-use nicforge_platform::sim::{DmaPort, Host, SimCore, SimCpu, SimDma, test_hardware};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Dma, FlatCpu, Part, Register, Vector};
+use nicforge_platform::sim::{DmaPort, Host, Lent, SimCore, SimCpu, SimDma, Turn, test_hardware};
+use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, FlatCpu, FlatDma, Part, Register};
 use nicforge_units::{Bytes, Time};
+
+use crate::KnownGround;
+use crate::emulated::Way;
+
+/// What a core is on the ground of `G`.
+pub type CpuOf<G> = <<G as Ground>::On as platform::Ground>::Cpu;
+/// What the device is on the ground of `G`.
+pub type DmaOf<G> = <<G as Ground>::On as platform::Ground>::Dma;
+/// What a core that plays the device is on the ground of `G`.
+pub type PlayerOf<G> = <<G as Ground>::On as platform::Ground>::Player;
 
 /// What a test needs of a ground.
 pub trait Ground {
+    /// The ground.
+    type On: KnownGround;
     /// A core at work.
-    type Core<'a>: DerefMut<Target: Cpu + Sized>
+    type Core<'a>: DerefMut<Target = CpuOf<Self>>
     where
         Self: 'a;
     /// The device at work.
-    type Device<'a>: DerefMut<Target: Dma + Sized>
+    type Device<'a>: DerefMut<Target = DmaOf<Self>>
     where
         Self: 'a;
 
-    /// Memory for `space`, and `cores` cores.
+    /// Memory for `space`, and `cores` cores; the last may play the device.
     fn new(space: &AddressSpace, cores: usize) -> Self;
     /// Core `number` begins a step.
     fn core(&mut self, number: usize) -> Self::Core<'_>;
     /// The device begins a step.
     fn device(&mut self) -> Self::Device<'_>;
+    /// The last core makes a step as the device.
+    fn play<R>(&mut self, step: impl FnOnce(&mut Way<PlayerOf<Self>>) -> R) -> R;
     /// Nobody acts for `time`.
     fn pass(&mut self, time: Time);
     /// Register writes since the last call, in the order of their arrival.
@@ -35,9 +49,9 @@ pub trait Ground {
 
 /// The sim ground with small caches, so that building it costs little.
 pub struct Sim {
-    host: Host,
-    port: DmaPort,
-    cores: Vec<SimCore>,
+    host: Lent<Host>,
+    port: Lent<DmaPort>,
+    cores: Vec<Lent<SimCore>>,
     now: Time,
 }
 
@@ -59,13 +73,19 @@ impl Sim {
 
     /// Every core's time.
     pub fn core_times(&self) -> Vec<Time> {
-        self.cores.iter().map(SimCore::now).collect()
+        self.cores.iter().map(|core| core.now()).collect()
+    }
+
+    fn begin(&mut self, number: usize) {
+        self.cores[number].idle_until(self.now);
+        self.cores[number].begin_burst();
     }
 }
 
 impl Ground for Sim {
-    type Core<'a> = Box<SimCpu<'a>>;
-    type Device<'a> = Box<SimDma<'a>>;
+    type On = platform::Sim;
+    type Core<'a> = Turn<'a, SimCpu>;
+    type Device<'a> = Turn<'a, SimDma>;
 
     fn new(space: &AddressSpace, cores: usize) -> Sim {
         let mut hardware = test_hardware();
@@ -73,24 +93,32 @@ impl Ground for Sim {
         hardware.l2.size = Bytes(64 << 10);
         hardware.llc.size = Bytes(11 * 64 * 1024);
         let link = &hardware.pcie;
-        let core = |n| SimCore::new(n, &hardware.core, link.mmio_write, link.mmio_read);
+        let core = |n| Lent::new(SimCore::new(n, &hardware.core, link.mmio_write, link.mmio_read));
         Sim {
-            host: Host::new(&hardware, space),
-            port: DmaPort::new(link, 0),
+            host: Lent::new(Host::new(&hardware, space)),
+            port: Lent::new(DmaPort::new(link, 0)),
             cores: (0..cores).map(core).collect(),
             now: Time::ZERO,
         }
     }
 
-    fn core(&mut self, number: usize) -> Box<SimCpu<'_>> {
-        let core = &mut self.cores[number];
-        core.idle_until(self.now);
-        core.begin_burst();
-        Box::new(SimCpu::new(&mut self.host, core))
+    fn core(&mut self, number: usize) -> Turn<'_, SimCpu> {
+        self.begin(number);
+        SimCpu::on(&mut self.host, &mut self.cores[number])
     }
 
-    fn device(&mut self) -> Box<SimDma<'_>> {
-        Box::new(SimDma::new(&mut self.host, &mut self.port, self.now))
+    fn device(&mut self) -> Turn<'_, SimDma> {
+        SimDma::on(&mut self.host, &mut self.port, self.now)
+    }
+
+    fn play<R>(&mut self, step: impl FnOnce(&mut Way<SimCpu>) -> R) -> R {
+        let last = self.cores.len() - 1;
+        self.begin(last);
+        let core = &mut self.cores[last];
+        let mut way = Way::new(SimCpu::take(&mut self.host, core));
+        let done = step(&mut way);
+        way.cpu.give_back(&mut self.host, core);
+        done
     }
 
     fn pass(&mut self, time: Time) {
@@ -113,53 +141,47 @@ impl Ground for Sim {
 
 /// Plain memory: no model, nothing takes time but what a test lets pass.
 pub struct Flat {
-    memory: FlatCpu,
+    /// The device, with the memory; it counts its calls.
+    pub device: FlatDma,
     now: Time,
     /// What each register held when it was last looked at.
     seen: BTreeMap<u32, u64>,
-    /// How often the device did what.
-    pub calls: Calls,
-}
-
-/// Calls of [`Dma`] by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Calls {
-    pub reads: u64,
-    pub reads_ahead: u64,
-    pub writes: u64,
-    pub publishes: u64,
-}
-
-/// A device over plain memory.
-pub struct FlatDevice<'a> {
-    memory: &'a mut FlatCpu,
-    now: Time,
-    calls: &'a mut Calls,
 }
 
 impl Ground for Flat {
+    type On = platform::Flat;
     type Core<'a> = &'a mut FlatCpu;
-    type Device<'a> = Box<FlatDevice<'a>>;
+    type Device<'a> = &'a mut FlatDma;
 
     fn new(space: &AddressSpace, _cores: usize) -> Flat {
-        Flat { memory: FlatCpu::new(space.end()), now: Time::ZERO, seen: BTreeMap::new(), calls: Calls::default() }
+        let device = FlatDma::new(FlatCpu::new(space.end()));
+        Flat { device, now: Time::ZERO, seen: BTreeMap::new() }
     }
 
     fn core(&mut self, _number: usize) -> &mut FlatCpu {
-        &mut self.memory
+        &mut self.device.cpu
     }
 
-    fn device(&mut self) -> Box<FlatDevice<'_>> {
-        Box::new(FlatDevice { memory: &mut self.memory, now: self.now, calls: &mut self.calls })
+    fn device(&mut self) -> &mut FlatDma {
+        self.device.set_now(self.now);
+        &mut self.device
+    }
+
+    fn play<R>(&mut self, step: impl FnOnce(&mut Way<FlatCpu>) -> R) -> R {
+        let cpu = std::mem::replace(&mut self.device.cpu, FlatCpu::new(0));
+        let mut way = Way::new(cpu);
+        let done = step(&mut way);
+        self.device.cpu = way.cpu;
+        done
     }
 
     fn pass(&mut self, time: Time) {
         self.now += time;
-        self.memory.set_now(self.now);
+        self.device.cpu.set_now(self.now);
     }
 
     fn register_writes(&mut self) -> Vec<(u32, u64)> {
-        let now: Vec<_> = self.memory.registers().collect();
+        let now: Vec<_> = self.device.cpu.registers().collect();
         let written = |&(Register { index, .. }, value): &(Register, u64)| {
             (self.seen.insert(index, value) != Some(value)).then_some((index, value))
         };
@@ -167,39 +189,6 @@ impl Ground for Flat {
     }
 
     fn peek(&mut self, at: Addr, len: usize) -> Vec<u8> {
-        self.memory.bytes(at, len).to_vec()
-    }
-}
-
-impl Dma for FlatDevice<'_> {
-    fn read(&mut self, from: Addr, into: &mut [u8]) {
-        self.calls.reads += 1;
-        into.copy_from_slice(self.memory.bytes(from, into.len()));
-    }
-
-    fn read_ahead(&mut self, from: Addr, into: &mut [u8]) -> Time {
-        self.calls.reads_ahead += 1;
-        into.copy_from_slice(self.memory.bytes(from, into.len()));
-        self.now()
-    }
-
-    fn write(&mut self, to: Addr, bytes: &[u8]) {
-        self.calls.writes += 1;
-        self.memory.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
-    }
-
-    fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        self.calls.publishes += 1;
-        self.memory.bytes_mut(to, bytes.len()).copy_from_slice(bytes);
-    }
-
-    fn interrupt(&mut self, _vector: Vector) {}
-
-    fn wait_until(&mut self, time: Time) {
-        self.now = self.now.max(time);
-    }
-
-    fn now(&self) -> Time {
-        self.now
+        self.device.cpu.bytes(at, len).to_vec()
     }
 }

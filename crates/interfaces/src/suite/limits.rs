@@ -1,9 +1,10 @@
 //! Every limit is met, counted under its name, and left behind.
 
 use super::frames::frame_len_max;
-use super::{Bench, Ground, Setup, for_all, names};
-use crate::{InterfaceError, registry};
-use nicforge_nic::{DropCause, Pool, ReceiveHalf};
+use super::{Bench, Ground, Setup, build, for_all, names};
+use crate::InterfaceError;
+use nicforge_nic::{DropCause, Pool};
+use nicforge_platform as platform;
 use nicforge_platform::AddressSpace;
 use nicforge_units::Time;
 
@@ -141,12 +142,12 @@ fn impossible_ring_sizes_are_refused() {
     for interface in names() {
         for rx_entries in [0, 1, 3, 1_000, 1 << 30, 1 << 63, usize::MAX] {
             let setup = Setup { rx_entries, ..setup() };
-            let error = registry::build(interface, &setup.plan(pool), &mut space).unwrap_err();
+            let error = build::<platform::Flat>(interface, &setup.plan(pool), &mut space).unwrap_err();
             let refused = matches!(error, InterfaceError::RingSize { .. });
             assert!(refused, "{interface}: {rx_entries}: {error}");
         }
         let rings_too_large = Setup { queues: 4, rx_entries: 1 << 20, ..setup() };
-        let error = registry::build(interface, &rings_too_large.plan(pool), &mut space);
+        let error = build::<platform::Flat>(interface, &rings_too_large.plan(pool), &mut space);
         assert!(matches!(error, Err(InterfaceError::Space(_))), "{interface}");
     }
 }
@@ -155,6 +156,6 @@ fn impossible_ring_sizes_are_refused() {
 fn an_unknown_interface_is_named_in_the_error() {
     let mut space = AddressSpace::default();
     let pool = Pool::new(&mut space, 4);
-    let error = registry::build("pirv_ring", &setup().plan(pool), &mut space).unwrap_err();
+    let error = build::<platform::Flat>("pirv_ring", &setup().plan(pool), &mut space).unwrap_err();
     assert!(error.to_string().contains("\"pirv_ring\""), "{error}");
 }

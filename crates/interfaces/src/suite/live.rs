@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, Shape};
-use nicforge_platform::{Addr, AddressSpace, Dma};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, Shape};
+use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
 use super::Ground;
+use crate::emulated::Way;
 
 /// Registers of a device in the suite, by far more than it uses.
 const REGISTERS: u32 = 64;
@@ -15,13 +16,15 @@ const REGISTERS: u32 = 64;
 /// Shared memory, as live runs have it.
 pub struct Live {
     control: Control,
-    device: LiveDma,
+    /// The device, and the core that plays one.
+    player: Way<DeviceCpu>,
     cores: Vec<LiveCpu>,
     /// What each register held when it was last looked at.
     seen: BTreeMap<u32, u64>,
 }
 
 impl Ground for Live {
+    type On = platform::Live;
     type Core<'a> = &'a mut LiveCpu;
     type Device<'a> = &'a mut LiveDma;
 
@@ -31,7 +34,7 @@ impl Ground for Live {
         let bell = Bell::new().expect("an eventfd");
         let core = |number| LiveCpu::new(control.clone(), bell.clone(), number);
         Live {
-            device: LiveDma::new(control.clone(), space),
+            player: Way::new(DeviceCpu::new(core(cores - 1), LiveDma::new(control.clone(), space))),
             cores: (0..cores).map(core).collect(),
             seen: BTreeMap::new(),
             control,
@@ -40,17 +43,27 @@ impl Ground for Live {
 
     fn core(&mut self, number: usize) -> &mut LiveCpu {
         // What was published counts for whoever has the next turn.
-        self.device.flush();
+        self.player.cpu.dma.flush();
         &mut self.cores[number]
     }
 
     fn device(&mut self) -> &mut LiveDma {
-        &mut self.device
+        &mut self.player.cpu.dma
+    }
+
+    fn play<R>(&mut self, step: impl FnOnce(&mut Way<DeviceCpu>) -> R) -> R {
+        let done = step(&mut self.player);
+        // Its doorbells reach the device as every core's do.
+        for (register, value) in self.player.cpu.take_rung() {
+            self.player.cpu.cpu.mmio_write(register, value);
+        }
+        done
     }
 
     fn pass(&mut self, time: Time) {
-        let until = self.device.now() + time;
-        self.device.set_time(until);
+        let device = &mut self.player.cpu.dma;
+        let until = device.now() + time;
+        device.set_time(until);
     }
 
     fn register_writes(&mut self) -> Vec<(u32, u64)> {

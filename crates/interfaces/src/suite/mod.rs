@@ -34,14 +34,27 @@ mod setup;
 mod stalls;
 
 pub use bench::Bench;
-pub use ground::{Calls, Flat, Ground, Sim};
+pub use ground::{Flat, Ground, Sim};
 #[cfg(target_os = "linux")]
 pub use live::Live;
+pub use nicforge_platform::Calls;
 pub use setup::Setup;
 pub use stalls::Stalls;
 
 use crate::emulated::EMULATED;
-use crate::registry::names;
+use nicforge_platform::AddressSpace;
+
+use crate::{Built, InterfaceError, Interfaces, KnownGround, Plan};
+
+/// The names of all interfaces.
+pub fn names() -> Vec<&'static str> {
+    Interfaces::shipped().names()
+}
+
+/// Builds interface `name`.
+pub fn build<G: KnownGround>(name: &str, plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+    Interfaces::shipped().find(name)?.build(plan, space)
+}
 
 /// All interfaces; `emulated/x` is `emulated` around `x`, one for each that a core can play.
 fn interfaces() -> Vec<&'static str> {

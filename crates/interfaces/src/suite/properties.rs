@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use super::frames::{FRAME_LEN_MIN, frame_len_max};
 use super::{Bench, Flat, Ground, Setup, Stalls, for_all, interfaces};
-use nicforge_nic::{DropCause, ReceiveHalf};
+use nicforge_nic::DropCause;
 use nicforge_units::Time;
 
 for_all! {
@@ -128,7 +128,7 @@ fn rings_of_every_size_are_shared_or_lent_and_some_have_one_core() {
             let bench: Bench<Flat> = Bench::down(interface, setup);
             let cores = setup.queues;
             assert!(cores.min(setup.sharing) >= 2, "{interface}, {setup:?}");
-            let together = |queue| bench.nic.together(queue).len();
+            let together = |queue| bench.recovery().together(queue).len();
             let most = (0..bench.nic.queues()).map(together).max();
             let expected = match interface.contains("sh_ring") {
                 true => setup.sharing.min(cores),

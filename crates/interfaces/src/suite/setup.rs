@@ -5,9 +5,9 @@ use nicforge_platform::Owner;
 use nicforge_units::{Bytes, Time};
 
 use super::frames::frame_len_max;
-use crate::Plan;
 use crate::nm_nfv::{self, Split};
 use crate::rx_bisect::{self, AxChoice, Consumption};
+use crate::{Interfaces, Plan};
 
 /// What a bench is made of.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Setup {
                 keys,
                 ..nm_nfv::Options::default()
             },
-            emulates: self.emulates.into(),
+            emulates: Interfaces::shipped().find(self.emulates).ok(),
             emulator: Owner(self.queues as u16),
             emulator_fills: false,
         }

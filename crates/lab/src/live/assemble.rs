@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::options::RouteOptions;
 use nicforge_apps::{AppConfig, PortMap, read_routes};
+use nicforge_interfaces::emulated::Way;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
 use nicforge_options::Value;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
@@ -130,9 +131,9 @@ pub fn put_together(
             holders: config.settings.cores() + fills.len(),
         }
     });
-    let mut core = cpu(config.settings.cores());
+    let mut way = Way::new(DeviceCpu::new(cpu(config.settings.cores()), dma));
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
-        fill(nic, (&mut core, &mut dma), pool);
+        fill(nic, &mut way, pool);
     }
     let whole = config.segments == Segments::Whole;
     if whole {
@@ -148,7 +149,7 @@ pub fn put_together(
         heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, (ports, stations), (dma, core), shared, manners, books),
+        device: Device::new(nics, (ports, stations), way, shared, manners, books),
         workers,
         blueprint,
         pool,

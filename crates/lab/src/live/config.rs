@@ -16,6 +16,7 @@ use nicforge_options::{ConfigError, Place};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
+use crate::registry::Registry;
 use crate::scenario::Assignment;
 use crate::settings::{Catalogue, Settings, of_live_run};
 
@@ -57,6 +58,8 @@ pub struct LiveConfig {
     pub app: AppAddresses,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
+    /// What the file may name.
+    pub registry: Registry,
 }
 
 /// What device and workers do when there is nothing to do.
@@ -193,6 +196,7 @@ impl LiveConfig {
         LiveConfig {
             name: String::new(),
             title: String::new(),
+            registry: Registry::shipped(),
             duration_s: None,
             idle: Idle::default(),
             when_full: WhenFull::default(),

@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use nicforge_interfaces::AnyNic;
+use nicforge_interfaces::emulated::Way;
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
-use nicforge_nic::{Nic, ReceiveHalf};
+use nicforge_nic::Nic;
 use nicforge_platform::Dma;
 use nicforge_platform::live::ports::Port;
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveDma, LiveError};
 use nicforge_units::Time;
 
 use super::config::{Idle, WhenFull};
@@ -96,12 +96,11 @@ pub struct Manners {
 
 /// All NICs, their ports, and the memory.
 pub struct Device {
-    nics: Vec<Nic<AnyNic>>,
+    nics: Vec<Nic<LiveDma>>,
     ports: Vec<Box<dyn Port>>,
     stations: Vec<Station>,
-    dma: LiveDma,
-    /// What the thread does as software: it takes buffers back, and plays NICs behind its own.
-    core: LiveCpu,
+    /// The way to memory; as software the thread takes buffers back, and plays NICs behind its own.
+    way: Way<DeviceCpu>,
     control: Control,
     bell: Bell,
     manners: Manners,
@@ -124,13 +123,16 @@ pub struct Device {
 impl Device {
     /// NIC `i` has port `i` and its station.
     pub fn new(
-        nics: Vec<Nic<AnyNic>>,
+        nics: Vec<Nic<LiveDma>>,
         (ports, stations): (Vec<Box<dyn Port>>, Vec<Station>),
-        (mut dma, core): (LiveDma, LiveCpu),
+        mut way: Way<DeviceCpu>,
         (control, bell): (Control, Bell),
         manners: Manners,
         books: Option<Books>,
     ) -> Device {
+        if manners.idle == Idle::Spin {
+            way.cpu.dma.be_polled();
+        }
         let (orderer, orders) = channel();
         let devices = 0..nics.len() as u8;
         let registers = devices.flat_map(|device| control.registers(device).collect::<Vec<_>>());
@@ -144,24 +146,20 @@ impl Device {
             orders,
             orderer,
             books,
-            steering: manners.heuristic.map(|heuristic| Steering::new(heuristic, &mut dma)),
+            steering: manners.heuristic.map(|heuristic| Steering::new(heuristic, &mut way.cpu.dma)),
             held: false,
             nics,
             ports,
             stations,
-            dma: match manners.idle {
-                Idle::Spin => dma.workers_poll(),
-                Idle::Sleep => dma,
-            },
-            core,
+            way,
             control,
             bell,
             manners,
         }
     }
 
-    /// Buffers that no worker counts: what workers' own counts are short of ([`ReceiveHalf::lent`]), and
-    /// what NICs keep ([`ReceiveHalf::holds`]).
+    /// Buffers that no worker counts: what workers' own counts are short of ([`Nic::lent`]), and
+    /// what NICs keep ([`Queues::holds`](nicforge_nic::Queues::holds)).
     pub fn buffers(&self) -> i64 {
         let held: u64 = self.nics.iter().map(|nic| nic.receive.holds()).sum();
         self.lent.iter().sum::<i64>().wrapping_add_unsigned(held)
@@ -187,9 +185,9 @@ impl Device {
         note.into_iter().for_each(|note| shared.tell(note));
         let mut empty = 0;
         let mut told = Time::ZERO;
-        let mut last_busy = self.dma.tick();
+        let mut last_busy = self.way.cpu.dma.tick();
         loop {
-            let now = self.dma.tick();
+            let now = self.way.cpu.dma.tick();
             let in_phase = Phase::of(phase);
             self.steer(now, shared);
             let busy = self.round(in_phase == Phase::Running)?;
@@ -252,7 +250,7 @@ impl Device {
                     true => room.min(BUDGET),
                     false => BUDGET,
                 };
-                let dma = &mut self.dma;
+                let dma = &mut self.way.cpu.dma;
                 let stamp = dma.now();
                 let mut each = |frame: &[u8], left| {
                     if !station.takes(frame, stamp) {
@@ -264,14 +262,14 @@ impl Device {
                 busy |= station.speak(&mut **port, stamp)?;
             }
             let before = nic.transmit.served();
-            let now = self.dma.now();
+            let now = self.way.cpu.dma.now();
             let mut out = Out::new(&mut **port, station, &mut self.latency, now);
-            while nic.advance(&mut self.dma, &mut out) <= now {}
+            while nic.advance(&mut self.way.cpu.dma, &mut out) <= now {}
             if let Some(error) = out.failed {
                 return Err(error);
             }
             for error in station.take_errors().into_iter().filter(|_| takes) {
-                nic.receive(&mut self.dma, &error, now);
+                nic.receive(&mut self.way.cpu.dma, &error, now);
             }
             if nic.transmit.served() != before {
                 busy = true;
@@ -279,7 +277,7 @@ impl Device {
             }
             busy |= self.play(number);
         }
-        self.dma.wake();
+        self.way.cpu.dma.wake();
         Ok(busy)
     }
 

@@ -3,13 +3,15 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::{AnyApp, AppConfig, AppError, SharedTables};
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
+use nicforge_apps::{AppConfig, AppError, AppGround, Place, SharedTables};
+use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{DriverCosts, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, registers};
-use nicforge_nic::{PoolOptions, TransmitOptions};
+use nicforge_nic::{
+    DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, PortId, ReceiveHalf,
+    TransmitOptions, registers,
+};
 use nicforge_platform::live::Shape;
-use nicforge_platform::{Addr, AddressSpace, Owner, Register, SpaceError};
+use nicforge_platform::{Addr, AddressSpace, Ground, Live, Owner, Register, SpaceError};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
@@ -35,7 +37,7 @@ pub struct Blueprint {
 }
 
 /// Where everything lies, and what works on it; no memory yet.
-pub struct Layout {
+pub struct Layout<G: Ground = Live> {
     /// All that was handed out.
     pub space: AddressSpace,
     /// What lies behind it.
@@ -45,11 +47,11 @@ pub struct Layout {
     /// Those in memory of the NIC, if there are any.
     pub near: Option<Pool>,
     /// One for each port.
-    pub nics: Vec<Nic<AnyNic>>,
+    pub nics: Vec<Nic<G::Dma>>,
     /// Who holds which buffer of each pool, `pool` first; empty where no worker may die.
     pub ledgers: Vec<Ledger>,
     /// What the workers are made of, in order.
-    pub workers: Vec<WorkerParts>,
+    pub workers: Vec<WorkerParts<G::Cpu>>,
     /// Where a core plays NICs: for each, its level of the pool, to fill physical rings from.
     pub fills: Vec<PoolCache>,
 }
@@ -60,6 +62,14 @@ impl Blueprint {
     /// # Errors
     /// What the interface or the application cannot be built with.
     pub fn lay_out(&self) -> Result<Layout, RunError> {
+        self.lay_out_on()
+    }
+
+    /// As [`lay_out`](Self::lay_out), for workers of ground `G`.
+    pub fn lay_out_on<G>(&self) -> Result<Layout<G>, RunError>
+    where
+        G: KnownGround + AppGround,
+    {
         let Blueprint { config, app } = self;
         let settings = &config.settings;
         let (ports, count) = (config.ports.len(), settings.cores());
@@ -79,12 +89,14 @@ impl Blueprint {
         let ledgers = ledgers(&mut space, config, pools);
         let (mut tx_rings, mut halves, mut fills) = (Vec::new(), Vec::new(), Vec::new());
         // Of each worker: its driver on every port.
-        let mut drivers: Vec<Vec<AnyDriver>> = (0..count).map(|_| Vec::new()).collect();
+        let mut drivers: Vec<Vec<Box<dyn DriverHalf<G::Cpu>>>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
             tx_rings.push(transmit_rings(&mut space, settings)?);
-            let plan = plan_of(settings, &surroundings(device, count), pool, &near);
-            let (mut half, of_queues) = registry::build(&settings.interface(), &plan, &mut space)?;
-            let level = level_of_player(&mut space, &mut half, &plan, ledgers.first());
+            let interfaces = &config.registry.interfaces;
+            let plan = plan_of(settings, interfaces, &surroundings(device, count), pool, &near);
+            let entry = interfaces.find(&settings.interface())?;
+            let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
+            let level = level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first());
             fills.extend(level);
             halves.push(half);
             for (worker, driver) in drivers.iter_mut().zip(of_queues) {
@@ -98,10 +110,10 @@ impl Blueprint {
             let transmit = transmit_drivers(&mut space, rings, number, &near);
             let cache = PoolCache::new(&mut space, pool, pool_cache, Cycles(0));
             let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
-            let keeps_book = |cache: PoolCache, &ledger: &Ledger| cache.with_ledger(ledger, number);
-            let cache = ledgers.iter().fold(cache, keeps_book);
+            let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
-            let app = AnyApp::build(app, number, count, &mut space, &shared)?;
+            let place = Place { core: number, cores: count };
+            let app = config.registry.apps.build::<G>(app, place, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, burst),
@@ -110,10 +122,8 @@ impl Blueprint {
             });
         }
         let memory_end = Addr(space.end());
-        let nics = halves.into_iter().zip(&tx_rings).enumerate();
-        let nics = nics.map(|(device, (half, rings))| {
-            let nic = Nic::new(&spec(device), half, rings, memory_end);
-            let mut nic = nic.with_nicmem(near.keys());
+        let nics = halves.into_iter().zip(&tx_rings).enumerate().map(|(device, (half, rings))| {
+            let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
             app.steer(&mut nic.steering, 0, count)?;
             Ok(nic)
         });
@@ -178,13 +188,13 @@ fn transmit_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<T
 }
 
 /// The level of the pool of the core that plays `half`, if one does, which keeps `ledger`.
-fn level_of_player(
+fn level_of_player<G: Ground>(
     space: &mut AddressSpace,
-    half: &mut AnyNic,
+    half: &mut dyn ReceiveHalf<G::Dma>,
     plan: &Plan,
     ledger: Option<&Ledger>,
 ) -> Option<PoolCache> {
-    let played = half.emulated()?;
+    let played = emulated::played::<G>(half)?;
     // One buffer at a time, so that none stays behind there.
     let cache = PoolCache::new(space, plan.pool, 1, Cycles(0));
     let Some(&ledger) = ledger else {

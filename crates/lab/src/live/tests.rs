@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_interfaces::registry;
 use nicforge_platform::Addr;
 use nicforge_platform::live::Control;
 use rand_core::{RngCore, SeedableRng};
@@ -45,7 +45,7 @@ fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
 
 #[test]
 fn nonsense_in_the_region_does_not_stop_the_device() {
-    let interfaces = registry::names();
+    let interfaces = Interfaces::shipped().names();
     let plain = interfaces.iter().map(|name| format!("{name:?}"));
     let played = EMULATED.map(|name| format!("\"emulated\"\nemulates = {name:?}"));
     for (seed, interface) in (0..).zip(plain.chain(played)) {

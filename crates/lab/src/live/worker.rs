@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_nic::DropCounters;
+use nicforge_platform::Cpu;
 use nicforge_platform::live::LiveCpu;
 use nicforge_units::Time;
 
@@ -46,9 +47,9 @@ pub struct WorkerCounts {
 }
 
 /// What a worker is made of, but for its memory.
-pub struct WorkerParts {
+pub struct WorkerParts<C: Cpu = LiveCpu> {
     /// Its queues on every port, its level of the pool, and the application.
-    pub software: PacketLoop,
+    pub software: PacketLoop<C>,
     /// Where the application's own tables lie.
     pub tables: Range<u64>,
     /// What to do when there is nothing to do.

@@ -86,7 +86,8 @@ pub fn parse_machine(text: &str, file: &Path) -> Result<Machine, ConfigError> {
     let integrated = reader.has("kernel").then(|| integrated::read(&mut reader));
     let plain = integrated.as_ref().and_then(Integrated::plain);
     let hardware = plain.unwrap_or_else(|| hardware::read(&mut reader));
-    let apps = nicforge_apps::names().iter().chain(&PROGRAMS);
+    let shipped = nicforge_apps::Apps::shipped().names();
+    let apps = shipped.iter().chain(&PROGRAMS);
     let work_cycles = reader.apps(apps.copied().collect());
     let machine = Machine {
         name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),

@@ -1,17 +1,18 @@
 //! Assembles a world from a machine and settings: the one place that knows all parts.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
-use nicforge_apps::{AnyApp, AppConfig, SharedTables};
-use nicforge_interfaces::AnyNic;
+use nicforge_apps::{AppConfig, Flow, Place as AppPlace, SharedTables};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, ReceiveHalf, registers};
-use nicforge_nic::{PoolOptions, TransmitOptions};
-use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, SimCore, SimDma, SimMemory};
-use nicforge_platform::{Addr, AddressSpace, FlatCpu, HostBytes, Register};
+use nicforge_nic::{
+    Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PoolOptions, PortId, TransmitOptions, registers,
+};
+use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma, SimMemory};
+use nicforge_platform::{Addr, AddressSpace, HostBytes, Register, Sim};
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
@@ -20,7 +21,7 @@ use super::app::app_config;
 use super::co_runner::co_runners;
 use super::hairpin::{flow_tables, hairpin_of, install_flows};
 use super::hot_area::preload_hot;
-use super::interface::{heuristic, interface, receive_buffers};
+use super::interface::{Given, heuristic, interface, receive_buffers};
 use super::plan::plan;
 use super::requests::preload_pairs;
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
@@ -28,6 +29,7 @@ use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
+use crate::registry::Registry;
 use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
 use crate::settings::Settings;
 use crate::world::control::{ControlCore, Switches};
@@ -86,15 +88,15 @@ fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
 /// A core that runs an application, before time begins.
 pub(super) struct PacketCore {
     /// The core.
-    pub core: SimCore,
+    pub core: Lent<SimCore>,
     /// What runs on it.
-    pub software: PacketLoop,
+    pub software: PacketLoop<SimCpu>,
 }
 
 /// Everything between the wires, before time begins.
 pub(super) struct Parts {
     pub space: AddressSpace,
-    nics: Vec<(Nic<AnyNic>, DmaPort)>,
+    nics: Vec<(Nic<SimDma>, Lent<DmaPort>)>,
     cores: Vec<PacketCore>,
     co_runners: Vec<Core>,
     pools: Vec<Pool>,
@@ -104,7 +106,7 @@ pub(super) struct Parts {
 
 /// What a host is made of.
 struct HostParts {
-    nics: Vec<(Nic<AnyNic>, DmaPort)>,
+    nics: Vec<(Nic<SimDma>, Lent<DmaPort>)>,
     cores: Vec<PacketCore>,
     co_runners: Vec<Core>,
 }
@@ -112,18 +114,11 @@ struct HostParts {
 /// Builds the world of one point.
 pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
-    let mut parts = plan(machine, settings, &hardware, seed)?;
-    let cpu = fill(&mut parts, settings, seed)?;
-    let doorbells: Vec<(Register, u64)> = cpu.registers().collect();
-    let mut memory = SimMemory::with_bytes(&parts.space, cpu.into_memory());
-    for (at, len) in parts.pools.iter().map(Pool::memory) {
-        memory.unwritten(at, len);
-    }
-    let mut memory_system = SimHost::with_memory(&hardware, &parts.space, memory);
-    for (register, value) in doorbells {
-        let (nic, port) = &mut parts.nics[usize::from(register.device)];
-        let mut dma = SimDma::new(&mut memory_system, port, Time::ZERO);
-        nic.write_register(&mut dma, register.index, value);
+    let mut parts = plan(&io.registry, machine, settings, &hardware, seed)?;
+    let mut memory_system = Lent::new(memory_system(&parts.space, &hardware)?);
+    for ((device, index), value) in fill(&mut parts, settings, seed, &mut memory_system, &hardware)? {
+        let (nic, port) = &mut parts.nics[usize::from(device)];
+        nic.write_register(&mut SimDma::on(&mut memory_system, port, Time::ZERO), index, value);
     }
     let line = line_of(&hardware);
     let queues = settings.queues() as u16;
@@ -167,7 +162,7 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
 }
 
 /// The host: cores that run the application, co-runners, and cores that play its NICs.
-fn host_of(parts: HostParts, machine: SimHost, settings: &Settings, hardware: &Hardware) -> Host {
+fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardware: &Hardware) -> Host {
     let mut devices: Vec<Device> =
         parts.nics.into_iter().map(|(nic, port)| Device::Ring(RingDevice::new(nic, port))).collect();
     let starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
@@ -177,11 +172,10 @@ fn host_of(parts: HostParts, machine: SimHost, settings: &Settings, hardware: &H
     let mut cores: Vec<Core> = packets.chain(parts.co_runners).collect();
     let first_player = cores.len();
     let players = (0..settings.emulator_cores()).map(|device| {
-        let core = core_of(hardware, settings.cores() + device);
-        let core = match settings.emulator_cores_here() {
-            0 => core.behind_link(hardware.other_socket.latency),
-            _ => core,
-        };
+        let mut core = core_of(hardware, settings.cores() + device);
+        if settings.emulator_cores_here() == 0 {
+            core.be_behind_link(hardware.other_socket.latency);
+        }
         let queues = devices[device].ring_nic().map_or(0, |nic| nic.receive.queues());
         Core::new(core, Box::new(EmulatorProgram::new(device, queues)))
     });
@@ -200,35 +194,58 @@ fn has_target(settings: &Settings) -> bool {
     begins && settings.has_target()
 }
 
-/// The memory as it is at time 0, with tables and rings filled, and what was written to registers.
-fn fill(parts: &mut Parts, settings: &Settings, seed: u64) -> Result<FlatCpu, RunError> {
-    let needs = parts.space.end();
+/// Caches, and zeroed memory for all of `space`.
+fn memory_system(space: &AddressSpace, hardware: &Hardware) -> Result<SimHost, RunError> {
+    let needs = space.end();
     let refused = |cause| RunError::Memory { needs, cause };
     let memory = HostBytes::try_zeroed(needs).map_err(refused)?;
     // What the model keeps of each line is made later, where nothing can be refused any more.
     HostBytes::try_zeroed(SimHost::table_bytes(needs)).map_err(refused)?;
     memory.use_large_pages();
-    let mut cpu = FlatCpu::over(memory);
+    Ok(SimHost::with_memory(hardware, space, SimMemory::with_bytes(space, memory)))
+}
+
+/// The last value written to each register, by device and index.
+type Written = BTreeMap<(u8, u32), u64>;
+
+/// Fills tables and rings before time begins; returns the register writes of drivers.
+fn fill(
+    parts: &mut Parts,
+    settings: &Settings,
+    seed: u64,
+    machine: &mut Lent<SimHost>,
+    hardware: &Hardware,
+) -> Result<Written, RunError> {
+    let mut core = Lent::new(SimCore::untimed(&hardware.core));
+    let mut turn = SimCpu::on(machine, &mut core);
+    let cpu = &mut *turn;
     for pool in &parts.pools {
-        pool.start(&mut cpu);
+        pool.start(cpu);
     }
     for core in &mut parts.cores {
-        core.software.app.start(&mut cpu);
+        core.software.app.start(cpu);
     }
     if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
-        preload(settings, seed, &mut parts.cores, &mut cpu)?;
+        preload(settings, seed, &mut parts.cores, cpu)?;
     }
     if settings.app() == "kvs" {
-        preload_pairs(settings, seed, &mut parts.cores, &mut cpu)?;
+        preload_pairs(settings, seed, &mut parts.cores, cpu)?;
         if settings.read::<HotOptions>().kvs_hot_preload {
-            preload_hot(settings, seed, &mut parts.cores, &mut cpu)?;
+            preload_hot(settings, seed, &mut parts.cores, cpu)?;
         }
     }
-    install_flows(settings, seed, &parts.tables, &mut cpu)?;
+    install_flows(settings, seed, &parts.tables, cpu)?;
     for core in &mut parts.cores {
-        core.software.start(&mut cpu);
+        core.software.start(cpu);
     }
-    Ok(cpu)
+    drop(turn);
+    // No core sleeps yet.
+    machine.memory.take_wakes();
+    for (at, len) in parts.pools.iter().map(Pool::memory) {
+        machine.memory.unwritten(at, len);
+    }
+    let writes = core.take_mmio();
+    Ok(writes.map(|write| ((write.register.device, write.register.index), write.value)).collect())
 }
 
 /// Buffers for all rings and cores.
@@ -240,7 +257,13 @@ fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
 }
 
 /// Hands out the address space, and makes everything that lies in it.
-pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
+pub(super) fn parts(
+    registry: &Registry,
+    machine: &Machine,
+    settings: &Settings,
+    hardware: &Hardware,
+    seed: u64,
+) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
     let queues = settings.queues();
     let mut near = NearMemory::reserve_all(&mut space, settings);
@@ -257,12 +280,13 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
         burst: hardware.core.burst,
     };
     let tx_rings = tx_rings(&mut space, settings)?;
-    let (halves, drivers) = interface(settings, hardware, seed, pool, &near, costs, &mut space)?;
+    let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
+    let halves = interface(settings, &given, seed, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
     let more_reads = (settings.read::<SyntheticOptions>().target_accesses, settings.target_begins());
     let of_target = AppConfig { more_reads, ..config.clone() };
     let mut cores = Vec::new();
-    for (number, driver) in drivers.into_iter().enumerate() {
+    for (number, driver) in halves.drivers.into_iter().enumerate() {
         let rings = tx_rings.iter().map(|rings| rings[number]);
         let transmit = transmit_drivers(&mut space, rings, number, costs, &near);
         let work = hardware.core.pool;
@@ -273,20 +297,21 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
             0 => &of_target,
             _ => &config,
         };
-        let app = AnyApp::build(config, number, settings.cores(), &mut space, &shared)?;
+        let place = AppPlace { core: number, cores: settings.cores() };
+        let app = registry.apps.build::<Sim>(config, place, &mut space, &shared)?;
         let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.read::<Burst>().burst);
         cores.push(PacketCore { core: core_of(hardware, number), software });
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
     let tables = flow_tables(settings, &mut space);
     let memory_end = Addr(space.end());
-    let nics = halves.into_iter().enumerate().map(|(device, half)| {
+    let nics = halves.nics.into_iter().enumerate().map(|(device, half)| {
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
         let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
         config.steer(&mut nic.steering, device * queues, settings.cores())?;
-        Ok((nic, DmaPort::new(&hardware.pcie, device)))
+        Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
     let pools = std::iter::once(pool).chain(pools).collect();
@@ -310,9 +335,9 @@ fn near_areas(
     }
 }
 
-pub(super) fn core_of(hardware: &Hardware, number: usize) -> SimCore {
+pub(super) fn core_of(hardware: &Hardware, number: usize) -> Lent<SimCore> {
     let pcie = &hardware.pcie;
-    SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read)
+    Lent::new(SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read))
 }
 
 /// Core `number`'s transmit driver on every NIC.
@@ -344,7 +369,7 @@ fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxR
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
-fn preload(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut FlatCpu) -> Result<(), RunError> {
+fn preload(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut SimCpu) -> Result<(), RunError> {
     let queues = settings.queues();
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues as u16);
@@ -358,7 +383,7 @@ fn preload(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut F
             let app = &mut cores[port * queues + queue].software.app;
             // A flow that finds no room is not known when its first packet comes, which then
             // meets the same drop and is counted there.
-            let _ = app.learn(cpu, from, to, ip_protocol::UDP);
+            let _ = app.learn(cpu, &Flow { source: from, destination: to, protocol: ip_protocol::UDP });
         }
     }
     Ok(())

@@ -47,11 +47,10 @@ pub fn co_runners(
             (Some(seed), ..) => CoRunner::graph(space, seed),
             (None, ..) => CoRunner::stream(space),
         };
-        let core = core_of(hardware, first + number);
-        let core = match elsewhere {
-            true => core.behind_link(hardware.other_socket.latency),
-            false => core,
-        };
+        let mut core = core_of(hardware, first + number);
+        if elsewhere {
+            core.be_behind_link(hardware.other_socket.latency);
+        }
         Core::new(core, Box::new(program))
     };
     let mut actors: Vec<_> = programs.into_iter().enumerate().map(actor).collect();

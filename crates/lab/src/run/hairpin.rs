@@ -3,7 +3,8 @@
 use nicforge_apps::options::HairpinOptions;
 use nicforge_interfaces::options::RxRing;
 use nicforge_nic::hairpin::{FlowAction, FlowMatch, FlowTable, Hairpin, HairpinSpec};
-use nicforge_platform::{AddressSpace, FlatCpu};
+use nicforge_platform::AddressSpace;
+use nicforge_platform::sim::SimCpu;
 use nicforge_units::Bytes;
 use nicforge_wire::headers::{MacAddress, ip_protocol};
 
@@ -35,7 +36,7 @@ pub fn hairpin_of(settings: &Settings, table: Option<&FlowTable>, device: usize)
 }
 
 /// Puts the flows behind each port into its table, as software does when it offloads them.
-pub fn install_flows(settings: &Settings, seed: u64, tables: &[FlowTable], cpu: &mut FlatCpu) -> Result<(), RunError> {
+pub fn install_flows(settings: &Settings, seed: u64, tables: &[FlowTable], cpu: &mut SimCpu) -> Result<(), RunError> {
     for (port, table) in tables.iter().enumerate() {
         let flows = flows_of(settings, seed, port)?;
         for flow in 0..flows.count() {

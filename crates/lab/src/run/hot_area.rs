@@ -1,8 +1,8 @@
 //! Which keys of a key-value store are in its hot area (nicmem, section 2.2.2).
 
-use nicforge_apps::kvs::hot_place_bytes;
+use nicforge_apps::kvs::{Kvs, hot_place_bytes};
 use nicforge_apps::options::{HotAreaOptions, ValueOptions};
-use nicforge_platform::FlatCpu;
+use nicforge_platform::sim::SimCpu;
 
 use super::RunError;
 use super::build::PacketCore;
@@ -16,12 +16,7 @@ pub fn hot_keys(settings: &Settings) -> u64 {
 }
 
 /// Makes the keys of the hot area hot, as after a long run.
-pub fn preload_hot(
-    settings: &Settings,
-    seed: u64,
-    cores: &mut [PacketCore],
-    cpu: &mut FlatCpu,
-) -> Result<(), RunError> {
+pub fn preload_hot(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut SimCpu) -> Result<(), RunError> {
     let queues = settings.queues();
     let mut key = Vec::new();
     for port in 0..settings.nics() {
@@ -30,7 +25,9 @@ pub fn preload_hot(
             pairs.key(index, &mut key);
             // Only the core whose partition it is takes it.
             for core in &mut cores[port * queues..][..queues] {
-                core.software.app.preload_hot(cpu, &key);
+                if let Some(store) = core.software.app.downcast::<Kvs>() {
+                    store.preload_hot(cpu, &key);
+                }
             }
         }
     }

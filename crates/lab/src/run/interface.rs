@@ -5,10 +5,10 @@ use nicforge_interfaces::options::RxRing;
 use nicforge_interfaces::rx_bisect::RxBisectOptions;
 use nicforge_interfaces::sh_ring::{BatchedListOptions, SharedRing};
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
-use nicforge_interfaces::{AnyDriver, AnyNic, Plan, registry};
-use nicforge_nic::{DriverCosts, Pool, TransmitOptions};
-use nicforge_platform::sim::Hardware;
-use nicforge_platform::{AddressSpace, Owner};
+use nicforge_interfaces::{Built, Interfaces, Plan};
+use nicforge_nic::{DriverCosts, DriverHalf, Pool, ReceiveHalf, TransmitOptions};
+use nicforge_platform::sim::{Hardware, SimCpu, SimDma};
+use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::Bytes;
 
 use super::RunError;
@@ -42,7 +42,13 @@ pub(crate) struct Surroundings {
 }
 
 /// What the interface of a NIC is built from.
-pub(crate) fn plan_of(settings: &Settings, around: &Surroundings, pool: Pool, near: &NearMemory) -> Plan {
+pub(crate) fn plan_of(
+    settings: &Settings,
+    interfaces: &Interfaces,
+    around: &Surroundings,
+    pool: Pool,
+    near: &NearMemory,
+) -> Plan {
     let owner = |queue| Owner((around.first_core + queue) as u16);
     Plan {
         device: around.device as u8,
@@ -56,25 +62,46 @@ pub(crate) fn plan_of(settings: &Settings, around: &Surroundings, pool: Pool, ne
         costs: around.costs,
         bisect: settings.read::<RxBisectOptions>().to_build(around.seed),
         nicmem: near.options(settings),
-        emulates: settings.read::<EmulatedOptions>().emulates,
+        emulates: interfaces.find(&settings.read::<EmulatedOptions>().emulates).ok(),
         emulator: around.emulator,
         emulator_fills: around.emulator_fills,
     }
 }
 
-/// The interface's halves: one for each NIC, and a driver for each queue of all NICs.
+/// An interface's halves.
+pub struct Halves {
+    /// One for each NIC.
+    pub nics: Vec<Box<dyn ReceiveHalf<SimDma>>>,
+    /// One for each queue of all NICs.
+    pub drivers: Vec<Box<dyn DriverHalf<SimCpu>>>,
+}
+
+/// What an interface is built from beside settings.
+pub struct Given<'a> {
+    /// The interfaces that there are.
+    pub interfaces: &'a Interfaces,
+    /// The machine.
+    pub hardware: &'a Hardware,
+    /// Where receive buffers come from.
+    pub pool: Pool,
+    /// Memory of each NIC.
+    pub near: &'a [NearMemory],
+    /// What a driver's instructions cost.
+    pub costs: DriverCosts,
+}
+
+/// The halves of the interface of `settings`.
 pub fn interface(
     settings: &Settings,
-    hardware: &Hardware,
+    given: &Given<'_>,
     seed: u64,
-    pool: Pool,
-    near: &[NearMemory],
-    costs: DriverCosts,
     space: &mut AddressSpace,
-) -> Result<(Vec<AnyNic>, Vec<AnyDriver>), RunError> {
+) -> Result<Halves, RunError> {
+    let &Given { interfaces, hardware, pool, near, costs } = given;
+    let entry = interfaces.find(&settings.interface())?;
     let (cores, queues) = (settings.cores(), settings.queues());
     let mut drivers = Vec::new();
-    let mut halves = Vec::new();
+    let mut nics = Vec::new();
     for (device, near) in near.iter().enumerate() {
         let around = Surroundings {
             device,
@@ -86,12 +113,12 @@ pub fn interface(
             costs,
             seed,
         };
-        let plan = plan_of(settings, &around, pool, near);
-        let (half, of_queues) = registry::build(&settings.interface(), &plan, space)?;
-        halves.push(half);
-        drivers.extend(of_queues);
+        let plan = plan_of(settings, interfaces, &around, pool, near);
+        let built: Built<Sim> = entry.build(&plan, space)?;
+        nics.push(built.nic);
+        drivers.extend(built.drivers);
     }
-    Ok((halves, drivers))
+    Ok(Halves { nics, drivers })
 }
 
 /// What a control core decides by, where the interface has one.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nicforge_nic::transmit::TransmitEngine;
-use nicforge_nic::{DropCounters, NicCounters, Pool, ReceiveHalf, Waiting};
+use nicforge_nic::{DropCounters, NicCounters, Pool, Waiting};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
 use nicforge_record::CoreFigures;

@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use nicforge_apps::kvs::Kvs;
 use nicforge_apps::options::ValueOptions;
-use nicforge_platform::FlatCpu;
+use nicforge_platform::sim::SimCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
 use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
 
@@ -64,7 +65,7 @@ pub fn preload_pairs(
     settings: &Settings,
     seed: u64,
     cores: &mut [PacketCore],
-    cpu: &mut FlatCpu,
+    cpu: &mut SimCpu,
 ) -> Result<(), RunError> {
     let queues = settings.queues();
     let Pairs { kvs_keys, kvs_preload_keys, .. } = settings.read();
@@ -78,7 +79,9 @@ pub fn preload_pairs(
             pairs.value(index, 0, &mut value);
             let partition = partition_of(key_hash(&key), queues as u16);
             let owner = &mut cores[port * queues + usize::from(partition)];
-            owner.software.app.store_pair(cpu, &key, &value);
+            if let Some(store) = owner.software.app.downcast::<Kvs>() {
+                store.store(cpu, &key, &value);
+            }
         }
     }
     Ok(())

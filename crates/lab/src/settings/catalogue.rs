@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions, owners as applications};
+use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions};
 use nicforge_interfaces::describe::Description;
-use nicforge_interfaces::{kernel, registry};
+use nicforge_interfaces::kernel;
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_options::{Owner, Vocabulary};
 
 use crate::packet_loop::Burst;
+use crate::registry::Registry;
 use crate::run::options::*;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
 
@@ -19,8 +20,7 @@ pub struct Catalogue {
     interfaces: Vec<Description>,
 }
 
-static SHIPPED: LazyLock<Arc<Catalogue>> =
-    LazyLock::new(|| Arc::new(Catalogue::new(registry::descriptions(), kernel::registry::owners(), applications())));
+static SHIPPED: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::new(&Registry::shipped())));
 
 impl Catalogue {
     /// The catalogue of what is shipped.
@@ -28,8 +28,11 @@ impl Catalogue {
         Arc::clone(&SHIPPED)
     }
 
-    /// The catalogue of `interfaces`, those of whole systems (`kernel`) and `applications`.
-    pub fn new(interfaces: Vec<Description>, kernel: Vec<Owner>, applications: Vec<Owner>) -> Catalogue {
+    /// The catalogue of what `registry` has, of the interfaces of whole systems, and of the lab.
+    pub fn new(registry: &Registry) -> Catalogue {
+        let entries = registry.interfaces.entries().iter();
+        let interfaces: Vec<Description> = entries.map(|entry| entry.description.clone()).collect();
+        let applications = registry.apps.entries().iter().map(|entry| entry.owner.clone());
         // Columns of reports have this order: an interface that builds on another is said before the cores.
         let (built_on, plain): (Vec<_>, Vec<_>) = interfaces.iter().partition(|interface| interface.builds_on());
         let owner = |interface: &Description| interface.owner.clone();
@@ -44,7 +47,7 @@ impl Catalogue {
             lab::<Clock>("every run"),
             lab::<SystemOptions>(SYSTEMS),
         ]);
-        owners.extend(kernel);
+        owners.extend(kernel::registry::owners());
         owners.extend([
             lab::<Streams>("whole systems but workload = iscsi_initiator"),
             lab::<Sockets>(SYSTEMS),

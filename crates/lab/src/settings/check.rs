@@ -62,7 +62,7 @@ impl Settings {
             return Ok(());
         };
         let why_not = |name: &str| match self.catalogue().interface(name) {
-            Some(inner) => inner.shape(self, &queues).supplies.err(),
+            Some(inner) => inner.played.err(),
             None => Some("only whole systems have it"),
         };
         let why = why_not(&wanted);

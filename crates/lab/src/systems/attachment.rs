@@ -203,7 +203,7 @@ impl Way<'_> {
 mod tests {
     use std::path::Path;
 
-    use nicforge_platform::sim::{DmaPort, SimDma};
+    use nicforge_platform::sim::{DmaPort, Lent, SimDma};
     use nicforge_platform::{AddressSpace, Dma};
 
     use super::super::system::machine_of;
@@ -280,17 +280,17 @@ mod tests {
             let attachment = at(&machine, name, 4.0);
             let mut space = AddressSpace::default();
             let data = space.data(LINES * nicforge_units::CACHE_LINE_BYTES, 64);
-            let mut host = machine_of(&attachment, &space);
-            let mut port = DmaPort::new(&attachment.hardware.pcie, 0);
+            let mut host = Lent::new(machine_of(&attachment, &space));
+            let mut port = Lent::new(DmaPort::new(&attachment.hardware.pcie, 0));
             let mut bytes = [0; (LINES * nicforge_units::CACHE_LINE_BYTES) as usize];
             for times in 1..=2 {
-                let mut dma = SimDma::new(&mut host, &mut port, Time::from_us(times));
-                dma.read(data, &mut bytes);
+                SimDma::on(&mut host, &mut port, Time::from_us(times)).read(data, &mut bytes);
                 assert_eq!(host.hierarchy.dram_lines(), times * LINES, "{name}");
             }
-            let mut dma = SimDma::new(&mut host, &mut port, Time::from_us(3));
+            let mut dma = SimDma::on(&mut host, &mut port, Time::from_us(3));
             dma.write(data, &bytes);
             dma.read(data, &mut bytes);
+            drop(dma);
             let hits = host.hierarchy.counters().device_read_hits;
             assert_eq!(hits, placement.lines_to_cache.min(LINES), "{name}");
         }

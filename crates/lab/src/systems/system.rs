@@ -3,18 +3,19 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nicforge_apps::{AnyApp, AppConfig, SharedTables};
+use nicforge_apps::AppConfig;
+use nicforge_apps::nat::Nat;
 use nicforge_interfaces::kernel::{Frame, KernelDriver, KernelNic, KernelPlan, SharedLock, registry};
 use nicforge_interfaces::sinic::Options;
 use nicforge_nic::{DriverCosts, Pool, PoolCache};
-use nicforge_platform::sim::{Host as SimHost, SimCore, SimCpu};
+use nicforge_platform::sim::{DeviceReader, Host as SimHost, Lent, SimCore, SimCpu};
 use nicforge_platform::{Addr, AddressSpace, Owner};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 
 use super::attachment::Attachment;
 use super::process::AnyProcess;
-use super::stack::{Connection, ConnectionPlan, Kernel, KernelCosts, Processor};
+use super::stack::{Connection, ConnectionPlan, Gateway, Kernel, KernelCosts, Processor};
 use crate::machine::NicNumbers;
 use crate::run::RunError;
 use crate::world::device::{Device, Nobody, Reach};
@@ -96,39 +97,44 @@ impl BuiltSystem {
         let connections =
             plan.connections.iter().map(|connection| Connection::new(connection, plan.cores, &mut space)).collect();
         let memory = space.data(plan.process_bytes, 4096);
-        let gateway = plan.gateway.as_ref().map(|config| gateway_of(config, &mut space)).transpose()?;
-        let gateway_lock = SharedLock::new(&mut space, plan.cores);
+        let gateway = match &plan.gateway {
+            Some(config) => Some((Nat::allocate(config, 0, 1, &mut space)?, config.work)),
+            None => None,
+        };
+        let lock = SharedLock::new(&mut space, plan.cores);
+        let gateway = gateway.map(|(nat, work)| Gateway { nat, work, lock });
         for device in &mut devices {
             device.nic.set_memory_end(Addr(space.end()));
         }
         let link = &hardware.pcie;
-        let cores: Vec<SimCore> = (0..plan.cores)
-            .map(|number| SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read))
+        let cores: Vec<Lent<SimCore>> = (0..plan.cores)
+            .map(|number| Lent::new(SimCore::new(number, &hardware.core, link.mmio_write, link.mmio_read)))
             .collect();
         let processors = caches
             .into_iter()
             .enumerate()
             .map(|(core, pool)| Processor::new(pool, process(core, memory), devices.len()))
             .collect();
-        let kernel = Kernel::new(plan.costs, processors, drivers, connections, (gateway, gateway_lock));
+        let kernel = Kernel::new(plan.costs, processors, drivers, connections, gateway);
         let devices = devices.into_iter().map(Device::Register).collect();
-        Ok(start(machine_of(plan.attachment, &space), devices, cores, kernel, pool))
+        Ok(start(Lent::new(machine_of(plan.attachment, &space)), devices, cores, kernel, pool))
     }
 }
 
 /// The kernel brings the NICs up, on the first core; then each core has a step.
 fn start(
-    mut machine: SimHost,
+    mut machine: Lent<SimHost>,
     mut devices: Vec<Device>,
-    mut cores: Vec<SimCore>,
+    mut cores: Vec<Lent<SimCore>>,
     mut kernel: Kernel,
     pool: Pool,
 ) -> BuiltSystem {
     let first = &mut cores[0];
     let mut reach = Reach { devices: &mut devices, elsewhere: &mut Nobody };
-    let mut cpu = SimCpu::with_devices(&mut machine, first, &mut reach);
+    let mut cpu = DeviceReader::on(&mut machine, first, &mut reach);
     pool.start(&mut cpu);
     kernel.start(&mut cpu);
+    drop(cpu);
     for write in first.take_mmio() {
         if let Some(device) = devices.get_mut(usize::from(write.register.device)) {
             device.post(&write);
@@ -205,10 +211,12 @@ impl System {
                 continue;
             };
             let reached = device.take_all(&mut host.machine);
-            core.idle_until(reached.max(core.now()) + LAST_COPIES);
+            let until = reached.max(core.now()) + LAST_COPIES;
+            core.idle_until(until);
             let mut reach = Reach { devices: &mut host.devices, elsewhere: &mut Nobody };
-            let mut cpu = SimCpu::with_devices(&mut host.machine, core, &mut reach);
+            let mut cpu = DeviceReader::on(&mut host.machine, core, &mut reach);
             let between = kernel.drivers[number].between(&mut cpu);
+            drop(cpu);
             let Device::Register(device) = &host.devices[number] else {
                 continue;
             };
@@ -229,8 +237,9 @@ impl System {
     /// # Errors
     /// When one is not.
     pub fn check_buffers(&self, host: &mut Host) -> Result<(), RunError> {
-        let mut cpu = SimCpu::new(&mut host.machine, &mut host.cores[0].sim);
-        let held = self.pool.available(&mut cpu) + self.kernel.borrow().buffers_held();
+        let mut cpu = SimCpu::on(&mut host.machine, &mut host.cores[0].sim);
+        let held = self.pool.available(&mut *cpu) + self.kernel.borrow().buffers_held();
+        drop(cpu);
         let buffers = self.pool.count() as u64;
         if held == buffers { Ok(()) } else { Err(RunError::BuffersLost { buffers, held }) }
     }
@@ -238,11 +247,6 @@ impl System {
 
 /// How long NICs may take for what they have begun when a run ends, with room to spare.
 const LAST_COPIES: Time = Time::from_ms(1);
-
-fn gateway_of(config: &AppConfig, space: &mut AddressSpace) -> Result<AnyApp, RunError> {
-    let shared = SharedTables::allocate(config, space);
-    Ok(AnyApp::build(config, 0, 1, space, &shared)?)
-}
 
 /// Caches and memory.
 pub(super) fn machine_of(attachment: &Attachment, space: &AddressSpace) -> SimHost {

@@ -7,7 +7,7 @@ use super::program::{Account, Here, Next, Program};
 impl Program for CoRunner {
     fn step(&mut self, here: &mut Here<'_>) -> Next {
         here.core.begin_burst();
-        CoRunner::step(self, &mut here.cpu());
+        CoRunner::step(self, &mut *here.cpu());
         Next::Again
     }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nicforge_interfaces::sh_ring_dynamic::{Control, Reading};
-use nicforge_nic::{ReceiveHalf, registers};
+use nicforge_nic::registers;
 use nicforge_platform::Register;
 use nicforge_platform::sim::MmioWrite;
 use nicforge_record::Switch;

@@ -1,11 +1,10 @@
 //! A device of a host, of either family, and how cores reach the devices of their host.
 
-use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::kernel::{Frame, KernelNic};
 use nicforge_nic::Nic;
 use nicforge_nic::transmit::{Departure, Egress};
 use nicforge_platform::Register;
-use nicforge_platform::sim::{Devices, Host as SimHost, MmioWrite};
+use nicforge_platform::sim::{Devices, Host as SimHost, Lent, MmioWrite, SimDma};
 use nicforge_units::Time;
 
 use super::register_device::RegisterDevice;
@@ -23,7 +22,7 @@ pub enum Device {
 
 impl Device {
     /// The NIC of rings that it is, if it is one.
-    pub fn ring_nic(&mut self) -> Option<&mut Nic<AnyNic>> {
+    pub fn ring_nic(&mut self) -> Option<&mut Nic<SimDma>> {
         match self {
             Device::Ring(device) => Some(&mut device.nic),
             Device::Register(_) => None,
@@ -132,13 +131,13 @@ impl Reach<'_> {
 }
 
 impl Devices for Reach<'_> {
-    fn write(&mut self, _host: &mut SimHost, write: &MmioWrite) {
+    fn write(&mut self, _host: &mut Lent<SimHost>, write: &MmioWrite) {
         if let Some(device) = self.devices.get_mut(usize::from(write.register.device)) {
             device.post(write);
         }
     }
 
-    fn read(&mut self, host: &mut SimHost, register: Register, at: Time) -> (u64, Time) {
+    fn read(&mut self, host: &mut Lent<SimHost>, register: Register, at: Time) -> (u64, Time) {
         let number = usize::from(register.device);
         // Nothing answers for a device that is not there: all ones, as on a PCI bus.
         let Some(device) = self.register_device(number) else {

@@ -1,6 +1,9 @@
 //! A core that plays a NIC (interface `emulated`).
 
-use nicforge_nic::DropCounters;
+use nicforge_interfaces::emulated::{self, NicHalf, Way};
+use nicforge_nic::{DropCounters, Nic};
+use nicforge_platform::Sim;
+use nicforge_platform::sim::{SimCpu, SimDma};
 use nicforge_units::Time;
 
 use super::device::Device;
@@ -44,6 +47,11 @@ impl EmulatorProgram {
     }
 }
 
+/// The NIC that a core plays behind `nic`, if one does.
+fn played(nic: &mut Nic<SimDma>) -> Option<&mut NicHalf<Sim>> {
+    emulated::played::<Sim>(&mut *nic.receive)
+}
+
 impl Program for EmulatorProgram {
     /// As long as it finds nothing it sleeps, and is charged the polls that it would have made.
     fn step(&mut self, here: &mut Here<'_>) -> Next {
@@ -55,17 +63,21 @@ impl Program for EmulatorProgram {
         let Some(nic) = here.devices[self.device].ring_nic() else {
             return Next::Event;
         };
-        let Some(half) = nic.receive.emulated() else {
+        let Some(half) = played(nic) else {
             return Next::Event;
         };
-        let mut cpu = nicforge_platform::sim::SimCpu::new(here.machine, here.core);
-        let came_to = half.emulate(&mut cpu, seen);
+        let mut way = Way::new(SimCpu::take(here.machine, here.core));
+        let came_to = half.emulate(&mut way, seen);
+        way.cpu.give_back(here.machine, here.core);
+        nic.counters.bad_register_writes += came_to.refused.len() as u64;
+        let Some(half) = played(nic) else {
+            return Next::Event;
+        };
         self.turns += u64::from(came_to.moved() > 0);
         self.moved += came_to.moved() as u64;
         for lost in &came_to.lost {
             self.drops[usize::from(lost.queue)].count(lost.cause.0);
         }
-        nic.counters.bad_register_writes += came_to.refused.len() as u64;
         self.waits = match came_to.stuck {
             _ if came_to.more => Waits::No,
             0 => Waits::Packet,
@@ -91,7 +103,7 @@ impl Program for EmulatorProgram {
             Waits::Packet => true,
             Waits::PacketOrBell => {
                 let nic = devices[self.device].ring_nic();
-                let half = nic.and_then(|nic| nic.receive.emulated());
+                let half = nic.and_then(played);
                 !half.is_some_and(|half| half.will_wait(notice.behind))
             }
             Waits::No | Waits::Bell => false,
@@ -101,7 +113,7 @@ impl Program for EmulatorProgram {
 
     fn device_acted(&mut self, device: &mut Device, now: Time, core: Time) -> Option<Time> {
         let waits = matches!(self.waits, Waits::Bell | Waits::PacketOrBell);
-        let rang = waits && device.ring_nic().and_then(|nic| nic.receive.emulated()).is_some_and(|half| half.rang());
+        let rang = waits && device.ring_nic().and_then(played).is_some_and(|half| half.rang());
         rang.then(|| core.max(now))
     }
 

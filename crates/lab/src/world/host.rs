@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{CoreCycles, Host as SimHost, SimCore};
+use nicforge_platform::sim::{CoreCycles, Host as SimHost, Lent, SimCore};
 use nicforge_units::Time;
 
 use super::core_time::spent_until;
@@ -13,7 +13,7 @@ use super::program::{Account, Program};
 /// A core and its program.
 pub struct Core {
     /// Its time and accounting.
-    pub sim: SimCore,
+    pub sim: Lent<SimCore>,
     /// What runs on it.
     pub program: Box<dyn Program>,
     /// Publishes that the program has not looked for yet, oldest first.
@@ -24,7 +24,7 @@ pub struct Core {
 
 impl Core {
     /// A core at the beginning of a run.
-    pub fn new(sim: SimCore, program: Box<dyn Program>) -> Core {
+    pub fn new(sim: Lent<SimCore>, program: Box<dyn Program>) -> Core {
         Core { sim, program, published: VecDeque::new(), starts: Time::ZERO }
     }
 
@@ -50,7 +50,7 @@ impl Core {
 /// A host.
 pub struct Host {
     /// Memory and caches.
-    pub machine: SimHost,
+    pub machine: Lent<SimHost>,
     /// Its devices.
     pub devices: Vec<Device>,
     /// Its cores.
@@ -65,7 +65,7 @@ pub struct Host {
 
 impl Host {
     /// A host whose cores own memory lines by their own numbers. Each device interrupts one core, in turn.
-    pub fn new(machine: SimHost, devices: Vec<Device>, cores: Vec<Core>) -> Host {
+    pub fn new(machine: Lent<SimHost>, devices: Vec<Device>, cores: Vec<Core>) -> Host {
         let count = cores.len().max(1);
         Host {
             owners: (0..cores.len()).collect(),

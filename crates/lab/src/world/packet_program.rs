@@ -4,6 +4,7 @@
 //! would.
 
 use nicforge_nic::DropCounters;
+use nicforge_platform::sim::SimCpu;
 
 use super::program::{Account, Here, Next, Program};
 use crate::packet_loop::PacketLoop;
@@ -18,7 +19,7 @@ enum Does {
 
 /// An application over one receive queue.
 pub struct PacketProgram {
-    software: PacketLoop,
+    software: PacketLoop<SimCpu>,
     does: Does,
     /// Packets of the last poll.
     polled: usize,
@@ -28,7 +29,7 @@ pub struct PacketProgram {
 
 impl PacketProgram {
     /// `software` at the beginning of a run, its queue up.
-    pub fn new(software: PacketLoop) -> PacketProgram {
+    pub fn new(software: PacketLoop<SimCpu>) -> PacketProgram {
         PacketProgram { software, does: Does::Poll, polled: 0, bursts: 0 }
     }
 
@@ -47,6 +48,7 @@ impl PacketProgram {
             return true;
         }
         self.software.reclaim(&mut cpu);
+        drop(cpu);
         // A poll that found no packet but moved buffers did work.
         if self.software.buffers_in_rings() == buffers {
             here.core.count_as_idle(&before);
@@ -82,9 +84,7 @@ impl Program for PacketProgram {
                 self.does = Does::Packet(0);
             }
             Does::Packet(index) => {
-                let mut cpu = here.cpu();
-                self.software.look_ahead(&mut cpu, index);
-                self.software.packet(&mut cpu, index);
+                self.software.packet(&mut here.cpu(), index);
                 self.does = if index + 1 < self.polled { Does::Packet(index + 1) } else { Does::Flush };
             }
             Does::Flush => {

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nicforge_nic::ReceiveHalf;
 use nicforge_record::{TimelineEntry, drop_fraction};
 use nicforge_units::{Lines, Time};
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{Host as SimHost, SimCore, SimCpu};
+use nicforge_platform::sim::{DeviceReader, Host as SimHost, Lent, SimCore, SimCpu, Turn};
 use nicforge_units::Time;
 
 use super::device::{Device, Elsewhere, Reach};
@@ -24,9 +24,9 @@ pub struct Here<'a> {
     /// When the step begins.
     pub now: Time,
     /// Memory and caches.
-    pub machine: &'a mut SimHost,
+    pub machine: &'a mut Lent<SimHost>,
     /// The core.
-    pub core: &'a mut SimCore,
+    pub core: &'a mut Lent<SimCore>,
     /// Publishes to this core that the program has not looked for yet, oldest first, each with the time from which it
     /// is visible.
     pub published: &'a mut VecDeque<Time>,
@@ -38,14 +38,14 @@ pub struct Here<'a> {
 
 impl Here<'_> {
     /// The core as software sees it, on a host whose devices answer no register reads.
-    pub fn cpu(&mut self) -> SimCpu<'_> {
-        SimCpu::new(self.machine, self.core)
+    pub fn cpu(&mut self) -> Turn<'_, SimCpu> {
+        SimCpu::on(self.machine, self.core)
     }
 
     /// Runs `work` on the core, with devices that answer register reads.
-    pub fn with_devices<T>(&mut self, work: impl FnOnce(&mut SimCpu<'_>) -> T) -> T {
+    pub fn with_devices<T>(&mut self, work: impl FnOnce(&mut DeviceReader<'_>) -> T) -> T {
         let mut reach = Reach { devices: self.devices, elsewhere: self.elsewhere };
-        work(&mut SimCpu::with_devices(self.machine, self.core, &mut reach))
+        work(&mut DeviceReader::on(self.machine, self.core, &mut reach))
     }
 }
 

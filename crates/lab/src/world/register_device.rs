@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nicforge_interfaces::kernel::{AnyKernelNic, Frame, KernelNic};
 use nicforge_nic::DropCounters;
-use nicforge_platform::sim::{DmaPort, Host, LinkConfig, MmioWrite, SimDma};
+use nicforge_platform::sim::{DmaPort, Host, Lent, LinkConfig, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 
@@ -13,7 +13,7 @@ pub struct RegisterDevice {
     /// The NIC.
     pub nic: AnyKernelNic,
     /// Its way to memory.
-    pub dma: DmaPort,
+    pub dma: Lent<DmaPort>,
     /// The link that ends here.
     pub incoming: Link<Frame>,
     /// Register writes on their way, in the order of their arrival.
@@ -40,7 +40,7 @@ impl RegisterDevice {
         let due = nic.due().min(incoming.due());
         RegisterDevice {
             nic,
-            dma: DmaPort::new(link, number),
+            dma: Lent::new(DmaPort::new(link, number)),
             incoming,
             writes: VecDeque::new(),
             first_write: Time::NEVER,
@@ -83,7 +83,7 @@ impl RegisterDevice {
     }
 
     /// Does everything that is due when the first thing is.
-    pub fn step_all(&mut self, host: &mut Host) {
+    pub fn step_all(&mut self, host: &mut Lent<Host>) {
         let now = self.due;
         while self.due == now {
             self.step(host);
@@ -91,10 +91,11 @@ impl RegisterDevice {
     }
 
     /// Does the one thing that is due first.
-    pub(super) fn step(&mut self, host: &mut Host) {
+    pub(super) fn step(&mut self, host: &mut Lent<Host>) {
         let now = self.due;
         self.reached = now;
-        let dma = &mut SimDma::new(host, &mut self.dma, now);
+        let mut turn = SimDma::on(host, &mut self.dma, now);
+        let dma = &mut *turn;
         if self.first_write <= now
             && let Some(write) = self.writes.pop_front()
         {
@@ -114,6 +115,7 @@ impl RegisterDevice {
         } else {
             self.nic.advance(dma);
         }
+        drop(turn);
         self.settle();
     }
 
@@ -131,7 +133,7 @@ impl RegisterDevice {
     }
 
     /// All register writes so far arrive: the run begins with a NIC that its driver has brought up.
-    pub fn bring_up(&mut self, host: &mut Host) {
+    pub fn bring_up(&mut self, host: &mut Lent<Host>) {
         if let Some(last) = self.writes.back() {
             let time = last.arrives;
             self.catch_up(host, time);
@@ -139,7 +141,7 @@ impl RegisterDevice {
     }
 
     /// All that is on its way here arrives: nobody sends more. Returns when that is.
-    pub fn take_all(&mut self, host: &mut Host) -> Time {
+    pub fn take_all(&mut self, host: &mut Lent<Host>) -> Time {
         while self.first_write.min(self.incoming.due()) < Time::NEVER {
             self.step(host);
         }
@@ -147,7 +149,7 @@ impl RegisterDevice {
     }
 
     /// Brings the NIC up to `at`, or to where it is already; returns that time.
-    pub(super) fn catch_up_to(&mut self, host: &mut Host, at: Time) -> Time {
+    pub(super) fn catch_up_to(&mut self, host: &mut Lent<Host>, at: Time) -> Time {
         let at = at.max(self.reached);
         self.catch_up(host, at);
         self.reached = at;
@@ -155,15 +157,14 @@ impl RegisterDevice {
     }
 
     /// Answers a read of register `index` at the time that it has come to. Returns the value, and when it gives it.
-    pub(super) fn answer(&mut self, host: &mut Host, index: u32) -> (u64, Time) {
-        let mut dma = SimDma::new(host, &mut self.dma, self.reached);
-        let answer = self.nic.read_register(&mut dma, index);
+    pub(super) fn answer(&mut self, host: &mut Lent<Host>, index: u32) -> (u64, Time) {
+        let answer = self.nic.read_register(&mut *SimDma::on(host, &mut self.dma, self.reached), index);
         self.settle();
         answer
     }
 
     /// Brings the NIC up to `time`.
-    fn catch_up(&mut self, host: &mut Host, time: Time) {
+    fn catch_up(&mut self, host: &mut Lent<Host>, time: Time) {
         while self.due() <= time {
             self.step(host);
         }

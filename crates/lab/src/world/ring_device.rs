@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use nicforge_interfaces::AnyNic;
 use nicforge_interfaces::kernel::Frame;
+use nicforge_nic::Nic;
 use nicforge_nic::transmit::Egress;
-use nicforge_nic::{Nic, ReceiveHalf};
-use nicforge_platform::sim::{DmaPort, Host, MmioWrite, SimDma};
+use nicforge_platform::sim::{DmaPort, Host, Lent, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
 use nicforge_wire::traffic::Arrival;
@@ -14,9 +13,9 @@ use nicforge_wire::traffic::Arrival;
 /// It acts when a register write or a frame of its link arrives, and when its own work is due.
 pub struct RingDevice {
     /// The NIC.
-    pub nic: Nic<AnyNic>,
+    pub nic: Nic<SimDma>,
     /// Its way to the host.
-    pub port: DmaPort,
+    pub port: Lent<DmaPort>,
     /// The link that ends here, if another host is at its other end.
     incoming: Option<Link<Frame>>,
     /// Register writes on their way, by arrival; those of one instant in the order of posting.
@@ -37,7 +36,7 @@ struct Posted {
 
 impl RingDevice {
     /// An idle NIC that generators send frames to.
-    pub fn new(nic: Nic<AnyNic>, port: DmaPort) -> RingDevice {
+    pub fn new(nic: Nic<SimDma>, port: Lent<DmaPort>) -> RingDevice {
         RingDevice { nic, port, incoming: None, writes: VecDeque::new(), due: Time::NEVER }
     }
 
@@ -74,7 +73,7 @@ impl RingDevice {
     }
 
     /// Takes the frames of the link that have arrived by `now`.
-    fn take_frames(&mut self, host: &mut Host, now: Time) {
+    fn take_frames(&mut self, host: &mut Lent<Host>, now: Time) {
         while let Some(link) = self.incoming.as_mut().filter(|link| link.due() <= now) {
             let at = link.due();
             let Some(frame) = link.take() else {
@@ -85,9 +84,9 @@ impl RingDevice {
     }
 
     /// Acts at `now`.
-    pub fn step(&mut self, host: &mut Host, egress: &mut impl Egress, now: Time) {
+    pub fn step(&mut self, host: &mut Lent<Host>, egress: &mut impl Egress, now: Time) {
         self.take_frames(host, now);
-        let mut dma = SimDma::new(host, &mut self.port, now);
+        let mut dma = SimDma::on(host, &mut self.port, now);
         while let Some(&write) = self.writes.front()
             && write.arrives <= now
         {
@@ -98,15 +97,17 @@ impl RingDevice {
         loop {
             self.due = self.nic.advance(&mut dma, egress);
             // The receive path has a cursor of its own.
-            dma = SimDma::new(host, &mut self.port, now);
+            dma.restart(now);
             let turned = self.nic.transmit.internal_inside();
             self.nic.receive_held(&mut dma);
             self.due = self.due.min(self.nic.held_due());
-            self.see_turned(turned);
+            if turned == 0 {
+                self.due = self.due.min(self.nic.transmit.internal_due());
+            }
             if self.due > now {
                 break;
             }
-            dma = SimDma::new(host, &mut self.port, now);
+            dma.restart(now);
         }
     }
 
@@ -118,10 +119,11 @@ impl RingDevice {
     }
 
     /// A frame came in, its last bit at `now`.
-    pub fn receive(&mut self, host: &mut Host, frame: &Arrival<'_>, now: Time) {
-        let mut dma = SimDma::new(host, &mut self.port, now);
+    pub fn receive(&mut self, host: &mut Lent<Host>, frame: &Arrival<'_>, now: Time) {
+        let mut dma = SimDma::on(host, &mut self.port, now);
         let turned = self.nic.transmit.internal_inside();
         self.nic.receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
+        drop(dma);
         self.due = self.due.min(self.nic.receive.due()).min(self.nic.held_due());
         self.see_turned(turned);
     }

@@ -7,11 +7,11 @@ use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain, walk_headers};
 
 use super::{Nic, RUN_AHEAD};
-use crate::{Arriving, DropCause, PortId, ReceiveHalf, RxFlags, Steering, TxOffload};
+use crate::{Arriving, DropCause, PortId, RxFlags, Steering, TxOffload};
 
 /// What the parser finds out about a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Parsed {
+struct Parsed {
     summary: FrameSummary,
     /// Where the headers end.
     headers: usize,
@@ -23,7 +23,7 @@ pub struct Parsed {
 
 /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers lie before.
 #[inline]
-pub(super) fn parse(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+fn parse(rss: &Toeplitz, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
     let Some(plain) = parse_plain(&frame[..head], frame.len(), rss) else {
         return parse_any(rss, frame, head);
     };
@@ -52,7 +52,7 @@ impl Parsed {
     /// The frame with these parts on its way to the host: `from` says when its first bit came in, and on
     /// which port.
     #[inline(always)]
-    pub(super) fn arriving<'a>(
+    fn arriving<'a>(
         &self,
         (bytes, head): (&'a [u8], usize),
         (stamp, port): (Time, PortId),
@@ -72,11 +72,11 @@ impl Parsed {
     }
 }
 
-impl<R: ReceiveHalf> Nic<R> {
+impl<D: Dma> Nic<D> {
     /// Parses a frame that is all zeros from `head` on, and verifies its checksums. All headers
     /// lie before.
     #[inline]
-    pub fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
+    fn parse(&self, frame: &[u8], head: usize) -> Result<Parsed, FrameError> {
         parse(&self.rss, frame, head)
     }
 
@@ -98,13 +98,13 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
     /// Whatever happens to it is counted.
-    pub fn receive<D: Dma>(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
+    pub fn receive(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
         self.receive_padded(dma, frame, frame.len(), stamp);
     }
 
     /// As [`receive`](Self::receive), for a frame that is all zeros from `head` on. All headers
     /// lie before.
-    pub fn receive_padded<D: Dma>(&mut self, dma: &mut D, frame: &[u8], head: usize, stamp: Time) {
+    pub fn receive_padded(&mut self, dma: &mut D, frame: &[u8], head: usize, stamp: Time) {
         if !self.admit(dma, frame) {
             return;
         }
@@ -117,7 +117,7 @@ impl<R: ReceiveHalf> Nic<R> {
 
     /// As [`receive`](Self::receive), for a frame that was on no wire: its sender left to its NIC what
     /// `left` says, and the NIC that sends it will do it ([`Packet::offload`](crate::Packet::offload)).
-    pub fn receive_unfinished<D: Dma>(&mut self, dma: &mut D, frame: &[u8], left: TxOffload, stamp: Time) {
+    pub fn receive_unfinished(&mut self, dma: &mut D, frame: &[u8], left: TxOffload, stamp: Time) {
         if !self.admit(dma, frame) {
             return;
         }
@@ -127,18 +127,9 @@ impl<R: ReceiveHalf> Nic<R> {
         }
     }
 
-    /// As [`receive`](Self::receive), for a frame that [`parse`](Self::parse) has seen before: one
-    /// that comes out of memory many times, or whose port has looked at it already.
-    #[inline]
-    pub fn receive_parsed<D: Dma>(&mut self, dma: &mut D, frame: &[u8], parsed: &Parsed, stamp: Time) {
-        if self.admit(dma, frame) {
-            self.take(dma, (frame, frame.len()), parsed, stamp);
-        }
-    }
-
     /// Whether the FIFO has room.
     #[inline]
-    fn admit<D: Dma>(&mut self, dma: &D, frame: &[u8]) -> bool {
+    fn admit(&mut self, dma: &D, frame: &[u8]) -> bool {
         self.counters.frames += 1;
         self.counters.bytes += frame.len() as u64;
         let len = Bytes(frame.len() as u64);
@@ -150,7 +141,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     #[inline]
-    fn take<D: Dma>(&mut self, dma: &mut D, (frame, head): (&[u8], usize), parsed: &Parsed, stamp: Time) {
+    fn take(&mut self, dma: &mut D, (frame, head): (&[u8], usize), parsed: &Parsed, stamp: Time) {
         let arriving = parsed.arriving((frame, head), (stamp, self.spec.port), (&mut self.steering, &self.rss));
         let state = &mut self.queues[usize::from(arriving.queue)];
         if state.closed {

@@ -3,7 +3,7 @@
 //! A frame stays where it was put until it is delivered, and its place is used again: what is stored field by
 //! field and copied soon after waits for all stores before it.
 
-use nicforge_platform::Dma;
+use nicforge_platform::expect;
 use nicforge_units::Time;
 
 use crate::{Arriving, PortId, RxFlags};
@@ -80,14 +80,14 @@ impl HeldFrames {
     /// The oldest is delivered now. What the next ones need is called for: the bytes of one, and the place of the
     /// one behind it, which says where its bytes are.
     #[inline]
-    pub fn expect_next<D: Dma>(&self, dma: &D) {
+    pub fn expect_next(&self) {
         if let Some(next) = self.places.get(self.place(1)) {
-            dma.expect_own(&next.bytes.bytes, 0);
+            expect(&next.bytes.bytes, 0);
         }
         let behind = self.place(2);
-        dma.expect_own(&self.places, behind);
+        expect(&self.places, behind);
         // It may lie in two lines of the machine that simulates.
-        dma.expect_own(&self.places, behind + 1);
+        expect(&self.places, behind + 1);
     }
 
     /// The one that waits for longest.

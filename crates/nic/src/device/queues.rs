@@ -5,7 +5,7 @@ use std::ops::{Add, Range};
 use nicforge_platform::Dma;
 
 use super::{Nic, registers};
-use crate::{DropCause, DropCounters, Lending, ReceiveHalf, Waiting};
+use crate::{DropCause, DropCounters, Lending, Waiting};
 
 /// What a NIC knows of a receive queue, whatever its interface.
 #[derive(Clone, Debug, Default)]
@@ -31,11 +31,6 @@ impl QueueState {
     }
 }
 
-/// A descriptor for `queue` named no buffer: whose it was is counted among `queues`.
-pub(super) fn blame<R: ReceiveHalf>(half: &R, queues: &mut [QueueState], queue: u16) {
-    count_bad(queues, half.blamed(queue));
-}
-
 fn count_bad(queues: &mut [QueueState], blamed: Range<u16>) {
     let range = usize::from(blamed.start)..usize::from(blamed.end);
     for state in queues.get_mut(range).into_iter().flatten() {
@@ -43,7 +38,12 @@ fn count_bad(queues: &mut [QueueState], blamed: Range<u16>) {
     }
 }
 
-impl<R: ReceiveHalf> Nic<R> {
+impl<D: Dma> Nic<D> {
+    /// Whose descriptor for `queue` named no buffer.
+    pub(super) fn blamed(&self, queue: u16) -> Range<u16> {
+        self.receive.recovery().map_or(queue..queue + 1, |half| half.blamed(queue))
+    }
+
     /// From now on frames for `queue` are dropped as `queue_closed`, or no longer.
     pub fn set_closed(&mut self, queue: u16, closed: bool) {
         if let Some(state) = self.queues.get_mut(usize::from(queue)) {
@@ -97,7 +97,7 @@ impl<R: ReceiveHalf> Nic<R> {
     }
 
     /// The queues of core `core`: one of each set.
-    pub fn queues_of(&self, core: u16) -> impl Iterator<Item = u16> + use<R> {
+    pub fn queues_of(&self, core: u16) -> impl Iterator<Item = u16> + use<D> {
         let sets = self.receive.sets().len() as u16;
         let each = self.receive.queues() / sets;
         (0..sets).map(move |set| set * each + core)
@@ -116,7 +116,7 @@ impl<R: ReceiveHalf> Nic<R> {
         let each = self.receive.queues() / sets.len() as u16;
         (0..).zip(sets).map(move |(set, &name)| {
             let queues = set * each..(set + 1) * each;
-            let first = |queue: &u16| self.receive.together(*queue).start == *queue;
+            let first = |queue: &u16| self.group(*queue).start == *queue;
             let entries = |queue| self.receive.waiting(queue).entries;
             (name, queues.filter(first).map(entries).sum())
         })
@@ -144,20 +144,21 @@ impl<R: ReceiveHalf> Nic<R> {
             return 0..0;
         }
         let each = self.receive.queues() / self.receive.sets().len() as u16;
-        let queues = self.receive.rung_by(index - registers::RECEIVE);
+        let index = index - registers::RECEIVE;
+        let queues = self.receive.recovery().map_or(0..0, |half| half.rung_by(index));
         let set = queues.start / each;
         queues.start - set * each..queues.end - set * each
     }
 
     /// The cores `cores` begin anew with their queues of all sets and their transmit queues, see
-    /// [`ReceiveHalf::begin_anew`]. Returns all registers that belong to them.
-    pub fn begin_anew<D: Dma>(&mut self, dma: &mut D, cores: Range<u16>) -> Option<Vec<u32>> {
+    /// [`Recoverable::begin_anew`](crate::Recoverable::begin_anew). Returns all registers that belong to them.
+    pub fn begin_anew(&mut self, dma: &mut D, cores: Range<u16>) -> Option<Vec<u32>> {
         let sets = self.receive.sets().len() as u16;
         let each = self.receive.queues() / sets;
         let mut all = Vec::new();
         for set in 0..sets {
             let queues = set * each + cores.start..set * each + cores.end;
-            let of_half = self.receive.begin_anew(dma, queues.clone())?;
+            let of_half = self.receive.recoverable()?.begin_anew(dma, queues.clone())?;
             all.extend(of_half.into_iter().map(|index| registers::RECEIVE + index));
             for queue in queues {
                 let state = &mut self.queues[usize::from(queue)];
@@ -171,12 +172,24 @@ impl<R: ReceiveHalf> Nic<R> {
         Some(all)
     }
 
+    /// The queues that share rings with `queue`, and it.
+    fn group(&self, queue: u16) -> Range<u16> {
+        self.receive.recovery().map_or(queue..queue + 1, |half| half.together(queue))
+    }
+
+    /// Buffers of core `from` that went out with packets for core `to`, less those that went the other way.
+    pub fn lent(&self, from: u16, to: u16) -> i64 {
+        // A core has a queue in each set, and lends within a set.
+        let pairs = self.queues_of(from).zip(self.queues_of(to));
+        self.receive.recovery().map_or(0, |half| pairs.map(|(from, to)| half.lent(from, to)).sum())
+    }
+
     /// The cores that can only begin anew together with `core`.
     pub fn together(&self, core: u16) -> Range<u16> {
         let sets = self.receive.sets().len() as u16;
         let each = self.receive.queues() / sets;
         let groups = (0..sets).map(|set| {
-            let group = self.receive.together(set * each + core);
+            let group = self.group(set * each + core);
             group.start - set * each..group.end - set * each
         });
         let wider = |all: Range<u16>, group: Range<u16>| all.start.min(group.start)..all.end.max(group.end);

@@ -12,7 +12,7 @@ mod room;
 
 use std::collections::VecDeque;
 
-use nicforge_platform::{Addr, Dma};
+use nicforge_platform::{Addr, Dma, Gathered, Hint};
 use nicforge_units::{BitRate, Bytes, Time};
 
 use super::departure::{Departure, Egress};
@@ -307,7 +307,7 @@ impl TransmitEngine {
         }
         let mut frame = std::mem::take(&mut self.frame);
         // By reference: moved out they would be copied as vectors right after they were stored word by word.
-        let (ref pieces, here) = gather(&descriptor, inlined.as_ref(), self.unfinished, dma, &mut frame);
+        let Gathered { ref pieces, here } = gather(&descriptor, inlined.as_ref(), self.unfinished, dma, &mut frame);
         queue.last_read = here - now;
         let len = Bytes(descriptor.len());
         let last_bit = self.occupy_wire(len, here);
@@ -364,7 +364,7 @@ impl Queue {
             for descriptor in words.chunks_exact(each) {
                 let mut decoded = TxDescriptor::decode(descriptor);
                 decoded.inline &= self.ring.inlines;
-                dma.expect_gather(decoded.head.at, decoded.head.len as usize);
+                dma.hint(Hint::Read { at: decoded.head.at, len: decoded.head.len as usize });
                 self.waiting.push_back((here, decoded));
                 if let Some(Ok(line)) = descriptor.get(8..).map(Inlined::try_from) {
                     self.inlined.push_back(line);

@@ -1,7 +1,6 @@
 //! A descriptor's frame, brought together.
 
-use nicforge_platform::{Addr, Dma};
-use nicforge_units::Time;
+use nicforge_platform::{Dma, Gathered, Run, copy_ahead};
 use nicforge_wire::{checksum, parse_frame};
 
 use super::layout::TxDescriptor;
@@ -19,19 +18,19 @@ pub fn gather<'a, D: Dma>(
     unfinished: bool,
     dma: &'a mut D,
     frame: &'a mut Vec<u8>,
-) -> ([&'a [u8]; 3], Time) {
-    let [head, rest] = [descriptor.head, descriptor.rest].map(|part| (part.at, part.len as usize));
+) -> Gathered<'a> {
+    let [head, rest] = [descriptor.head, descriptor.rest].map(|part| Run { at: part.at, len: part.len as usize });
     let (front, runs) = match inlined.filter(|_| descriptor.inline) {
         // The guard has seen that they are no more than a line holds.
-        Some(words) => (&bytemuck::bytes_of(words)[..head.1], [(Addr(0), 0), rest]),
+        Some(words) => (&bytemuck::bytes_of(words)[..head.len], [Run::default(), rest]),
         None => (&[][..], [head, rest]),
     };
     if unfinished || descriptor.offload == TxOffload::default() {
-        return dma.view_ahead(front, runs, frame);
+        return dma.gather(front, runs, frame);
     }
-    let here = dma.gather_ahead(front, runs, frame);
+    let here = copy_ahead(dma, front, runs, frame);
     fill_checksums(frame, descriptor.offload);
-    ([frame, &[], &[]], here)
+    Gathered { pieces: [frame, &[], &[]], here }
 }
 
 fn fill_checksums(frame: &mut [u8], offload: TxOffload) {

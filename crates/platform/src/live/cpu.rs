@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::{Bell, Control, Region, hints};
-use crate::{Addr, Cpu, Part, Pod, Register};
+use crate::{Addr, Atomic, Cpu, Hint, Part, Pod, Register};
 
 /// How often a lock is tried before the thread lets others run.
 const LOCK_SPINS: u32 = 200;
@@ -94,6 +94,21 @@ impl LiveCpu {
         asleep.store(0, Ordering::Relaxed);
     }
 
+    /// Looks at words: as no load waits for another, all are on their way at once, and none of a line that
+    /// is not written yet except the last. What stands in front of entries of several lines comes along.
+    #[inline]
+    fn look(&self, words: Range<Addr>, stride: u64, bit: u64) {
+        let region = self.region();
+        let mut at = words.start;
+        let end = region.look(words, stride, bit);
+        if stride > CACHE_LINE_BYTES {
+            while at < end {
+                hints::read(region.hint(Addr(at.0.wrapping_sub(CACHE_LINE_BYTES))));
+                at = at + stride;
+            }
+        }
+    }
+
     #[inline]
     fn region(&self) -> &Region {
         self.control.region()
@@ -104,11 +119,6 @@ impl Cpu for LiveCpu {
     #[inline]
     fn load<T: Pod>(&mut self, at: Addr) -> T {
         self.region().load(at)
-    }
-
-    #[inline]
-    fn load_shared(&mut self, at: Addr) -> u64 {
-        self.region().word(at).load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -127,23 +137,13 @@ impl Cpu for LiveCpu {
     }
 
     #[inline]
-    fn entry(&mut self, at: Addr, bit: u64) -> Option<[u64; 7]> {
-        self.region().entry(at, bit)
-    }
-
-    #[inline]
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
-        self.region().word(at).fetch_or(bits, Ordering::AcqRel)
-    }
-
-    #[inline]
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
-        self.region().word(at).fetch_and(bits, Ordering::AcqRel)
-    }
-
-    #[inline]
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
-        self.region().word(at).fetch_add(value, Ordering::AcqRel)
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        let word = self.region().word(at);
+        match change {
+            Atomic::Or(bits) => word.fetch_or(bits, Ordering::AcqRel),
+            Atomic::And(bits) => word.fetch_and(bits, Ordering::AcqRel),
+            Atomic::Add(value) => word.fetch_add(value, Ordering::AcqRel),
+        }
     }
 
     fn lock(&mut self, at: Addr) {
@@ -179,39 +179,9 @@ impl Cpu for LiveCpu {
     }
 
     #[inline]
-    fn copy_out(&mut self, from: Addr, into: &mut [u8]) {
-        self.region().read(from, into);
-    }
-
-    #[inline]
     fn bytes_mut(&mut self, at: Addr, len: usize) -> &mut [u8] {
         // SAFETY: as for `bytes`; the exclusive borrow of the core keeps it the only slice here.
         unsafe { self.region().slice_mut(at, len) }
-    }
-
-    #[inline]
-    fn prefetch(&mut self, at: Addr, _len: usize) {
-        hints::read(self.region().hint(at));
-    }
-
-    /// Looks: as no load waits for another, all are on their way at once, and none of a line that
-    /// is not written yet but the last. What stands in front of entries of several lines comes along.
-    #[inline]
-    fn look_ahead(&mut self, words: Range<Addr>, stride: u64, bit: u64) {
-        let region = self.region();
-        let mut at = words.start;
-        let end = region.look(words, stride, bit);
-        if stride > CACHE_LINE_BYTES {
-            while at < end {
-                hints::read(region.hint(Addr(at.0.wrapping_sub(CACHE_LINE_BYTES))));
-                at = at + stride;
-            }
-        }
-    }
-
-    #[inline]
-    fn expect_store(&mut self, at: Addr) {
-        hints::write(self.region().hint(at));
     }
 
     fn mmio_read(&mut self, register: Register) -> u64 {
@@ -241,5 +211,15 @@ impl Cpu for LiveCpu {
     #[inline]
     fn now(&self) -> Time {
         self.now
+    }
+
+    #[inline(always)]
+    fn hint(&mut self, hint: Hint) {
+        match hint {
+            Hint::Fetch { at, .. } => hints::read(self.region().hint(at)),
+            Hint::Write(at) => hints::write(self.region().hint(at)),
+            Hint::Words { from, until, stride, bit } => self.look(from..until, stride, bit),
+            _ => {}
+        }
     }
 }

@@ -10,31 +10,32 @@ use super::{LiveCpu, LiveDma};
 use crate::{Addr, Cpu, Dma, Part, Register};
 
 /// A core that the device's thread plays between two things that it does as the device. What it
-/// announces goes the way of what the device publishes: whoever it is for is woken with the others. Its
+/// announces goes the way of what the device publishes: sleeping readers are woken with the others. Its
 /// register writes are kept for the device, as no other thread looks at what this one says.
 #[derive(Debug)]
-pub struct DeviceCpu<'a> {
-    cpu: &'a mut LiveCpu,
-    dma: &'a mut LiveDma,
+pub struct DeviceCpu {
+    /// The core, where it is one like all others.
+    pub cpu: LiveCpu,
+    /// The device's own way to memory.
+    pub dma: LiveDma,
     rung: Vec<(Register, u64)>,
+    copy: Vec<u8>,
 }
 
-impl<'a> DeviceCpu<'a> {
+impl DeviceCpu {
     /// A core that reads and writes as `cpu` does, and announces by `dma`.
-    pub fn new(cpu: &'a mut LiveCpu, dma: &'a mut LiveDma) -> DeviceCpu<'a> {
-        let rung = Vec::new();
-        DeviceCpu { cpu, dma, rung }
+    pub fn new(cpu: LiveCpu, dma: LiveDma) -> DeviceCpu {
+        DeviceCpu { cpu, dma, rung: Vec::new(), copy: Vec::new() }
     }
 
-    /// The registers that it wrote, in order.
-    pub fn into_rung(self) -> Vec<(Register, u64)> {
-        self.rung
+    /// The registers that it wrote since the last call, in order.
+    pub fn take_rung(&mut self) -> Vec<(Register, u64)> {
+        std::mem::take(&mut self.rung)
     }
 }
 
-impl Cpu for DeviceCpu<'_> {
-    crate::forward_cpu!(cpu: load store fetch_or fetch_and fetch_add lock unlock);
-    crate::forward_cpu!(cpu: bytes bytes_mut prefetch expect_store mmio_read);
+impl Cpu for DeviceCpu {
+    crate::forward_cpu!(cpu: load store atomic lock unlock bytes_mut mmio_read hint);
 
     #[inline]
     fn acquire(&mut self, at: Addr) -> u64 {
@@ -44,24 +45,14 @@ impl Cpu for DeviceCpu<'_> {
 
     #[inline]
     fn release(&mut self, at: Addr, value: u64) {
-        self.dma.flush();
-        self.cpu.release(at, value);
+        self.dma.publish(at, &value.to_ne_bytes());
     }
 
-    #[inline]
-    fn entry(&mut self, at: Addr, bit: u64) -> Option<[u64; 7]> {
-        self.dma.flush();
-        self.cpu.entry(at, bit)
-    }
-
-    #[inline]
-    fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
-        self.dma.publish_entry(at, words);
-    }
-
-    #[inline]
-    fn copy_out(&mut self, from: Addr, into: &mut [u8]) {
-        self.dma.read(from, into);
+    /// A copy: other processes may write there meanwhile.
+    fn bytes(&mut self, at: Addr, len: usize) -> &[u8] {
+        self.copy.resize(len, 0);
+        self.dma.read(at, &mut self.copy);
+        &self.copy
     }
 
     fn mmio_write(&mut self, register: Register, value: u64) {

@@ -9,7 +9,7 @@ use super::held::Held;
 use super::region::LINE_WORDS;
 use super::stock::{Pending, Stock};
 use super::{Control, hints};
-use crate::{Addr, AddressSpace, Dma, Owner, Run, Vector};
+use crate::{Addr, AddressSpace, Dma, Gathered, Hint, Owner, Run, Vector, copy_ahead};
 
 /// Bytes of a line.
 const LINE_BYTES: usize = CACHE_LINE_BYTES as usize;
@@ -95,9 +95,14 @@ impl LiveDma {
     /// Workers never sleep: none needs to be woken, and the device need not wait until what it
     /// published is seen.
     pub fn workers_poll(mut self) -> LiveDma {
+        self.be_polled();
+        self
+    }
+
+    /// The same from now on.
+    pub fn be_polled(&mut self) {
         self.workers_poll = true;
         self.plan_notes();
-        self
     }
 
     /// From now on each publish is noted if anybody has to be woken, if it is written down who gets which
@@ -157,17 +162,17 @@ impl LiveDma {
         self.held.settle::<WORDS>(self.control.region());
     }
 
-    /// Writes a frame of several lines. Those of the later one are called for behind it: what is written has
-    /// the way to the cache first.
-    #[cold]
+    /// Publishes several entries, or one that is no line.
     #[inline(never)]
-    fn write_long(&mut self, to: Addr, bytes: &[u8], later: Option<Addr>) {
-        let lines = bytes.len().div_ceil(LINE_BYTES);
-        self.write(to, bytes);
-        if let Some(later) = later {
-            let first = self.control.region().hint(later);
-            for line in 0..lines {
-                hints::write(first.wrapping_add(line * LINE_BYTES));
+    fn publish_others(&mut self, to: Addr, bytes: &[u8]) {
+        for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
+            let to = to + number * CACHE_LINE_BYTES;
+            if let Ok(line) = <&[u8; LINE_BYTES]>::try_from(entry) {
+                self.hold::<LINE_WORDS>(to, bytemuck::pod_read_unaligned(line));
+            } else if let Ok(half) = <&[u8; LINE_BYTES / 2]>::try_from(entry) {
+                self.hold::<{ LINE_WORDS / 2 }>(to, bytemuck::pod_read_unaligned(half));
+            } else {
+                self.announce_part(to, entry);
             }
         }
     }
@@ -177,7 +182,7 @@ impl LiveDma {
     #[inline(never)]
     fn expect_lines(&mut self, to: Addr, len: usize) {
         for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
-            self.expect_write(Addr(to.0.wrapping_add(line * CACHE_LINE_BYTES)));
+            hints::write(self.control.region().hint(Addr(to.0.wrapping_add(line * CACHE_LINE_BYTES))));
         }
     }
 
@@ -243,8 +248,6 @@ impl LiveDma {
 }
 
 impl Dma for LiveDma {
-    const INSTANT: bool = true;
-
     #[inline]
     fn read(&mut self, from: Addr, into: &mut [u8]) {
         self.keep_order(from);
@@ -261,28 +264,23 @@ impl Dma for LiveDma {
     }
 
     #[inline]
-    fn view_ahead<'a>(
-        &'a mut self,
-        front: &'a [u8],
-        runs: [Run; 2],
-        scratch: &'a mut Vec<u8>,
-    ) -> ([&'a [u8]; 3], Time) {
+    fn gather<'a>(&'a mut self, front: &'a [u8], runs: [Run; 2], scratch: &'a mut Vec<u8>) -> Gathered<'a> {
         if front.is_empty()
-            && let [(at, len), (_, 0)] = runs
+            && let [run, Run { len: 0, .. }] = runs
         {
-            self.keep_order(at);
-            self.count(len);
+            self.keep_order(run.at);
+            self.count(run.len);
             // SAFETY: what is to be sent is the device's until it says that it is gone, which takes this
             // value, so not while the slice lives. That no other process breaks this cannot be enforced,
             // and is assumed; what follows from a worker that writes there all the same is limited by who
             // reads: ports take bytes once, into memory of their own or into the kernel, and decide about
             // headers from the copy ([`Joined::join`](nicforge_wire::join::Joined::join)), so that it
             // garbles the frame that it sends and nothing else.
-            let view = unsafe { self.control.region().slice(at, len) };
-            return ([view, &[], &[]], self.now);
+            let view = unsafe { self.control.region().slice(run.at, run.len) };
+            return Gathered { pieces: [view, &[], &[]], here: self.now };
         }
-        let here = self.gather_ahead(front, runs, scratch);
-        ([scratch, &[], &[]], here)
+        let here = copy_ahead(self, front, runs, scratch);
+        Gathered { pieces: [scratch, &[], &[]], here }
     }
 
     #[inline(always)]
@@ -294,62 +292,12 @@ impl Dma for LiveDma {
     }
 
     #[inline(always)]
-    fn write_frame(&mut self, to: Addr, bytes: &[u8], _head: usize, later: Option<Addr>) {
-        if bytes.len() > LINE_BYTES {
-            return self.write_long(to, bytes, later);
-        }
-        if let Some(later) = later {
-            self.expect_write(later);
-        }
-        self.write(to, bytes);
-    }
-
-    #[inline]
-    fn expect_write(&mut self, to: Addr) {
-        hints::write(self.control.region().hint(to));
-    }
-
-    /// The first line of a short one comes from the worker's core, which takes long. A long one's are many
-    /// and mostly the device's own: called for at once, they come side by side, and soon, they do not drive
-    /// out what is wanted before.
-    #[inline]
-    fn frames_ahead(len: usize) -> usize {
-        match len > LINE_BYTES {
-            true => 2,
-            false => 8,
-        }
-    }
-
-    #[inline]
-    fn expect_frame(&mut self, to: Addr, len: usize) {
-        match len > LINE_BYTES {
-            true => self.expect_lines(to, len),
-            false => self.expect_write(to),
-        }
-    }
-
-    #[inline]
-    fn expect_read(&mut self, from: Addr, len: usize) {
-        for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
-            let at = Addr(from.0.wrapping_add(line * CACHE_LINE_BYTES));
-            hints::read(self.control.region().hint(at));
-        }
-    }
-
-    #[inline]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
-        for (number, entry) in (0..).zip(bytes.chunks(LINE_BYTES)) {
-            let to = to + number * CACHE_LINE_BYTES;
-            match <&[u8; LINE_BYTES]>::try_from(entry) {
-                Ok(line) => self.hold::<LINE_WORDS>(to, bytemuck::pod_read_unaligned(line)),
-                Err(_) => self.announce_part(to, entry),
-            }
+        if let Ok(line) = <&[u8; LINE_BYTES]>::try_from(bytes) {
+            self.hold::<LINE_WORDS>(to, bytemuck::pod_read_unaligned(line));
+        } else {
+            self.publish_others(to, bytes);
         }
-    }
-
-    #[inline(always)]
-    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
-        self.hold(to, words);
     }
 
     #[inline]
@@ -367,5 +315,20 @@ impl Dma for LiveDma {
     #[inline]
     fn now(&self) -> Time {
         self.now
+    }
+
+    #[inline(always)]
+    fn hint(&mut self, hint: Hint) {
+        match hint {
+            Hint::Write(at) => hints::write(self.control.region().hint(at)),
+            Hint::Frame { at, len } if len <= LINE_BYTES => hints::write(self.control.region().hint(at)),
+            Hint::Frame { at, len } => self.expect_lines(at, len),
+            Hint::Read { at, len } => {
+                for line in 0..(len as u64).div_ceil(CACHE_LINE_BYTES) {
+                    hints::read(self.control.region().hint(Addr(at.0.wrapping_add(line * CACHE_LINE_BYTES))));
+                }
+            }
+            _ => {}
+        }
     }
 }

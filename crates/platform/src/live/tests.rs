@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::{Addr, AddressSpace, Cpu, Dma, Owner, Register};
+use crate::{Addr, AddressSpace, Atomic, Cpu, Dma, Hint, Owner, Register, Run, entry, publish_entry, write_entry};
 
 fn shape() -> Shape {
     Shape { devices: 2, workers: 2, banks: vec![(0, 4), (0x8000, 4)] }
@@ -28,9 +28,9 @@ fn both_contracts_see_the_same_bytes() {
     assert_eq!(cpu.bytes(at + 70, 3), [1, 2, 3]);
     cpu.bytes_mut(at + 70, 3)[1] = 9;
     assert_eq!(cpu.load::<[u8; 3]>(at + 70), [1, 9, 3]);
-    assert_eq!(cpu.fetch_or(at + 128, 6), 0);
-    assert_eq!(cpu.fetch_and(at + 128, 3), 6);
-    assert_eq!(cpu.fetch_add(at + 128, 5), 2);
+    assert_eq!(cpu.atomic(at + 128, Atomic::Or(6)), 0);
+    assert_eq!(cpu.atomic(at + 128, Atomic::And(3)), 6);
+    assert_eq!(cpu.atomic(at + 128, Atomic::Add(5)), 2);
     assert_eq!(cpu.acquire(at + 128), 7);
 }
 
@@ -40,19 +40,19 @@ fn a_core_that_the_device_plays_announces_as_the_device_does() {
     let at = space.control(64, Owner(0)).unwrap();
     let control = control(&space);
     let worker = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0);
-    let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 2);
-    let mut dma = LiveDma::new(control.clone(), &space);
+    let cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 2);
+    let dma = LiveDma::new(control.clone(), &space);
     worker.announce_sleep();
     let register = Register { device: 0, index: 1 };
-    let mut core = DeviceCpu::new(&mut cpu, &mut dma);
-    core.write_entry(at, std::array::from_fn(|word| 10 + word as u64));
+    let mut core = DeviceCpu::new(cpu, dma);
+    write_entry(&mut core, at, std::array::from_fn(|word| 10 + word as u64));
     core.mmio_write(register, 7);
-    assert_eq!(core.entry(at, 1), Some([10, 11, 12, 13, 14, 15, 16]));
-    assert_eq!(core.into_rung(), [(register, 7)]);
+    assert_eq!(entry(&mut core, at, 1), Some([10, 11, 12, 13, 14, 15, 16]));
+    assert_eq!(core.take_rung(), [(register, 7)]);
     assert_eq!(control.register_value(register), 0, "nobody else's");
     let asleep = control.worker_asleep(0).unwrap();
     assert_eq!(asleep.load(Ordering::Relaxed), 1);
-    dma.wake();
+    core.dma.wake();
     assert_eq!(asleep.load(Ordering::Relaxed), 0);
 }
 
@@ -65,14 +65,14 @@ fn what_is_sent_is_looked_at_where_it_lies_if_it_is_one_run() {
     let mut dma = LiveDma::new(control, &space);
     cpu.bytes_mut(at, 8192).fill(7);
     cpu.bytes_mut(at + 5000, 3).copy_from_slice(b"end");
-    let none = (Addr(0), 0);
+    let run = |at, len| Run { at, len };
     let mut scratch = vec![1];
-    let ([frame, rest @ ..], _) = dma.view_ahead(&[], [(at + 10, 4993), none], &mut scratch);
+    let [frame, rest @ ..] = dma.gather(&[], [run(at + 10, 4993), Run::default()], &mut scratch).pieces;
     assert_eq!((frame.len(), &frame[4990..]), (4993, &b"end"[..]));
     assert_eq!(rest.concat(), []);
     // Several pieces come as one copy.
-    let runs = [(at + 5000, 2), (at + 5002, 1)];
-    let (pieces, _) = dma.view_ahead(b"the ", runs, &mut scratch);
+    let runs = [run(at + 5000, 2), run(at + 5002, 1)];
+    let pieces = dma.gather(b"the ", runs, &mut scratch).pieces;
     assert_eq!(pieces.concat(), b"the end");
     assert_eq!(scratch, b"the end");
 }
@@ -100,8 +100,8 @@ fn published_in_order(device: impl Fn(LiveDma) -> LiveDma) {
     assert_eq!(cpu.acquire(at + 56), 0, "held back");
     dma.flush();
     assert_eq!(cpu.load::<[u64; 8]>(at), line(10));
-    assert_eq!(cpu.entry(at, 1), Some([10, 11, 12, 13, 14, 15, 16]));
-    assert_eq!(cpu.entry(at, 0), None);
+    assert_eq!(entry(&mut cpu, at, 1), Some([10, 11, 12, 13, 14, 15, 16]));
+    assert_eq!(entry(&mut cpu, at, 0), None);
     assert_eq!(cpu.load::<[u64; 8]>(at + 128), line(30));
     assert_eq!(cpu.load::<[u64; 8]>(at + 192), line(40));
     // Part of a line, which does not overtake whole ones.
@@ -119,10 +119,10 @@ fn published_in_order(device: impl Fn(LiveDma) -> LiveDma) {
     dma.flush();
     assert_eq!(cpu.load::<[u64; 8]>(at), [0; 8]);
     // Entries of other lengths, each after those that were published before, and none longer than it is.
-    dma.publish_entry(at, line(80));
-    dma.publish_entry(at + 64, [90, 91]);
+    publish_entry(&mut dma, at, line(80));
+    publish_entry(&mut dma, at + 64, [90, 91]);
     assert_eq!(cpu.load::<[u64; 8]>(at), line(80));
-    dma.publish_entry(at, [95]);
+    publish_entry(&mut dma, at, [95]);
     assert_eq!(cpu.load::<[u64; 3]>(at + 64), [90, 91, 0]);
     dma.flush();
     assert_eq!(cpu.load::<[u64; 2]>(at), [95, 81]);
@@ -137,19 +137,25 @@ fn published_in_order(device: impl Fn(LiveDma) -> LiveDma) {
 }
 
 #[test]
-fn to_look_ahead_and_to_expect_change_nothing_wherever_it_is() {
+fn hints_change_nothing_whatever_the_address() {
     let mut space = AddressSpace::default();
     let at = space.control(4 * 64, Owner(0)).unwrap();
     let control = control(&space);
     let mut cpu = LiveCpu::new(control.clone(), Bell::new().unwrap(), 0).device_polls();
     let mut dma = LiveDma::new(control, &space).workers_poll();
     cpu.store(at + 56, 1u64);
-    cpu.look_ahead(at + 56..at + 256, 64, 1);
-    cpu.look_ahead(Addr(1 << 63)..Addr(u64::MAX), 64, 1);
-    cpu.look_ahead(at + 56..Addr(u64::MAX), u64::MAX - 7, 1);
-    cpu.expect_store(at + 64);
-    for far in [at, Addr(1 << 63), Addr(u64::MAX)] {
-        dma.expect_write(far);
+    let words = |from, until, stride| Hint::Words { from, until, stride, bit: 1 };
+    cpu.hint(words(at + 56, at + 256, 64));
+    cpu.hint(words(Addr(1 << 63), Addr(u64::MAX), 64));
+    cpu.hint(words(at + 56, Addr(u64::MAX), u64::MAX - 7));
+    for far in [at + 64, Addr(1 << 63), Addr(u64::MAX)] {
+        cpu.hint(Hint::Write(far));
+        dma.hint(Hint::Write(far));
+        for len in [1, 1500] {
+            cpu.hint(Hint::Fetch { at: far, len });
+            dma.hint(Hint::Frame { at: far, len });
+            dma.hint(Hint::Read { at: far, len });
+        }
     }
     assert_eq!(cpu.load::<[u64; 16]>(at).iter().sum::<u64>(), 1);
 }

@@ -3,14 +3,17 @@
 //! There is no L1: within one burst a line that was touched before is free, which is what an
 //! L1 does for the lines of a burst; its hits are part of `work`.
 
-use nicforge_units::{Cycles, Time};
+use nicforge_units::{Cycles, Frequency, Time};
 
 pub use cycles::CoreCycles;
 pub use near::Near;
+pub use with_devices::DeviceReader;
 
+use super::lent::{Agent, Lent, Turn};
+use super::locks::Locks;
 use super::nicmem::WriteCombining;
-use super::{CoreConfig, Devices, Host, MmioWrite};
-use crate::{Addr, Cpu, Part, Pod, Register};
+use super::{CoreConfig, Host, MmioWrite};
+use crate::{Addr, Atomic, Cpu, Hint, Part, Pod, Register};
 
 /// The state of one core between its steps.
 // In this order, so that `cursor` does not stand beside one of the sums in `spent`: both would be loaded as
@@ -35,6 +38,8 @@ pub struct SimCore {
     link: Option<Time>,
     /// Stores to memory of devices that have not left yet.
     combining: WriteCombining,
+    /// Nothing takes time.
+    untimed: bool,
 }
 
 impl SimCore {
@@ -54,15 +59,22 @@ impl SimCore {
             mmio: Vec::new(),
             holds: None,
             link: None,
+            untimed: false,
             combining: WriteCombining::new(config.write_combining_buffers),
             config: config.clone(),
         }
     }
 
-    /// The same core on another socket, behind a link of this latency. It is taken to miss all
+    /// The core is on another socket from now on, behind a link of this latency. It is taken to miss all
     /// caches of its own socket with every line that a burst touches for the first time.
-    pub fn behind_link(self, latency: Time) -> SimCore {
-        SimCore { link: Some(latency), ..self }
+    pub fn be_behind_link(&mut self, latency: Time) {
+        self.link = Some(latency);
+    }
+
+    /// A core before time begins: nothing that it does takes time, or changes what caches hold.
+    pub fn untimed(config: &CoreConfig) -> SimCore {
+        let config = CoreConfig { frequency: Frequency::INFINITE, ..config.clone() };
+        SimCore { untimed: true, ..SimCore::new(0, &config, Time::ZERO, Time::ZERO) }
     }
 
     /// The core's time.
@@ -120,24 +132,43 @@ impl SimCore {
     }
 }
 
-/// [`Cpu`] in virtual time: one step of one core.
-pub struct SimCpu<'a> {
-    host: &'a mut Host,
-    core: &'a mut SimCore,
-    /// What answers register reads, if anything does.
-    devices: Option<&'a mut dyn Devices>,
+/// [`Cpu`] in virtual time: a core at work.
+pub struct SimCpu {
+    host: Box<Host>,
+    core: Box<SimCore>,
 }
 
-impl<'a> SimCpu<'a> {
+impl Agent for SimCpu {
+    type State = SimCore;
+
+    fn into_parts(self) -> (Box<Host>, Box<SimCore>) {
+        (self.host, self.core)
+    }
+}
+
+impl SimCpu {
     /// A step of `core` that begins at its own time.
-    pub fn new(host: &'a mut Host, core: &'a mut SimCore) -> SimCpu<'a> {
-        SimCpu { host, core, devices: None }
+    #[inline]
+    pub fn on<'a>(host: &'a mut Lent<Host>, core: &'a mut Lent<SimCore>) -> Turn<'a, SimCpu> {
+        Turn::begin(host, core, SimCpu::of)
     }
 
-    /// As [`new`](Self::new), where `devices` answer register reads. A read is preceded by the
-    /// register writes that the core posted before.
-    pub fn with_devices(host: &'a mut Host, core: &'a mut SimCore, devices: &'a mut dyn Devices) -> SimCpu<'a> {
-        SimCpu { host, core, devices: Some(devices) }
+    /// As [`on`](Self::on), for a turn that ends with [`give_back`](Self::give_back).
+    #[inline]
+    pub fn take(host: &mut Lent<Host>, core: &mut Lent<SimCore>) -> SimCpu {
+        SimCpu { host: host.take(), core: core.take() }
+    }
+
+    /// The turn is over.
+    #[inline]
+    pub fn give_back(self, host: &mut Lent<Host>, core: &mut Lent<SimCore>) {
+        host.give_back(self.host);
+        core.give_back(self.core);
+    }
+
+    #[inline]
+    pub(super) fn of(host: Box<Host>, core: Box<SimCore>) -> SimCpu {
+        SimCpu { host, core }
     }
 
     #[inline]
@@ -152,13 +183,31 @@ impl<'a> SimCpu<'a> {
         self.core.spent.stall_ps[self.core.part as usize] += time.as_ps();
     }
 
+    /// Reads what overlaps with other accesses; memory of a device cannot be fetched ahead, as no cache holds it.
+    #[inline]
+    fn fetch_ahead(&mut self, at: Addr, len: usize) {
+        if len > 0 && !self.host.nicmem.holds(at.line()) {
+            for line in at.line()..=(at + (len as u64 - 1)).line() {
+                self.touch(line, false, self.core.independent_q16);
+            }
+        }
+    }
+
+    /// Takes the lock at `at`, from when `taken` says.
+    fn take_lock(&mut self, at: Addr, taken: impl FnOnce(&mut Locks, Addr, Time) -> Time) {
+        self.atomic(at, Atomic::Or(0));
+        let from = taken(&mut self.host.locks, at, self.core.cursor);
+        self.wait_for_lock(from);
+        self.core.holds = Some(at);
+    }
+
     fn wait_for_lock(&mut self, until: Time) {
         self.core.spent.work_ps[Part::Sync as usize] += (until - self.core.cursor).as_ps();
         self.core.cursor = until;
     }
 }
 
-impl Cpu for SimCpu<'_> {
+impl Cpu for SimCpu {
     // Always inlined: a call would store the value in memory, in other pieces than it is looked at.
     #[inline(always)]
     fn load<T: Pod>(&mut self, at: Addr) -> T {
@@ -189,35 +238,17 @@ impl Cpu for SimCpu<'_> {
         self.host.memory.release(at, value, self.core.cursor);
     }
 
-    #[inline(always)]
-    fn write_entry(&mut self, at: Addr, words: [u64; 8]) {
-        self.touch(at.line(), true, self.core.independent_q16);
-        let (memory, now) = (&mut self.host.memory, self.core.cursor);
-        memory.publish_words(at, words, now);
-    }
-
-    fn fetch_or(&mut self, at: Addr, bits: u64) -> u64 {
-        self.atomic(at, |word| word | bits)
-    }
-
-    fn fetch_and(&mut self, at: Addr, bits: u64) -> u64 {
-        self.atomic(at, |word| word & bits)
-    }
-
-    fn fetch_add(&mut self, at: Addr, value: u64) -> u64 {
-        self.atomic(at, |word| word.wrapping_add(value))
+    fn atomic(&mut self, at: Addr, change: Atomic) -> u64 {
+        self.touch(at.line(), true, 1 << 16);
+        self.work(self.core.config.atomic);
+        let before = self.host.memory.word(at);
+        let after = change.apply(before);
+        self.host.memory.slice_mut(at, 8).copy_from_slice(&after.to_ne_bytes());
+        before
     }
 
     fn lock(&mut self, at: Addr) {
-        self.atomic(at, |word| word);
-        let (locks, now) = (&mut self.host.locks, self.core.cursor);
-        // With devices that answer there are kernels, whose state is not in this memory.
-        let taken = match self.devices {
-            Some(_) => locks.take_in_order(at, now),
-            None => locks.take(at, now),
-        };
-        self.wait_for_lock(taken);
-        self.core.holds = Some(at);
+        self.take_lock(at, Locks::take);
     }
 
     fn unlock(&mut self, at: Addr) {
@@ -239,74 +270,9 @@ impl Cpu for SimCpu<'_> {
         self.host.memory.slice_mut(at, len)
     }
 
-    #[inline]
-    fn copy(&mut self, from: Addr, to: Addr, len: usize) -> &[u8] {
-        self.touch_run(from, len, false);
-        self.touch_run(to, len, true);
-        self.host.memory.copy(from, to, len);
-        self.host.memory.slice(to, len)
-    }
-
-    #[inline]
-    fn prefetch(&mut self, at: Addr, len: usize) {
-        // What no cache holds cannot be fetched ahead.
-        if len > 0 && !self.host.nicmem.holds(at.line()) {
-            for line in at.line()..=(at + (len as u64 - 1)).line() {
-                self.touch(line, false, self.core.independent_q16);
-            }
-        }
-    }
-
-    #[inline]
-    fn expect_store(&mut self, at: Addr) {
-        self.host.memory.expect_publish(at);
-        self.host.hierarchy.expect_remote_write(at.line());
-    }
-
-    #[inline(always)]
-    fn expect_entries(&mut self, entries: [(Addr, u64); 3], word: u64, lines: [u64; 4]) {
-        self.expect_named(entries, word, lines);
-    }
-
-    #[inline]
-    fn glance(&self, at: Addr, len: usize) -> Option<&[u8]> {
-        self.host.memory.get(at, len)
-    }
-
-    #[inline]
-    fn expect_access(&mut self, at: Addr) {
-        self.host.memory.expect(at.line());
-        let number = self.core.number;
-        self.host.hierarchy.expect_in_l2(number, at.line());
-    }
-
-    #[inline]
-    fn expect_soon(&mut self, at: Addr) {
-        let number = self.core.number;
-        self.host.hierarchy.expect_fetch(number, at.line());
-    }
-
-    #[inline]
-    fn expect_page(&mut self, at: Addr) {
-        self.host.memory.expect(at.line());
-    }
-
-    fn mmio_read(&mut self, register: Register) -> u64 {
-        let Some(devices) = self.devices.as_deref_mut() else {
-            self.stall(self.core.mmio_read);
-            return 0;
-        };
-        let there = Time::from_ps(self.core.mmio_read.as_ps() / 2);
-        let mut arrives = self.core.cursor + there;
-        // A read does not overtake writes.
-        for write in self.core.mmio.drain(..) {
-            arrives = arrives.max(write.arrives);
-            devices.write(self.host, &write);
-        }
-        let (value, given) = devices.read(self.host, register, arrives);
-        let back = given.max(arrives) + (self.core.mmio_read - there);
-        self.stall(back - self.core.cursor);
-        value
+    fn mmio_read(&mut self, _register: Register) -> u64 {
+        self.stall(self.core.mmio_read);
+        0
     }
 
     fn mmio_write(&mut self, register: Register, value: u64) {
@@ -336,6 +302,19 @@ impl Cpu for SimCpu<'_> {
     fn now(&self) -> Time {
         self.core.cursor
     }
+
+    #[inline(always)]
+    fn hint(&mut self, hint: Hint) {
+        match hint {
+            Hint::Fetch { at, len } => self.fetch_ahead(at, len),
+            Hint::Write(at) => {
+                self.host.memory.expect_publish(at);
+                self.host.hierarchy.expect_remote_write(at.line());
+            }
+            Hint::Completions(completions) => self.expect_named(&completions),
+            _ => {}
+        }
+    }
 }
 
 mod ahead;
@@ -346,3 +325,4 @@ mod run;
 #[cfg(test)]
 mod tests;
 mod touch;
+mod with_devices;

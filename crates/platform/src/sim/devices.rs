@@ -2,7 +2,7 @@
 
 use nicforge_units::Time;
 
-use super::Host;
+use super::{Host, Lent};
 use crate::Register;
 
 /// A register write on its way to a device.
@@ -23,9 +23,9 @@ pub struct MmioWrite {
 /// send it meanwhile counts from the time that it has reached.
 pub trait Devices {
     /// A core's register write is on its way. Writes of one core come in its program's order.
-    fn write(&mut self, host: &mut Host, write: &MmioWrite);
+    fn write(&mut self, host: &mut Lent<Host>, write: &MmioWrite);
 
     /// A core's register read arrives at `at`. Returns the value, and when the device gives it:
     /// later than `at` for a register that blocks.
-    fn read(&mut self, host: &mut Host, register: Register, at: Time) -> (u64, Time);
+    fn read(&mut self, host: &mut Lent<Host>, register: Register, at: Time) -> (u64, Time);
 }

@@ -8,10 +8,9 @@ use std::ops::Range;
 
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
-use super::ahead::expect;
+use super::lent::{Agent, Lent, Turn};
 use super::{Host, LinkConfig};
-use crate::Run;
-use crate::{Addr, Dma, Vector};
+use crate::{Addr, Dma, Gathered, Hint, Run, Vector};
 
 /// What a device's DMA counted since its run began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,17 +92,32 @@ impl DmaPort {
     }
 }
 
-/// [`Dma`] in virtual time, beginning at a given cursor.
-pub struct SimDma<'a> {
-    host: &'a mut Host,
-    port: &'a mut DmaPort,
+/// [`Dma`] in virtual time: a device at work.
+pub struct SimDma {
+    host: Box<Host>,
+    port: Box<DmaPort>,
     cursor: Time,
 }
 
-impl<'a> SimDma<'a> {
+impl Agent for SimDma {
+    type State = DmaPort;
+
+    fn into_parts(self) -> (Box<Host>, Box<DmaPort>) {
+        (self.host, self.port)
+    }
+}
+
+impl SimDma {
     /// Accesses of the device behind `port`, from `now` on.
-    pub fn new(host: &'a mut Host, port: &'a mut DmaPort, now: Time) -> SimDma<'a> {
-        SimDma { host, port, cursor: now }
+    #[inline]
+    pub fn on<'a>(host: &'a mut Lent<Host>, port: &'a mut Lent<DmaPort>, now: Time) -> Turn<'a, SimDma> {
+        Turn::begin(host, port, |host, port| SimDma { host, port, cursor: now })
+    }
+
+    /// What follows begins at `now`, whatever went before.
+    #[inline]
+    pub fn restart(&mut self, now: Time) {
+        self.cursor = now;
     }
 
     /// Times an access of `len` bytes of the device's own memory, which no bus is needed for.
@@ -187,7 +201,7 @@ impl<'a> SimDma<'a> {
     }
 }
 
-impl Dma for SimDma<'_> {
+impl Dma for SimDma {
     fn read(&mut self, from: Addr, into: &mut [u8]) {
         self.cursor = self.read_ahead(from, into);
     }
@@ -197,18 +211,13 @@ impl Dma for SimDma<'_> {
         self.time_read(from, into.len() as u64)
     }
 
-    fn view_ahead<'a>(
-        &'a mut self,
-        front: &'a [u8],
-        runs: [Run; 2],
-        _scratch: &'a mut Vec<u8>,
-    ) -> ([&'a [u8]; 3], Time) {
+    fn gather<'a>(&'a mut self, front: &'a [u8], runs: [Run; 2], _scratch: &'a mut Vec<u8>) -> Gathered<'a> {
         let mut here = self.cursor;
-        for (at, len) in runs.into_iter().filter(|&(_, len)| len > 0) {
-            here = here.max(self.time_read(at, len as u64));
+        for run in runs.into_iter().filter(|run| run.len > 0) {
+            here = here.max(self.time_read(run.at, run.len as u64));
         }
-        let [first, second] = runs.map(|(at, len)| self.host.memory.slice(at, len));
-        ([front, first, second], here)
+        let [first, second] = runs.map(|run| self.host.memory.slice(run.at, run.len));
+        Gathered { pieces: [front, first, second], here }
     }
 
     fn write(&mut self, to: Addr, bytes: &[u8]) {
@@ -224,34 +233,7 @@ impl Dma for SimDma<'_> {
         self.time_publish(to, bytes.len() as u64);
     }
 
-    /// One frame before it is the next: so long what comes stays in the caches of the machine that simulates.
-    #[inline]
-    fn frames_ahead(_len: usize) -> usize {
-        1
-    }
-
-    #[inline]
-    fn expect_frame(&mut self, to: Addr, len: usize) {
-        if let Some(lines) = self.lines_there(to, len) {
-            self.host.memory.expect_frame(lines.start);
-            self.host.hierarchy.expect_device_write(lines);
-        }
-    }
-
-    #[inline]
-    fn expect_next_frame(&mut self, to: Addr, len: usize) {
-        if let Some(lines) = self.lines_there(to, len) {
-            self.host.hierarchy.expect_displaced(lines);
-        }
-    }
-
-    #[inline]
-    fn expect_gather(&mut self, from: Addr, len: usize) {
-        let last = Addr(from.0.wrapping_add(len as u64));
-        self.host.hierarchy.expect(from.line());
-        self.host.hierarchy.expect(last.line());
-    }
-
+    #[inline(always)]
     fn publish(&mut self, to: Addr, bytes: &[u8]) {
         let visible = self.time_publish(to, bytes.len() as u64);
         for (line, entry) in (0..).zip(bytes.chunks(CACHE_LINE_BYTES as usize)) {
@@ -260,19 +242,6 @@ impl Dma for SimDma<'_> {
         }
         // Entries of a ring lie one behind the other.
         self.host.memory.expect_publish(to + bytes.len() as u64);
-    }
-
-    #[inline(always)]
-    fn publish_entry<const WORDS: usize>(&mut self, to: Addr, words: [u64; WORDS]) {
-        let len = size_of_val(&words) as u64;
-        let visible = self.time_publish(to, len);
-        self.host.memory.publish_words(to, words, visible);
-        self.host.memory.expect_publish(to + len);
-    }
-
-    #[inline]
-    fn expect_own<T>(&self, table: &[T], index: usize) {
-        expect(table, index);
     }
 
     fn interrupt(&mut self, vector: Vector) {
@@ -290,6 +259,29 @@ impl Dma for SimDma<'_> {
 
     fn now(&self) -> Time {
         self.cursor
+    }
+
+    #[inline(always)]
+    fn hint(&mut self, hint: Hint) {
+        match hint {
+            Hint::Frame { at, len } => {
+                if let Some(lines) = self.lines_there(at, len) {
+                    self.host.memory.expect_frame(lines.start);
+                    self.host.hierarchy.expect_device_write(lines);
+                }
+            }
+            Hint::NextFrame { at, len } => {
+                if let Some(lines) = self.lines_there(at, len) {
+                    self.host.hierarchy.expect_displaced(lines);
+                }
+            }
+            Hint::Read { at, len } => {
+                let last = Addr(at.0.wrapping_add(len as u64));
+                self.host.hierarchy.expect(at.line());
+                self.host.hierarchy.expect(last.line());
+            }
+            _ => {}
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 //! of the others; resources that agents share (DRAM) therefore keep their bandwidth in a
 //! calendar instead of a queue.
 
-mod ahead;
+pub(crate) mod ahead;
 mod cache;
 mod config;
 mod core;
@@ -24,6 +24,7 @@ mod dma;
 mod dram;
 mod hierarchy;
 mod host;
+mod lent;
 mod lines;
 mod link;
 mod llc;
@@ -35,12 +36,13 @@ mod zero_lines;
 
 pub use cache::WAYS_MAX;
 pub use config::{CacheConfig, CoreConfig, DramConfig, Hardware, LinkConfig, NicConfig, OtherSocket};
-pub use core::{CoreCycles, SimCore, SimCpu};
+pub use core::{CoreCycles, DeviceReader, SimCore, SimCpu};
 pub use counters::MemoryCounters;
 pub use devices::{Devices, MmioWrite};
 pub use dma::{DmaCounters, DmaPort, SimDma};
 pub use hierarchy::{Hierarchy, Served};
 pub use host::Host;
+pub use lent::{Agent, Lent, Turn};
 pub use memory::SimMemory;
 pub use schedule::Schedule;
 

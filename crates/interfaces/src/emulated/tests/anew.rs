@@ -1,27 +1,27 @@
 //! Software that comes and goes: the emulating core fills the physical rings itself, and writes down who
 //! has which buffer.
 
-use nicforge_nic::{DriverHalf, DropCause, Ledger, Pool, PoolCache, ReceiveHalf};
-use nicforge_platform::{AddressSpace, Cpu, Register};
+use nicforge_nic::{DropCause, Ledger, Pool, PoolCache};
+use nicforge_platform::{self as platform, AddressSpace, Cpu, Register};
 use nicforge_units::Time;
 
-use super::super::EMULATED;
+use super::super::{EMULATED, played};
 use super::setup;
-use crate::suite::{Bench, Flat, Ground, Setup};
-use crate::{AnyDriver, AnyNic, Plan, registry};
+use crate::suite::{Bench, Flat, Ground, Setup, build};
+use crate::{Built, Plan};
 
 /// Two cores behind a NIC that a third plays, and the ledger of their buffers. No ring has any yet.
 fn built(emulates: &'static str) -> (Bench<Flat>, Ledger) {
     let setup = Setup { cache: 4, bx_per_ax: 4, ..setup(emulates) };
     let mut ledger = None;
-    let build = |plan: &Plan, space: &mut AddressSpace| -> (AnyNic, Vec<AnyDriver>) {
+    let with_ledger = |plan: &Plan, space: &mut AddressSpace| -> Built<platform::Flat> {
         let plan = Plan { emulator_fills: true, ..plan.clone() };
-        let (mut nic, drivers) = registry::build("emulated", &plan, space).unwrap();
+        let mut built = build("emulated", &plan, space).unwrap();
         let kept = *ledger.insert(Ledger::new(space, plan.pool));
-        nic.emulated().unwrap().keep_book(kept, &plan);
-        (nic, drivers)
+        played::<platform::Flat>(&mut *built.nic).unwrap().keep_book(kept, &plan);
+        built
     };
-    let mut bench: Bench<Flat> = Bench::built("emulated", &setup, build);
+    let mut bench: Bench<Flat> = Bench::built("emulated", &setup, with_ledger);
     let ledger = ledger.unwrap();
     let caches = std::mem::take(&mut bench.caches).into_iter().enumerate();
     let caches = caches.map(|(number, cache)| cache.with_ledger(ledger, number));
@@ -38,8 +38,8 @@ fn down(emulates: &'static str) -> (Bench<Flat>, Ledger) {
 }
 
 fn claim(bench: &mut Bench<Flat>) {
-    let half = bench.nic.emulated().unwrap();
-    half.claim(&mut *bench.ground.core(2));
+    let half = played::<platform::Flat>(&mut *bench.nic).unwrap();
+    bench.ground.play(|way| half.claim(way));
 }
 
 /// Each core frees what it has: who frees what another's packets lie in gives it to the pool first.
@@ -53,7 +53,7 @@ fn release(bench: &mut Bench<Flat>) {
 /// Buffers that are in some place, if `lent` are in others' hands than drivers count.
 fn found(bench: &mut Bench<Flat>, lent: i64) -> u64 {
     let stacks: usize = bench.caches.iter().map(PoolCache::len).sum();
-    let held: i64 = bench.drivers.iter().map(DriverHalf::buffers_held).sum();
+    let held: i64 = bench.drivers.iter().map(|driver| driver.buffers_held()).sum();
     let held = held + lent + stacks as i64;
     let shared = Pool::available(&bench.pool, &mut *bench.ground.core(0));
     (shared + bench.nic.holds()).wrapping_add_signed(held)
@@ -126,7 +126,7 @@ fn buffers_of_another_are_borrowed_where_it_is_written_down_whose_they_are() {
         bench.send(0, 60).unwrap();
         bench.pass(Time::from_us(5));
     }
-    assert_eq!(bench.nic.lent(1, 0), 8);
+    assert_eq!(bench.recovery().lent(1, 0), 8);
     assert_eq!(bench.drops.causes(), []);
     assert_eq!(bench.poll(0, 32), 24);
 }
@@ -138,14 +138,12 @@ fn doorbells_of_software_that_is_gone_are_gone() {
     bench.start();
     bench.emulator_rests = true;
     for index in 0..2 {
-        assert_eq!(bench.nic.rung_by(index), index as u16..index as u16 + 1);
+        assert_eq!(bench.recovery().rung_by(index), index as u16..index as u16 + 1);
         assert!(bench.write_register(index, 16));
     }
     for (queue, still) in [(0, true), (1, false)] {
-        let mut device = bench.ground.device();
-        bench.nic.begin_anew(&mut *device, queue..queue + 1).unwrap();
-        drop(device);
-        assert_eq!(bench.nic.emulated().unwrap().rang(), still);
+        bench.begin_anew(queue..queue + 1).unwrap();
+        assert_eq!(played::<platform::Flat>(&mut *bench.nic).unwrap().rang(), still);
     }
 }
 
@@ -157,7 +155,7 @@ fn the_doorbells_of_its_rings_are_nobody_elses() {
     for (index, value) in doorbells {
         // A ring takes what it was told before, from whoever may tell it.
         assert!(!bench.write_register(index, value));
-        assert_eq!(bench.nic.rung_by(index), 0..0);
+        assert_eq!(bench.recovery().rung_by(index), 0..0);
     }
 }
 
@@ -173,12 +171,12 @@ fn frames_for_software_that_is_gone_go_and_their_buffers_stay() {
         }
         // Its cores have a queue in each set, and share rings in one of them.
         let firsts = (0..bench.nic.queues()).step_by(2);
-        let groups = firsts.clone().map(|first| bench.nic.together(first).len());
+        let groups = firsts.clone().map(|first| bench.recovery().together(first).len());
         let cores = groups.max().unwrap() as u16;
-        let lent: i64 = (cores..2).map(|other| bench.nic.lent(0, other)).sum();
+        let lent: i64 = (cores..2).map(|other| bench.recovery().lent(0, other)).sum();
         for first in firsts {
             let group = first..first + cores;
-            let registers = bench.nic.begin_anew(&mut *bench.ground.device(), group);
+            let registers = bench.begin_anew(group);
             let registers = registers.unwrap();
             assert!(!registers.is_empty(), "{emulates}");
             forget(&mut bench.ground, registers);

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_nic::{DriverHalf, ReceiveHalf};
 use nicforge_platform::Addr;
 use nicforge_units::Time;
 
 use super::super::{PhysicalRing, physical_rings};
-use crate::registry;
 use crate::rx_bisect::Options;
-use crate::suite::{Bench, Flat, Ground, Setup, Sim};
+use crate::suite::{Bench, Flat, Ground, Setup, Sim, build};
 
 /// Ax rings of 16 entries: `rings` of them, 0 for one per core, in `sets` sets.
 fn options(rings: usize, sets: usize) -> Options {
@@ -23,7 +21,7 @@ fn down<G: Ground>(options: Options, cache: usize) -> Bench<G> {
     Bench::built("emulated", &setup, |plan, space| {
         let mut plan = plan.clone();
         plan.bisect = options;
-        registry::build("emulated", &plan, space).unwrap()
+        build("emulated", &plan, space).unwrap()
     })
 }
 

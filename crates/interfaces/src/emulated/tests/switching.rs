@@ -1,9 +1,11 @@
 //! Two sets of queues, of which steering uses one at a time: what a switch does to packets that still
 //! wait in physical rings.
 
-use nicforge_nic::{DropCause, ReceiveHalf};
+use nicforge_nic::DropCause;
+use nicforge_platform as platform;
 use nicforge_units::Time;
 
+use super::super::played;
 use super::setup;
 use crate::sh_ring_dynamic::{PRIVATE, SHARED};
 use crate::suite::{Bench, Flat, Ground, Setup, Sim};
@@ -135,7 +137,7 @@ fn a_packet_of_the_other_set_ends_the_waiting() {
     assert_eq!((step.moved(), step.stuck, step.more), (0, 1, false));
     bench.switch(PRIVATE);
     bench.send(0, 60).unwrap();
-    assert!(!bench.nic.emulated().unwrap().will_wait(0));
+    assert!(!played::<platform::Flat>(&mut *bench.nic).unwrap().will_wait(0));
     let step = bench.emulate_once().unwrap();
     assert_eq!((step.passed, step.lost.len(), step.stuck), (1, 16, 0));
     assert_eq!(bench.poll(0, 32), 1);

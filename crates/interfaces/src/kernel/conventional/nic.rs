@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::{DropCause, MacFifo, RxFlags, mbuf_room};
-use nicforge_platform::{Addr, Dma, Vector, bytemuck};
+use nicforge_platform::{Addr, Dma, Run, Vector, bytemuck};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
 
 use super::layout::{Descriptor, Status, events, registers};
@@ -176,7 +176,7 @@ impl Nic {
             return;
         };
         dma.wait_until(here);
-        let entry = u64::from(self.rx.pop::<D>());
+        let entry = u64::from(self.rx.pop());
         let len = (frame.len() as u32).min(descriptor.status.bytes());
         dma.write(Addr(descriptor.at), &frame.bytes()[..len as usize]);
         let back = Descriptor { at: descriptor.at, status: Status::done(len, RxFlags::of(frame.findings().verdict)) };
@@ -195,7 +195,7 @@ impl Nic {
                 return;
             };
             dma.wait_until(here);
-            let entry = u64::from(self.tx.pop::<D>());
+            let entry = u64::from(self.tx.pop());
             self.pieces.push(descriptor);
             let more = descriptor.status.has_more();
             if !more || self.pieces.len() == PIECES_MAX {
@@ -211,10 +211,10 @@ impl Nic {
         let mut here = dma.now();
         for piece in self.pieces.drain(..) {
             let len = piece.status.bytes() as usize;
-            let runs = [(Addr(piece.at), len), (Addr(0), 0)];
-            let (pieces, there) = dma.view_ahead(&[], runs, &mut self.scratch);
-            pieces.iter().for_each(|run| frame.extend(run));
-            here = here.max(there);
+            let runs = [Run { at: Addr(piece.at), len }, Run::default()];
+            let gathered = dma.gather(&[], runs, &mut self.scratch);
+            gathered.pieces.iter().for_each(|run| frame.extend(run));
+            here = here.max(gathered.here);
         }
         self.tx_free = dma.now();
         let offload = descriptor.status.offload();

@@ -1,7 +1,5 @@
 //! Whose buffer is used; applications apart; rings of other numbers.
 
-use nicforge_nic::ReceiveHalf;
-
 use super::super::policy::Chooser;
 use super::{AxChoice, BATCHED, BX_FULL, CHOICES, DropCause, NO_BUFFER, Topology, bench, bench_with, options, waiting};
 use crate::rx_bisect::{AxRing, Consumption, MemoryDomain};
@@ -77,21 +75,17 @@ fn what_was_lent_is_known_until_a_queue_begins_anew() {
     for _ in 0..8 + 6 {
         bench.send(0, 60).unwrap();
     }
-    let lent = |bench: &Bench<Flat>| [(1, 0), (2, 0), (0, 1), (1, 2)].map(|(from, to)| bench.nic.lent(from, to));
+    let lent = |bench: &Bench<Flat>| [(1, 0), (2, 0), (0, 1), (1, 2)].map(|(from, to)| bench.recovery().lent(from, to));
     assert_eq!(lent(&bench), [3, 3, -3, 0], "eight were its own");
     let counted = |bench: &Bench<Flat>| {
         let of = |queue| bench.nic.lending(queue).unwrap();
         [0, 1, 2].map(|queue| (of(queue).borrowed, of(queue).lent))
     };
     assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)]);
-    let mut device = bench.ground.device();
-    bench.nic.begin_anew(&mut *device, 1..2).unwrap();
-    drop(device);
+    bench.begin_anew(1..2).unwrap();
     assert_eq!(lent(&bench), [0, 3, 0, 0], "the dead one's are settled");
     assert_eq!(counted(&bench), [(6, 0), (0, 3), (0, 3)], "counts go on");
-    let mut device = bench.ground.device();
-    bench.nic.begin_anew(&mut *device, 0..1).unwrap();
-    drop(device);
+    bench.begin_anew(0..1).unwrap();
     assert_eq!(lent(&bench), [0, 0, 0, 0], "and the borrower's");
 }
 
@@ -102,9 +96,7 @@ fn notices_for_a_core_that_is_gone_are_gone() {
     let mut bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
     (0..8 + 2).for_each(|_| bench.send(0, 60).unwrap());
     assert_eq!(waiting(&bench), [10, 2]);
-    let mut device = bench.ground.device();
-    let registers = bench.nic.begin_anew(&mut *device, 1..2);
-    drop(device);
+    let registers = bench.begin_anew(1..2);
     assert_eq!(registers, Some(vec![1, 2 + 1]));
     assert_eq!(waiting(&bench), [10, 0]);
     assert!(bench.write_register(3, 0));
@@ -116,7 +108,7 @@ fn registers_are_those_of_whose_rings_they_move() {
     let mut topology = Topology::per_core(3, 8, 64);
     topology.links[2].1 = 0;
     let bench: Bench<Flat> = bench(&topology, AxChoice::Random, BATCHED);
-    let queues: Vec<_> = (0..7).map(|index| bench.nic.rung_by(index)).collect();
+    let queues: Vec<_> = (0..7).map(|index| bench.recovery().rung_by(index)).collect();
     assert_eq!(queues, [0..1, 1..2, 0..1, 0..1, 1..2, 2..3, 0..0]);
 }
 
@@ -140,7 +132,7 @@ fn what_is_no_buffer_comes_back_to_the_core_that_gave_it() {
             // It is the next of core 0's, behind all of core 1's.
             (0..8).for_each(|_| bench.send(1, 60).unwrap());
             assert_eq!(bench.send(1, 60), Err(DropCause::BAD_DESCRIPTOR), "{round}");
-            assert_eq!(bench.nic.blamed(1), 0..1);
+            assert_eq!(bench.recovery().blamed(1), 0..1);
             assert_eq!(waiting(&bench), [1, 8]);
             bench.poll(1, 32);
             bench.poll(0, 32);

@@ -1,6 +1,5 @@
 //! Which Ax ring gives the buffer while descriptors are on their way over the bus.
 
-use nicforge_nic::ReceiveHalf;
 use nicforge_units::Time;
 
 use super::{AxChoice, Bench, CHOICES, Ground, OWN_FIRST, Topology, bench_of, options, waiting};
@@ -106,7 +105,7 @@ fn without_a_bus_the_own_ring_is_emptied_first() {
         assert_eq!(waiting(&bench), [128, 0]);
         bench.send(0, 60).unwrap();
         assert_eq!(waiting(&bench), [129, 1]);
-        assert_eq!(bench.nic.lent(1, 0), 1);
+        assert_eq!(bench.recovery().lent(1, 0), 1);
         bench.audit();
     }
 }

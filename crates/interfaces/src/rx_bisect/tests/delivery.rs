@@ -1,6 +1,5 @@
 //! Which entries are written when, and how many.
 
-use nicforge_nic::DriverHalf;
 use nicforge_units::Time;
 
 use super::{AxChoice, BATCHED, OWN_FIRST, TIMEOUT, Topology, bench_of, bench_with, options, waiting};
@@ -15,9 +14,9 @@ fn two<G: Ground>(consumption: Consumption, own_first: bool) -> Bench<G> {
 
 /// Data writes and publishes of one frame for core 0.
 fn sends(bench: &mut Bench<Flat>, flow: u32) -> (u64, u64) {
-    let before: Calls = bench.ground.calls;
+    let before: Calls = bench.ground.device.calls;
     bench.send(flow, 60).unwrap();
-    let after = bench.ground.calls;
+    let after = bench.ground.device.calls;
     (after.writes - before.writes, after.publishes - before.publishes)
 }
 

@@ -14,12 +14,12 @@ mod delivery;
 mod refusals;
 mod stalls;
 
-use nicforge_nic::{DropCause, ReceiveHalf};
+use nicforge_nic::DropCause;
 use nicforge_units::Time;
 
 use super::{AxChoice, Consumption, MemoryDomain, Options, Topology, TopologyError, build_with};
+use crate::Built;
 use crate::suite::{Bench, Ground, Setup};
-use crate::{AnyDriver, AnyNic};
 
 const NO_BUFFER: Result<(), DropCause> = Err(DropCause::NO_DESCRIPTOR);
 const BX_FULL: Result<(), DropCause> = Err(super::BX_FULL);
@@ -71,8 +71,7 @@ fn bench_with<G: Ground>(topology: &Topology, options: Options, buffers: usize, 
         let mut plan = plan.clone();
         plan.bisect = options;
         let (nic, drivers) = build_with(&plan, topology, space).unwrap();
-        let drivers = drivers.into_iter().map(AnyDriver::RxBisect).collect();
-        (AnyNic::RxBisect(nic), drivers)
+        Built::new(nic, drivers)
     });
     bench.start();
     bench

@@ -1,14 +1,14 @@
 //! How the NIC gets at descriptors: ahead of need in an array, one after the other in a list.
 
-use nicforge_nic::{Arriving, DropCause, Pool, PortId, ReceiveHalf, RxFlags, completion_ring, mbuf_room};
+use nicforge_nic::{Arriving, DropCause, Pool, PortId, ReceiveHalf, Recoverable, RxFlags, completion_ring, mbuf_room};
 use nicforge_platform::{Addr, AddressSpace, Dma, Owner};
 use nicforge_units::{Bytes, Time};
 
 use super::Feed;
+use crate::Plan;
 use crate::sh_ring::layout::{Order, Ring, SLOTS_MAX};
 use crate::sh_ring::nic::{NicHalf, Queue};
-use crate::suite::{Bench, Flat, Ground, Setup, Sim};
-use crate::{Plan, registry};
+use crate::suite::{Bench, Flat, Ground, Setup, Sim, build};
 
 /// A read's round trip on the sim ground of tests.
 const ROUND_TRIP: Time = Time::from_ns(900);
@@ -73,7 +73,7 @@ fn one_by_one(interface: &'static str) -> Bench<Sim> {
     let setup = Setup { spare: 256, ..Setup::default() };
     let mut bench = Bench::built(interface, &setup, |plan, space| {
         let plan = Plan { descriptor_read: Bytes(16), ..plan.clone() };
-        registry::build(interface, &plan, space).unwrap()
+        build(interface, &plan, space).unwrap()
     });
     bench.start();
     bench

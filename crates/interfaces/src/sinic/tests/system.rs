@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use nicforge_nic::{DriverCosts, Pool, PoolCache, Segment, TxOffload, data_of};
-use nicforge_platform::sim::{Devices, DmaPort, Host, MmioWrite, SimCore, SimCpu, SimDma, test_hardware};
+use nicforge_platform::sim::{
+    DeviceReader, Devices, DmaPort, Host, Lent, MmioWrite, SimCore, SimCpu, SimDma, test_hardware,
+};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
@@ -16,32 +18,32 @@ use crate::sinic::Options;
 /// The device with its link, and the register writes on their way to it.
 struct Device<N> {
     nic: N,
-    port: DmaPort,
+    port: Lent<DmaPort>,
     writes: VecDeque<MmioWrite>,
 }
 
 impl<N: KernelNic> Device<N> {
     /// The writes that arrive by `now`.
-    fn deliver(&mut self, host: &mut Host, now: Time) {
+    fn deliver(&mut self, host: &mut Lent<Host>, now: Time) {
         while let Some(&write) = self.writes.front()
             && write.arrives <= now
         {
             self.writes.pop_front();
-            let mut dma = SimDma::new(host, &mut self.port, write.arrives);
-            self.nic.write_register(&mut dma, write.register.index, write.value);
+            let mut dma = SimDma::on(host, &mut self.port, write.arrives);
+            self.nic.write_register(&mut *dma, write.register.index, write.value);
         }
     }
 }
 
 impl<N: KernelNic> Devices for Device<N> {
-    fn write(&mut self, _host: &mut Host, write: &MmioWrite) {
+    fn write(&mut self, _host: &mut Lent<Host>, write: &MmioWrite) {
         self.writes.push_back(*write);
     }
 
-    fn read(&mut self, host: &mut Host, register: Register, at: Time) -> (u64, Time) {
+    fn read(&mut self, host: &mut Lent<Host>, register: Register, at: Time) -> (u64, Time) {
         self.deliver(host, at);
-        let mut dma = SimDma::new(host, &mut self.port, at);
-        self.nic.read_register(&mut dma, register.index)
+        let mut dma = SimDma::on(host, &mut self.port, at);
+        self.nic.read_register(&mut *dma, register.index)
     }
 }
 
@@ -64,8 +66,8 @@ pub fn packet(number: u32, len: usize) -> Vec<u8> {
 
 /// One system; the stack is the test.
 pub struct System<D, N = Nic> {
-    host: Host,
-    core: SimCore,
+    host: Lent<Host>,
+    core: Lent<SimCore>,
     device: Device<N>,
     pub driver: D,
     cache: PoolCache,
@@ -127,10 +129,10 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
         hardware.pcie.write_latency = Time::from_ns(5);
         let link = &hardware.pcie;
         let (write, read) = (Time::from_ns(5), Time::from_ns(10));
-        let core = SimCore::new(0, &hardware.core, write, read);
+        let core = Lent::new(SimCore::new(0, &hardware.core, write, read));
         let mut system = System {
-            device: Device { nic, port: DmaPort::new(link, 0), writes: VecDeque::new() },
-            host: Host::new(&hardware, &space),
+            device: Device { nic, port: Lent::new(DmaPort::new(link, 0)), writes: VecDeque::new() },
+            host: Lent::new(Host::new(&hardware, &space)),
             core,
             driver,
             cache,
@@ -142,17 +144,18 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
             hands: Vec::new(),
             user,
         };
-        pool.start(&mut SimCpu::new(&mut system.host, &mut system.core));
+        pool.start(&mut *SimCpu::on(&mut system.host, &mut system.core));
         system.on_core(|cpu, driver, cache| driver.start(cpu, cache));
         system
     }
 
     /// The core does something.
-    fn on_core<T>(&mut self, step: impl FnOnce(&mut SimCpu<'_>, &mut D, &mut PoolCache) -> T) -> T {
+    fn on_core<T>(&mut self, step: impl FnOnce(&mut DeviceReader<'_>, &mut D, &mut PoolCache) -> T) -> T {
         self.core.idle_until(self.now);
         self.core.begin_burst();
-        let mut cpu = SimCpu::with_devices(&mut self.host, &mut self.core, &mut self.device);
+        let mut cpu = DeviceReader::on(&mut self.host, &mut self.core, &mut self.device);
         let result = step(&mut cpu, &mut self.driver, &mut self.cache);
+        drop(cpu);
         self.device.writes.extend(self.core.take_mmio());
         self.now = self.core.now();
         result
@@ -161,8 +164,8 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
     /// A frame comes in now; returns whether the FIFO took it.
     pub fn arrive(&mut self, frame: &[u8]) -> bool {
         self.device.deliver(&mut self.host, self.now);
-        let mut dma = SimDma::new(&mut self.host, &mut self.device.port, self.now);
-        self.device.nic.receive(&mut dma, &mut frame.to_vec().into()).is_ok()
+        let mut dma = SimDma::on(&mut self.host, &mut self.device.port, self.now);
+        self.device.nic.receive(&mut *dma, &mut frame.to_vec().into()).is_ok()
     }
 
     /// One thing happens, by `until`; returns whether anything did.
@@ -184,8 +187,8 @@ impl<D: KernelDriver, N: KernelNic + std::fmt::Debug> System<D, N> {
         }
         self.now = self.now.max(next);
         self.device.deliver(&mut self.host, self.now);
-        let mut dma = SimDma::new(&mut self.host, &mut self.device.port, self.now);
-        self.device.nic.advance(&mut dma);
+        let mut dma = SimDma::on(&mut self.host, &mut self.device.port, self.now);
+        self.device.nic.advance(&mut *dma);
         true
     }
 

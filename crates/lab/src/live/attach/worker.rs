@@ -12,7 +12,7 @@ use std::time::Duration;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::handover::receive_files;
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
-use nicforge_platform::{Addr, Cpu};
+use nicforge_platform::{Addr, Cpu, Ground};
 
 use super::message::{Invitation, LINE_MAX, Reply, Said, Told, VERSION};
 use super::place::line;
@@ -199,7 +199,7 @@ impl Member {
     }
 }
 
-fn parts_of(layout: Layout, place: usize) -> Result<WorkerParts, RunError> {
+fn parts_of<G: Ground>(layout: Layout<G>, place: usize) -> Result<WorkerParts<G::Cpu>, RunError> {
     let parts = layout.workers.into_iter().nth(place);
     parts.ok_or_else(|| RunError::Attach(format!("there is no worker {place}")))
 }

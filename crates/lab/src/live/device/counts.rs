@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Add;
 
-use nicforge_nic::{DropCounters, Lending, Nic, NicCounters, ReceiveHalf, Waiting};
+use nicforge_nic::{DropCounters, Lending, Nic, NicCounters, Waiting};
 use nicforge_platform::live::ports::{Link, PortCounters};
 
 use super::{Device, StationCounts};

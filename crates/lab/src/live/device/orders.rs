@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering::Release;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use nicforge_interfaces::AnyNic;
-use nicforge_nic::{Ledger, Nic, ReceiveHalf};
+use nicforge_nic::{Ledger, Nic};
 use nicforge_platform::Register;
-use nicforge_platform::live::Control;
+use nicforge_platform::live::{Control, LiveDma};
 
+use super::played::played;
 use super::{Device, Watched};
 
 /// How long a live worker may keep the pool's lock before the device looks who it is.
@@ -93,16 +93,14 @@ pub type Ordered = (Order, Sender<Done>);
 
 /// What `gone` and each of the others still owe each other goes to that one's account in `lent`; the
 /// accounts of `gone` are closed.
-fn settle(nic: &Nic<AnyNic>, gone: &Range<usize>, lent: &mut [i64]) {
+fn settle(nic: &Nic<LiveDma>, gone: &Range<usize>, lent: &mut [i64]) {
     for (other, account) in lent.iter_mut().enumerate() {
         if gone.contains(&other) {
             *account = 0;
             continue;
         }
         for worker in gone.clone() {
-            // A worker has a queue in each set, and lends within a set.
-            let pairs = nic.queues_of(worker as u16).zip(nic.queues_of(other as u16));
-            *account += pairs.map(|(from, to)| nic.receive.lent(from, to)).sum::<i64>();
+            *account += nic.lent(worker as u16, other as u16);
         }
     }
 }
@@ -161,7 +159,7 @@ impl Device {
             self.lent.resize(books.workers, 0);
             settle(nic, &workers, &mut self.lent);
             let device = nic.port().0;
-            let Some(registers) = nic.begin_anew(&mut self.dma, cores.clone()) else {
+            let Some(registers) = nic.begin_anew(&mut self.way.cpu.dma, cores.clone()) else {
                 books.unlock(&self.control, books.ledgers.len());
                 return Done::Never;
             };
@@ -175,11 +173,11 @@ impl Device {
         }
         let gone: Vec<usize> = workers.clone().collect();
         // Whoever is gone may have written anywhere before it went.
-        for played in self.nics.iter_mut().filter_map(|nic| nic.receive.emulated()) {
-            played.claim(&mut self.core);
+        for half in self.nics.iter_mut().filter_map(played) {
+            half.claim(&mut self.way);
         }
         for ledger in &books.ledgers {
-            ledger.reclaim(&mut self.core, &gone, books.holders);
+            ledger.reclaim(&mut self.way.cpu.cpu, &gone, books.holders);
         }
         for worker in workers {
             self.control.forget_worker(worker);

@@ -1,36 +1,37 @@
 //! NICs that are played (interface `emulated`): this thread is the physical NIC, and in between the core
 //! that makes another of it.
 
-use nicforge_interfaces::AnyNic;
-use nicforge_interfaces::emulated::NicHalf;
-use nicforge_nic::{Nic, PoolCache, ReceiveHalf, registers};
-use nicforge_platform::live::{DeviceCpu, LiveCpu, LiveDma};
-use nicforge_platform::{Dma, Register};
+use nicforge_interfaces::emulated::{self, NicHalf, Way};
+use nicforge_nic::{Nic, PoolCache, registers};
+use nicforge_platform::live::{DeviceCpu, LiveDma};
+use nicforge_platform::{Dma, Live, Register};
 use nicforge_units::Time;
 
 use super::Device;
 
+/// The NIC that a core plays behind `nic`, if one does.
+pub(super) fn played(nic: &mut Nic<LiveDma>) -> Option<&mut NicHalf<Live>> {
+    emulated::played::<Live>(&mut *nic.receive)
+}
+
 /// When `nic` has something to do of its own, the core that plays it among it.
-pub(super) fn due(nic: &mut Nic<AnyNic>) -> Time {
-    let played = nic.receive.emulated();
-    let played = played.map_or(Time::NEVER, |half| half.emulation_due());
+pub(super) fn due(nic: &mut Nic<LiveDma>) -> Time {
+    let played = played(nic).map_or(Time::NEVER, |half| half.emulation_due());
     nic.receive.due().min(played)
 }
 
 /// What the core that plays a NIC rings reaches the physical one.
-fn ring(half: &mut NicHalf, dma: &mut LiveDma, rung: Vec<(Register, u64)>) {
-    for (register, value) in rung {
-        half.rung_by_core(dma, register.index - registers::RECEIVE, value);
+fn ring(half: &mut NicHalf<Live>, core: &mut DeviceCpu) {
+    for (register, value) in core.take_rung() {
+        half.rung_by_core(&mut core.dma, register.index - registers::RECEIVE, value);
     }
 }
 
 /// The core that plays `nic`, if one does, fills its physical rings with buffers of `pool`.
-pub fn fill(nic: &mut Nic<AnyNic>, (core, dma): (&mut LiveCpu, &mut LiveDma), pool: &mut PoolCache) {
-    if let Some(half) = nic.receive.emulated() {
-        let mut core = DeviceCpu::new(core, dma);
-        half.fill(&mut core, pool);
-        let rung = core.into_rung();
-        ring(half, dma, rung);
+pub fn fill(nic: &mut Nic<LiveDma>, way: &mut Way<DeviceCpu>, pool: &mut PoolCache) {
+    if let Some(half) = played(nic) {
+        half.fill(way, pool);
+        ring(half, &mut way.cpu);
     }
 }
 
@@ -41,14 +42,12 @@ impl Device {
         let mut any = false;
         loop {
             let nic = &mut self.nics[number];
-            let Some(half) = nic.receive.emulated() else {
+            let Some(half) = played(nic) else {
                 return any;
             };
-            let mut core = DeviceCpu::new(&mut self.core, &mut self.dma);
             // What this thread published it sees.
-            let came_to = half.emulate(&mut core, usize::MAX);
-            let rung = core.into_rung();
-            ring(half, &mut self.dma, rung);
+            let came_to = half.emulate(&mut self.way, usize::MAX);
+            ring(half, &mut self.way.cpu);
             any |= came_to.moved() > 0;
             for lost in came_to.lost {
                 nic.take_back(lost.queue, lost.cause);
@@ -70,7 +69,7 @@ impl Device {
 
     /// What `register` holds cannot be.
     fn refuse(&mut self, register: Register) {
-        let now = self.dma.now();
+        let now = self.way.cpu.dma.now();
         let mut registers = self.registers.iter_mut();
         if let Some(watched) = registers.find(|watched| watched.register == register) {
             watched.refused = Some(now);

@@ -34,9 +34,9 @@ impl Device {
             if value != seen {
                 any = true;
                 let nic = &mut self.nics[usize::from(register.device)];
-                let known = nic.write_register(&mut self.dma, register.index, value);
+                let known = nic.write_register(&mut self.way.cpu.dma, register.index, value);
                 watched.seen = value;
-                watched.refused = (!known).then(|| self.dma.now());
+                watched.refused = (!known).then(|| self.way.cpu.dma.now());
             }
         }
         any
@@ -46,7 +46,7 @@ impl Device {
     pub(super) fn impossible(&self) -> Vec<bool> {
         let workers = self.books.as_ref().map_or(0, |books| books.workers);
         let mut impossible = vec![false; workers];
-        let now = self.dma.now();
+        let now = self.way.cpu.dma.now();
         let lasts = |at: Time| now.saturating_sub(at) >= IMPOSSIBLE_FOR;
         for watched in self.registers.iter().filter(|w| w.refused.is_some_and(lasts)) {
             let Register { device, index } = watched.register;

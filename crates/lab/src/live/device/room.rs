@@ -1,8 +1,8 @@
 //! How many frames may come in before too many wait for software: the others wait in the port.
 
-use nicforge_interfaces::AnyNic;
-use nicforge_nic::{Nic, ReceiveHalf};
+use nicforge_nic::Nic;
 use nicforge_platform::Dma;
+use nicforge_platform::live::LiveDma;
 use nicforge_units::Time;
 
 use super::Device;
@@ -72,14 +72,14 @@ impl Backlog {
 impl Device {
     /// Looks at what waits for each worker.
     pub(super) fn look_at_workers(&mut self) {
-        self.backlog.now = self.dma.now();
+        self.backlog.now = self.way.cpu.dma.now();
         let Some(first) = self.nics.first() else {
             return;
         };
         let workers = first.receive.queues() / first.receive.sets().len() as u16;
         for worker in 0..workers {
             let queues =
-                |nic: &Nic<AnyNic>| -> u64 { nic.queues_of(worker).map(|queue| nic.delivered_to(queue)).sum() };
+                |nic: &Nic<LiveDma>| -> u64 { nic.queues_of(worker).map(|queue| nic.delivered_to(queue)).sum() };
             let delivered = self.nics.iter().map(queues).sum();
             let number = usize::from(worker);
             self.backlog.look(number, delivered, self.control.taken_by(number));
@@ -102,7 +102,7 @@ impl Device {
     }
 
     /// Frames for which every queue of `nic` has an entry whose worker others wait for.
-    fn free(&self, nic: &Nic<AnyNic>, for_ever: bool) -> usize {
+    fn free(&self, nic: &Nic<LiveDma>, for_ever: bool) -> usize {
         let each = nic.receive.queues() / nic.receive.sets().len() as u16;
         let counts = |queue: &u16| {
             let waits = for_ever || !self.backlog.is_beside(usize::from(queue % each));
@@ -116,7 +116,7 @@ impl Device {
     /// Whether frames have waited for long enough: one worker that stalls must not hold up all.
     /// Now and then some come in all the same, and meet what full rings do.
     pub(super) fn gives_up(&mut self) -> bool {
-        let now = self.dma.now();
+        let now = self.way.cpu.dma.now();
         let stalls = self.held && now.saturating_sub(self.backlog.taken_at) > STALLED_AFTER;
         if stalls {
             self.backlog.taken_at = now;

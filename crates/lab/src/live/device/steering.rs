@@ -71,7 +71,7 @@ impl Device {
         let reading = Reading {
             at: now,
             received: Bytes(self.nics.iter().map(|nic| nic.counters.bytes).sum()),
-            transferred: Bytes(self.dma.moved()),
+            transferred: Bytes(self.way.cpu.dma.moved()),
             calls: workers.map(|worker| self.control.calls(worker)).collect(),
         };
         let works = |worker| !self.nics.iter().any(|nic| nic.is_closed(worker as u16));
@@ -79,7 +79,7 @@ impl Device {
             return;
         };
         for nic in &mut self.nics {
-            nic.write_register(&mut self.dma, registers::STEERING, set.into());
+            nic.write_register(&mut self.way.cpu.dma, registers::STEERING, set.into());
         }
         if let Some(nic) = self.nics.first() {
             let active = nic.active_set();

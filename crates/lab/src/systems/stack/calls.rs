@@ -2,7 +2,7 @@
 
 use nicforge_interfaces::kernel::KernelDriver;
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, Cpu, Part};
+use nicforge_platform::{Addr, Cpu, Part, copy};
 use nicforge_units::Cycles;
 
 use super::processor::Waiting;
@@ -83,7 +83,7 @@ impl Kernel {
         }
         let count = u64::from(to.len);
         cpu.enter(Part::Copy);
-        cpu.copy(from + processor.moved, to.at, to.len as usize);
+        copy(cpu, from + processor.moved, to.at, to.len as usize);
         processor.moved += count;
         let done = processor.moved == len;
         cpu.work(self.copy_work(count));

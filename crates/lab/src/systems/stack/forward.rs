@@ -1,12 +1,12 @@
 //! A gateway's way: what comes in by one NIC is translated and leaves by the other.
 
-use nicforge_apps::AnyApp;
+use nicforge_apps::Application;
 use nicforge_interfaces::kernel::{Received, Sending};
 use nicforge_nic::{Packet, PortId, Segment, TxOffload, Verdict};
 use nicforge_platform::{Addr, Cpu, Part};
 use nicforge_units::Time;
 
-use super::Kernel;
+use super::{Gateway, Kernel};
 
 /// Ethernet, IPv4 and TCP headers without options: what of a forwarded packet is not payload.
 const HEADERS_BYTES: u64 = 54;
@@ -21,7 +21,7 @@ impl Kernel {
         (core, nic): (usize, usize),
         cpu: &mut C,
         packet: &mut Received,
-        app: &mut AnyApp,
+        gateway: &mut Gateway,
     ) -> Result<(), &'static str> {
         self.fetch_all(cpu, nic, packet);
         cpu.work(self.costs.forward);
@@ -37,7 +37,9 @@ impl Kernel {
             offload: TxOffload::default(),
             stamp: Time::ZERO,
         };
-        let verdict = app.packet(cpu, &mut translated);
+        cpu.enter(Part::App);
+        cpu.work(gateway.work);
+        let verdict = gateway.nat.packet(cpu, &mut translated);
         cpu.enter(Part::Stack);
         let out = match verdict {
             Verdict::Transmit(port) if usize::from(port.0) < self.drivers.len() => port,

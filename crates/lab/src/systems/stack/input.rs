@@ -30,10 +30,10 @@ impl Kernel {
         self.counters.packets_in += 1;
         let mut packet = *packet;
         let taken = match self.gateway.take() {
-            Some(mut app) => {
-                let lock = self.gateway_lock;
-                let taken = lock.hold(cpu, |cpu| self.forward((core, nic), cpu, &mut packet, &mut app));
-                self.gateway = Some(app);
+            Some(mut gateway) => {
+                let lock = gateway.lock;
+                let taken = lock.hold(cpu, |cpu| self.forward((core, nic), cpu, &mut packet, &mut gateway));
+                self.gateway = Some(gateway);
                 taken
             }
             None => self.accept((core, nic), cpu, &mut packet),

@@ -26,7 +26,7 @@ mod receive_queue;
 mod send_buffer;
 mod spread;
 
-use nicforge_apps::AnyApp;
+use nicforge_apps::nat::Nat;
 use nicforge_interfaces::kernel::{AnyKernelDriver, KernelDriver, SharedLock};
 use nicforge_nic::DropCounters;
 use nicforge_platform::{Addr, Cpu, Part};
@@ -39,6 +39,16 @@ pub use processor::Processor;
 use processor::Waiting;
 
 use super::process::{AnyProcess, Call, Outcome};
+
+/// What forwards packets, on a gateway: one core at a time.
+pub struct Gateway {
+    /// Translates their addresses.
+    pub nat: Nat,
+    /// What its instructions cost for a packet.
+    pub work: Cycles,
+    /// The core at work holds it.
+    pub lock: SharedLock,
+}
 
 /// What the kernel's instructions cost, beyond its memory accesses.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,9 +114,8 @@ pub struct Kernel {
     pub taken: Vec<u64>,
     /// By number.
     pub connections: Vec<Connection>,
-    /// What forwards packets, on a gateway: one core at a time.
-    gateway: Option<AnyApp>,
-    gateway_lock: SharedLock,
+    /// What forwards packets, on a gateway.
+    gateway: Option<Gateway>,
     /// Cores that others have given something to do, and from when on.
     wakes: Vec<(usize, Time)>,
     /// Packets that were dropped, by cause.
@@ -116,13 +125,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that has not begun; `gateway` forwards packets, under its lock.
+    /// A kernel that has not begun; `gateway` forwards packets.
     pub fn new(
         costs: KernelCosts,
         processors: Vec<Processor>,
         drivers: Vec<AnyKernelDriver>,
         connections: Vec<Connection>,
-        (gateway, gateway_lock): (Option<AnyApp>, SharedLock),
+        gateway: Option<Gateway>,
     ) -> Kernel {
         Kernel {
             costs,
@@ -131,7 +140,6 @@ impl Kernel {
             drivers,
             connections,
             gateway,
-            gateway_lock,
             wakes: Vec::new(),
             drops: DropCounters::default(),
             counters: KernelCounters::default(),

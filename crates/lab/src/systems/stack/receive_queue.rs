@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use nicforge_interfaces::kernel::{Deferred, KernelDriver};
 use nicforge_nic::Segment;
-use nicforge_platform::{Addr, Cpu};
+use nicforge_platform::{Addr, Cpu, copy};
 
 /// Payload of a received packet.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +170,6 @@ pub fn copy_next<C: Cpu, D: KernelDriver>(
         payload.fetch(cpu, driver);
     }
     let len = u64::from(to.len).min(u64::from(payload.here.len).saturating_sub(skip));
-    cpu.copy(payload.here.at + skip, to.at, len as usize);
+    copy(cpu, payload.here.at + skip, to.at, len as usize);
     (len as u32, true)
 }

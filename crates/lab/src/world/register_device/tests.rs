@@ -11,7 +11,7 @@ use crate::world::device::{Device, Elsewhere, Nobody, Reach};
 
 /// A SINIC that receives, whose link delays frames by `DELAY`.
 struct Bench {
-    host: Host,
+    host: Lent<Host>,
     devices: [Device; 1],
     timeout: Time,
     /// A receive copy of 1000 bytes, and where it goes.
@@ -37,7 +37,7 @@ impl Bench {
         nic.set_memory_end(Addr(space.end()));
         let wire = Link::new(&LinkPlan { delay: DELAY, ..LinkPlan::default() }, 1);
         let mut bench = Bench {
-            host: Host::new(&hardware, &space),
+            host: Lent::new(Host::new(&hardware, &space)),
             devices: [Device::Register(RegisterDevice::new(nic, &hardware.pcie, 0, wire))],
             timeout: machine.sinic.wait_timeout,
             data: rx_data::ADDR.of(to.0) | rx_data::LEN.of(1000),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bytemuck::Pod;
 use nicforge_units::CACHE_LINE_BYTES;
 
-use super::{LINE_WORDS, Region, SHORT, WORD_BYTES};
+use super::{Region, SHORT, WORD_BYTES};
 use crate::Addr;
 
 const HALF_LINE: usize = CACHE_LINE_BYTES as usize / 2;
@@ -94,18 +94,6 @@ impl Region {
             at = at + stride;
         }
         at
-    }
-
-    /// Reads the entry at `at`, a line, but for its last word, if the lowest bit of that is `bit`.
-    #[inline]
-    pub(in crate::live) fn entry(&self, at: Addr, bit: u64) -> Option<[u64; LINE_WORDS - 1]> {
-        let line = self.aligned(at, size_of::<[u64; LINE_WORDS]>());
-        // SAFETY: all of the line is in bounds and aligned.
-        let announces = unsafe { &*line.add(LINE_WORDS - 1).cast::<AtomicU64>() };
-        let there = announces.load(Ordering::Acquire) & 1 == bit;
-        // SAFETY: as above; it was announced, so nobody honest writes it now. What a dishonest one writes
-        // meanwhile can tear it: see the top of this file.
-        there.then(|| unsafe { line.cast::<[u64; LINE_WORDS - 1]>().read() })
     }
 
     /// Writes an entry of `WORDS` words at `at`, its last word last.

@@ -5,7 +5,7 @@ use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use super::SimCpu;
 use crate::Addr;
 
-impl SimCpu<'_> {
+impl SimCpu {
     /// Reads a line of a device's memory: no cache holds it and nothing overlaps with it.
     pub(super) fn load_from_device(&mut self, line: u64) {
         let Some(device) = self.host.nicmem.device_of(line) else {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::SimCpu;
 use crate::sim::hierarchy::CoreRun;
 
-impl SimCpu<'_> {
+impl SimCpu {
     /// Accesses lines that follow one that was waited for: each costs its share of the latency, as
     /// [`touch`](SimCpu::touch) has it line by line. What is the same for all is looked at once.
     #[inline]

@@ -1,31 +1,33 @@
 use super::*;
-use crate::{AddressSpace, Owner, sim::test_hardware};
+use crate::{AddressSpace, Owner, sim::Devices, sim::test_hardware};
 
-fn bench() -> (Host, Vec<SimCore>, Addr, Addr) {
+fn bench() -> (Lent<Host>, Vec<Lent<SimCore>>, Addr, Addr) {
     let mut space = AddressSpace::default();
     let data = space.data(1 << 20, 4096);
     let ring = space.control(64, Owner(0)).unwrap();
     let hardware = test_hardware();
-    let cores = (0..2).map(|n| SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900))).collect();
-    (Host::new(&hardware, &space), cores, data, ring)
+    let cores =
+        (0..2).map(|n| Lent::new(SimCore::new(n, &hardware.core, Time::from_ns(300), Time::from_ns(900)))).collect();
+    (Lent::new(Host::new(&hardware, &space)), cores, data, ring)
 }
 
 #[test]
 fn work_and_stalls_add_up() {
     let (mut host, mut cores, data, _) = bench();
-    let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+    let mut cpu = SimCpu::on(&mut host, &mut cores[0]);
     cpu.work(Cycles(200));
     cpu.load::<u64>(data);
     cpu.load::<u64>(data + 8);
     // 200 cycles at 2 GHz; LLC 20 ns + DRAM 80 ns; the second load is in the same line.
     assert_eq!(cpu.now(), Time::from_ns(100 + 100));
+    drop(cpu);
     assert_eq!(cores[0].spent().stall_ps.iter().sum::<u64>(), 100_000);
 }
 
 #[test]
 fn stores_do_not_wait_and_streams_overlap() {
     let (mut host, mut cores, data, _) = bench();
-    let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+    let mut cpu = SimCpu::on(&mut host, &mut cores[0]);
     cpu.store(data, 7u64);
     assert_eq!(cpu.now(), Time::from_ns(25));
     cpu.bytes(data + 4096, 64 * 9);
@@ -40,7 +42,7 @@ fn a_poll_sees_a_publish_exactly_from_its_time() {
     let mut entry = [0u8; 64];
     entry[56] = 1;
     host.memory.publish(ring, &entry, Time::from_ns(250));
-    let mut cpu = SimCpu::new(&mut host, &mut cores[0]);
+    let mut cpu = SimCpu::on(&mut host, &mut cores[0]);
     assert_eq!(cpu.acquire(ring + 56), 0);
     cpu.work(Cycles(300));
     assert_eq!(cpu.now(), Time::from_ns(250));
@@ -60,15 +62,17 @@ fn idle_time_is_whole_polls() {
 fn a_held_lock_makes_the_other_core_wait() {
     let (mut host, mut cores, data, _) = bench();
     let (first, second) = cores.split_at_mut(1);
-    let mut cpu = SimCpu::new(&mut host, &mut first[0]);
+    let mut cpu = SimCpu::on(&mut host, &mut first[0]);
     cpu.lock(data);
     cpu.work(Cycles(2_000));
     cpu.unlock(data);
     let released = cpu.now();
     second[0].idle_until(Time::from_ns(500));
-    let mut cpu = SimCpu::new(&mut host, &mut second[0]);
+    drop(cpu);
+    let mut cpu = SimCpu::on(&mut host, &mut second[0]);
     cpu.lock(data);
     assert_eq!(cpu.now(), released);
+    drop(cpu);
     assert!(cores[1].spent().work_ps[Part::Sync as usize] > 0);
 }
 
@@ -76,7 +80,7 @@ fn a_held_lock_makes_the_other_core_wait() {
 fn register_writes_arrive_later() {
     let (mut host, mut cores, _, _) = bench();
     let register = Register { device: 0, index: 3 };
-    SimCpu::new(&mut host, &mut cores[0]).mmio_write(register, 9);
+    SimCpu::on(&mut host, &mut cores[0]).mmio_write(register, 9);
     let writes: Vec<_> = cores[0].take_mmio().collect();
     assert_eq!(writes[0].arrives, Time::from_ns(300));
 }
@@ -88,11 +92,11 @@ struct OneRegister {
 }
 
 impl Devices for OneRegister {
-    fn write(&mut self, _host: &mut Host, write: &MmioWrite) {
+    fn write(&mut self, _host: &mut Lent<Host>, write: &MmioWrite) {
         self.writes.push(*write);
     }
 
-    fn read(&mut self, _host: &mut Host, _register: Register, at: Time) -> (u64, Time) {
+    fn read(&mut self, _host: &mut Lent<Host>, _register: Register, at: Time) -> (u64, Time) {
         let last = self.writes.iter().rfind(|write| write.arrives <= at);
         (last.map_or(0, |write| write.value), at.max(self.busy_until))
     }
@@ -103,61 +107,65 @@ fn a_register_read_is_a_round_trip_behind_the_writes_before_it() {
     let (mut host, mut cores, _, _) = bench();
     let register = Register { device: 0, index: 3 };
     let mut device = OneRegister { writes: Vec::new(), busy_until: Time::ZERO };
-    let mut cpu = SimCpu::with_devices(&mut host, &mut cores[0], &mut device);
+    let mut cpu = DeviceReader::on(&mut host, &mut cores[0], &mut device);
     cpu.mmio_write(register, 9);
     assert_eq!(cpu.mmio_read(register), 9);
     assert_eq!(cpu.now(), Time::from_ns(900));
+    drop(cpu);
     assert_eq!(cores[0].take_mmio().count(), 0);
 
     device.busy_until = Time::from_us(5);
-    let mut cpu = SimCpu::with_devices(&mut host, &mut cores[0], &mut device);
+    let mut cpu = DeviceReader::on(&mut host, &mut cores[0], &mut device);
     cpu.mmio_read(register);
     assert_eq!(cpu.now(), Time::from_ns(5_450));
+    drop(cpu);
     assert_eq!(cores[0].spent().stall_ps.iter().sum::<u64>(), 5_450_000);
 }
 
 /// A core, and memory of its NIC.
-fn with_nicmem() -> (Host, SimCore, Addr) {
+fn with_nicmem() -> (Lent<Host>, Lent<SimCore>, Addr) {
     let mut space = AddressSpace::default();
     let nicmem = space.nicmem(0, 1 << 20);
     let hardware = test_hardware();
     let core = SimCore::new(0, &hardware.core, Time::from_ns(300), Time::from_ns(900));
-    (Host::new(&hardware, &space), core, nicmem)
+    (Lent::new(Host::new(&hardware, &space)), Lent::new(core), nicmem)
 }
 
 #[test]
 fn reads_of_a_nics_memory_are_round_trips_one_after_the_other() {
     let (mut host, mut core, nicmem) = with_nicmem();
-    let mut cpu = SimCpu::new(&mut host, &mut core);
+    let mut cpu = SimCpu::on(&mut host, &mut core);
     // A header there; 900 ns; a header and 64 bytes back; 64 ps a byte.
     let one = Time::from_ps(24 * 64) + Time::from_ns(900) + Time::from_ps(88 * 64);
     cpu.load::<u64>(nicmem);
     assert_eq!(cpu.now(), one);
     // The same line again: nothing keeps it.
     cpu.load::<u64>(nicmem);
-    cpu.prefetch(nicmem + 64, 64);
+    cpu.hint(Hint::Fetch { at: nicmem + 64, len: 64 });
     cpu.bytes(nicmem + 64, 128);
     assert_eq!(cpu.now(), Time::from_ps(4 * one.as_ps()));
+    drop(cpu);
     assert_eq!(host.hierarchy.dram_lines(), 0);
 }
 
 #[test]
 fn writes_to_a_nics_memory_gather_into_lines() {
     let (mut host, mut core, nicmem) = with_nicmem();
-    let mut cpu = SimCpu::new(&mut host, &mut core);
+    let mut cpu = SimCpu::on(&mut host, &mut core);
     for word in 0..8 {
         cpu.store(nicmem + word * 8, word);
     }
     assert_eq!(cpu.now(), Time::ZERO, "nobody waits");
     assert_eq!(cpu.bytes_mut(nicmem, 64)[8], 1);
     // Two lines, each with one header.
+    drop(cpu);
     assert_eq!(host.links[0].inward.bytes(), 2 * (24 + 64));
 }
 
 #[test]
 fn a_partly_written_line_leaves_before_a_doorbell() {
     let (mut host, mut core, nicmem) = with_nicmem();
-    let mut cpu = SimCpu::new(&mut host, &mut core);
+    let mut cpu = SimCpu::on(&mut host, &mut core);
     cpu.store(nicmem, 1u64);
     cpu.store(nicmem + 32, 1u64);
     assert_eq!(cpu.host.links[0].inward.bytes(), 0);
@@ -165,6 +173,7 @@ fn a_partly_written_line_leaves_before_a_doorbell() {
     cpu.mmio_write(register, 1);
     // Two runs of 8 bytes, each with a header; then the doorbell.
     let sent = Time::from_ps(2 * (24 + 8) * 64);
+    drop(cpu);
     assert_eq!(host.links[0].inward.bytes(), 2 * (24 + 8));
     let arrives: Vec<_> = core.take_mmio().map(|write| write.arrives).collect();
     assert_eq!(arrives, [sent + Time::from_ns(300)]);
@@ -173,7 +182,7 @@ fn a_partly_written_line_leaves_before_a_doorbell() {
 #[test]
 fn long_writes_go_at_the_pace_of_the_link() {
     let (mut host, mut core, nicmem) = with_nicmem();
-    let mut cpu = SimCpu::new(&mut host, &mut core);
+    let mut cpu = SimCpu::on(&mut host, &mut core);
     cpu.bytes_mut(nicmem, 64 << 10);
     // All but what the four buffers hold has left.
     let lines = 1024 - 4;

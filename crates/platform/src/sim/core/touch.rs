@@ -6,13 +6,13 @@ use std::ops::Range;
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::SimCpu;
-use crate::{Addr, Cpu, Part};
+use crate::{Addr, Part};
 
-impl SimCpu<'_> {
+impl SimCpu {
     /// All lines of `[at, at + len)`: the first waited for, the rest streaming.
     #[inline(always)]
     pub(super) fn touch_run(&mut self, at: Addr, len: usize, write: bool) {
-        if len == 0 || self.host.hierarchy.is_perfect() {
+        if len == 0 || self.core.untimed || self.host.hierarchy.is_perfect() {
             return;
         }
         if write && self.host.nicmem.holds(at.line()) {
@@ -55,6 +55,9 @@ impl SimCpu<'_> {
     /// The same for a line that this burst has not touched yet.
     #[inline(never)]
     fn touch_far(&mut self, line: u64, write: bool, share_q16: u64) {
+        if self.core.untimed {
+            return;
+        }
         let host = &self.host;
         let plain = !host.hierarchy.is_perfect() && self.core.link.is_none();
         match plain && !host.nicmem.may_hold(line) {
@@ -125,17 +128,5 @@ impl SimCpu<'_> {
         for ahead in line + 1..until {
             self.host.hierarchy.core_access(self.core.number, ahead, false, false, self.core.cursor);
         }
-    }
-
-    pub(super) fn atomic(&mut self, at: Addr, change: impl FnOnce(u64) -> u64) -> u64 {
-        self.touch(at.line(), true, 1 << 16);
-        self.work(self.core.config.atomic);
-        let before = self.host.memory.word(at);
-        self.store_word(at, change(before));
-        before
-    }
-
-    fn store_word(&mut self, at: Addr, value: u64) {
-        self.host.memory.slice_mut(at, 8).copy_from_slice(&value.to_ne_bytes());
     }
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
-use liar::{Liar, Lie};
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -19,6 +18,7 @@ use crate::live::scenario::SetAtEnd;
 use crate::live::{LiveRun, locked, parse_live, run_live_over};
 use crate::run::RunError;
 use crate::settings::Catalogue;
+use liar::{Liar, Lie, Lying};
 
 mod liar;
 mod stopped;
@@ -53,7 +53,7 @@ fn work_wrongly(socket: &Path, lie: Lie) {
     let (version, worker) = (VERSION.to_owned(), Some(0));
     stream.write_all(&line(&Said::Hello { version, worker })).unwrap();
     let (invitation, files) = receive_invitation(&stream).unwrap();
-    let layout = invitation.blueprint(&Catalogue::shipped()).unwrap().lay_out().unwrap();
+    let layout: Layout<Lying> = invitation.blueprint(&Catalogue::shipped()).unwrap().lay_out_on().unwrap();
     let [region, event]: [OwnedFd; 2] = files.try_into().unwrap();
     let control = Control::attach(region, &layout.space, &layout.shape).unwrap();
     let ledger = layout.ledgers[0];

@@ -3,11 +3,16 @@
 
 use std::any::TypeId;
 
-use nicforge_interfaces::{in_place, nm_nfv, priv_ring, sh_ring};
+use nicforge_apps::l2fwd::L2Fwd;
+use nicforge_apps::{self as apps, AppEntry, AppGround, AppKind};
+use nicforge_interfaces::{
+    self as interfaces, Built, Interface, InterfaceEntry, InterfaceError, KnownGround, Plan, Played,
+};
+use nicforge_interfaces::{emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic};
 use nicforge_nic::{Ledger, registers};
 use nicforge_platform::bytemuck::{Pod, bytes_of_mut};
-use nicforge_platform::live::LiveCpu;
-use nicforge_platform::{Addr, Cpu, Register, forward_cpu};
+use nicforge_platform::live::{DeviceCpu, LiveCpu, LiveDma};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Ground, Register, forward_cpu};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +95,8 @@ impl Liar {
 }
 
 impl Cpu for Liar {
-    forward_cpu!(cpu: load acquire release fetch_or fetch_and fetch_add lock unlock bytes);
-    forward_cpu!(cpu: bytes_mut prefetch mmio_read work enter now);
+    forward_cpu!(cpu: load acquire release atomic lock unlock bytes);
+    forward_cpu!(cpu: bytes_mut hint mmio_read work enter now);
 
     fn store<T: Pod>(&mut self, at: Addr, mut value: T) {
         let descriptors = [
@@ -111,5 +116,48 @@ impl Cpu for Liar {
         let lies = self.lie == Lie::Doorbell && register.index < registers::STEERING;
         let value = if lies { value + (1 << 40) } else { value };
         self.cpu.mmio_write(register, value);
+    }
+}
+
+/// The live ground, on which software lies.
+#[derive(Clone, Copy)]
+pub struct Lying;
+
+impl Ground for Lying {
+    type Cpu = Liar;
+    type Dma = LiveDma;
+    type Player = DeviceCpu;
+}
+
+/// How the interface called `name` is built on ground `G`.
+fn build<G: KnownGround>(name: &str) -> fn(&Plan, &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
+    match name {
+        "emulated" => emulated::Emulated::build,
+        "in_place" => in_place::InPlace::build,
+        "nm_nfv" => nm_nfv::NmNfv::build,
+        "nm_nfv_minus" => nm_nfv::NmNfvMinus::build,
+        "priv_ring" => priv_ring::PrivRing::build,
+        "rx_bisect" => rx_bisect::RxBisect::build,
+        "sh_ring" => sh_ring::ShRing::build,
+        "sh_ring_list" => sh_ring::ShRingList::build,
+        "sh_ring_batched_list" => sh_ring::ShRingBatchedList::build,
+        "sh_ring_dynamic" => sh_ring_dynamic::ShRingDynamic::build,
+        _ => nm_nfv::SplitRings::build,
+    }
+}
+
+impl KnownGround for Lying {
+    fn builder(entry: &InterfaceEntry) -> Option<interfaces::Build<Lying>> {
+        Some(build(entry.name()))
+    }
+
+    fn played_builder(entry: &InterfaceEntry) -> Option<interfaces::Build<Played<Lying>>> {
+        Some(build(entry.name()))
+    }
+}
+
+impl AppGround for Lying {
+    fn builder(_entry: &AppEntry) -> apps::Build<Lying> {
+        L2Fwd::build
     }
 }

@@ -1,8 +1,8 @@
 //! Workers whose receive rings hold nonsense: they are told apart, ended with the reason, and nobody else
 //! loses a frame.
 
+use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_interfaces::registry;
 use nicforge_units::Time;
 
 use super::liar::Lie;
@@ -31,7 +31,7 @@ fn lies(run: &mut Running<'_>, lie: Lie, shares: bool) {
 
 #[test]
 fn wrong_receive_rings_are_closed_with_their_reason() {
-    let plain = registry::names().into_iter().map(|name| (name, name));
+    let plain = Interfaces::shipped().names().into_iter().map(|name| (name, name));
     let plain = plain.filter(|(interface, _)| *interface != "emulated");
     let played = EMULATED.map(|emulates| ("emulated", emulates));
     for (interface, rings) in plain.chain(played) {

@@ -1,0 +1,38 @@
+//! What a run may name, as a value: interfaces and applications, shipped ones and others.
+
+use nicforge_apps::{AppKind, Apps};
+use nicforge_interfaces::{Interface, Interfaces};
+
+/// All that a run may name. A program that has interfaces or applications of its own adds them here.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    /// NIC-host interfaces.
+    pub interfaces: Interfaces,
+    /// Applications.
+    pub apps: Apps,
+}
+
+impl Registry {
+    /// What is shipped with Nicforge.
+    pub fn shipped() -> Registry {
+        Registry { interfaces: Interfaces::shipped(), apps: Apps::shipped() }
+    }
+
+    /// Adds interface `I`; one of the same name is replaced.
+    pub fn interface<I: Interface>(&mut self) -> &mut Registry {
+        self.interfaces.add::<I>();
+        self
+    }
+
+    /// Adds application `A`; one of the same name is replaced.
+    pub fn application<A: AppKind>(&mut self) -> &mut Registry {
+        self.apps.add::<A>();
+        self
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry::shipped()
+    }
+}
