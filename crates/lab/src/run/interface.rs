@@ -7,6 +7,7 @@ use nicforge_interfaces::sh_ring::{BatchedListOptions, SharedRing};
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_interfaces::{Built, Interfaces, Plan};
 use nicforge_nic::{DriverCosts, DriverHalf, Pool, ReceiveHalf, TransmitOptions};
+use nicforge_options::Values;
 use nicforge_platform::sim::{Hardware, SimCpu, SimDma};
 use nicforge_platform::{AddressSpace, Owner, Sim};
 use nicforge_units::Bytes;
@@ -64,6 +65,7 @@ pub(crate) fn plan_of(
         nicmem: near.options(settings),
         emulates: interfaces.find(&settings.read::<EmulatedOptions>().emulates).ok(),
         emulator: around.emulator,
+        values: Values::clone(settings),
         emulator_fills: around.emulator_fills,
     }
 }
