@@ -16,6 +16,7 @@ pub mod options;
 pub mod ring;
 pub mod segment;
 pub mod seq;
+pub mod socket;
 pub mod stack;
 
 pub use config::Config;

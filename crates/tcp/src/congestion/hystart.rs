@@ -24,11 +24,6 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// Starts anew, after a loss.
-    pub fn reset(&mut self) {
-        *self = HyStart::default();
-    }
-
     /// Sees an acknowledgment with a round-trip sample; `least_us` is the least ever seen.
     pub fn observe(&mut self, window: &mut Window, ack: &Ack, rtt_us: u32, least_us: u32) {
         if self.found || !window.in_slow_start() || window.size < WINDOW_LEAST {

@@ -290,9 +290,6 @@ impl Connection {
         if self.tx.urgent.is_some_and(|end| !end.after(self.una())) {
             self.tx.urgent = None;
         }
-        if bytes > 0 && self.flow.tx_free() > 0 {
-            self.tx.wants_space = false;
-        }
     }
 
     /// The paper's sender: three duplicate acknowledgments go back to the left edge.

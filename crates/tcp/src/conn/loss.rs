@@ -96,7 +96,8 @@ impl Connection {
                 continue;
             }
             let rack = &self.rec.rack;
-            let before = sent.sent_at < rack.sent_at || (sent.sent_at == rack.sent_at && sent.span.end.before(rack.end));
+            let before =
+                sent.sent_at < rack.sent_at || (sent.sent_at == rack.sent_at && sent.span.end.before(rack.end));
             if !before {
                 if !sent.ever_retransmitted {
                     break;

@@ -10,6 +10,7 @@
 
 mod ack;
 mod acking;
+mod application;
 mod arrive;
 mod close;
 mod cwnd;
@@ -185,6 +186,8 @@ pub(crate) struct SendSide {
     pub retransmitted_ts: u32,
     pub cwr: bool,
     pub paced_until: Time,
+    /// Data waits for that time.
+    pub paced_waits: bool,
     /// The application waits for space.
     pub wants_space: bool,
     /// Unacknowledged data since.
@@ -366,7 +369,7 @@ impl Connection {
     /// When [`Connection::on_timer`] wants to be called, if nothing else happens first.
     pub fn deadline(&self) -> Option<Time> {
         let Timers { main, delayed_ack, life } = self.timers;
-        let paced = (self.tx.pending.is_some() && self.config.pacing).then_some(self.tx.paced_until);
+        let paced = self.tx.paced_waits.then_some(self.tx.paced_until);
         [main.map(|(_, at)| at), delayed_ack, life, paced].into_iter().flatten().min()
     }
 }

@@ -154,8 +154,7 @@ impl Connection {
     /// A connection whose SYN-ACK a listener sent; the segment that acknowledges it comes next, through
     /// [`Connection::on_segment`].
     pub fn accept(accepted: &Accepted, tuning: Tuning, config: Arc<Config>, now: Time) -> Connection {
-        let mut connection =
-            Connection::new(&accepted.opening, tuning, config, State::SynReceived, accepted.sent_at);
+        let mut connection = Connection::new(&accepted.opening, tuning, config, State::SynReceived, accepted.sent_at);
         connection.opened_at = now;
         connection.passive = true;
         let local_shift = if accepted.agreed.window_scaling {

@@ -38,9 +38,8 @@ impl Connection {
     /// RFC 2883 section 4: the first block lies below the acknowledgment or inside the second block.
     fn is_dsack(&self, blocks: &[Span], ack: Seq) -> bool {
         let first = blocks[0];
-        let inside = blocks.get(1).is_some_and(|second| {
-            !first.start.before(second.start) && !first.end.after(second.end)
-        });
+        let inside =
+            blocks.get(1).is_some_and(|second| !first.start.before(second.start) && !first.end.after(second.end));
         first.start.before(ack) || inside
     }
 

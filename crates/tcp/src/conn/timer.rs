@@ -21,6 +21,7 @@ pub enum TimerKind {
 impl Connection {
     /// Lets every timer fire that is due.
     pub fn on_timer(&mut self, now: Time) {
+        self.tx.paced_waits &= self.tx.paced_until > now;
         if self.timers.delayed_ack.is_some_and(|at| at <= now) {
             self.delayed_ack_due();
         }
@@ -59,7 +60,8 @@ impl Connection {
             return;
         }
         let replaced = matches!(self.timers.main, Some((TimerKind::Probe | TimerKind::Reordering, _)));
-        let at = if replaced { self.retransmit_deadline().max(now + Time::from_us(1)) } else { now + self.backed_off_rto() };
+        let at =
+            if replaced { self.retransmit_deadline().max(now + Time::from_us(1)) } else { now + self.backed_off_rto() };
         self.timers.main = Some((TimerKind::Retransmit, at));
     }
 

@@ -37,6 +37,7 @@ pub struct World {
     pub faults: Faults,
     pub frames: u64,
     pub lost: u64,
+    steps: u64,
     rng: Pcg64,
     wire: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     order: u64,
@@ -68,6 +69,7 @@ impl World {
             faults,
             frames: 0,
             lost: 0,
+            steps: 0,
             rng: Pcg64::seed_from_u64(seed),
             wire: BTreeMap::new(),
             order: 0,
@@ -107,8 +109,15 @@ impl World {
     /// Sends what both stacks have to send now.
     pub fn flush(&mut self) {
         let mut out = [0; 2048];
+        let most = self.frames + 20_000;
         for from in 0..2 {
             while let Some(len) = self.stacks[from].transmit(self.now, &mut out) {
+                assert!(
+                    self.frames < most,
+                    "stack {from} sends without end at {}: {:02x?}",
+                    self.now,
+                    &out[..len.min(80)]
+                );
                 self.put(from, out[..len].to_vec());
             }
         }
@@ -116,6 +125,8 @@ impl World {
 
     /// Goes to the next thing that happens, not beyond `until`. Returns whether there was one.
     pub fn step(&mut self, until: Time) -> bool {
+        self.steps += 1;
+        assert!(self.steps < 3_000_000, "3 million steps at {}", self.now);
         self.flush();
         let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
         let timers = self.stacks.iter().filter_map(|stack| stack.poll_at());
