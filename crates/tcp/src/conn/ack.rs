@@ -55,8 +55,12 @@ pub(crate) struct Round {
     pub duplicates: u32,
     pub rtt_us: Option<u32>,
     pub sack_rtt_us: Option<u32>,
-    /// Lowest original that arrived after later ones.
+    /// Lowest original that this acknowledges after later ones were reported.
     pub reordered: Option<Seq>,
+    /// Lowest original that SACK reports after later ones.
+    pub sack_reordered: Option<Seq>,
+    /// Highest number that SACK had covered before.
+    pub prior_sack_high: Option<Seq>,
     pub first_sent_at: Option<Time>,
     pub last_sent_at: Option<Time>,
 }
@@ -82,6 +86,7 @@ impl Connection {
             prior_in_flight: self.tx.sent.in_flight(),
             prior_delivered: self.counters.delivered,
             prior_lost: self.tx.sent.lost_out,
+            prior_sack_high: self.rec.sack_high,
             with_data: header.payload_len > 0,
             marked: self.agreed.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN),
             ..Round::default()

@@ -209,7 +209,8 @@ pub(crate) struct RecoverySide {
     pub prr_out: u32,
     pub frto: bool,
     pub reordering: u32,
-    pub reordering_seen: bool,
+    /// Times that reordering was seen.
+    pub reordering_seen: u32,
     pub rack: Rack,
     /// End of a tail loss probe in flight.
     pub probe_high: Option<Seq>,

@@ -117,7 +117,7 @@ impl Connection {
                 prr_out: 0,
                 frto: false,
                 reordering: config.reordering,
-                reordering_seen: false,
+                reordering_seen: 0,
                 rack: Rack { steps: 1, ..Rack::default() },
                 probe_high: None,
                 probe_retransmitted: false,
@@ -340,6 +340,7 @@ impl Connection {
 
     fn establish(&mut self, now: Time) {
         self.state = State::Established;
+        self.opened_at = now;
         self.timers.main = None;
         (self.tx.backoff, self.tx.retransmits) = (0, 0);
         self.tx.retransmit = false;

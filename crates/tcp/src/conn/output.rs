@@ -232,8 +232,7 @@ impl Connection {
         }
         let end = self.next();
         self.tx.highest = self.tx.highest.max(end);
-        // A burst of several segments ends in PSH, so that receivers that coalesce pass it on.
-        let push = bytes > 0 && ((drained && self.tx.push) || segments > 1);
+        let push = bytes > 0 && drained && self.tx.push;
         if bytes < mss && bytes > 0 {
             self.tx.small_end = end;
         }
@@ -250,7 +249,8 @@ impl Connection {
             ..Sent::default()
         });
         self.counters.bytes_sent += u64::from(bytes);
-        self.tx.burst = Some(Burst { next: start, end, mss, fin, push, again: false });
+        // A burst of several segments ends in PSH, so that receivers that coalesce pass it on.
+        self.tx.burst = Some(Burst { next: start, end, mss, fin, push: push || segments > 1, again: false });
         self.note_sent(segments, bytes, now);
         if idle || matches!(self.timers.main, Some((TimerKind::Probe, _)) | None) {
             self.rearm_retransmit(now);

@@ -123,7 +123,7 @@ impl Connection {
         out.long(200, counters.bytes_sent + counters.bytes_retransmitted);
         out.long(208, counters.bytes_retransmitted);
         out.word(216, counters.dsack_duplicates);
-        out.word(220, u32::from(self.rec.reordering_seen));
+        out.word(220, self.rec.reordering_seen);
         out.word(224, counters.out_of_order);
         out.word(228, self.flow.protocol.remote_win);
         out.word(232, self.window_offered());
