@@ -13,6 +13,7 @@ pub mod congestion;
 pub mod conn;
 pub mod fast;
 pub mod options;
+pub mod queue;
 pub mod ring;
 pub mod segment;
 pub mod seq;

@@ -155,6 +155,12 @@ impl Connection {
     fn acknowledge(&mut self, ack: Seq, round: &mut Round, header: &Header, now: Time) {
         let una = self.una();
         self.take_acknowledged(ack - una);
+        self.acknowledge_records(ack, round, header, now);
+    }
+
+    /// Removes the records up to `ack`, which the flow already has.
+    pub(crate) fn acknowledge_records(&mut self, ack: Seq, round: &mut Round, header: &Header, now: Time) {
+        let una = round.prior_una;
         while let Some(head) = self.tx.sent.head().copied() {
             if !head.span.start.before(ack) {
                 break;
@@ -227,7 +233,7 @@ impl Connection {
         round.rtt_us = if round.acked_retransmitted { round.sack_rtt_us } else { elapsed(round.last_sent_at) };
     }
 
-    fn after_ack(&mut self, round: &mut Round, header: &Header, now: Time) {
+    pub(crate) fn after_ack(&mut self, round: &mut Round, header: &Header, now: Time) {
         self.rack_update_window(round);
         let delivered_before = round.prior_delivered;
         if !self.agreed.sack {
@@ -292,6 +298,10 @@ impl Connection {
     /// The flow's left edge moves by `bytes` sequence numbers.
     pub(crate) fn take_acknowledged(&mut self, bytes: u32) {
         self.flow.protocol.tx_sent -= bytes;
+        self.after_acknowledged();
+    }
+
+    pub(crate) fn after_acknowledged(&mut self) {
         if self.tx.urgent.is_some_and(|end| !end.after(self.una())) {
             self.tx.urgent = None;
         }

@@ -19,6 +19,7 @@ pub mod intervals;
 mod loss;
 mod open;
 mod output;
+mod predicted;
 mod receive;
 mod recovery;
 pub mod rtt;
@@ -73,6 +74,8 @@ pub struct Agreed {
 pub struct Counters {
     /// Segments received.
     pub segments_in: u64,
+    /// Segments received that the fast path took.
+    pub predicted: u64,
     /// Segments sent.
     pub segments_out: u64,
     /// Segments with data received.

@@ -292,7 +292,8 @@ impl Connection {
         let limited = self.in_flight() >= self.window.size;
         self.validate_window(limited || (self.rec.window_limited && self.flow.protocol.tx_avail > 0));
         let waiting = self.flow.protocol.tx_avail > 0 || self.fin_waits();
-        if waiting && self.flow.protocol.tx_sent == 0 && self.timers.main.is_none() {
+        let idle = matches!(self.timers.main, None | Some((TimerKind::Retransmit, _)));
+        if waiting && self.flow.protocol.tx_sent == 0 && idle {
             self.timers.main = Some((TimerKind::Persist, now + self.persist_after(0)));
         }
     }

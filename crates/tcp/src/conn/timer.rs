@@ -77,6 +77,7 @@ impl Connection {
     fn on_retransmit_timer(&mut self, now: Time) {
         self.timers.main = None;
         if self.tx.sent.is_empty() {
+            self.push(super::output::Push::Everything);
             return;
         }
         if !self.state.is_synchronized() {
@@ -225,7 +226,7 @@ impl Connection {
 
     /// Sends everything unacknowledged again, from the left edge on (paper 3.4.2).
     pub(crate) fn go_back(&mut self, now: Time) {
-        crate::fast::retransmit::retransmit(&mut self.flow);
+        crate::fast::retransmit(&mut self.flow);
         self.tx.sent.clear();
         self.tx.burst = None;
         self.rec.high = self.tx.highest;
