@@ -97,7 +97,9 @@ impl Connection {
             return;
         }
         let unacked = self.expected() - self.rx.window_at;
-        let far_enough = unacked > self.ack.peer_segment && self.window_to_offer() >= self.rx.window;
+        let segment = self.ack.peer_segment;
+        // RFC 9293 MUST-58's every second segment; a little earlier where the window moves on, too.
+        let far_enough = unacked >= 2 * segment || (unacked > segment && self.window_to_offer() >= self.rx.window);
         if far_enough || self.is_quick() || self.ack.urgent || !self.rx.intervals.is_empty() {
             self.ack_now();
         } else {
