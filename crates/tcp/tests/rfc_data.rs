@@ -195,7 +195,9 @@ fn a_fin_out_of_order_waits_for_the_gap() {
 
 #[test]
 fn a_later_syn_reopens_a_connection_in_time_wait() {
-    for (seq, clock, reopens) in [(1_000_000, None, true), (0, None, false), (0, Some(900), true), (1_000_000, Some(5), false)] {
+    for (seq, clock, reopens) in
+        [(1_000_000, None, true), (0, None, false), (0, Some(900), true), (1_000_000, Some(5), false)]
+    {
         let mut syn = say("S", 0, 0, 0);
         if clock.is_some() {
             syn = syn.ts(100, 0);
