@@ -4,7 +4,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Instant;
 
@@ -78,6 +79,17 @@ fn tap() -> Option<File> {
         }
     }
     Some(file)
+}
+
+/// The program that `command` starts finds `port` as descriptor 3.
+pub fn give_descriptor_3(command: &mut Command, port: OwnedFd) {
+    let give = move || {
+        // SAFETY: a plain system call between fork and exec, which allocates nothing.
+        let given = unsafe { libc::dup2(port.as_raw_fd(), 3) };
+        if given == 3 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: the closure only calls dup2, which may be called there.
+    unsafe { command.pre_exec(give) };
 }
 
 fn nonblocking(fd: RawFd) {
