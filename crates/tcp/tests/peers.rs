@@ -58,7 +58,7 @@ fn build_netstack() -> Option<PathBuf> {
     std::fs::copy(source("netstack").join("main.go"), folder.join("main.go")).ok()?;
     let go = |arguments: &[&str]| ran(Command::new("go").args(arguments).current_dir(&folder));
     let built = (folder.join("go.mod").exists() || go(&["mod", "init", "peer"]))
-        && go(&["get", "gvisor.dev/gvisor@go"])
+        && go(&["get", "gvisor.dev/gvisor@v0.0.0-20250205023644-9414b50a5633"])
         && go(&["mod", "tidy"])
         && go(&["build", "-o", "peer", "."]);
     if !built {
@@ -75,13 +75,23 @@ fn start(program: &Path, port: UnixDatagram, arguments: [&str; 3]) -> Child {
     command.spawn().unwrap()
 }
 
+/// A peer that ends with its test.
+struct Peer(Child);
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn exchange(program: &Path, faults: Faulty, total: &str, versions: &[&str]) {
     for version in versions {
         for we_connect in [false, true] {
             eprintln!("{} {version}, we connect: {we_connect}", program.display());
             let (ours, theirs) = UnixDatagram::pair().unwrap();
             let mode = if we_connect { "listen" } else { "connect" };
-            let child = Mutex::new(start(program, theirs, [mode, version, total]));
+            let child = Mutex::new(Peer(start(program, theirs, [mode, version, total])));
             let mut harness = Harness::over(File::from(OwnedFd::from(ours)), Config::default(), faults);
             let peer = if *version == "4" {
                 [10, 9, 0, 2].into()
@@ -89,8 +99,8 @@ fn exchange(program: &Path, faults: Faulty, total: &str, versions: &[&str]) {
                 std::net::Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2).into()
             };
             let role = if we_connect { Role::Connect(peer, 7000) } else { Role::Listen(7000) };
-            harness.run(role, || child.lock().unwrap().try_wait().unwrap().is_some());
-            assert!(child.lock().unwrap().wait().unwrap().success());
+            harness.run(role, || child.lock().unwrap().0.try_wait().unwrap().is_some());
+            assert!(child.lock().unwrap().0.wait().unwrap().success());
         }
     }
 }
