@@ -1,0 +1,2 @@
+//! Speed of the engine beside the libraries that it stands on.
+fn main() {}
