@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::context::ContextId;
 use crate::engine::{Outcome, Received};
 use crate::sequence::Seq;
 
@@ -11,8 +12,8 @@ use crate::sequence::Seq;
 pub struct Part {
     /// Bytes of the message.
     pub range: Range<usize>,
-    /// Whether the NIC processed them.
-    pub is_processed: bool,
+    /// The context by which the NIC processed them, if it did.
+    pub processed_by: Option<ContextId>,
     /// Whether the NIC wrote their payload to its destination.
     pub is_placed: bool,
 }
@@ -31,19 +32,19 @@ pub struct Message {
 impl Message {
     /// Whether the NIC processed every byte.
     pub fn is_processed(&self) -> bool {
-        self.parts.iter().all(|part| part.is_processed)
+        self.parts.iter().all(|part| part.processed_by.is_some())
     }
 
     /// Whether the NIC processed no byte.
     pub fn is_untouched(&self) -> bool {
-        !self.parts.iter().any(|part| part.is_processed)
+        !self.parts.iter().any(|part| part.processed_by.is_some())
     }
 }
 
 struct Chunk {
     bytes: Vec<u8>,
     used: usize,
-    is_processed: bool,
+    processed_by: Option<ContextId>,
     is_placed: bool,
 }
 
@@ -69,7 +70,7 @@ impl Assembler {
         self.chunks.push_back(Chunk {
             bytes: payload.to_vec(),
             used: 0,
-            is_processed: received.outcome == Outcome::Offloaded,
+            processed_by: (received.outcome == Outcome::Offloaded).then_some(received.context),
             is_placed: received.is_placed,
         });
     }
@@ -113,7 +114,7 @@ impl Assembler {
             chunk.used += bytes;
             message.parts.push(Part {
                 range: begin..begin + bytes,
-                is_processed: chunk.is_processed,
+                processed_by: chunk.processed_by,
                 is_placed: chunk.is_placed,
             });
             if chunk.used == chunk.bytes.len() {

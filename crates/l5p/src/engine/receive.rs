@@ -2,7 +2,7 @@
 
 use super::walk::End;
 use super::{Engine, is_sound, protocol_of};
-use crate::context::{Context, Mode};
+use crate::context::{Context, ContextId, Mode};
 use crate::host::HostMemory;
 use crate::protocol::Action;
 use crate::sequence::Seq;
@@ -23,6 +23,8 @@ pub enum Outcome {
 pub struct Received {
     /// What became of the payload.
     pub outcome: Outcome,
+    /// The context that the packet met. After a change of keys it tells which of them the NIC had.
+    pub context: ContextId,
     /// Whether all payload that has a destination buffer was written there.
     pub is_placed: bool,
     /// Bytes that were written to destination buffers.
@@ -31,15 +33,16 @@ pub struct Received {
     pub resync: Option<Seq>,
 }
 
-/// The packet went up as it came, and nothing is asked.
-const NOT_OFFLOADED: Received =
-    Received { outcome: Outcome::NotOffloaded, is_placed: false, placed_bytes: 0, resync: None };
-
 impl Received {
+    /// The packet goes up as it came, and nothing is asked.
+    pub fn not_offloaded(context: &Context) -> Self {
+        Self { outcome: Outcome::NotOffloaded, context: context.id, is_placed: false, placed_bytes: 0, resync: None }
+    }
+
     /// Whether the stack may join this packet with the one behind it. Packets of different results stay apart, because
     /// software could not tell later which bytes were processed.
     pub fn may_join(&self, next: &Self) -> bool {
-        self.outcome == next.outcome && self.is_placed == next.is_placed
+        (self.outcome, self.context, self.is_placed) == (next.outcome, next.context, next.is_placed)
     }
 }
 
@@ -53,12 +56,15 @@ impl Engine {
         payload: &mut [u8],
     ) -> Received {
         if payload.is_empty() {
-            return NOT_OFFLOADED;
+            return Received::not_offloaded(context);
         }
         let received = match context.mode() {
-            _ if !is_sound(context) => Received { resync: self.lose(context, seq, payload), ..NOT_OFFLOADED },
+            _ if !is_sound(context) => {
+                Received { resync: self.lose(context, seq, payload), ..Received::not_offloaded(context) }
+            }
             Mode::Offloading if seq == context.tcpsn && context.flags.is_unproven() => {
-                Received { resync: self.absorb(context, host, seq, payload, 0), ..NOT_OFFLOADED }
+                let resync = self.absorb(context, host, seq, payload, 0);
+                Received { resync, ..Received::not_offloaded(context) }
             }
             Mode::Offloading if seq == context.tcpsn => self.in_sequence(context, host, seq, payload),
             Mode::Offloading => self.out_of_sequence(context, host, seq, payload),
@@ -91,6 +97,7 @@ impl Engine {
         if walk.end == End::Through {
             return Received {
                 outcome: Outcome::Offloaded,
+                context: context.id,
                 is_placed: walk.placed_bytes > 0 && walk.unplaced_bytes == 0,
                 placed_bytes: walk.placed_bytes,
                 resync: None,
@@ -98,7 +105,7 @@ impl Engine {
         }
         self.walk(&mut before, host, &mut payload[..walk.processed], Action::Undo);
         let outcome = if walk.end == End::NotAHeader { Outcome::NotOffloaded } else { Outcome::Failed };
-        let mut received = Received { outcome, ..NOT_OFFLOADED };
+        let mut received = Received { outcome, ..Received::not_offloaded(context) };
         if walk.end != End::Failed {
             let from = walk.processed - self.suspect_bytes(context, walk.end, walk.processed);
             received.resync = self.lose(context, seq.plus(from), &payload[from..]);
@@ -123,7 +130,7 @@ impl Engine {
         payload: &mut [u8],
     ) -> Received {
         let end = seq.plus(payload.len());
-        let mut received = NOT_OFFLOADED;
+        let mut received = Received::not_offloaded(context);
         if !context.tcpsn.is_before(end) {
             self.counters_of(context).rx_past += 1;
             return received;
@@ -173,7 +180,7 @@ impl Engine {
 
     /// A packet within the current message, behind a gap: at most its payload is placed.
     fn ahead(&mut self, context: &mut Context, host: &mut dyn HostMemory, seq: Seq, payload: &mut [u8]) -> Received {
-        let mut received = NOT_OFFLOADED;
+        let mut received = Received::not_offloaded(context);
         let Some(protocol) = protocol_of(context).filter(|_| self.config.places_ahead) else {
             return received;
         };

@@ -1,6 +1,6 @@
 //! Context recovery on receive (figure 3.6 of the paper): searching, tracking, and the answer of software.
 
-use super::receive::{Outcome, Received};
+use super::receive::Received;
 use super::{Engine, protocol_of};
 use crate::context::{Context, HEADER_BYTES_MAX, Mode};
 use crate::protocol::{Header, Protocol, parse_header};
@@ -42,27 +42,30 @@ impl Engine {
 
     pub(super) fn search_packet(&mut self, context: &mut Context, seq: Seq, payload: &[u8]) -> Received {
         let resync = self.search(context, seq, payload);
-        not_offloaded(resync)
+        Received { resync, ..Received::not_offloaded(context) }
     }
 
     pub(super) fn track_packet(&mut self, context: &mut Context, seq: Seq, payload: &[u8]) -> Received {
+        let resync = self.follow(context, seq, payload);
+        Received { resync, ..Received::not_offloaded(context) }
+    }
+
+    fn follow(&mut self, context: &mut Context, seq: Seq, payload: &[u8]) -> Option<Seq> {
         let end = seq.plus(payload.len());
         if !context.tcpsn.is_before(end) {
             self.counters_of(context).rx_past += 1;
-            return not_offloaded(None);
+            return None;
         }
         let from = if seq.is_before(context.tcpsn) { context.tcpsn.since(seq) as usize } else { 0 };
         if !skip_gap(context, seq.plus(from)) {
             self.counters_of(context).rx_resync_req_skip += 1;
-            return not_offloaded(self.lose(context, seq, payload));
+            return self.lose(context, seq, payload);
         }
-        let Err(wrong) = track(context, &payload[from..]) else {
-            return not_offloaded(None);
-        };
+        let wrong = track(context, &payload[from..]).err()?;
         // Transition d1: this is no header, so perhaps none was.
         self.counters_of(context).rx_resync_req_skip += 1;
         let from = from + wrong;
-        not_offloaded(self.lose(context, seq.plus(from), &payload[from..]))
+        self.lose(context, seq.plus(from), &payload[from..])
     }
 
     /// Looks for a magic pattern (transition b). Tells the sequence number of the header if one stands to the
@@ -105,10 +108,6 @@ impl Engine {
         context.tcpsn = seq.plus(payload.len());
         None
     }
-}
-
-fn not_offloaded(resync: Option<Seq>) -> Received {
-    Received { outcome: Outcome::NotOffloaded, is_placed: false, placed_bytes: 0, resync }
 }
 
 /// Forgets what was seen and what was asked.

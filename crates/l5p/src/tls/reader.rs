@@ -1,15 +1,20 @@
 //! The driver half of TLS on receive: takes what the NIC did and does the rest.
 
+use std::collections::VecDeque;
+
 use super::crypto::TlsKeys;
 use super::record::{ContentType, HEADER_BYTES, RecordHeader, TAG_BYTES};
 use super::software::{BadRecordMac, SoftwareTls};
-use crate::context::Start;
-use crate::driver::{Assembler, Layer5, Message, ResyncAnswer, ResyncRequests, TxMessageState};
+use crate::context::{ContextId, Start};
+use crate::driver::{Assembler, Layer5, Message, Part, ResyncAnswer, ResyncRequests, TxMessageState};
 use crate::engine::Received;
 use crate::sequence::Seq;
 
 /// Type of a handshake message that changes the sender's key (RFC 8446, 4.6.3).
 const KEY_UPDATE: u8 = 24;
+
+/// Keys that are kept for packets that met an old context; no packet waits in TCP through so many updates.
+const PAST_KEYS_MAX: usize = 4;
 
 /// A record's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +61,20 @@ pub struct ReaderCounters {
     pub encrypted_again_bytes: u64,
 }
 
+/// A key before an update. Until the NIC gets a new context it goes on with the old key, and counts on.
+struct PastKey {
+    software: SoftwareTls,
+    context: ContextId,
+    number: u64,
+}
+
 /// Reads records from in-order packets.
 pub struct RecordReader {
     assembler: Assembler,
     software: SoftwareTls,
+    context: ContextId,
     number: u64,
+    past: VecDeque<PastKey>,
     awaits_key: bool,
     requests: ResyncRequests,
     answers: Vec<ResyncAnswer>,
@@ -68,12 +82,14 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// The first record has the number and place of `start`.
-    pub fn new(keys: &TlsKeys, start: Start) -> Self {
+    /// The first record has the number and place of `start`; `context` is the NIC's, if it offloads.
+    pub fn new(keys: &TlsKeys, start: Start, context: ContextId) -> Self {
         Self {
             assembler: Assembler::new(start.tcpsn),
             software: SoftwareTls::new(keys),
+            context,
             number: start.number,
+            past: VecDeque::new(),
             awaits_key: false,
             requests: ResyncRequests::default(),
             answers: Vec::new(),
@@ -111,6 +127,7 @@ impl RecordReader {
         }
         let number = self.number;
         self.number += 1;
+        self.past.iter_mut().for_each(|past| past.number += 1);
         let bytes = self.decrypt(number, message)?;
         let record = self.strip(number, header, bytes)?;
         self.awaits_key = record.changes_key;
@@ -119,7 +136,8 @@ impl RecordReader {
 
     /// Completes what the NIC began.
     fn decrypt(&mut self, number: u64, message: Message) -> Result<Vec<u8>, BadRecordMac> {
-        if message.is_processed() {
+        let is_by = |part: &Part| part.processed_by == Some(self.context);
+        if message.parts.iter().all(is_by) {
             self.counters.offloaded += 1;
             return Ok(message.bytes);
         }
@@ -130,9 +148,16 @@ impl RecordReader {
         } else {
             self.counters.partly_offloaded += 1;
         }
-        for part in parts.into_iter().filter(|part| part.is_processed) {
-            self.counters.encrypted_again_bytes += part.range.len() as u64;
-            self.software.encrypt_again(number, &mut bytes, part.range);
+        for Part { range, processed_by, .. } in parts {
+            let Some(context) = processed_by else {
+                continue;
+            };
+            self.counters.encrypted_again_bytes += range.len() as u64;
+            match self.past.iter_mut().find(|past| past.context == context) {
+                // The NIC had an old key still.
+                Some(past) => past.software.encrypt_again(past.number - 1, &mut bytes, range),
+                None => self.software.encrypt_again(number, &mut bytes, range),
+            }
         }
         self.software.open(number, &mut bytes)?;
         Ok(bytes)
@@ -152,9 +177,15 @@ impl RecordReader {
         Ok(Record { content, data: data.to_vec(), number, changes_key })
     }
 
-    /// The key for the records behind a key update. Tells where they begin, for a new receive context.
-    pub fn rekey(&mut self, keys: &TlsKeys) -> Start {
-        self.software = SoftwareTls::new(keys);
+    /// The key for the records behind a key update, and the number of the receive context that will get it. Tells
+    /// where that context begins.
+    pub fn rekey(&mut self, keys: &TlsKeys, context: ContextId) -> Start {
+        let software = std::mem::replace(&mut self.software, SoftwareTls::new(keys));
+        self.past.push_back(PastKey { software, context: self.context, number: self.number });
+        if self.past.len() > PAST_KEYS_MAX {
+            self.past.pop_front();
+        }
+        self.context = context;
         self.number = 0;
         self.awaits_key = false;
         self.boundary()

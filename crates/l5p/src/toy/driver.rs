@@ -108,10 +108,11 @@ impl ToyReader {
             return Ok(Some(message.bytes[data].to_vec()));
         }
         let mut bytes = message.bytes;
-        for part in message.parts.iter().filter(|part| !part.is_processed) {
-            for at in part.range.start.max(data.start)..part.range.end.min(data.end) {
-                bytes[at] ^= stream(self.key, number, (at - HEADER_BYTES) as u32);
-            }
+        for part in message.parts.iter().filter(|part| part.processed_by.is_none()) {
+            let begin = part.range.start.max(data.start);
+            let range = begin..part.range.end.min(data.end).max(begin);
+            let places = (begin - HEADER_BYTES) as u32..;
+            bytes[range].iter_mut().zip(places).for_each(|(byte, place)| *byte ^= stream(self.key, number, place));
         }
         let plain = bytes[data].to_vec();
         let mut again = prepare(&plain);
