@@ -12,10 +12,12 @@
 
 pub mod context;
 pub mod counters;
+mod crc;
 pub mod driver;
 pub mod engine;
 pub mod host;
 pub mod keys;
+pub mod nvme;
 pub mod placement;
 pub mod protocol;
 pub mod registry;

@@ -39,6 +39,17 @@ impl Received {
         Self { outcome: Outcome::NotOffloaded, context: context.id, is_placed: false, placed_bytes: 0, resync: None }
     }
 
+    /// The packet met no context.
+    pub fn without_context() -> Self {
+        Self {
+            outcome: Outcome::NotOffloaded,
+            context: ContextId::default(),
+            is_placed: false,
+            placed_bytes: 0,
+            resync: None,
+        }
+    }
+
     /// Whether the stack may join this packet with the one behind it. Packets of different results stay apart, because
     /// software could not tell later which bytes were processed.
     pub fn may_join(&self, next: &Self) -> bool {

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod duplex;
 pub mod oracle;
 pub mod rigs;
 pub mod tcp;
