@@ -41,7 +41,11 @@ impl KeyCache {
         let entry = slot.get_or_insert_with(|| {
             let mut copy = Zeroizing::new([0; 32]);
             copy[..key.len()].copy_from_slice(key);
-            Box::new(Entry { key: copy, bytes: key.len(), expanded: GcmKey::new(key) })
+            let expanded = match <&[u8; 16]>::try_from(key) {
+                Ok(key) => GcmKey::aes128(key),
+                Err(_) => GcmKey::aes256(&copy),
+            };
+            Box::new(Entry { key: copy, bytes: key.len(), expanded })
         });
         &entry.expanded
     }

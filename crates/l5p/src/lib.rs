@@ -12,10 +12,11 @@
 
 pub mod context;
 pub mod counters;
-mod crc;
+pub mod crc;
 pub mod driver;
 pub mod engine;
 pub mod host;
+pub mod iscsi;
 pub mod keys;
 pub mod nvme;
 pub mod placement;

@@ -1,10 +1,10 @@
 //! The layer-5 protocols that the NIC knows: one line each.
 
 use crate::protocol::{Protocol, ProtocolId, Unfit};
-use crate::{nvme, tls, toy};
+use crate::{iscsi, nvme, tls, toy};
 
 /// One entry per protocol; its place is its number.
-pub static PROTOCOLS: [&dyn Protocol; 3] = [&toy::Toy, &tls::Tls, &nvme::NvmeTcp];
+pub static PROTOCOLS: [&dyn Protocol; 4] = [&toy::Toy, &tls::Tls, &nvme::NvmeTcp, &iscsi::Iscsi];
 
 /// A protocol that the registry cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,12 +5,13 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::duplex::Pair;
+use common::storage::check_wire;
 use common::{Dice, Faults, drawn, quiet, seeds};
 use nicforge_l5p::engine::EngineConfig;
 use nicforge_l5p::host::{HostBuffers, Piece};
 use nicforge_l5p::nvme::connection::ConnectionError;
 use nicforge_l5p::nvme::initiator::{InitiatorConfig, RequestError};
-use nicforge_l5p::nvme::pdu::{CommonHeader, Digests};
+use nicforge_l5p::nvme::pdu::Digests;
 use nicforge_l5p::nvme::target::TargetConfig;
 use nicforge_l5p::nvme::wire::Status;
 use nicforge_l5p::registry;
@@ -81,32 +82,6 @@ fn exercise(pair: &mut Pair, requests: usize) -> Result<(), ConnectionError> {
     }
     assert!(pair.target.end.store.bytes() == model);
     Ok(())
-}
-
-/// CRC-32C bit by bit: nothing in common with the library.
-fn crc32c(bytes: &[u8]) -> [u8; 4] {
-    let step = |crc: u32| if crc & 1 == 0 { crc >> 1 } else { crc >> 1 ^ 0x82f6_3b78 };
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)));
-    (!crc).to_le_bytes()
-}
-
-/// Every digest on the wire is right; tells how many PDUs there are.
-fn check_wire(mut wire: &[u8], digests: Digests) -> usize {
-    let mut pdus = 0;
-    let mut agreed = Digests::default();
-    while !wire.is_empty() {
-        let header = CommonHeader::parse(agreed, wire).expect("a PDU");
-        agreed = digests;
-        let head = header.header_bytes();
-        let digest = head + header.header_digest_bytes();
-        assert!(digest == head || wire[head..digest] == crc32c(&wire[..head]), "header digest of {header:?}");
-        let data = header.data();
-        let pdu = header.length as usize;
-        assert!(data.end == pdu || wire[data.end..pdu] == crc32c(&wire[data]), "data digest of {header:?}");
-        wire = &wire[pdu..];
-        pdus += 1;
-    }
-    pdus
 }
 
 #[test]

@@ -26,16 +26,17 @@ pub struct GcmKey {
 }
 
 impl GcmKey {
-    /// Expands a key of 16 or 32 bytes; other lengths never reach this.
-    pub(crate) fn new(key: &[u8]) -> Self {
-        let cipher = match <[u8; 16]>::try_from(key) {
-            Ok(key) => BlockCipher::Aes128(Aes128Enc::new(&key.into())),
-            Err(_) => {
-                let mut whole = [0; 32];
-                whole.copy_from_slice(key);
-                BlockCipher::Aes256(Aes256Enc::new(&whole.into()))
-            }
-        };
+    /// Expands a key of 128 bits.
+    pub fn aes128(key: &[u8; 16]) -> Self {
+        Self::of(BlockCipher::Aes128(Aes128Enc::new(key.into())))
+    }
+
+    /// Expands a key of 256 bits.
+    pub fn aes256(key: &[u8; 32]) -> Self {
+        Self::of(BlockCipher::Aes256(Aes256Enc::new(key.into())))
+    }
+
+    fn of(cipher: BlockCipher) -> Self {
         let mut zero = [0; BLOCK].into();
         cipher.encrypt(&mut zero);
         Self { cipher, hash: GHash::new(&zero) }

@@ -3,9 +3,12 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod capture;
 pub mod duplex;
 pub mod oracle;
 pub mod rigs;
+pub mod schedule;
+pub mod storage;
 pub mod tcp;
 pub mod tls_rig;
 
