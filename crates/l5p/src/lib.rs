@@ -23,5 +23,6 @@ pub mod placement;
 pub mod protocol;
 pub mod registry;
 pub mod sequence;
+pub mod stack;
 pub mod tls;
 pub mod toy;

@@ -60,7 +60,7 @@ impl Keys {
             self.now = self.application.take()?;
         } else if changes_key {
             self.secret = self.suite.next_secret(&self.secret);
-            self.now = self.suite.from_secret(&self.secret);
+            self.now = self.suite.keys_of(&self.secret);
         } else {
             return None;
         }
@@ -154,15 +154,15 @@ fn session(connection: &Connection, log: &BTreeMap<(String, Vec<u8>), Vec<u8>>, 
         let Some(master) = secret("CLIENT_RANDOM") else {
             return;
         };
-        let both = suite.from_master(master, &hellos.client_random, &hellos.server_random);
+        let both = suite.keys_of_master(master, &hellos.client_random, &hellos.server_random);
         both.map(|now| Keys { now, application: None, secret: Vec::new(), suite })
     } else {
         let of = |side: &str| {
             let handshake = secret(&format!("{side}_HANDSHAKE_TRAFFIC_SECRET"))?;
             let application = secret(&format!("{side}_TRAFFIC_SECRET_0"))?;
             Some(Keys {
-                now: suite.from_secret(handshake),
-                application: Some(suite.from_secret(application)),
+                now: suite.keys_of(handshake),
+                application: Some(suite.keys_of(application)),
                 secret: application.clone(),
                 suite,
             })

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::context::ContextId;
-use crate::engine::{Outcome, Received};
+use crate::engine::{InnerReport, Outcome, Received};
 use crate::sequence::Seq;
 
 /// A stretch of a message that came in one packet.
@@ -16,6 +16,8 @@ pub struct Part {
     pub processed_by: Option<ContextId>,
     /// Whether the NIC wrote their payload to its destination.
     pub is_placed: bool,
+    /// What the NIC did for the protocol inside.
+    pub inner: InnerReport,
 }
 
 /// A whole message.
@@ -46,6 +48,7 @@ struct Chunk {
     used: usize,
     processed_by: Option<ContextId>,
     is_placed: bool,
+    inner: InnerReport,
 }
 
 /// Bytes that TCP delivered in order and that no message has taken yet.
@@ -72,6 +75,7 @@ impl Assembler {
             used: 0,
             processed_by: (received.outcome == Outcome::Offloaded).then_some(received.context),
             is_placed: received.is_placed,
+            inner: received.inner,
         });
     }
 
@@ -116,6 +120,7 @@ impl Assembler {
                 range: begin..begin + bytes,
                 processed_by: chunk.processed_by,
                 is_placed: chunk.is_placed,
+                inner: chunk.inner,
             });
             if chunk.used == chunk.bytes.len() {
                 self.chunks.pop_front();

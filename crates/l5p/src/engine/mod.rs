@@ -12,7 +12,7 @@ mod search;
 mod transmit;
 mod walk;
 
-pub use receive::{Outcome, Received};
+pub use receive::{InnerReport, Outcome, Received};
 pub use transmit::{Descriptor, Executed, Refusal};
 
 use crate::context::{Context, ContextId, FlowKey, Mode, Start, State};

@@ -29,14 +29,29 @@ pub struct Received {
     pub is_placed: bool,
     /// Bytes that were written to destination buffers.
     pub placed_bytes: u32,
+    /// Bytes that have a destination buffer and were not written there.
+    pub unplaced_bytes: u32,
     /// A header that software shall confirm: `l5o_resync_rx_req`.
+    pub resync: Option<Seq>,
+    /// What became of the protocol inside, where two are stacked.
+    pub inner: InnerReport,
+}
+
+/// What the NIC reports of the protocol inside another, for all of its bytes in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct InnerReport {
+    /// Whether every byte was processed and every check passed.
+    pub is_processed: bool,
+    /// Whether all payload that has a destination buffer was written there.
+    pub is_placed: bool,
+    /// A header that software shall confirm, as the sequence number of its byte in the outer protocol.
     pub resync: Option<Seq>,
 }
 
 impl Received {
     /// The packet goes up as it came, and nothing is asked.
     pub fn not_offloaded(context: &Context) -> Self {
-        Self { outcome: Outcome::NotOffloaded, context: context.id, is_placed: false, placed_bytes: 0, resync: None }
+        Self { context: context.id, ..Self::without_context() }
     }
 
     /// The packet met no context.
@@ -46,14 +61,20 @@ impl Received {
             context: ContextId::default(),
             is_placed: false,
             placed_bytes: 0,
+            unplaced_bytes: 0,
             resync: None,
+            inner: InnerReport::default(),
         }
     }
 
     /// Whether the stack may join this packet with the one behind it. Packets of different results stay apart, because
     /// software could not tell later which bytes were processed.
     pub fn may_join(&self, next: &Self) -> bool {
-        (self.outcome, self.context, self.is_placed) == (next.outcome, next.context, next.is_placed)
+        let result = |report: &Self| {
+            let inner = (report.inner.is_processed, report.inner.is_placed);
+            (report.outcome, report.context, report.is_placed, inner)
+        };
+        result(self) == result(next)
     }
 }
 
@@ -108,10 +129,10 @@ impl Engine {
         if walk.end == End::Through {
             return Received {
                 outcome: Outcome::Offloaded,
-                context: context.id,
                 is_placed: walk.placed_bytes > 0 && walk.unplaced_bytes == 0,
                 placed_bytes: walk.placed_bytes,
-                resync: None,
+                unplaced_bytes: walk.unplaced_bytes,
+                ..Received::not_offloaded(context)
             };
         }
         self.walk(&mut before, host, &mut payload[..walk.processed], Action::Undo);

@@ -33,6 +33,14 @@ impl Engine {
         context.flags.set_unproven(self.config.proves_resync);
     }
 
+    /// Loses track without a packet to search: the layer below has a gap.
+    pub(crate) fn lose_place(&mut self, context: &mut Context) {
+        if context.mode() != Mode::Searching {
+            self.counters_of(context).rx_searches += 1;
+        }
+        begin_search(context);
+    }
+
     /// Loses track (transition a), and searches the packet that showed it.
     pub(super) fn lose(&mut self, context: &mut Context, seq: Seq, payload: &[u8]) -> Option<Seq> {
         begin_search(context);

@@ -124,15 +124,26 @@ impl Engine {
     }
 
     fn dump(&mut self, context: &mut Context, host: &mut dyn HostMemory, piece: Piece) -> Result<(), Refusal> {
+        check_place(context)?;
+        self.with_prefix(context, host, piece, |engine, context, host, bytes| engine.advance(context, host, bytes))
+    }
+
+    /// Reads a prefix and hands it to `process`; the context has no place any more when it is not in memory.
+    pub(crate) fn with_prefix(
+        &mut self,
+        context: &mut Context,
+        host: &mut dyn HostMemory,
+        piece: Piece,
+        process: impl FnOnce(&mut Self, &mut Context, &mut dyn HostMemory, &mut [u8]) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let limit = self.config.dump_bytes_max;
         if piece.bytes as usize > limit {
             return Err(Refusal::DumpTooLong { bytes: piece.bytes, limit });
         }
-        check_place(context)?;
         let mut prefix = std::mem::take(&mut self.prefix);
         let bytes = &mut prefix[..piece.bytes as usize];
         let result = match host.read(piece.address, bytes) {
-            Ok(()) => self.advance(context, host, bytes),
+            Ok(()) => process(self, context, host, bytes),
             Err(fault) => {
                 context.set_mode(Mode::Searching);
                 Err(fault.into())
@@ -160,7 +171,14 @@ impl Engine {
         Ok(Executed::Sent { seq, payload })
     }
 
-    fn advance(&mut self, context: &mut Context, host: &mut dyn HostMemory, bytes: &mut [u8]) -> Result<(), Refusal> {
+    /// Processes bytes at the context's place, and leaves the context without a place when that fails.
+    pub(crate) fn advance(
+        &mut self,
+        context: &mut Context,
+        host: &mut dyn HostMemory,
+        bytes: &mut [u8],
+    ) -> Result<(), Refusal> {
+        check_place(context)?;
         let walk = self.walk(context, host, bytes, Action::Transform);
         if walk.end == End::Through {
             return Ok(());

@@ -6,6 +6,7 @@
 pub mod chacha;
 mod crypto;
 pub mod gcm;
+pub mod inner;
 pub mod poly1305;
 pub mod reader;
 pub mod record;

@@ -25,6 +25,10 @@ pub struct Record {
     pub data: Vec<u8>,
     /// Its number.
     pub number: u64,
+    /// Sequence number of the content's first byte.
+    pub tcpsn: Seq,
+    /// How the content came, for the protocol inside.
+    pub parts: Vec<Part>,
     /// Whether the sender's next record is under a new key: the reader waits for [`RecordReader::rekey`].
     pub changes_key: bool,
 }
@@ -122,14 +126,26 @@ impl RecordReader {
         };
         let state = self.software.state();
         if header.is_middlebox_ccs(state.version()) {
+            let tcpsn = at.plus(HEADER_BYTES);
             let (content, data) = (header.content, message.bytes[HEADER_BYTES..].to_vec());
-            return Ok(Some(Record { content, data, number: self.number, changes_key: false }));
+            return Ok(Some(Record {
+                content,
+                data,
+                number: self.number,
+                tcpsn,
+                parts: Vec::new(),
+                changes_key: false,
+            }));
         }
         let number = self.number;
         self.number += 1;
         self.past.iter_mut().for_each(|past| past.number += 1);
+        let parts = message.parts.clone();
         let bytes = self.decrypt(number, message)?;
-        let record = self.strip(number, header, bytes)?;
+        let mut record = self.strip(number, header, bytes)?;
+        let data_at = self.software.state().shape().data_at();
+        record.tcpsn = at.plus(data_at);
+        record.parts = within(parts, data_at, record.data.len());
         self.awaits_key = record.changes_key;
         Ok(Some(record))
     }
@@ -174,7 +190,8 @@ impl RecordReader {
             data = &data[..last];
         }
         let changes_key = shape.has_inner_type && content == ContentType::HANDSHAKE && has_key_update(data);
-        Ok(Record { content, data: data.to_vec(), number, changes_key })
+        let (tcpsn, parts) = (Seq::default(), Vec::new());
+        Ok(Record { content, data: data.to_vec(), number, tcpsn, parts, changes_key })
     }
 
     /// The key for the records behind a key update, and the number of the receive context that will get it. Tells
@@ -217,6 +234,13 @@ impl Layer5 for RecordReader {
     fn l5o_resync_rx_req(&mut self, tcpsn: Seq) {
         self.requests.request(tcpsn);
     }
+}
+
+/// The parts of a record as parts of its content.
+fn within(parts: Vec<Part>, data_at: usize, bytes: usize) -> Vec<Part> {
+    let cut = |at: usize| at.clamp(data_at, data_at + bytes) - data_at;
+    let parts = parts.into_iter().map(|part| Part { range: cut(part.range.start)..cut(part.range.end), ..part });
+    parts.filter(|part| !part.range.is_empty()).collect()
 }
 
 /// Whether one of a record's handshake messages is a key update.

@@ -1,7 +1,7 @@
 //! Captures beside the project: TCP flows out of files, and key logs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nicforge_l5p::sequence::Seq;
 use nicforge_wire::capture::CaptureReader;
@@ -39,7 +39,7 @@ pub struct Connection {
 
 type End = (String, u16);
 
-pub fn connections(path: &PathBuf) -> Vec<Connection> {
+pub fn connections(path: &Path) -> Vec<Connection> {
     let mut reader = CaptureReader::open(path).unwrap();
     let mut halves: BTreeMap<(End, End), (usize, Half, Option<Seq>)> = BTreeMap::new();
     let mut order = 0;
@@ -112,7 +112,7 @@ fn assemble(mut half: Half, first: Option<Seq>) -> Half {
 }
 
 /// A key log: label and client random to secret.
-pub fn key_log(path: &PathBuf) -> BTreeMap<(String, Vec<u8>), Vec<u8>> {
+pub fn key_log(path: &Path) -> BTreeMap<(String, Vec<u8>), Vec<u8>> {
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -29,7 +29,7 @@ impl Suite {
     }
 
     /// Keys of TLS 1.3 out of a traffic secret.
-    pub fn from_secret(self, secret: &[u8]) -> TlsKeys {
+    pub fn keys_of(self, secret: &[u8]) -> TlsKeys {
         let mut keys = TlsKeys { version: self.version, cipher: self.cipher, key: [0; 32], iv: [0; 12] };
         let key = self.expand(secret, "key", self.cipher.key_bytes());
         keys.key[..key.len()].copy_from_slice(&key);
@@ -62,7 +62,7 @@ impl Suite {
     }
 
     /// Keys of TLS 1.2 out of the master secret: client's, server's.
-    pub fn from_master(self, master: &[u8], client_random: &[u8], server_random: &[u8]) -> [TlsKeys; 2] {
+    pub fn keys_of_master(self, master: &[u8], client_random: &[u8], server_random: &[u8]) -> [TlsKeys; 2] {
         let algorithm = if self.is_sha384 { hmac::HMAC_SHA384 } else { hmac::HMAC_SHA256 };
         let key = hmac::Key::new(algorithm, master);
         let seed = [b"key expansion", server_random, client_random].concat();
