@@ -170,13 +170,13 @@ impl Engine {
 }
 
 /// Whether a context could have been left by the engine. One that comes back from host memory damaged could not.
-fn is_sound(context: &Context) -> bool {
+fn is_sound(context: &Context, direction: Direction) -> bool {
     let Some(protocol) = protocol_of(context) else {
         return false;
     };
     let header_bytes = protocol.properties().header_bytes;
-    if (context.offset as usize) < header_bytes {
-        return true;
+    if context.direction() != direction || (context.offset as usize) < header_bytes {
+        return context.direction() == direction;
     }
     let header = parse_header(protocol, &context.state, &context.header[..header_bytes]);
     context.mode() != Mode::Searching

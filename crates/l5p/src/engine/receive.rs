@@ -4,7 +4,7 @@ use super::walk::End;
 use super::{Engine, is_sound, protocol_of};
 use crate::context::{Context, ContextId, Mode};
 use crate::host::HostMemory;
-use crate::protocol::Action;
+use crate::protocol::{Action, Direction};
 use crate::sequence::Seq;
 
 /// What became of a packet's payload.
@@ -91,7 +91,7 @@ impl Engine {
             return Received::not_offloaded(context);
         }
         let received = match context.mode() {
-            _ if !is_sound(context) => {
+            _ if !is_sound(context, Direction::Receive) => {
                 Received { resync: self.lose(context, seq, payload), ..Received::not_offloaded(context) }
             }
             Mode::Offloading if seq == context.tcpsn && context.flags.is_unproven() => {

@@ -4,7 +4,7 @@ use super::walk::End;
 use super::{Engine, is_sound};
 use crate::context::{Context, Mode, Start, State};
 use crate::host::{HostFault, HostMemory, Piece};
-use crate::protocol::Action;
+use crate::protocol::{Action, Direction};
 use crate::sequence::Seq;
 
 /// What the driver posts for an offloaded flow. A recovery is, in order: static parameters (when the key changes),
@@ -192,7 +192,7 @@ fn check_place(context: &Context) -> Result<(), Refusal> {
     if context.flags.awaits_fence() {
         return Err(Refusal::NoFence);
     }
-    if context.mode() != Mode::Offloading || !is_sound(context) {
+    if context.mode() != Mode::Offloading || !is_sound(context, Direction::Transmit) {
         return Err(Refusal::NoPlace);
     }
     Ok(())
