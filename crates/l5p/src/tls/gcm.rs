@@ -1,28 +1,37 @@
-//! AES-GCM in pieces (NIST SP 800-38D), over the kernels of RustCrypto's `aes`, `ctr` and `ghash`.
+//! AES-GCM in pieces (NIST SP 800-38D), over the kernels of RustCrypto's `aes` and `polyval`.
 //!
 //! Between two pieces the whole state is sixteen bytes: the hash so far, with the bytes of an unfinished block
 //! already added into it. The position in the keystream follows from the offset. GHASH is linear, so a fresh hasher
 //! goes on where another stopped when the old value is added to the first block.
+//!
+//! Counter blocks and hashed blocks are prepared in batches: the libraries' own counter mode and GHASH process what a
+//! batch leaves over block by block, which costs more than a batch for pieces of a packet's size.
 
-use aes::cipher::{BlockCipherEncrypt, InnerIvInit, KeyInit, StreamCipherCore};
+use aes::cipher::array::Array;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Aes256Enc};
-use ctr::CtrCore;
-use ctr::flavors::Ctr32BE;
-use ghash::GHash;
-use ghash::universal_hash::UniversalHash;
+use polyval::Polyval;
+use polyval::hazmat::FieldElement;
+use polyval::universal_hash::UniversalHash;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 16;
+/// Blocks that the widest kernel encrypts at once.
+const CIPHER_BATCH: usize = 64;
+/// From this many blocks on, a whole batch costs less than the blocks one by one.
+const BATCH_FROM: usize = 12;
+/// Blocks that are hashed at once.
+const HASH_BATCH: usize = 32;
 
 enum BlockCipher {
     Aes128(Aes128Enc),
     Aes256(Aes256Enc),
 }
 
-/// An expanded key: AES round keys and GHASH's powers.
+/// An expanded key: AES round keys and the hash's powers.
 pub struct GcmKey {
     cipher: BlockCipher,
-    hash: GHash,
+    hash: Polyval,
 }
 
 impl GcmKey {
@@ -37,35 +46,31 @@ impl GcmKey {
     }
 
     fn of(cipher: BlockCipher) -> Self {
-        let mut zero = [0; BLOCK].into();
+        let mut zero = [[0; BLOCK]];
         cipher.encrypt(&mut zero);
-        Self { cipher, hash: GHash::new(&zero) }
+        // GHASH is POLYVAL with its bytes in reverse and its key multiplied by x (RFC 8452, appendix A).
+        let key: polyval::Key = FieldElement::from(zero[0]).reverse().mulx().into();
+        Self { cipher, hash: Polyval::new(&key) }
     }
 
     /// Adds the keystream from byte `at` of the message on.
     pub fn apply_keystream(&self, nonce: &[u8; 12], at: u32, bytes: &mut [u8]) {
-        let within = at as usize % BLOCK;
+        let mut keystream = [[0; BLOCK]; CIPHER_BATCH];
         let mut counter = at / BLOCK as u32 + 2;
+        let mut within = at as usize % BLOCK;
         let mut rest = bytes;
-        if within > 0 {
-            let mut block = counter_block(nonce, counter).into();
-            self.cipher.encrypt(&mut block);
-            let (head, tail) = rest.split_at_mut(rest.len().min(BLOCK - within));
-            head.iter_mut().zip(&block[within..]).for_each(|(byte, key)| *byte ^= key);
-            rest = tail;
-            counter += 1;
-        }
-        if rest.is_empty() {
-            return;
-        }
-        let begin = counter_block(nonce, counter).into();
-        match &self.cipher {
-            BlockCipher::Aes128(aes) => {
-                CtrCore::<_, Ctr32BE>::inner_iv_init(aes, &begin).apply_keystream_partial(rest.into())
+        while !rest.is_empty() {
+            let needed = (within + rest.len()).div_ceil(BLOCK);
+            let blocks = if needed < BATCH_FROM { needed } else { CIPHER_BATCH };
+            for (block, counter) in keystream[..blocks].iter_mut().zip(counter..) {
+                *block = counter_block(nonce, counter);
             }
-            BlockCipher::Aes256(aes) => {
-                CtrCore::<_, Ctr32BE>::inner_iv_init(aes, &begin).apply_keystream_partial(rest.into())
-            }
+            self.cipher.encrypt(&mut keystream[..blocks]);
+            let (here, after) = rest.split_at_mut(rest.len().min(blocks * BLOCK - within));
+            add(here, &keystream.as_flattened()[within..]);
+            rest = after;
+            within = 0;
+            counter = counter.wrapping_add(blocks as u32);
         }
     }
 
@@ -82,30 +87,27 @@ impl GcmKey {
         let within = (at % BLOCK as u64) as usize;
         let (head, rest) = ciphertext.split_at(ciphertext.len().min((BLOCK - within) % BLOCK));
         add(&mut hash[within..], head);
-        let mut hasher = None;
-        if within > 0 {
-            if within + head.len() < BLOCK {
-                return;
-            }
-            let mut begun = self.hash.clone();
-            begun.update(&[(*hash).into()]);
-            hasher = Some(begun);
+        if within > 0 && within + head.len() < BLOCK {
+            return;
         }
-        let (blocks, tail) = ghash::Block::slice_as_chunks(rest);
-        if let Some((first, others)) = blocks.split_first() {
-            match &mut hasher {
-                Some(begun) => begun.update(blocks),
-                None => {
-                    add(hash, first);
-                    let mut begun = self.hash.clone();
-                    begun.update(&[(*hash).into()]);
-                    begun.update(others);
-                    hasher = Some(begun);
-                }
+        let (blocks, tail) = rest.as_chunks::<BLOCK>();
+        // A block that was finished just now stands in front of the others.
+        let finished = (within > 0).then_some([0; BLOCK]);
+        let mut all = finished.iter().chain(blocks);
+        let mut left = finished.iter().len() + blocks.len();
+        if left > 0 {
+            let mut hasher = self.hash.clone();
+            let mut batch = [[0; BLOCK]; HASH_BATCH];
+            let mut carried = reverse(hash);
+            while left > 0 {
+                let count = left.min(HASH_BATCH);
+                batch.iter_mut().zip(all.by_ref().take(count)).for_each(|(into, block)| *into = reverse(block));
+                add(&mut batch[0], &carried);
+                carried = [0; BLOCK];
+                hasher.update(Array::cast_slice_from_core(&batch[..count]));
+                left -= count;
             }
-        }
-        if let Some(hasher) = hasher {
-            *hash = hasher.finalize().into();
+            *hash = reverse(&hasher.finalize().into());
         }
         add(hash, tail);
     }
@@ -119,8 +121,8 @@ impl GcmKey {
 
     fn multiply(&self, hash: &mut [u8; BLOCK]) {
         let mut hasher = self.hash.clone();
-        hasher.update(&[(*hash).into()]);
-        *hash = hasher.finalize().into();
+        hasher.update(&[reverse(hash).into()]);
+        *hash = reverse(&hasher.finalize().into());
     }
 
     /// The tag, once the last byte is hashed.
@@ -129,18 +131,19 @@ impl GcmKey {
         add(&mut hash[..8], &(additional_bytes * 8).to_be_bytes());
         add(&mut hash[8..], &(bytes * 8).to_be_bytes());
         self.multiply(&mut hash);
-        let mut mask = counter_block(nonce, 1).into();
+        let mut mask = [counter_block(nonce, 1)];
         self.cipher.encrypt(&mut mask);
-        add(&mut hash, &mask);
+        add(&mut hash, &mask[0]);
         hash
     }
 }
 
 impl BlockCipher {
-    fn encrypt(&self, block: &mut aes::Block) {
+    fn encrypt(&self, blocks: &mut [[u8; BLOCK]]) {
+        let blocks = Array::cast_slice_from_core_mut(blocks);
         match self {
-            Self::Aes128(aes) => aes.encrypt_block(block),
-            Self::Aes256(aes) => aes.encrypt_block(block),
+            Self::Aes128(aes) => aes.encrypt_blocks(blocks),
+            Self::Aes256(aes) => aes.encrypt_blocks(blocks),
         }
     }
 }
@@ -150,6 +153,10 @@ fn counter_block(nonce: &[u8; 12], counter: u32) -> [u8; BLOCK] {
     block[..12].copy_from_slice(nonce);
     block[12..].copy_from_slice(&counter.to_be_bytes());
     block
+}
+
+fn reverse(block: &[u8; BLOCK]) -> [u8; BLOCK] {
+    u128::from_be_bytes(*block).to_le_bytes()
 }
 
 fn add(into: &mut [u8], bytes: &[u8]) {
