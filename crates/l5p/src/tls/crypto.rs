@@ -129,9 +129,33 @@ impl TlsState {
         if self.cipher() == Cipher::ChaCha20Poly1305 {
             chacha::absorb(&self.one_time, &mut self.hash, u64::from(at), ciphertext);
         } else {
-            let key = self.key;
-            let key = keys.gcm(&key[..self.cipher().key_bytes()]);
-            key.absorb(self.hash_bytes(), u64::from(at), ciphertext);
+            keys.gcm(self.key()).absorb(self.hash_bytes(), u64::from(at), ciphertext);
+        }
+    }
+
+    /// Encrypts data that begins at byte `at` of the encrypted part, and hashes the ciphertext.
+    pub(super) fn encrypt(&mut self, keys: &mut KeyCache, number: u64, at: u32, bytes: &mut [u8]) {
+        let nonce = self.nonce(number);
+        if self.cipher() == Cipher::ChaCha20Poly1305 {
+            chacha::apply_keystream(&self.key, &nonce, at, bytes);
+            chacha::absorb(&self.one_time, &mut self.hash, u64::from(at), bytes);
+        } else {
+            let key = keys.gcm(self.key());
+            key.apply_keystream(&nonce, at, bytes);
+            key.absorb(self.hash_bytes(), u64::from(at), bytes);
+        }
+    }
+
+    /// Hashes ciphertext that begins at byte `at` of the encrypted part, and decrypts it.
+    pub(super) fn decrypt(&mut self, keys: &mut KeyCache, number: u64, at: u32, bytes: &mut [u8]) {
+        let nonce = self.nonce(number);
+        if self.cipher() == Cipher::ChaCha20Poly1305 {
+            chacha::absorb(&self.one_time, &mut self.hash, u64::from(at), bytes);
+            chacha::apply_keystream(&self.key, &nonce, at, bytes);
+        } else {
+            let key = keys.gcm(self.key());
+            key.absorb(self.hash_bytes(), u64::from(at), bytes);
+            key.apply_keystream(&nonce, at, bytes);
         }
     }
 

@@ -127,14 +127,8 @@ fn data(
     bytes: &mut [u8],
 ) {
     match (action, direction) {
-        (Action::Transform, Direction::Transmit) => {
-            tls.apply_keystream(keys, number, at, bytes);
-            tls.absorb(keys, at, bytes);
-        }
-        (Action::Transform, Direction::Receive) => {
-            tls.absorb(keys, at, bytes);
-            tls.apply_keystream(keys, number, at, bytes);
-        }
+        (Action::Transform, Direction::Transmit) => tls.encrypt(keys, number, at, bytes),
+        (Action::Transform, Direction::Receive) => tls.decrypt(keys, number, at, bytes),
         (Action::Absorb, _) => tls.absorb(keys, at, bytes),
         (Action::Undo, _) => tls.apply_keystream(keys, number, at, bytes),
     }

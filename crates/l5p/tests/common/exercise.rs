@@ -214,7 +214,7 @@ pub fn pdus(data: &[u8]) {
     let mut target = Target::new(config, MemoryStore::new(512, 64), Seq(0), Seq(0));
     let buffer = memory.place(&[1; 1024]);
     let (mut host_is_over, mut target_is_over) = (false, false);
-    while !script.is_over() && !(host_is_over && target_is_over) {
+    while !(script.is_over() || host_is_over && target_is_over) {
         let payload = bytes_of(&mut script);
         if !host_is_over {
             host.connection.push(&payload, &Received::without_context());
