@@ -264,13 +264,3 @@ pub struct Start {
     /// The message's number.
     pub number: u64,
 }
-
-/// Where the device keeps contexts. It may move a context out of the NIC's memory and back between any two calls.
-pub trait Contexts {
-    /// The context, wherever it lies; `None` when there is none of this number.
-    fn load(&mut self, id: ContextId) -> Option<Context>;
-    /// Takes the context back after a packet.
-    fn store(&mut self, context: Context);
-    /// Forgets the context and overwrites its memory.
-    fn remove(&mut self, id: ContextId);
-}

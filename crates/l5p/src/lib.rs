@@ -5,8 +5,8 @@
 //! half recovers the NIC's context on transmit and answers its questions on receive. A layer-5 protocol is a folder
 //! and a line in the [`registry`]: [`toy`], [`tls`], [`nvme`] (NVMe/TCP) and [`iscsi`]. [`stack`] puts NVMe/TCP on TLS.
 //!
-//! Left out: TCP itself, timers, sockets, where contexts are kept ([`context::Contexts`] is the seam) and what DMA
-//! costs ([`host::HostMemory`] is the seam).
+//! Left out: TCP itself, timers, sockets, where contexts are kept (a [`context::Context`] is a plain value that the
+//! caller loads and stores) and what DMA costs ([`host::HostMemory`] is the seam).
 //!
 //! Paper: "Autonomous NIC Offloads", ASPLOS 2021. States, layout and counters: `docs/offloads.md`.
 
