@@ -274,6 +274,7 @@ pub struct Table {
     pub entries: Vec<Entry>,
     pub entries_are_const: bool,
     pub largest_priority_wins: bool,
+    pub priority_delta: i64,
     pub size: Option<u64>,
     /// Extern objects that are attached: property, object.
     pub attached: Vec<(Name, Expr)>,
@@ -289,6 +290,8 @@ pub struct Entry {
     pub action: usize,
     pub arguments: Vec<Expr>,
     pub priority: Option<i64>,
+    /// The priority comes from `@priority`, where smaller ones win.
+    pub annotated: bool,
     pub is_const: bool,
     pub span: Span,
 }

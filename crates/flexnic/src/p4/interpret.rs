@@ -125,7 +125,9 @@ pub(crate) fn execute(op: &Op, machine: &mut Machine) {
         Op::Lookahead { to, error } => lookahead(machine, to, *error),
         Op::Advance { bits, error } => {
             let bits = machine.small(bits);
-            if machine.registers.packet_bits - machine.registers.cursor < bits {
+            if !bits.is_multiple_of(8) {
+                machine.set_small(*error, machine.invalid_argument);
+            } else if machine.registers.packet_bits - machine.registers.cursor < bits {
                 machine.set_small(*error, machine.too_short);
             } else {
                 machine.registers.cursor += bits;
@@ -173,6 +175,10 @@ fn extract(machine: &mut Machine, header: &HeaderPlace, varbit_bits: Option<&Ope
     let varbit = varbit_bits.map_or(0, |bits| machine.small(bits));
     let largest = header.layout.fields.iter().filter(|field| field.varbit).map(|field| u64::from(field.width)).sum();
     let bits_needed = u64::from(header.layout.fixed_bits) + varbit;
+    if !varbit.is_multiple_of(8) {
+        machine.set_small(error, machine.invalid_argument);
+        return;
+    }
     if machine.registers.packet_bits - machine.registers.cursor < bits_needed {
         machine.set_small(error, machine.too_short);
         return;

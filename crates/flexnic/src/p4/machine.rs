@@ -113,6 +113,7 @@ pub(crate) struct Machine {
     pub last_table: Option<usize>,
     pub too_short: u64,
     pub header_too_short: u64,
+    pub invalid_argument: u64,
     pub keys: Vec<u64>,
     pub ir: Arc<Ir>,
 }
@@ -152,6 +153,7 @@ impl Machine {
             last_table: None,
             too_short: error("PacketTooShort"),
             header_too_short: error("HeaderTooShort"),
+            invalid_argument: error("ParserInvalidArgument"),
             keys: Vec::new(),
             ir,
         }

@@ -169,8 +169,8 @@ impl Checker<'_> {
             };
             return Expr { kind: ExprKind::Integer(value), ty, span };
         }
-        if divides && !matches!(&right.kind, ExprKind::Integer(value) if value.is_positive()) {
-            self.error(right.span, "a divisor must be a positive constant").help("hardware has no division");
+        if divides && matches!(&right.kind, ExprKind::Integer(value) if !value.is_positive()) {
+            self.error(right.span, "a divisor must be positive");
             return self.broken(span);
         }
         let compares = constant::compare(operator, &BigInt::ZERO, &BigInt::ZERO).is_some();

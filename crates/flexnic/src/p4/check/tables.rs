@@ -31,6 +31,7 @@ impl Checker<'_> {
             entries: Vec::new(),
             entries_are_const: written.entries.as_ref().is_some_and(|(_, is_const)| *is_const),
             largest_priority_wins: true,
+            priority_delta: 1,
             size: None,
             attached: Vec::new(),
             span: name.span,
@@ -248,7 +249,13 @@ impl Checker<'_> {
                     self.error(value.span, format!("property `{}` is an extern object", name.name));
                 }
             }
-            "priority_delta" | "support_timeout" | "idle_timeout_with_auto_delete" | "add_on_miss" | "psa_idle_timeout"
+            "priority_delta" => match checked.kind {
+                ExprKind::Integer(delta) if delta.to_i64().is_some_and(|delta| (1..1 << 32).contains(&delta)) => {
+                    table.priority_delta = delta.to_i64().unwrap_or(1);
+                }
+                _ => drop(self.error(value.span, "`priority_delta` is a positive number")),
+            },
+            "support_timeout" | "idle_timeout_with_auto_delete" | "add_on_miss" | "psa_idle_timeout"
             | "pna_idle_timeout" | "default_idle_timeout_for_data_plane_added_entries" => {
                 table.attached.push((name.name.clone(), checked));
             }
@@ -290,7 +297,8 @@ impl Checker<'_> {
         if let Some(expr) = &written.priority {
             priority = self.constant_number(expr, "a priority").map(|value| value as i64);
         }
-        Some(Entry { keys, action, arguments, priority, is_const: written.is_const, span: written.span })
+        let annotated = priority.is_some() && written.priority.is_none();
+        Some(Entry { annotated, keys, action, arguments, priority, is_const: written.is_const, span: written.span })
     }
 }
 

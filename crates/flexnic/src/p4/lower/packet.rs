@@ -48,7 +48,6 @@ impl Lower<'_> {
             self.check_error();
             return;
         };
-        let is_next = matches!(header.kind, ExprKind::Next(_));
         let Some(target) = self.target(header) else { return };
         if !target.place.ty.is_header() {
             self.reporter.error(header.span, format!("`{}` cannot be extracted", target.place.ty)).help("extract a header");
@@ -70,8 +69,7 @@ impl Lower<'_> {
         if let Some((union, number)) = &target.union {
             self.invalidate_others(union, *number);
         }
-        if is_next
-            && let ExprKind::Next(stack) = &header.kind
+        if let Some(stack) = stack_of_next(header)
             && let Some(stack) = self.place(stack)
         {
             let next = self.read(&stack.next());
@@ -132,5 +130,14 @@ impl Lower<'_> {
                 self.reporter.error(at.span, message).help("emit headers, stacks, unions and structs of them");
             }
         }
+    }
+}
+
+/// The stack of `stack.next` and `stack.next.member`.
+fn stack_of_next(expr: &Expr) -> Option<&Expr> {
+    match &expr.kind {
+        ExprKind::Next(stack) => Some(stack),
+        ExprKind::Field(base, _) => stack_of_next(base),
+        _ => None,
     }
 }

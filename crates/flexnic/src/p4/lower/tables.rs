@@ -172,19 +172,13 @@ impl Lower<'_> {
     }
 
     fn entries(&mut self, table: &hir::Table, info: &TableInfo) -> Vec<EntrySpec> {
-        let count = table.entries.len() as i64;
+        let priorities = priorities(table);
         let mut found = Vec::new();
-        for (position, entry) in table.entries.iter().enumerate() {
+        for (entry, priority) in table.entries.iter().zip(priorities) {
             let mut keys = Vec::new();
             for (element, key) in entry.keys.iter().zip(&info.keys) {
                 keys.push(self.entry_key(element, key));
             }
-            // Without priorities the first one wins.
-            let priority = match entry.priority {
-                Some(priority) if table.entries_are_const || !table.largest_priority_wins => -priority,
-                Some(priority) => priority,
-                None => count - position as i64,
-            };
             let call = self.action_call(entry.action, &entry.arguments, &info.actions);
             let is_const = entry.is_const || table.entries_are_const;
             found.push(EntrySpec { keys, priority, call, is_const });
@@ -244,4 +238,23 @@ pub(crate) fn prefix_mask(width: u32, ones: u32) -> Vec<u64> {
         mask[(bit / 64) as usize] |= 1 << (bit % 64);
     }
     mask
+}
+
+/// Priorities of the entries, the higher one wins. Entries without one follow the order of the program: one step lower
+/// than the entry before (section 14.2.1.5), or, where annotations give some, their position.
+fn priorities(table: &hir::Table) -> Vec<i64> {
+    let count = table.entries.len() as i64;
+    if table.entries.iter().any(|entry| entry.annotated) {
+        let positions = table.entries.iter().zip(1..);
+        return positions.map(|(entry, position)| -entry.priority.unwrap_or(position)).collect();
+    }
+    let (sign, step) = if table.largest_priority_wins { (1, -table.priority_delta) } else { (-1, table.priority_delta) };
+    let mut next = if table.largest_priority_wins { (count - 1) * table.priority_delta + 1 } else { 1 };
+    let mut found = Vec::new();
+    for entry in &table.entries {
+        let priority = entry.priority.unwrap_or(next);
+        next = priority + step;
+        found.push(sign * priority);
+    }
+    found
 }
