@@ -253,36 +253,38 @@ fn emit(machine: &mut Machine, header: &HeaderPlace) {
     });
 }
 
-/// Looks up the keys that lie in `machine.keys`; writes the result and the action's data.
-pub(crate) fn apply_keys(machine: &mut Machine, table: usize, hit: Slot, action: Slot) {
-    let keys = std::mem::take(&mut machine.keys);
+/// Looks up the words of all keys and writes the action's data. Returns the position of the action in the low half and
+/// whether an entry was hit above it.
+pub(crate) fn apply_words(machine: &mut Machine, table: usize, keys: &[u64]) -> u64 {
     let bytes = machine.packet.len() as u64;
-    let found = machine.tables[table].lookup(&keys, bytes);
-    machine.last_hit[table] = found.entry;
-    machine.last_table = Some(table);
-    let (hit_word, action_word) = (hit.word as usize, action.word as usize);
-    machine.frame[hit_word] = u64::from(found.entry.is_some());
     let Machine { tables, frame, .. } = machine;
-    let entries = &tables[table];
-    let call = entries.call(found.entry, &keys);
-    frame[action_word] = call.action as u64;
+    let entries = &mut tables[table];
+    let found = entries.lookup(keys, bytes);
+    let call = entries.call(found.entry, keys);
     if let Some(info) = entries.info.actions.get(call.action) {
         for (value, parameter) in call.data.iter().zip(&info.parameters) {
             let word = parameter.slot.word as usize;
             frame[word..word + value.len()].copy_from_slice(value);
         }
     }
-    machine.keys = keys;
+    let result = call.action as u64 | u64::from(found.entry.is_some()) << 32;
+    if entries.info.meter.is_some() || entries.info.add_on_miss {
+        machine.last_table = Some(table);
+        machine.keys.clear();
+        machine.keys.extend_from_slice(keys);
+    }
+    machine.last_hit[table] = found.entry;
+    result
 }
 
 fn apply(machine: &mut Machine, table: usize, keys: &[Operand], hit: Slot, action: Slot) {
-    let mut words = std::mem::take(&mut machine.keys);
-    words.clear();
+    let mut words = Vec::new();
     for key in keys {
         words.extend_from_slice(machine.limbs(key));
     }
-    machine.keys = words;
-    apply_keys(machine, table, hit, action);
+    let result = apply_words(machine, table, &words);
+    machine.set_small(hit, result >> 32);
+    machine.set_small(action, result & u64::from(u32::MAX));
     machine.note(|machine| {
         let entries = &machine.tables[table];
         let names = entries.info.keys.iter().zip(keys);

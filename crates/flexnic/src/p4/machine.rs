@@ -6,6 +6,7 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::bits;
+use super::jit::packet::SLACK_BYTES;
 use super::ir::{ExternFunction, Ir, ObjectKind, Operand, Slot, TICKS_MAX, words};
 use super::meter::Meter;
 use super::source::Name;
@@ -16,13 +17,14 @@ use super::trace::Event;
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Registers {
-    pub frame: *mut u64,
-    pub packet: *const u8,
+    /// Addresses are numbers here, so that the machine can move between threads.
+    pub frame: usize,
+    pub packet: usize,
     /// Bits of the packet.
     pub packet_bits: u64,
     /// Next bit that the parser reads.
     pub cursor: u64,
-    pub output: *mut u8,
+    pub output: usize,
     /// Bits that fit into the output.
     pub output_capacity: u64,
     /// Bits that the deparser has written.
@@ -118,19 +120,15 @@ pub(crate) struct Machine {
     pub ir: Arc<Ir>,
 }
 
-// SAFETY: the pointers of `Registers` point into the machine's own vectors and are set before each use.
-#[allow(unsafe_code, reason = "raw pointers into owned vectors make the type neither Send nor Sync by themselves")]
-unsafe impl Send for Machine {}
-
 impl Machine {
     pub fn new(ir: Arc<Ir>, seed: u64) -> Machine {
         let error = |name: &str| ir.errors.iter().position(|error| &**error == name).unwrap_or(1) as u64;
         let registers = Registers {
-            frame: std::ptr::null_mut(),
-            packet: std::ptr::null(),
+            frame: 0,
+            packet: 0,
             packet_bits: 0,
             cursor: 0,
-            output: std::ptr::null_mut(),
+            output: 0,
             output_capacity: 0,
             output_bits: 0,
             ticks: 0,
@@ -169,6 +167,9 @@ impl Machine {
     pub fn set_packet(&mut self, packet: &[u8]) {
         self.packet.clear();
         self.packet.extend_from_slice(packet);
+        // Compiled code reads whole words, so some bytes behind the packet must exist.
+        self.packet.extend_from_slice(&[0; SLACK_BYTES]);
+        self.packet.truncate(packet.len());
         self.registers.packet_bits = packet.len() as u64 * 8;
         self.registers.cursor = 0;
         self.registers.output_bits = 0;
@@ -176,9 +177,9 @@ impl Machine {
 
     /// Brings the registers up to date before a function runs.
     pub fn enter(&mut self) {
-        self.registers.frame = self.frame.as_mut_ptr();
-        self.registers.packet = self.packet.as_ptr();
-        self.registers.output = self.output.as_mut_ptr();
+        self.registers.frame = self.frame.as_mut_ptr() as usize;
+        self.registers.packet = self.packet.as_ptr() as usize;
+        self.registers.output = self.output.as_mut_ptr() as usize;
         self.registers.output_capacity = self.output.len() as u64 * 8;
         self.registers.ticks = u64::from(TICKS_MAX);
     }
@@ -227,7 +228,7 @@ impl Machine {
         let bytes = (self.registers.output_bits + bits).div_ceil(8) as usize;
         if bytes > self.output.len() {
             self.output.resize(bytes.max(2 * self.output.len()), 0);
-            self.registers.output = self.output.as_mut_ptr();
+            self.registers.output = self.output.as_mut_ptr() as usize;
             self.registers.output_capacity = self.output.len() as u64 * 8;
         }
     }
