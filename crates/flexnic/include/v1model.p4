@@ -14,6 +14,10 @@ match_kind {
     selector
 }
 
+#if V1MODEL_VERSION < 20180101 || V1MODEL_VERSION > 20200408
+#error V1MODEL_VERSION must be from 20180101 to 20200408
+#endif
+
 const bit<32> __v1model_version = V1MODEL_VERSION;
 
 #if V1MODEL_VERSION >= 20200408

@@ -132,7 +132,10 @@ pub enum ExprKind {
     Number(Number),
     Bool(bool),
     Text(Name),
-    Name { name: Ident, global: bool },
+    Name {
+        name: Ident,
+        global: bool,
+    },
     This,
     Member(Box<Expr>, Ident),
     /// `Type.member`, `error.name`.
@@ -143,13 +146,23 @@ pub enum ExprKind {
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
     Cast(TypeRef, Box<Expr>),
-    Call { callee: Box<Expr>, type_arguments: Vec<TypeRef>, arguments: Vec<Argument> },
+    Call {
+        callee: Box<Expr>,
+        type_arguments: Vec<TypeRef>,
+        arguments: Vec<Argument>,
+    },
     /// A type that is called: a constructor.
     Type(TypeRef),
     /// `{ a, b }`; `dots` for a trailing `...`.
-    List { items: Vec<Expr>, dots: bool },
+    List {
+        items: Vec<Expr>,
+        dots: bool,
+    },
     /// `{ name = value, ... }`
-    Record { fields: Vec<(Ident, Expr)>, dots: bool },
+    Record {
+        fields: Vec<(Ident, Expr)>,
+        dots: bool,
+    },
     /// `{#}`
     Invalid,
     /// `...` as an initializer.
@@ -312,7 +325,11 @@ pub enum Transition {
     /// No `transition`: reject.
     None,
     Direct(Ident),
-    Select { keys: Vec<Expr>, cases: Vec<(Vec<Expr>, Ident)>, span: Span },
+    Select {
+        keys: Vec<Expr>,
+        cases: Vec<(Vec<Expr>, Ident)>,
+        span: Span,
+    },
 }
 
 /// A table.

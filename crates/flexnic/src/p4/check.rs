@@ -2,6 +2,7 @@
 //!
 //! It turns the syntax tree into the checked program ([`hir`](super::hir)) and reports what the specification forbids.
 
+mod arguments;
 mod blocks;
 mod calls;
 mod convert;
@@ -11,6 +12,7 @@ mod infer;
 mod members;
 mod operators;
 mod statements;
+mod structs;
 mod tables;
 mod types;
 
@@ -87,6 +89,7 @@ struct Context {
     in_parser: bool,
     in_control_apply: bool,
     in_loop: bool,
+    in_package: bool,
     /// States of the parser.
     states: Vec<Name>,
 }
@@ -152,7 +155,11 @@ impl Checker<'_> {
         self.reporter.error(span, message)
     }
 
-    fn broken(&self, span: Span) -> Expr {
+    /// An expression that has an error. Where none was reported for it, one is: nothing is left out silently.
+    fn broken(&mut self, span: Span) -> Expr {
+        if !self.reporter.has_errors() {
+            self.reporter.error(span, "the type of this expression cannot be found");
+        }
         Expr { kind: ExprKind::Broken, ty: Type::Unknown, span }
     }
 }

@@ -51,20 +51,22 @@ pub fn check_text(name: &str, text: &str, options: &Options) -> Result<FrontEnd,
 }
 
 fn check_included(main: Included, options: &Options) -> Result<FrontEnd, Diagnostics> {
-    let work = move || front_end(main, options);
+    on_large_stack(|| front_end(main, options)).unwrap_or_else(|error| {
+        let mut reporter = Reporter::default();
+        let mut sources = SourceMap::default();
+        let file = sources.add("<compiler>".to_owned(), Arc::from(""));
+        reporter.error(super::source::Span { file, low: 0, high: 0 }, format!("no thread for the compiler: {error}"));
+        Err(Diagnostics { problems: reporter.problems, sources: Arc::new(sources) })
+    })
+}
+
+/// Runs work that recurses as deep as the source nests.
+pub(crate) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
-        match thread.map(|thread| thread.join()) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => {
-                let mut reporter = Reporter::default();
-                let mut sources = SourceMap::default();
-                let file = sources.add("<compiler>".to_owned(), Arc::from(""));
-                let span = super::source::Span { file, low: 0, high: 0 };
-                reporter.error(span, format!("no thread for the compiler: {error}"));
-                Err(Diagnostics { problems: reporter.problems, sources: Arc::new(sources) })
-            }
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work)?;
+        match thread.join() {
+            Ok(result) => Ok(result),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
     })
 }

@@ -90,20 +90,32 @@ pub(crate) fn call(op: &ExternOp, machine: &mut Machine) {
             let id = machine.flow_id;
             output(machine, op, u64::from(id));
         }
-        ExternFunction::AddEntry { .. } | ExternFunction::SetEntryExpireTime | ExternFunction::RestartExpireTimer => {}
+        ExternFunction::AddEntry { action } => add_entry(machine, op, action),
+        ExternFunction::SetEntryExpireTime | ExternFunction::RestartExpireTimer => {}
         ExternFunction::SetMark => machine.effects.mark = number(machine, op, 0),
         ExternFunction::SetQueue => machine.effects.queue = Some(number(machine, op, 0) as u16),
     }
     machine.note(|machine| {
-        let shown = |data: &Vec<Datum>| {
-            data.iter().map(|datum| hex(machine.limbs(&datum.value))).collect::<Vec<_>>().join(" ")
-        };
+        let shown =
+            |data: &Vec<Datum>| data.iter().map(|datum| hex(machine.limbs(&datum.value))).collect::<Vec<_>>().join(" ");
         Some(Event::Extern {
             function: function_name(&op.function).to_string(),
             inputs: op.inputs.iter().map(shown).collect(),
             outputs: op.outputs.iter().map(|slot| hex(machine.slot(*slot))).collect(),
         })
     });
+}
+
+/// PNA: the table that was looked up last gets an entry for the keys that it missed.
+fn add_entry(machine: &mut Machine, op: &ExternOp, action: &str) {
+    let data: Vec<Vec<u64>> =
+        op.inputs.get(1).into_iter().flatten().map(|datum| machine.limbs(&datum.value).to_vec()).collect();
+    let added = machine.last_table.is_some_and(|number| {
+        let keys = machine.keys.clone();
+        let table = &mut machine.tables[number];
+        table.info.add_on_miss && table.add_missed(&keys, action, data)
+    });
+    output(machine, op, u64::from(added));
 }
 
 fn count(machine: &mut Machine, op: &ExternOp) {
@@ -120,7 +132,9 @@ fn count(machine: &mut Machine, op: &ExternOp) {
 fn units(machine: &Machine, object: Option<usize>) -> u64 {
     let kind = object.map(|object| &machine.ir.objects[object].kind);
     match kind {
-        Some(ObjectKind::Meter { bytes: true, .. } | ObjectKind::DirectMeter { bytes: true }) => machine.packet.len() as u64,
+        Some(ObjectKind::Meter { bytes: true, .. } | ObjectKind::DirectMeter { bytes: true }) => {
+            machine.packet.len() as u64
+        }
         _ => 1,
     }
 }
@@ -156,7 +170,9 @@ fn direct_meter(machine: &mut Machine, op: &ExternOp) {
 
 fn register_read(machine: &mut Machine, op: &ExternOp) {
     let index = op.inputs.iter().find_map(|data| data.first()).map_or(0, |datum| machine.small(&datum.value)) as usize;
-    let Some(ObjectState::Register { stride, words }) = op.object.map(|object| &machine.objects[object]) else { return };
+    let Some(ObjectState::Register { stride, words }) = op.object.map(|object| &machine.objects[object]) else {
+        return;
+    };
     let start = index.saturating_mul(*stride);
     // An index outside reads zero.
     let element = words.get(start..start + stride).map_or_else(|| vec![0; *stride], <[u64]>::to_vec);
@@ -188,7 +204,13 @@ fn random(machine: &mut Machine, op: &ExternOp) {
     };
     let span = high.wrapping_sub(low).wrapping_add(1);
     let value = machine.random.next_u64();
-    let value = if high < low { low } else if span == 0 { value } else { low + value % span };
+    let value = if high < low {
+        low
+    } else if span == 0 {
+        value
+    } else {
+        low + value % span
+    };
     output(machine, op, value);
 }
 

@@ -1,10 +1,13 @@
 //! The checked program: names resolved, types known, implicit casts made explicit.
 
+mod tables;
+
 use num_bigint::BigInt;
 
 use super::ast::{BinaryOp, Direction, UnaryOp};
 use super::source::{Name, Span};
 use super::types::Type;
+pub use tables::{Entry, Key, MatchKind, Table, TableAction, ValueSet};
 
 /// A variable, parameter or instance; unique in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -190,21 +193,49 @@ pub struct Action {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Statement {
-    Assign { target: Expr, operator: Option<BinaryOp>, value: Expr },
+    Assign {
+        target: Expr,
+        operator: Option<BinaryOp>,
+        value: Expr,
+    },
     Call(Call),
-    If { condition: Expr, then: Vec<Statement>, otherwise: Vec<Statement> },
+    If {
+        condition: Expr,
+        then: Vec<Statement>,
+        otherwise: Vec<Statement>,
+    },
     /// Cases in order; empty labels are `default`.
-    Switch { value: Expr, cases: Vec<SwitchCase> },
+    Switch {
+        value: Expr,
+        cases: Vec<SwitchCase>,
+    },
     /// On the action that a table ran; labels are actions.
-    SwitchAction { table: usize, cases: Vec<ActionCase> },
+    SwitchAction {
+        table: usize,
+        cases: Vec<ActionCase>,
+    },
     Block(Vec<Statement>),
-    Declare { variable: VarId, name: Name, ty: Type, value: Option<Expr> },
+    Declare {
+        variable: VarId,
+        name: Name,
+        ty: Type,
+        value: Option<Expr>,
+    },
     Return(Option<Expr>),
     Exit,
     Break,
     Continue,
-    For { start: Vec<Statement>, condition: Expr, update: Vec<Statement>, body: Vec<Statement> },
-    ForIn { target: Expr, over: Expr, body: Vec<Statement> },
+    For {
+        start: Vec<Statement>,
+        condition: Expr,
+        update: Vec<Statement>,
+        body: Vec<Statement>,
+    },
+    ForIn {
+        target: Expr,
+        over: Expr,
+        body: Vec<Statement>,
+    },
 }
 
 /// A case of a `switch` over values.
@@ -223,86 +254,6 @@ pub struct ActionCase {
     pub actions: Vec<usize>,
     pub is_default: bool,
     pub body: Vec<Statement>,
-}
-
-/// How a key is matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "each variant is the match kind of its name")]
-pub enum MatchKind {
-    Exact,
-    Lpm,
-    Ternary,
-    Range,
-    Optional,
-    Selector,
-}
-
-/// A key of a table.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Key {
-    pub value: Expr,
-    pub match_kind: MatchKind,
-    pub name: Name,
-}
-
-/// An action that a table may run.
-#[derive(Clone, Debug)]
-pub struct TableAction {
-    /// Index of the action.
-    pub action: usize,
-    /// Arguments for the parameters with a direction.
-    pub bound: Vec<Expr>,
-    /// `@defaultonly`: no entry may run it.
-    pub default_only: bool,
-    /// `@tableonly`: it may not be the default.
-    pub table_only: bool,
-}
-
-/// A table.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Table {
-    pub name: Name,
-    pub path: Name,
-    pub keys: Vec<Key>,
-    pub actions: Vec<TableAction>,
-    /// Position in `actions`, arguments.
-    pub default: Option<(usize, Vec<Expr>)>,
-    pub default_is_const: bool,
-    pub entries: Vec<Entry>,
-    pub entries_are_const: bool,
-    pub largest_priority_wins: bool,
-    pub priority_delta: i64,
-    pub size: Option<u64>,
-    /// Extern objects that are attached: property, object.
-    pub attached: Vec<(Name, Expr)>,
-    pub span: Span,
-}
-
-/// An entry written in the program.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Entry {
-    pub keys: Vec<Expr>,
-    /// Position in the table's actions.
-    pub action: usize,
-    pub arguments: Vec<Expr>,
-    pub priority: Option<i64>,
-    /// The priority comes from `@priority`, where smaller ones win.
-    pub annotated: bool,
-    pub is_const: bool,
-    pub span: Span,
-}
-
-/// A value set.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct ValueSet {
-    pub path: Name,
-    pub ty: Type,
-    pub size: u64,
 }
 
 /// What a parser, control or program declares inside.

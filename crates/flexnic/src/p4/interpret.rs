@@ -208,7 +208,8 @@ fn extract(machine: &mut Machine, header: &HeaderPlace, varbit_bits: Option<&Ope
 
 fn extracted(machine: &Machine, header: &HeaderPlace, start: usize, bits: u64) -> Event {
     let first = header.layout.fields.first().map_or(start as u32, |field| start as u32 + field.offset);
-    let path = field_at(&machine.ir, first).and_then(|field| field.name.rsplit_once('.')).map(|(path, _)| path.to_owned());
+    let path =
+        field_at(&machine.ir, first).and_then(|field| field.name.rsplit_once('.')).map(|(path, _)| path.to_owned());
     let fields = header.layout.fields.iter().map(|field| {
         let word = start + field.offset as usize + usize::from(field.varbit);
         let value = hex(&machine.frame[word..word + words(field.width)]);

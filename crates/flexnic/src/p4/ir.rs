@@ -6,8 +6,11 @@
 use std::sync::Arc;
 
 use super::ast::BinaryOp;
-use super::hir::MatchKind;
-use super::source::{Name, Span};
+pub use super::info::{
+    ActionCall, ActionInfo, EntrySpec, KeyInfo, Match, NamedField, ObjectInfo, ObjectKind, ParameterInfo, SetInfo,
+    TableInfo,
+};
+use super::source::Name;
 
 /// Place of a value in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,34 +126,102 @@ pub enum Unary {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Op {
     /// Same width on both sides.
-    Copy { to: Slot, from: Operand },
-    Load { to: Slot, from: Slot, index: Index },
-    Store { to: Slot, index: Index, from: Operand },
-    Unary { operator: Unary, to: Slot, from: Operand },
+    Copy {
+        to: Slot,
+        from: Operand,
+    },
+    Load {
+        to: Slot,
+        from: Slot,
+        index: Index,
+    },
+    Store {
+        to: Slot,
+        index: Index,
+        from: Operand,
+    },
+    Unary {
+        operator: Unary,
+        to: Slot,
+        from: Operand,
+    },
     /// `to` has the width of `left`, or 1 for comparisons.
-    Binary { operator: BinaryOp, to: Slot, left: Operand, right: Operand, signed: bool },
+    Binary {
+        operator: BinaryOp,
+        to: Slot,
+        left: Operand,
+        right: Operand,
+        signed: bool,
+    },
     /// Truncates or extends to the width of `to`.
-    Resize { to: Slot, from: Operand, signed: bool },
+    Resize {
+        to: Slot,
+        from: Operand,
+        signed: bool,
+    },
     /// Bits from `low` on, as many as `to` has.
-    Slice { to: Slot, from: Operand, low: u32 },
+    Slice {
+        to: Slot,
+        from: Operand,
+        low: u32,
+    },
     /// Replaces bits from `low` on.
-    Insert { to: Slot, low: u32, from: Operand },
-    Concat { to: Slot, left: Operand, right: Operand },
-    Select { to: Slot, condition: Operand, yes: Operand, no: Operand },
+    Insert {
+        to: Slot,
+        low: u32,
+        from: Operand,
+    },
+    Concat {
+        to: Slot,
+        left: Operand,
+        right: Operand,
+    },
+    Select {
+        to: Slot,
+        condition: Operand,
+        yes: Operand,
+        no: Operand,
+    },
     /// Zeroes words.
-    Clear { word: u32, words: u32 },
+    Clear {
+        word: u32,
+        words: u32,
+    },
     /// Reads a header from the packet, marks it valid and moves on; or sets the error and does nothing.
-    Extract { header: HeaderPlace, varbit_bits: Option<Operand>, error: Slot },
+    Extract {
+        header: HeaderPlace,
+        varbit_bits: Option<Operand>,
+        error: Slot,
+    },
     /// Reads values that follow each other without moving on.
-    Lookahead { to: Vec<Slot>, error: Slot },
-    Advance { bits: Operand, error: Slot },
-    PacketLength { to: Slot },
+    Lookahead {
+        to: Vec<Slot>,
+        error: Slot,
+    },
+    Advance {
+        bits: Operand,
+        error: Slot,
+    },
+    PacketLength {
+        to: Slot,
+    },
     /// Appends a header to the packet if it is valid.
-    Emit { header: HeaderPlace },
+    Emit {
+        header: HeaderPlace,
+    },
     /// Looks the keys up; writes the action's position in the table's list and its data.
-    Apply { table: usize, keys: Vec<Operand>, hit: Slot, action: Slot },
+    Apply {
+        table: usize,
+        keys: Vec<Operand>,
+        hit: Slot,
+        action: Slot,
+    },
     /// The keys are in a value set.
-    InSet { set: usize, keys: Vec<Operand>, to: Slot },
+    InSet {
+        set: usize,
+        keys: Vec<Operand>,
+        to: Slot,
+    },
     Extern(ExternOp),
     /// For traces only.
     Note(Note),
@@ -180,8 +251,14 @@ pub enum ExternFunction {
     Digest,
     Hash(HashKind),
     /// Sets the output to 1 where the checksum differs.
-    VerifyChecksum { kind: HashKind, with_payload: bool },
-    UpdateChecksum { kind: HashKind, with_payload: bool },
+    VerifyChecksum {
+        kind: HashKind,
+        with_payload: bool,
+    },
+    UpdateChecksum {
+        kind: HashKind,
+        with_payload: bool,
+    },
     ChecksumClear,
     ChecksumAdd,
     ChecksumSubtract,
@@ -189,7 +266,10 @@ pub enum ExternFunction {
     ChecksumState,
     ChecksumSetState,
     /// Ingress to egress, or egress to egress; with the number of a field list.
-    Clone { from_egress: bool, list: Option<u8> },
+    Clone {
+        from_egress: bool,
+        list: Option<u8>,
+    },
     Resubmit(Option<u8>),
     Recirculate(Option<u8>),
     Truncate,
@@ -199,7 +279,10 @@ pub enum ExternFunction {
     DropPacket,
     SendToPort,
     MirrorPacket,
-    AddEntry { table: usize, action: Name },
+    /// Adds an entry with the keys of the last look-up (PNA's add-on-miss).
+    AddEntry {
+        action: Name,
+    },
     AllocateFlowId,
     SetEntryExpireTime,
     RestartExpireTimer,
@@ -249,11 +332,22 @@ pub type BlockId = usize;
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Terminator {
     Jump(BlockId),
-    Branch { condition: Operand, yes: BlockId, no: BlockId },
+    Branch {
+        condition: Operand,
+        yes: BlockId,
+        no: BlockId,
+    },
     /// On a value of at most 64 bits.
-    Switch { value: Operand, cases: Vec<(u64, BlockId)>, otherwise: BlockId },
+    Switch {
+        value: Operand,
+        cases: Vec<(u64, BlockId)>,
+        otherwise: BlockId,
+    },
     /// Counts a step of a loop; goes to `exhausted` once the packet has made too many.
-    Tick { next: BlockId, exhausted: BlockId },
+    Tick {
+        next: BlockId,
+        exhausted: BlockId,
+    },
     End,
 }
 
@@ -277,149 +371,6 @@ pub struct Function {
 
 /// Steps of loops (parser states and rounds of `for`) that one packet may make in one function.
 pub const TICKS_MAX: u32 = 1 << 16;
-
-/// A key of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyInfo {
-    /// Name for the control plane.
-    pub name: Name,
-    /// Bits.
-    pub width: u32,
-    /// How it is matched.
-    pub kind: MatchKind,
-    /// Names of an enumeration's or of the errors' values, which entries may use.
-    pub names: Vec<(Name, u64)>,
-}
-
-/// A parameter of an action that an entry gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterInfo {
-    /// Name.
-    pub name: Name,
-    /// Where the table puts it.
-    pub slot: Slot,
-}
-
-/// An action of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActionInfo {
-    /// Name for the control plane.
-    pub path: Name,
-    /// Data of an entry.
-    pub parameters: Vec<ParameterInfo>,
-    /// No entry may run it.
-    pub default_only: bool,
-    /// It may not be the default.
-    pub table_only: bool,
-}
-
-/// One key of an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Match {
-    Exact(Vec<u64>),
-    /// Value, bits of the prefix.
-    Lpm(Vec<u64>, u32),
-    /// Value, mask.
-    Ternary(Vec<u64>, Vec<u64>),
-    /// Lowest and highest value.
-    Range(Vec<u64>, Vec<u64>),
-    /// Everything.
-    Any,
-}
-
-/// An action with its data, by position in the table's list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ActionCall {
-    /// Position.
-    pub action: usize,
-    /// Values of its parameters.
-    pub data: Vec<Vec<u64>>,
-}
-
-/// An entry of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntrySpec {
-    /// One per key.
-    pub keys: Vec<Match>,
-    /// The higher one wins.
-    pub priority: i64,
-    /// What it does.
-    pub call: ActionCall,
-    /// The control plane cannot change it.
-    pub is_const: bool,
-}
-
-/// A table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct TableInfo {
-    pub path: Name,
-    pub keys: Vec<KeyInfo>,
-    pub actions: Vec<ActionInfo>,
-    pub default: ActionCall,
-    pub default_is_const: bool,
-    pub entries: Vec<EntrySpec>,
-    pub entries_are_const: bool,
-    pub size: Option<u64>,
-    /// Counter that counts hits of each entry, by object.
-    pub counter: Option<usize>,
-    /// Meter of each entry.
-    pub meter: Option<usize>,
-    /// Entries may name a group of actions, chosen by the selector keys.
-    pub has_selector: bool,
-    /// A miss may add an entry (PNA).
-    pub add_on_miss: bool,
-    pub span: Span,
-}
-
-/// A value set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct SetInfo {
-    pub path: Name,
-    pub widths: Vec<u32>,
-    pub size: u64,
-}
-
-/// An object of the architecture.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum ObjectKind {
-    Counter { size: u64, bytes: bool, packets: bool },
-    Meter { size: u64, bytes: bool },
-    Register { size: u64, widths: Vec<u32>, initial: Vec<Vec<u64>> },
-    DirectCounter { bytes: bool, packets: bool },
-    DirectMeter { bytes: bool },
-    Checksum,
-    Hash(HashKind),
-    Random { low: u64, high: u64 },
-    Digest,
-    Profile,
-}
-
-/// An object of the architecture with its name for the control plane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct ObjectInfo {
-    pub path: Name,
-    pub kind: ObjectKind,
-}
-
-/// A field that a trace can show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedField {
-    /// `hdr.ethernet.etherType`
-    pub name: String,
-    /// Where its value lies.
-    pub slot: Slot,
-    /// Word that says whether its header is valid.
-    pub valid: Option<u32>,
-    /// Field lists that keep it when a packet is cloned, resubmitted or recirculated.
-    pub lists: Vec<u8>,
-    /// A varbit: a word with the size in bits, then the value.
-    pub varbit: bool,
-}
 
 /// A program as engines run it.
 #[derive(Clone, Debug, Default)]

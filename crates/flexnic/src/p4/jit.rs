@@ -4,6 +4,8 @@
 //! operation, so that both engines agree by construction.
 #![allow(unsafe_code, reason = "calling generated code needs it; each block says why it is sound")]
 
+mod arithmetic;
+mod checksum;
 mod helpers;
 pub(super) mod packet;
 mod slots;

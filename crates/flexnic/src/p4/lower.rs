@@ -75,6 +75,7 @@ pub(crate) struct Lower<'a> {
     path: String,
     tables: BTreeMap<(String, usize), usize>,
     sets: BTreeMap<(String, usize), usize>,
+    action_paths: BTreeMap<String, usize>,
     flow: Flow,
     too_large: bool,
 }
@@ -97,6 +98,7 @@ impl<'a> Lower<'a> {
             path: String::new(),
             tables: BTreeMap::new(),
             sets: BTreeMap::new(),
+            action_paths: BTreeMap::new(),
             flow: Flow::default(),
             too_large: false,
         };
@@ -130,18 +132,15 @@ impl<'a> Lower<'a> {
         self.ir.functions.push(function);
     }
 
-    /// An empty function in the place of a block that is not there.
-    pub fn empty_function(&mut self, name: &str) {
-        let block = Block { ops: Vec::new(), end: Terminator::End };
-        self.ir.functions.push(Function { name: name.to_owned(), blocks: vec![block] });
-    }
-
     pub fn finish(mut self) -> Ir {
         self.ir.frame_words = self.next_word as usize;
         self.ir
     }
 
     fn new_block(&mut self) -> BlockId {
+        // Calls of empty functions make blocks only, and can double with each level as well.
+        self.ops += 1;
+        self.too_large |= self.ops > OPS_MAX;
         self.function.blocks.push(Block { ops: Vec::new(), end: Terminator::End });
         self.function.blocks.len() - 1
     }
@@ -160,7 +159,8 @@ impl<'a> Lower<'a> {
     pub fn check_size(&mut self) {
         if self.too_large {
             let span = self.program.blocks.last().map_or(Span::default(), |block| block.span);
-            let message = format!("the program needs more than {OPS_MAX} operations or {WORDS_MAX} words after inlining");
+            let message =
+                format!("the program needs more than {OPS_MAX} operations or {WORDS_MAX} words after inlining");
             self.reporter.error(span, message).help("call large functions, actions and controls in fewer places");
         }
     }

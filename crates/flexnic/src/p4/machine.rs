@@ -6,8 +6,8 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg64;
 
 use super::bits;
-use super::jit::packet::SLACK_BYTES;
 use super::ir::{ExternFunction, Ir, ObjectKind, Operand, Slot, TICKS_MAX, words};
+use super::jit::packet::SLACK_BYTES;
 use super::meter::Meter;
 use super::source::Name;
 use super::tables::Table;

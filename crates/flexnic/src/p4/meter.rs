@@ -58,7 +58,8 @@ impl Meter {
         let passed = u128::from(microseconds.saturating_sub(self.last));
         self.last = microseconds;
         let units = u128::from(units) * MILLION;
-        self.committed = (self.committed + passed * u128::from(rates.committed)).min(u128::from(rates.committed_burst) * MILLION);
+        self.committed =
+            (self.committed + passed * u128::from(rates.committed)).min(u128::from(rates.committed_burst) * MILLION);
         self.peak = (self.peak + passed * u128::from(rates.peak)).min(u128::from(rates.peak_burst) * MILLION);
         if self.peak < units {
             return Color::Red;

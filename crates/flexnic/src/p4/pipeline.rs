@@ -1,6 +1,5 @@
 //! An instance of a program: tables, objects, counters, and the engine that runs it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +10,8 @@ use super::interpret;
 use super::ir::{Ir, TableInfo};
 use super::jit;
 use super::machine::{Digest, Effects, Machine, ObjectState, ValueSet};
+use super::outcome::{Counters, Output, OwnedOutput, PacketGone};
+use super::switch::Switch;
 use super::tables::{Table, Target, UpdateError};
 use super::trace::Event;
 
@@ -46,7 +47,12 @@ impl Program {
 
     fn lower(front: compile::FrontEnd) -> Result<Program, Diagnostics> {
         let mut reporter = Reporter::default();
-        match arch::lower(&front.checked, &mut reporter) {
+        let lowered = compile::on_large_stack(|| arch::lower(&front.checked, &mut reporter));
+        let lowered = lowered.unwrap_or_else(|error| {
+            reporter.error(Default::default(), format!("no thread for the compiler: {error}"));
+            None
+        });
+        match lowered {
             Some((ir, architecture)) => Ok(Program { ir: Arc::new(ir), architecture, warnings: front.warnings }),
             None => Err(Diagnostics { problems: reporter.problems, sources: front.warnings.sources.clone() }),
         }
@@ -86,139 +92,6 @@ impl Program {
             },
             architecture: self.architecture.clone(),
         })
-    }
-}
-
-/// Why a packet did not leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PacketGone {
-    /// The program dropped it.
-    Dropped,
-    /// It made too many steps in loops.
-    LoopLimit,
-    /// It was cloned, resubmitted or recirculated too often.
-    TooManyPasses,
-    /// Its multicast group has no members.
-    EmptyGroup,
-    /// Its mirroring session does not exist.
-    NoSession,
-    /// An `assert` or `assume` failed.
-    Assertion,
-}
-
-impl PacketGone {
-    /// Name for counters and traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            PacketGone::Dropped => "dropped by the program",
-            PacketGone::LoopLimit => "loop limit",
-            PacketGone::TooManyPasses => "too many passes",
-            PacketGone::EmptyGroup => "empty multicast group",
-            PacketGone::NoSession => "no mirroring session",
-            PacketGone::Assertion => "failed assertion",
-        }
-    }
-}
-
-/// What a pipeline has counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets that came in.
-    pub received: u64,
-    /// Packets that left, copies included.
-    pub sent: u64,
-    /// Parser errors by number, in the order of the program's errors.
-    pub parser_errors: Vec<u64>,
-    /// Packets that did not leave, by cause.
-    pub gone: BTreeMap<&'static str, u64>,
-}
-
-impl Counters {
-    fn new(ir: &Ir) -> Counters {
-        Counters { parser_errors: vec![0; ir.errors.len().max(1)], ..Counters::default() }
-    }
-}
-
-/// A packet that leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Output<'a> {
-    /// Port; none for the host.
-    pub port: Option<u32>,
-    /// Its bytes.
-    pub packet: &'a [u8],
-    /// Word for the host (`set_mark`).
-    pub mark: u64,
-    /// Receive queue of the host (`set_queue`).
-    pub queue: Option<u16>,
-}
-
-/// A packet that left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedOutput {
-    /// Port; none for the host.
-    pub port: Option<u32>,
-    /// Its bytes.
-    pub packet: Vec<u8>,
-    /// Word for the host.
-    pub mark: u64,
-    /// Receive queue of the host.
-    pub queue: Option<u16>,
-}
-
-/// Where a mirroring session sends its packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Session {
-    /// A port.
-    pub port: Option<u64>,
-    /// A multicast group.
-    pub group: Option<u64>,
-}
-
-/// Multicast groups and mirroring sessions.
-#[derive(Clone, Debug, Default)]
-pub struct Switch {
-    /// Nodes: replica number and ports.
-    nodes: Vec<(u64, Vec<u64>)>,
-    groups: BTreeMap<u64, Vec<usize>>,
-    sessions: BTreeMap<u64, Session>,
-}
-
-impl Switch {
-    /// Makes a node and returns its handle.
-    pub fn add_node(&mut self, rid: u64, ports: Vec<u64>) -> usize {
-        self.nodes.push((rid, ports));
-        self.nodes.len() - 1
-    }
-
-    /// Makes a group, empty at first.
-    pub fn add_group(&mut self, group: u64) {
-        self.groups.entry(group).or_default();
-    }
-
-    /// Puts a node into a group; false where one of them does not exist.
-    pub fn associate(&mut self, group: u64, node: usize) -> bool {
-        let known = node < self.nodes.len();
-        self.groups.get_mut(&group).filter(|_| known).map(|nodes| nodes.push(node)).is_some()
-    }
-
-    /// Sets a mirroring session.
-    pub fn set_session(&mut self, session: u64, to: Session) {
-        self.sessions.insert(session, to);
-    }
-
-    /// Removes a mirroring session.
-    pub fn remove_session(&mut self, session: u64) {
-        self.sessions.remove(&session);
-    }
-
-    pub(crate) fn session(&self, session: u64) -> Option<Session> {
-        self.sessions.get(&session).copied()
-    }
-
-    /// Ports and replica numbers of a group.
-    pub(crate) fn replicas(&self, group: u64) -> Vec<(u64, u64)> {
-        let nodes = self.groups.get(&group).into_iter().flatten();
-        nodes.flat_map(|node| self.nodes[*node].1.iter().map(|port| (*port, self.nodes[*node].0))).collect()
     }
 }
 

@@ -15,8 +15,10 @@ mod condition;
 const INCLUDE_DEPTH_MAX: usize = 50;
 /// Macros may expand each other this deep.
 const EXPANSION_DEPTH_MAX: usize = 100;
+/// Files that are read for one program.
+const INCLUDES_MAX: usize = 1000;
 /// Bound on the tokens of a program.
-const TOKENS_MAX: usize = 4_000_000;
+const TOKENS_MAX: usize = 1_000_000;
 
 #[derive(Clone)]
 struct Macro {
@@ -41,11 +43,12 @@ pub struct Preprocessor<'a> {
     macros: BTreeMap<Name, Macro>,
     output: Vec<Token>,
     depth: usize,
+    includes: usize,
 }
 
 impl<'a> Preprocessor<'a> {
     pub fn new(sources: &'a mut SourceMap, reporter: &'a mut Reporter, search: &'a [PathBuf]) -> Self {
-        Preprocessor { sources, reporter, search, macros: BTreeMap::new(), output: Vec::new(), depth: 0 }
+        Preprocessor { sources, reporter, search, macros: BTreeMap::new(), output: Vec::new(), depth: 0, includes: 0 }
     }
 
     /// Defines `NAME` or `NAME=VALUE`, as from a command line.
@@ -96,14 +99,7 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    fn directive(
-        &mut self,
-        line: &[Token],
-        span: Span,
-        live: bool,
-        open: &mut Vec<Conditional>,
-        from: &Included,
-    ) {
+    fn directive(&mut self, line: &[Token], span: Span, live: bool, open: &mut Vec<Conditional>, from: &Included) {
         let Some(Kind::Word(name)) = line.first().map(|token| token.kind.clone()) else {
             if live && !line.is_empty() && !matches!(line[0].kind, Kind::Number(_)) {
                 self.reporter.error(span, "a preprocessor directive needs a name after `#`");
@@ -171,7 +167,8 @@ impl<'a> Preprocessor<'a> {
             if rest[at].is("defined") {
                 let open = rest.get(at + 1).is_some_and(|token| token.is("("));
                 let name = rest.get(at + 1 + usize::from(open));
-                let known = matches!(name.map(|token| &token.kind), Some(Kind::Word(name)) if self.macros.contains_key(name));
+                let known =
+                    matches!(name.map(|token| &token.kind), Some(Kind::Word(name)) if self.macros.contains_key(name));
                 line.push(condition::number(known, rest[at].span));
                 at += if open { 4 } else { 2 };
             } else {
@@ -223,8 +220,11 @@ impl<'a> Preprocessor<'a> {
                 return;
             }
         };
-        if self.depth >= INCLUDE_DEPTH_MAX {
-            self.reporter.error(span, format!("files include each other more than {INCLUDE_DEPTH_MAX} deep"));
+        self.includes += 1;
+        if self.depth >= INCLUDE_DEPTH_MAX || self.includes > INCLUDES_MAX {
+            let message =
+                format!("files include each other more than {INCLUDE_DEPTH_MAX} deep, or {INCLUDES_MAX} times");
+            self.reporter.error(span, message).help("put `#ifndef NAME` and `#define NAME` around a file");
             return;
         }
         match include::find(&name, quoted, from.folder.as_deref(), self.search) {
@@ -235,9 +235,9 @@ impl<'a> Preprocessor<'a> {
                 self.depth -= 1;
             }
             Err(why) => {
-                self.reporter.error(span, why).help(
-                    "core.p4, v1model.p4, pna.p4 and flexnic.p4 ship with the compiler; `-I DIR` adds a folder",
-                );
+                self.reporter
+                    .error(span, why)
+                    .help("core.p4, v1model.p4, pna.p4 and flexnic.p4 ship with the compiler; `-I DIR` adds a folder");
             }
         }
     }

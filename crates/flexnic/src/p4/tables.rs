@@ -117,7 +117,8 @@ const ENTRIES_MAX: usize = 1 << 20;
 impl Table {
     /// A table with the entries of the program.
     pub fn new(info: &TableInfo) -> Table {
-        let matched: Vec<usize> = (0..info.keys.len()).filter(|at| info.keys[*at].kind != MatchKind::Selector).collect();
+        let matched: Vec<usize> =
+            (0..info.keys.len()).filter(|at| info.keys[*at].kind != MatchKind::Selector).collect();
         let selectors = (0..info.keys.len()).filter(|at| info.keys[*at].kind == MatchKind::Selector).collect();
         let key_words = info.keys.iter().map(|key| words(key.width)).collect();
         let mut table = Table {
@@ -315,9 +316,9 @@ impl Table {
 
     /// Several entries may match, and no prefix decides.
     pub fn needs_priority(&self) -> bool {
-        self.matched.iter().any(|at| {
-            matches!(self.info.keys[*at].kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)
-        })
+        self.matched
+            .iter()
+            .any(|at| matches!(self.info.keys[*at].kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional))
     }
 
     fn entry_key(&self, entry: &Entry) -> EntryKey {

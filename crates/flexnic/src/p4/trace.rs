@@ -14,19 +14,50 @@ use super::machine::Machine;
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Event {
     /// A parser or control of the architecture begins.
-    Stage { name: String },
-    State { name: String },
-    Extract { header: String, fields: Vec<FieldValue>, bits: u64 },
+    Stage {
+        name: String,
+    },
+    State {
+        name: String,
+    },
+    Extract {
+        header: String,
+        fields: Vec<FieldValue>,
+        bits: u64,
+    },
     /// The parser met an error.
-    ParserError { error: String },
-    Table { table: String, keys: Vec<FieldValue>, hit: bool, entry: Option<String> },
-    Action { action: String, data: Vec<FieldValue> },
-    Assign { field: String, value: String },
-    Extern { function: String, inputs: Vec<String>, outputs: Vec<String> },
-    Emit { header: String },
-    Log { message: String },
+    ParserError {
+        error: String,
+    },
+    Table {
+        table: String,
+        keys: Vec<FieldValue>,
+        hit: bool,
+        entry: Option<String>,
+    },
+    Action {
+        action: String,
+        data: Vec<FieldValue>,
+    },
+    Assign {
+        field: String,
+        value: String,
+    },
+    Extern {
+        function: String,
+        inputs: Vec<String>,
+        outputs: Vec<String>,
+    },
+    Emit {
+        header: String,
+    },
+    Log {
+        message: String,
+    },
     /// Where the packet goes.
-    Exit { to: String },
+    Exit {
+        to: String,
+    },
 }
 
 /// A field and its value in hexadecimal.
@@ -79,7 +110,9 @@ pub fn to_text(events: &[Event]) -> String {
         let _ = match event {
             Event::Stage { name } => writeln!(text, "{name}"),
             Event::State { name } => writeln!(text, "  state {name}"),
-            Event::Extract { header, fields, bits } => writeln!(text, "    extract {header} ({bits} bits): {}", list(fields)),
+            Event::Extract { header, fields, bits } => {
+                writeln!(text, "    extract {header} ({bits} bits): {}", list(fields))
+            }
             Event::ParserError { error } => writeln!(text, "    parser error {error}"),
             Event::Table { table, keys, hit, entry } => {
                 let result = if *hit { "hit" } else { "miss" };

@@ -69,6 +69,8 @@ pub struct StructType {
     pub arguments: Vec<Type>,
     /// Fields in order.
     pub fields: Vec<Field>,
+    /// Scalars inside.
+    pub leaves: u32,
 }
 
 /// A field.
@@ -153,7 +155,25 @@ pub struct ObjectType {
 /// What type parameters and inferred types stand for.
 pub type Substitution = HashMap<u32, Type>;
 
+/// Scalars of some fields.
+pub fn leaves(fields: &[Field]) -> u32 {
+    fields.iter().map(|field| field.ty.leaves()).fold(0, u32::saturating_add)
+}
+
+/// A type with more scalars is refused: types double with each level of nesting.
+pub const LEAVES_MAX: u32 = 1 << 16;
+
 impl Type {
+    /// Scalars inside.
+    pub fn leaves(&self) -> u32 {
+        match self {
+            Type::Struct(of) => of.leaves,
+            Type::Stack(of, count) => of.leaves().saturating_mul(*count),
+            Type::Tuple(items) => items.iter().map(Type::leaves).fold(0, u32::saturating_add),
+            _ => 1,
+        }
+    }
+
     /// A tuple of types.
     pub fn tuple(items: Vec<Type>) -> Type {
         Type::Tuple(Arc::from(items))
@@ -172,9 +192,11 @@ impl Type {
             Type::Struct(of) if of.arguments.is_empty() && of.id != 0 => self.clone(),
             Type::Struct(of) => {
                 let fields = of.fields.iter().map(|field| Field { ty: field.ty.substitute(with), ..field.clone() });
+                let fields: Vec<Field> = fields.collect();
                 Type::Struct(Arc::new(StructType {
                     arguments: of.arguments.iter().map(|ty| ty.substitute(with)).collect(),
-                    fields: fields.collect(),
+                    leaves: leaves(&fields),
+                    fields,
                     name: of.name.clone(),
                     ..**of
                 }))

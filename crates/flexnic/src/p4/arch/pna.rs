@@ -2,7 +2,8 @@
 
 use super::MetadataSlot;
 use crate::p4::lower::{Binding, Lower, ObjectRef, Place, packet_object};
-use crate::p4::pipeline::{Core, Output, PacketGone};
+use crate::p4::outcome::{Output, PacketGone};
+use crate::p4::pipeline::Core;
 use crate::p4::trace::Event;
 
 /// Times that a packet may go round.
@@ -51,8 +52,11 @@ pub(crate) fn lower(lower: &mut Lower<'_>, arguments: &[ObjectRef]) -> Option<La
     let [parser, pre, main, deparser] = arguments else { return None };
     let parser_types = lower.parameter_types(parser);
     let (pre_types, main_types) = (lower.parameter_types(pre), lower.parameter_types(main));
-    let ([_, headers, meta, parser_input], [pre_headers, pre_meta, pre_input, pre_output], [_, _, main_input, main_output]) =
-        (&parser_types[..], &pre_types[..], &main_types[..])
+    let (
+        [_, headers, meta, parser_input],
+        [pre_headers, pre_meta, pre_input, pre_output],
+        [_, _, main_input, main_output],
+    ) = (&parser_types[..], &pre_types[..], &main_types[..])
     else {
         return None;
     };

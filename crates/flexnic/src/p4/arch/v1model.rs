@@ -4,7 +4,8 @@ use super::MetadataSlot;
 use crate::p4::ir::Slot;
 use crate::p4::lower::{Binding, Lower, ObjectRef, Place, packet_object};
 use crate::p4::machine::CloneRequest;
-use crate::p4::pipeline::{Core, Output, PacketGone};
+use crate::p4::outcome::{Output, PacketGone};
+use crate::p4::pipeline::Core;
 use crate::p4::trace::Event;
 
 /// Port that means drop.
@@ -140,7 +141,14 @@ fn get(core: &Core, slot: MetadataSlot) -> u64 {
     slot.map_or(0, |slot| core.machine.frame[slot.word as usize])
 }
 
-fn begin(core: &mut Core, layout: &Layout, packet: &[u8], port: u64, instance_type: u64, preserved: &[(Slot, Vec<u64>)]) {
+fn begin(
+    core: &mut Core,
+    layout: &Layout,
+    packet: &[u8],
+    port: u64,
+    instance_type: u64,
+    preserved: &[(Slot, Vec<u64>)],
+) {
     core.machine.start(packet);
     core.reset_effects();
     for (slot, value) in preserved {

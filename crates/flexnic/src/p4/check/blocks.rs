@@ -105,7 +105,16 @@ impl Checker<'_> {
             DeclarationKind::ValueSet { ty, size } if self.context.in_parser => {
                 let written = ty;
                 let ty = self.ty(ty);
-                if !matches!(ty.representation(), Type::Bit(_) | Type::Int(_) | Type::Bool | Type::Enum(_) | Type::Struct(_) | Type::Tuple(_) | Type::Unknown) {
+                if !matches!(
+                    ty.representation(),
+                    Type::Bit(_)
+                        | Type::Int(_)
+                        | Type::Bool
+                        | Type::Enum(_)
+                        | Type::Struct(_)
+                        | Type::Tuple(_)
+                        | Type::Unknown
+                ) {
                     self.error(written.span, format!("a value set cannot hold `{ty}`"));
                 }
                 let size = self.constant_number(size, "the size of a value set").unwrap_or(0);
@@ -136,7 +145,11 @@ impl Checker<'_> {
             self.error(name.span, format!("parser `{}` has no state `start`", name.name));
         }
         self.context.states = names;
-        states.iter().map(|state| self.state(state)).collect()
+        let found: Vec<State> = states.iter().map(|state| self.state(state)).collect();
+        if !found.is_empty() && !reaches_end(&found) && !self.reporter.has_errors() {
+            self.error(name.span, format!("parser `{}` never reaches `accept` or `reject`", name.name));
+        }
+        found
     }
 
     fn state(&mut self, state: &ast::State) -> State {
@@ -179,7 +192,7 @@ impl Checker<'_> {
                 key.ty.representation(),
                 Type::Bit(_) | Type::Int(_) | Type::Bool | Type::Enum(_) | Type::Error | Type::Unknown | Type::Integer
             );
-            if !fits && !matches!(key.ty, Type::Tuple(_) | Type::Struct(_)) {
+            if !fits && !matches!(key.ty, Type::Tuple(_)) {
                 self.reporter.error(key.span, format!("`select` does not work on `{}`", key.ty));
             }
         }
@@ -202,6 +215,12 @@ impl Checker<'_> {
 
     /// The elements of a set that is matched against keys of these types.
     pub(super) fn key_set(&mut self, set: &[ast::Expr], types: &[Type]) -> Vec<Expr> {
+        if let ([ast::Expr { kind: ast::ExprKind::List { items, dots: false }, .. }], [ty]) = (set, types)
+            && let [only] = &items[..]
+            && !matches!(ty, Type::Tuple(_) | Type::Struct(_))
+        {
+            return vec![self.set_element(only, ty)];
+        }
         if let [one] = set
             && types.len() != 1
         {
@@ -255,7 +274,8 @@ impl Checker<'_> {
                 {
                     self.reporter.error(span, format!("the range {low} .. {high} is empty"));
                 }
-                let make = if matches!(element.kind, ast::ExprKind::Mask(..)) { ExprKind::Mask } else { ExprKind::Range };
+                let make =
+                    if matches!(element.kind, ast::ExprKind::Mask(..)) { ExprKind::Mask } else { ExprKind::Range };
                 make(Box::new(first), Box::new(second))
             }
             _ => {
@@ -275,4 +295,36 @@ impl Checker<'_> {
         };
         Expr { kind, ty: Type::Set(Arc::new(ty.clone())), span }
     }
+}
+
+/// Some path from `start` ends.
+fn reaches_end(states: &[State]) -> bool {
+    let Some(start) = states.iter().position(|state| &*state.name == "start") else {
+        return true;
+    };
+    let (mut seen, mut open) = (vec![false; states.len()], vec![start]);
+    while let Some(number) = open.pop() {
+        if std::mem::replace(&mut seen[number], true) {
+            continue;
+        }
+        let targets: Vec<StateRef> = match &states[number].transition {
+            Transition::Direct(target) => vec![*target],
+            // A select that matches nothing rejects.
+            Transition::Select { cases, .. } => {
+                let total =
+                    cases.iter().any(|(set, _)| set.iter().all(|element| matches!(element.kind, ExprKind::Any)));
+                if !total {
+                    return true;
+                }
+                cases.iter().map(|(_, target)| *target).collect()
+            }
+        };
+        for target in targets {
+            match target {
+                StateRef::State(next) => open.push(next),
+                StateRef::Accept | StateRef::Reject => return true,
+            }
+        }
+    }
+    false
 }

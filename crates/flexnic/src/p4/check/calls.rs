@@ -2,9 +2,7 @@
 
 use super::{Checker, FunctionRef, Symbol};
 use crate::p4::ast::{self, Argument, Direction, Ident, TypeRef};
-use crate::p4::hir::{
-    BuiltIn, Call, CallArgument, Callee, Construct, Expr, ExprKind, Parameter, Signature,
-};
+use crate::p4::hir::{BuiltIn, Call, CallArgument, Callee, Expr, ExprKind, Signature};
 use crate::p4::source::Span;
 use crate::p4::types::{ObjectKind, ObjectType, Substitution, Type};
 
@@ -20,6 +18,7 @@ impl Checker<'_> {
         match &callee.kind {
             ast::ExprKind::Type(ty) => {
                 let ty = self.ty(ty);
+                self.check_no_abstract(&ty, span);
                 self.construct(&ty, arguments, span)
             }
             ast::ExprKind::Name { name, global } => self.call_name(name, *global, types, arguments, span),
@@ -35,15 +34,21 @@ impl Checker<'_> {
         }
     }
 
-    fn call_name(
-        &mut self,
-        name: &Ident,
-        global: bool,
-        types: Vec<Type>,
-        arguments: &[Argument],
-        span: Span,
-    ) -> Expr {
+    /// Only a declaration can implement abstract methods.
+    fn check_no_abstract(&mut self, ty: &Type, span: Span) {
+        if let Type::Object(of) = ty
+            && of.kind == ObjectKind::Extern
+            && self.program.externs[of.declaration].methods.iter().any(|method| method.is_abstract)
+        {
+            self.error(span, format!("`{}` has abstract methods, so only a declaration can make one", of.name));
+        }
+    }
+
+    fn call_name(&mut self, name: &Ident, global: bool, types: Vec<Type>, arguments: &[Argument], span: Span) -> Expr {
         let symbol = self.find(&name.name, global).cloned();
+        if &*name.name == "verify" && !self.context.in_parser && matches!(symbol, Some(Symbol::Functions(_))) {
+            self.error(name.span, "`verify` can only be called in a parser");
+        }
         let (callee, signature) = match symbol {
             Some(Symbol::Functions(all)) => {
                 let signatures = all.iter().map(|function| match function {
@@ -70,8 +75,8 @@ impl Checker<'_> {
                     is_abstract: false,
                     span: name.span,
                 };
-                if self.context.in_parser {
-                    self.error(span, "a parser cannot call an action").help("call a function");
+                if self.context.in_parser || self.context.result.is_some() {
+                    self.error(span, "parsers and functions cannot call actions").help("call a function");
                 }
                 (Callee::Action(index), signature)
             }
@@ -98,7 +103,9 @@ impl Checker<'_> {
         }
         match &ty {
             Type::Unknown => self.broken(span),
-            Type::Object(of) if matches!(of.kind, ObjectKind::Parser | ObjectKind::Control) && &*member.name == "apply" => {
+            Type::Object(of)
+                if matches!(of.kind, ObjectKind::Parser | ObjectKind::Control) && &*member.name == "apply" =>
+            {
                 let object = self.construct(&ty, &[], span);
                 self.call_method(object, member, Vec::new(), arguments, span)
             }
@@ -240,7 +247,7 @@ impl Checker<'_> {
     }
 
     /// The first signature that takes as many arguments with these names.
-    fn overload(&mut self, signatures: &[Signature], arguments: &[Argument], name: &Ident) -> Option<usize> {
+    pub(super) fn overload(&mut self, signatures: &[Signature], arguments: &[Argument], name: &Ident) -> Option<usize> {
         let fits = |signature: &Signature| {
             let required = signature.parameters.iter().filter(|p| p.default.is_none() && !p.optional).count();
             let known = arguments.iter().all(|argument| {
@@ -288,166 +295,19 @@ impl Checker<'_> {
                 .help("write them out: `name<T>(...)`");
             return self.broken(span);
         }
-        let is_block = matches!(callee, Callee::Block(_));
-        let integer = type_arguments.iter().any(|ty| *ty == Type::Integer);
-        if integer && !is_block && matches!(callee, Callee::ExternFunction(_) | Callee::ExternMethod(..)) {
+        if type_arguments.contains(&Type::Integer) && !matches!(callee, Callee::Block(_)) {
             self.error(span, format!("an argument of `{}` has no width", signature.name))
                 .help("give the literal a width: 16w0");
             return self.broken(span);
         }
+        let is_record = |ty: &Type| matches!(ty, Type::Struct(of) if of.id == 0);
+        if matches!(callee, Callee::Function(_)) && type_arguments.iter().any(is_record) {
+            self.error(span, "the type of this record cannot be inferred").help("cast it: `(T) { ... }`");
+            return self.broken(span);
+        }
+        self.check_packet_call(&callee, signature, &type_arguments, span);
         let result = self.resolve(&signature.result.substitute(&with));
         let call = Call { callee, type_arguments, arguments, span };
         Expr { kind: ExprKind::Call(Box::new(call)), ty: result, span }
-    }
-
-    /// Matches arguments to parameters, infers types and converts.
-    pub(super) fn arguments(
-        &mut self,
-        name: &str,
-        parameters: &[Parameter],
-        with: &Substitution,
-        arguments: &[Argument],
-        span: Span,
-    ) -> Option<Vec<CallArgument>> {
-        let matched = self.match_arguments(name, parameters, arguments, span)?;
-        let mut values = Vec::new();
-        for (parameter, argument) in parameters.iter().zip(&matched) {
-            let ty = self.resolve(&parameter.ty.substitute(with));
-            let Some(argument) = argument.and_then(|argument| argument.value.as_ref()) else {
-                values.push(None);
-                continue;
-            };
-            let value = self.expr(argument, Some(&ty));
-            let wanted = parameter.ty.substitute(with);
-            if !matches!(value.kind, ExprKind::Broken | ExprKind::Invalid) && !self.unify(&wanted, &value.ty) {
-                let (wanted, given) = (self.resolve(&wanted), self.resolve(&value.ty));
-                self.error(value.span, format!("parameter `{}` has type `{wanted}`, not `{given}`", parameter.name));
-                return None;
-            }
-            values.push(Some(value));
-        }
-        let mut result = Vec::new();
-        for (parameter, value) in parameters.iter().zip(values) {
-            let ty = self.resolve(&parameter.ty.substitute(with));
-            let value = match value {
-                Some(value) => Some(self.argument(parameter, value, &ty)?),
-                None => parameter.default.clone(),
-            };
-            result.push(CallArgument { value, direction: parameter.direction, ty });
-        }
-        Some(result)
-    }
-
-    fn match_arguments<'a>(
-        &mut self,
-        name: &str,
-        parameters: &[Parameter],
-        arguments: &'a [Argument],
-        span: Span,
-    ) -> Option<Vec<Option<&'a Argument>>> {
-        let named = arguments.iter().filter(|argument| argument.name.is_some()).count();
-        if named != 0 && named != arguments.len() {
-            self.error(span, "either all arguments have names or none has");
-            return None;
-        }
-        let mut matched: Vec<Option<&Argument>> = vec![None; parameters.len()];
-        for (index, argument) in arguments.iter().enumerate() {
-            let at = match &argument.name {
-                None => Some(index),
-                Some(name) => parameters.iter().position(|parameter| parameter.name == name.name),
-            };
-            match at.and_then(|at| matched.get_mut(at)) {
-                Some(place @ None) => *place = Some(argument),
-                Some(Some(_)) => {
-                    self.error(argument.span, "this parameter has an argument already");
-                    return None;
-                }
-                None => {
-                    self.error(argument.span, format!("`{name}` has no parameter for this argument"));
-                    return None;
-                }
-            }
-        }
-        for (parameter, argument) in parameters.iter().zip(&matched) {
-            if argument.is_none() && parameter.default.is_none() && !parameter.optional {
-                self.error(span, format!("`{name}` needs an argument for `{}`", parameter.name));
-                return None;
-            }
-        }
-        Some(matched)
-    }
-
-    fn argument(&mut self, parameter: &Parameter, value: Expr, ty: &Type) -> Option<Expr> {
-        if matches!(value.kind, ExprKind::Broken) {
-            return None;
-        }
-        if matches!(parameter.direction, Direction::Out | Direction::InOut) {
-            if !self.is_place(&value) {
-                self.error(value.span, format!("parameter `{}` is written, but this cannot be", parameter.name))
-                    .help("pass a variable that is not `in` or constant");
-                return None;
-            }
-            if self.resolve(&value.ty) != *ty {
-                self.error(value.span, format!("parameter `{}` needs exactly `{ty}`, not `{}`", parameter.name, value.ty));
-                return None;
-            }
-            return Some(value);
-        }
-        let value = self.coerce(value, ty);
-        (!matches!(value.kind, ExprKind::Broken)).then_some(value)
-    }
-
-    pub(super) fn construct(&mut self, ty: &Type, arguments: &[Argument], span: Span) -> Expr {
-        let Type::Object(of) = ty else {
-            if !matches!(ty, Type::Unknown) {
-                self.error(span, format!("`{ty}` has no constructor"));
-            }
-            return self.broken(span);
-        };
-        let name = Ident { name: of.name.clone(), span };
-        let (method, numbers, parameters) = match of.kind {
-            ObjectKind::Extern => {
-                let declaration = self.program.externs[of.declaration].clone();
-                let constructors: Vec<usize> =
-                    (0..declaration.methods.len()).filter(|at| declaration.methods[*at].name == declaration.name).collect();
-                if constructors.is_empty() {
-                    self.error(span, format!("`{}` has no constructor: the architecture provides it", of.name));
-                    return self.broken(span);
-                }
-                let signatures: Vec<Signature> = constructors.iter().map(|at| declaration.methods[*at].clone()).collect();
-                let Some(at) = self.overload(&signatures, arguments, &name) else {
-                    return self.broken(span);
-                };
-                (constructors[at], declaration.type_parameters, signatures[at].parameters.clone())
-            }
-            ObjectKind::Parser | ObjectKind::Control => {
-                let block = &self.program.blocks[of.declaration];
-                if matches!(block.body, crate::p4::hir::Body::None) {
-                    self.error(span, format!("`{}` is a type without a body", of.name));
-                    return self.broken(span);
-                }
-                (0, block.type_parameters.clone(), block.constructor.clone())
-            }
-            ObjectKind::Package => {
-                let package = &self.program.packages[of.declaration];
-                (0, package.type_parameters.clone(), package.parameters.clone())
-            }
-        };
-        let with: Substitution = numbers.into_iter().zip(of.arguments.iter().cloned()).collect();
-        let Some(bound) = self.arguments(&of.name, &parameters, &with, arguments, span) else {
-            return self.broken(span);
-        };
-        let mut values = Vec::new();
-        for argument in bound {
-            let value = argument.value.unwrap_or(Expr { kind: ExprKind::Zero, ty: argument.ty, span });
-            if !self.is_constant(&value) {
-                self.error(value.span, "an argument of a constructor must be known at compile time");
-                return self.broken(span);
-            }
-            values.push(value);
-        }
-        let ty = self.resolve(ty);
-        let construct = Construct { ty: ty.clone(), method, arguments: values };
-        Expr { kind: ExprKind::Construct(Box::new(construct)), ty, span }
     }
 }

@@ -23,7 +23,8 @@ impl Checker<'_> {
     /// Gives `expr` the type `wanted` by the conversions that need no cast, or reports why it cannot.
     pub(super) fn coerce(&mut self, expr: Expr, wanted: &Type) -> Expr {
         let (wanted, given) = (self.resolve(wanted), self.resolve(&expr.ty));
-        if matches!(given, Type::Unknown) || matches!(wanted, Type::Unknown) {
+        let is_invalid = matches!(expr.kind, ExprKind::Invalid);
+        if matches!(given, Type::Unknown) && !is_invalid || matches!(wanted, Type::Unknown) {
             return Expr { ty: wanted, ..expr };
         }
         match (&expr.kind, &wanted) {
@@ -31,7 +32,9 @@ impl Checker<'_> {
                 let value = value.clone();
                 return self.literal(value, &wanted, expr.span);
             }
-            (ExprKind::Invalid, Type::Struct(of)) if of.kind != StructKind::Struct => return Expr { ty: wanted, ..expr },
+            (ExprKind::Invalid, Type::Struct(of)) if of.kind != StructKind::Struct && given == Type::Unknown => {
+                return Expr { ty: wanted, ..expr };
+            }
             (ExprKind::Zero, _) => return Expr { ty: wanted, ..expr },
             (ExprKind::Aggregate(_), Type::Struct(_) | Type::Tuple(_) | Type::List(_) | Type::Stack(..))
                 if given != wanted && expr_is_open(&given) =>
@@ -131,6 +134,11 @@ impl Checker<'_> {
         if open && matches!(to, Type::Struct(_) | Type::Tuple(_) | Type::List(_) | Type::Stack(..)) {
             return self.coerce(expr, to);
         }
+        let is_bit =
+            matches!(&expr.kind, ExprKind::Integer(value) if *value == BigInt::ZERO || *value == BigInt::from(1));
+        if from == Type::Integer && *to == Type::Bool && is_bit {
+            return self.make_cast(expr, to);
+        }
         if !may_cast(&from, to) {
             self.error(span, format!("a value of type `{from}` cannot be cast to `{to}`"));
             return self.broken(span);
@@ -175,8 +183,8 @@ fn may_cast(from: &Type, to: &Type) -> bool {
         (Type::Bit(_), Type::Bit(_)) | (Type::Int(_), Type::Int(_)) => true,
         (Type::Bit(a), Type::Int(b)) | (Type::Int(a), Type::Bit(b)) => a == b,
         (Type::New(a), Type::New(b)) if a.of == *to || b.of == *from => true,
-        (Type::New(new), _) => new.of == *to || !matches!(to, Type::New(_)) && may_cast(&new.of, to),
-        (_, Type::New(new)) => new.of == *from || may_cast(from, &new.of),
+        (Type::New(new), _) => new.of == *to,
+        (_, Type::New(new)) => new.of == *from || *from == Type::Integer && may_cast(from, &new.of),
         (Type::Enum(of), _) if of.underlying.is_some() && !matches!(to, Type::Enum(_)) => {
             let under = of.representation_or_unknown();
             under == *to || may_cast(&under, to)

@@ -1,18 +1,11 @@
 //! Declarations at the top level: types, constants, externs, functions, actions, instances.
 
-use std::sync::Arc;
-
-use num_bigint::BigInt;
-
-use super::convert::range;
 use super::statements::may_fall_through;
 use super::{Access, Checker, Context, FunctionRef, Symbol, TypeSymbol};
-use crate::p4::ast::{
-    self, Annotation, Declaration, DeclarationKind, Direction, FieldDecl, Ident, Prototype, StructKind, TypeRef,
-};
-use crate::p4::hir::{Action, Construct, Expr, ExprKind, Extern, Function, Local, Package, Parameter, Signature};
+use crate::p4::ast::{self, Annotation, Declaration, DeclarationKind, Direction, Ident, Prototype, TypeRef};
+use crate::p4::hir::{Action, Body, Construct, Expr, ExprKind, Extern, Function, Local, Package, Parameter, Signature};
 use crate::p4::source::{Name, Span};
-use crate::p4::types::{EnumType, Field, NewType, ObjectKind, StructType, Type};
+use crate::p4::types::{ObjectKind, Type};
 
 impl Checker<'_> {
     pub(super) fn top_level(&mut self, declaration: &Declaration) {
@@ -46,6 +39,7 @@ impl Checker<'_> {
             DeclarationKind::Package { type_parameters, parameters } => self.package(name, type_parameters, parameters),
             DeclarationKind::Instance { .. } => {
                 if let Some(local) = self.instance(declaration) {
+                    self.check_global(&local, declaration);
                     if let Local::Instance { variable, construct, .. } = &local
                         && matches!(&construct.ty, Type::Object(of) if of.kind == ObjectKind::Package)
                         && &*name.name == "main"
@@ -69,7 +63,9 @@ impl Checker<'_> {
         let written = ty;
         let ty = self.ty(ty);
         let value = self.expr_of(value, &ty);
-        if matches!(ty, Type::Object(_) | Type::Void | Type::Varbit(_)) {
+        if matches!(ty, Type::Object(_) | Type::Void | Type::Varbit(_))
+            || !ty.is_concrete() && !matches!(ty, Type::Parameter(..))
+        {
             self.error(written.span, format!("a constant cannot have type `{ty}`"));
         }
         let value = if self.is_constant(&value) {
@@ -81,140 +77,20 @@ impl Checker<'_> {
         self.declare(name, Symbol::Constant(Expr { ty, ..value }));
     }
 
-    fn typedef(&mut self, name: &Ident, ty: &TypeRef, is_new: bool) {
-        let written = ty;
-        let ty = self.ty(ty);
-        let symbol = if is_new {
-            let fits = matches!(ty, Type::Bit(_) | Type::Int(_) | Type::Bool | Type::New(_) | Type::Error | Type::Unknown | Type::Varbit(_))
-                || matches!(&ty, Type::Enum(of) if of.underlying.is_some());
-            if !fits {
-                self.error(written.span, format!("`type` cannot be made of `{ty}`"))
-                    .help("bit<W>, int<W>, bool, varbit, or another `type`; use `typedef` for a second name");
+    /// Parsers and controls live in packages, and `main` is a package.
+    fn check_global(&mut self, local: &Local, declaration: &Declaration) {
+        let Local::Instance { construct, .. } = local else { return };
+        let Type::Object(of) = &construct.ty else { return };
+        match of.kind {
+            ObjectKind::Parser | ObjectKind::Control => {
+                self.error(declaration.span, format!("`{}` cannot be instantiated at the top level", of.name))
+                    .help("give it to a package: `V1Switch(..., MyControl(), ...) main;`");
             }
-            let id = self.fresh();
-            Type::New(Arc::new(NewType { id, name: name.name.clone(), of: ty }))
-        } else {
-            if matches!(ty, Type::Void | Type::MatchKind) {
-                self.error(written.span, format!("`typedef` cannot rename `{ty}`"));
+            ObjectKind::Extern if &*declaration.name.name == "main" => {
+                self.error(declaration.name.span, "`main` must be a package");
             }
-            ty
-        };
-        self.declare(name, Symbol::Type(TypeSymbol::Plain(symbol)));
-    }
-
-    fn struct_like(&mut self, name: &Ident, kind: StructKind, parameters: &[Ident], fields: &[FieldDecl]) {
-        let id = self.fresh();
-        let (numbers, fields) = self.scoped(|checker| {
-            let numbers = checker.type_parameters(parameters);
-            let mut found: Vec<Field> = Vec::new();
-            for field in fields {
-                let ty = checker.ty(&field.ty);
-                checker.check_field(kind, &ty, field);
-                if found.iter().any(|other| other.name == field.name.name) {
-                    checker.error(field.name.span, format!("field `{}` is declared twice", field.name.name));
-                    continue;
-                }
-                let lists = field.annotations.iter().filter(|annotation| &*annotation.name == "field_list");
-                let lists = lists.flat_map(|annotation| &annotation.values).filter_map(|value| checker.list_number(value));
-                let lists = lists.collect();
-                found.push(Field { name: field.name.name.clone(), ty, lists });
-            }
-            (numbers, found)
-        });
-        let arguments: Vec<Type> =
-            numbers.iter().zip(parameters).map(|(number, name)| Type::Parameter(*number, name.name.clone())).collect();
-        let ty = Type::Struct(Arc::new(StructType { id, name: name.name.clone(), kind, arguments, fields }));
-        let symbol = if numbers.is_empty() { TypeSymbol::Plain(ty) } else { TypeSymbol::Generic(numbers, ty) };
-        self.declare(name, Symbol::Type(symbol));
-    }
-
-    /// The number of a `@field_list`, which may be the name of a constant.
-    fn list_number(&self, value: &Name) -> Option<u8> {
-        if let Ok(number) = value.parse() {
-            return Some(number);
+            _ => {}
         }
-        let name = value.rsplit('.').next()?;
-        match self.find(name, false) {
-            Some(Symbol::Constant(Expr { kind: ExprKind::Integer(value), .. })) => u8::try_from(value).ok(),
-            // A member of an enumeration stands for its value.
-            _ => self.scopes[0].values().find_map(|(symbol, _)| match symbol {
-                Symbol::Type(TypeSymbol::Plain(Type::Enum(of))) => {
-                    of.members.iter().find(|(member, _)| **member == *name).and_then(|(_, value)| u8::try_from(value).ok())
-                }
-                _ => None,
-            }),
-        }
-    }
-
-    fn check_field(&mut self, kind: StructKind, ty: &Type, field: &FieldDecl) {
-        let span = field.ty.span;
-        let fits = match (kind, ty.representation()) {
-            (_, Type::Unknown) | (StructKind::Struct | StructKind::Header, Type::Parameter(..)) => true,
-            (_, Type::Void | Type::Text | Type::MatchKind | Type::Integer | Type::Object(_) | Type::List(_)) => false,
-            (StructKind::Union, _) => ty.is_header() || matches!(ty, Type::Parameter(..)),
-            (StructKind::Header, Type::Struct(of)) if of.kind == StructKind::Struct => {
-                let inner: Vec<Type> = of.fields.iter().map(|field| field.ty.clone()).collect();
-                for ty in inner {
-                    self.check_field(StructKind::Header, &ty, field);
-                }
-                true
-            }
-            (StructKind::Header, Type::Bit(_) | Type::Int(_) | Type::Varbit(_) | Type::Bool) => true,
-            (StructKind::Header, _) => false,
-            (StructKind::Struct, _) => true,
-        };
-        if !fits {
-            let what = match kind {
-                StructKind::Struct => "a struct",
-                StructKind::Header => "a header",
-                StructKind::Union => "a header union",
-            };
-            self.error(span, format!("{what} cannot have a field of type `{ty}`"));
-        }
-    }
-
-    fn enumeration(&mut self, name: &Ident, underlying: Option<&TypeRef>, members: &[(Ident, Option<ast::Expr>)]) {
-        let under = underlying.map(|ty| (self.ty(ty), ty.span));
-        if let Some((ty, span)) = &under
-            && !matches!(ty.representation(), Type::Bit(_) | Type::Int(_) | Type::Unknown)
-        {
-            self.error(*span, format!("the values of an enumeration are bit<W> or int<W>, not `{ty}`"));
-        }
-        let mut found: Vec<(Name, BigInt)> = Vec::new();
-        for (member, value) in members {
-            if found.iter().any(|(other, _)| *other == member.name) {
-                self.error(member.span, format!("member `{}` is declared twice", member.name));
-                continue;
-            }
-            let value = match (&under, value) {
-                (None, None) => BigInt::from(found.len()),
-                (None, Some(value)) => {
-                    self.error(value.span, "an enumeration without a type has no values").help("write `enum bit<8> ...`");
-                    continue;
-                }
-                (Some(_), None) => {
-                    self.error(member.span, format!("member `{}` has no value", member.name));
-                    continue;
-                }
-                (Some((ty, _)), Some(value)) => {
-                    let representation = ty.representation();
-                    let checked = self.expr_of(value, &representation);
-                    match checked.kind {
-                        ExprKind::Integer(value) if range(&representation).is_some() => value,
-                        ExprKind::Broken => continue,
-                        _ => {
-                            self.error(value.span, "the value of a member must be a constant");
-                            continue;
-                        }
-                    }
-                }
-            };
-            found.push((member.name.clone(), value));
-        }
-        let id = self.fresh();
-        let underlying = under.map(|(ty, _)| ty.representation());
-        let of = EnumType { id, name: name.name.clone(), underlying, members: found };
-        self.declare(name, Symbol::Type(TypeSymbol::Plain(Type::Enum(Arc::new(of)))));
     }
 
     fn errors(&mut self, names: &[Ident]) {
@@ -317,15 +193,24 @@ impl Checker<'_> {
             if matches!(ty, Type::Void | Type::MatchKind) {
                 self.error(span, format!("a parameter cannot have type `{ty}`"));
             }
-            let unsized_type = matches!(ty, Type::Integer | Type::Text);
-            if unsized_type && matches!(parameter.direction, Direction::Out | Direction::InOut) {
-                self.error(span, format!("a parameter of type `{ty}` can only be `in` or have no direction"));
+            if matches!(ty, Type::Integer | Type::Text) && parameter.direction != Direction::None {
+                self.error(span, format!("a parameter of type `{ty}` has no direction"));
+            }
+            if let Type::Object(of) = &ty
+                && !self.context.in_package
+                && (of.kind == ObjectKind::Package || of.kind != ObjectKind::Extern && self.has_body(of.declaration))
+            {
+                self.error(span, format!("a parameter cannot have type `{ty}`")).help("only packages take them");
             }
             let default = parameter.default.as_ref().map(|value| {
                 if parameter.direction != Direction::In && parameter.direction != Direction::None {
                     self.error(value.span, "only `in` parameters and those without a direction have defaults");
                 }
-                self.expr_of(value, &ty)
+                let value = self.expr_of(value, &ty);
+                if !self.is_constant(&value) {
+                    self.error(value.span, "a default value must be known at compile time");
+                }
+                value
             });
             let variable = self.variable(access);
             self.declare(&parameter.name, Symbol::Variable(variable, ty.clone()));
@@ -334,6 +219,11 @@ impl Checker<'_> {
             found.push(Parameter { variable, name, direction: parameter.direction, ty, default, optional });
         }
         found
+    }
+
+    /// A parser or control that is more than a type.
+    fn has_body(&self, block: usize) -> bool {
+        self.program.blocks.get(block).is_some_and(|block| !matches!(block.body, Body::None))
     }
 
     fn function(&mut self, name: &Ident, prototype: &Prototype, body: &[ast::Statement]) {
@@ -357,8 +247,19 @@ impl Checker<'_> {
         let (parameters, body) = self.scoped(|checker| {
             let found = checker.parameters(parameters, Access::ReadOnly);
             for (parameter, written) in found.iter().zip(parameters) {
-                if matches!(parameter.ty, Type::Object(_)) {
-                    checker.error(written.ty.span, "an action cannot have objects as parameters");
+                let scalar = matches!(
+                    parameter.ty.representation(),
+                    Type::Bit(_)
+                        | Type::Int(_)
+                        | Type::Bool
+                        | Type::Enum(_)
+                        | Type::Error
+                        | Type::Unknown
+                        | Type::Varbit(_)
+                );
+                let is_data = parameter.direction == Direction::None;
+                if matches!(parameter.ty, Type::Object(_) | Type::Integer | Type::Text) || is_data && !scalar {
+                    checker.error(written.ty.span, format!("an action cannot have data of type `{}`", parameter.ty));
                 }
             }
             let late = found.iter().skip_while(|p| p.direction != Direction::None);
@@ -379,7 +280,10 @@ impl Checker<'_> {
     fn package(&mut self, name: &Ident, type_parameters: &[Ident], parameters: &[ast::Parameter]) {
         let (numbers, parameters) = self.scoped(|checker| {
             let numbers = checker.type_parameters(type_parameters);
-            (numbers, checker.parameters(parameters, Access::CompileTime))
+            checker.context.in_package = true;
+            let parameters = checker.parameters(parameters, Access::CompileTime);
+            checker.context.in_package = false;
+            (numbers, parameters)
         });
         for parameter in &parameters {
             if parameter.direction != Direction::None {
@@ -422,6 +326,9 @@ impl Checker<'_> {
     fn check_abstract(&mut self, construct: &Construct, methods: &[Declaration], span: Span) {
         let Type::Object(of) = &construct.ty else { return };
         if of.kind != ObjectKind::Extern {
+            if let Some(method) = methods.first() {
+                self.error(method.span, "only instances of externs implement methods");
+            }
             return;
         }
         let declared = self.program.externs[of.declaration].methods.clone();

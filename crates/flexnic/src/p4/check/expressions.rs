@@ -8,7 +8,7 @@ use super::{Access, Checker, Symbol, nearest};
 use crate::p4::ast::{self, Ident, StructKind, TypeRef};
 use crate::p4::hir::{Expr, ExprKind};
 use crate::p4::source::{Name, Span};
-use crate::p4::types::{Field, StructType, Type};
+use crate::p4::types::{Field, StructType, Type, leaves};
 
 impl Checker<'_> {
     /// Checks an expression. `wanted` helps lists and records to find their type; it is not enforced.
@@ -43,7 +43,9 @@ impl Checker<'_> {
                 let value = self.expr(value, Some(&ty));
                 self.cast(value, &ty, span)
             }
-            ast::ExprKind::Call { callee, type_arguments, arguments } => self.call(callee, type_arguments, arguments, span),
+            ast::ExprKind::Call { callee, type_arguments, arguments } => {
+                self.call(callee, type_arguments, arguments, span)
+            }
             ast::ExprKind::Type(ty) => {
                 let ty = self.ty(ty);
                 self.error(span, format!("`{ty}` is a type, not a value"));
@@ -52,10 +54,13 @@ impl Checker<'_> {
             ast::ExprKind::List { items, dots } => self.list(items, *dots, wanted, span),
             ast::ExprKind::Record { fields, dots } => self.record(fields, *dots, wanted, span),
             ast::ExprKind::Invalid => self.invalid(wanted, span),
-            ast::ExprKind::Dots => {
-                let ty = wanted.map_or(Type::Unknown, |ty| self.resolve(ty));
-                Expr { kind: ExprKind::Zero, ty, span }
-            }
+            ast::ExprKind::Dots => match wanted.map(|ty| self.resolve(ty)) {
+                None | Some(Type::List(_) | Type::Object(_) | Type::Infer(_)) => {
+                    self.error(span, "`...` needs a place whose type has a default value");
+                    self.broken(span)
+                }
+                Some(ty) => Expr { kind: ExprKind::Zero, ty, span },
+            },
             ast::ExprKind::Mask(..) | ast::ExprKind::Range(..) | ast::ExprKind::Any | ast::ExprKind::Default => {
                 self.error(span, "a set of values cannot stand here");
                 self.broken(span)
@@ -196,7 +201,7 @@ impl Checker<'_> {
         let condition = self.expr_of(condition, &Type::Bool);
         let (yes, no) = (self.expr(yes, wanted), self.expr(no, wanted));
         let ty = match wanted.map(|ty| self.resolve(ty)) {
-            Some(ty) if yes.ty != no.ty && ty.is_concrete() => ty,
+            Some(ty) if ty.is_concrete() && (yes.ty != no.ty || matches!(yes.kind, ExprKind::Aggregate(_))) => ty,
             _ if yes.ty == Type::Integer => no.ty.clone(),
             _ => yes.ty.clone(),
         };
@@ -276,14 +281,17 @@ impl Checker<'_> {
                 }
             }
         }
-        let record =
-            StructType { id: 0, name: "".into(), kind: StructKind::Struct, arguments: Vec::new(), fields: types };
+        let leaves = leaves(&types);
+        let (name, kind, arguments) = ("".into(), StructKind::Struct, Vec::new());
+        let record = StructType { id: 0, name, kind, arguments, fields: types, leaves };
         Expr { kind: ExprKind::Aggregate(values), ty: Type::Struct(Arc::new(record)), span }
     }
 
     fn invalid(&mut self, wanted: Option<&Type>, span: Span) -> Expr {
         let ty = wanted.map_or(Type::Unknown, |ty| self.resolve(ty));
-        if !matches!(ty, Type::Unknown | Type::Infer(_) | Type::Struct(_)) || ty.struct_kind() == Some(StructKind::Struct) {
+        if !matches!(ty, Type::Unknown | Type::Infer(_) | Type::Struct(_))
+            || ty.struct_kind() == Some(StructKind::Struct)
+        {
             self.error(span, format!("`{{#}}` is an invalid header, not a value of type `{ty}`"));
             return self.broken(span);
         }
@@ -306,15 +314,18 @@ impl Checker<'_> {
     /// The value is known when the program is put together.
     pub(super) fn is_constant(&self, expr: &Expr) -> bool {
         match &expr.kind {
-            ExprKind::Integer(_) | ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Error(_) | ExprKind::Broken => true,
+            ExprKind::Integer(_) | ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Error(_) | ExprKind::Broken => {
+                true
+            }
             ExprKind::Invalid | ExprKind::Zero | ExprKind::Construct(_) => true,
             ExprKind::Variable(variable) => {
                 self.access[variable.0 as usize] == Access::CompileTime || matches!(expr.ty, Type::Object(_))
             }
             ExprKind::Aggregate(items) => items.iter().all(|item| self.is_constant(item)),
-            ExprKind::Field(base, _) | ExprKind::Cast(base) | ExprKind::Unary(_, base) | ExprKind::Slice(base, _, _) => {
-                self.is_constant(base)
-            }
+            ExprKind::Field(base, _)
+            | ExprKind::Cast(base)
+            | ExprKind::Unary(_, base)
+            | ExprKind::Slice(base, _, _) => self.is_constant(base),
             ExprKind::Binary(_, left, right) => self.is_constant(left) && self.is_constant(right),
             ExprKind::Conditional(condition, yes, no) => {
                 self.is_constant(condition) && self.is_constant(yes) && self.is_constant(no)

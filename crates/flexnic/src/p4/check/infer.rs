@@ -25,7 +25,9 @@ impl Checker<'_> {
             }
             (Type::Infer(id), _) => self.unify_inferred(*id, &given),
             (Type::Bit(_) | Type::Int(_), Type::Integer) => true,
-            (Type::Struct(a), Type::Struct(b)) if a.id == b.id && a.arguments.len() == b.arguments.len() && a.id != 0 => {
+            (Type::Struct(a), Type::Struct(b))
+                if a.id == b.id && a.arguments.len() == b.arguments.len() && a.id != 0 =>
+            {
                 let pairs: Vec<_> = a.arguments.iter().cloned().zip(b.arguments.iter().cloned()).collect();
                 pairs.iter().all(|(a, b)| self.unify(a, b))
             }
@@ -39,7 +41,9 @@ impl Checker<'_> {
             (Type::Struct(a), Type::Tuple(b)) if a.fields.len() == b.len() => {
                 a.fields.iter().zip(b.iter()).all(|(field, item)| self.unify(&field.ty, item))
             }
-            (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => a.iter().zip(b.iter()).all(|(a, b)| self.unify(a, b)),
+            (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
+                a.iter().zip(b.iter()).all(|(a, b)| self.unify(a, b))
+            }
             (Type::List(a), Type::Tuple(b)) => b.iter().all(|b| self.unify(a, b)),
             (Type::Stack(a, _), Type::Tuple(b)) => b.iter().all(|b| self.unify(a, b)),
             (Type::Stack(a, n), Type::Stack(b, m)) => n == m && self.unify(a, b),

@@ -57,8 +57,16 @@ impl Checker<'_> {
     }
 
     pub(super) fn binary(&mut self, operator: BinaryOp, left: &ast::Expr, right: &ast::Expr, span: Span) -> Expr {
+        // `{#}` takes its type from the other side of a comparison.
+        let compares = matches!(operator, BinaryOp::Equal | BinaryOp::NotEqual);
+        let first = matches!(left.kind, ast::ExprKind::Invalid) && compares;
+        if first {
+            let right = self.expr(right, None);
+            let left = self.expr(left, Some(&right.ty));
+            return self.binary_of(operator, left, right, span);
+        }
         let left = self.expr(left, None);
-        let right = self.expr(right, None);
+        let right = self.expr(right, compares.then_some(&left.ty));
         self.binary_of(operator, left, right, span)
     }
 
@@ -91,7 +99,10 @@ impl Checker<'_> {
         let Some((left, right)) = self.same_type(left, right, span) else {
             return self.broken(span);
         };
-        if matches!(left.ty, Type::Object(_) | Type::Callable(_) | Type::Void | Type::Set(_) | Type::Text) {
+        if matches!(
+            left.ty,
+            Type::Object(_) | Type::Callable(_) | Type::Void | Type::Set(_) | Type::Text | Type::Parameter(..)
+        ) {
             self.error(span, format!("values of type `{}` cannot be compared", left.ty));
             return self.broken(span);
         }
@@ -131,7 +142,6 @@ impl Checker<'_> {
         (!broken).then_some((left, right))
     }
 
-
     fn arithmetic(&mut self, operator: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
         let (left, right) = (self.underlying(left), self.underlying(right));
         for side in [&left, &right] {
@@ -140,6 +150,11 @@ impl Checker<'_> {
                 self.error(side.span, message).help("it takes values of type bit<W>, int<W> or int");
                 return self.broken(span);
             }
+        }
+        let negative = |side: &Expr| matches!(&side.kind, ExprKind::Integer(value) if value.is_negative());
+        if matches!(operator, BinaryOp::Div | BinaryOp::Mod) && (negative(&left) || negative(&right)) {
+            self.error(span, "`/` and `%` are not defined for negative numbers");
+            return self.broken(span);
         }
         let Some((left, right)) = self.same_type(left, right, span) else {
             return self.broken(span);
@@ -163,7 +178,8 @@ impl Checker<'_> {
                 return Expr { kind: ExprKind::Bool(holds), ty: Type::Bool, span };
             }
             let Some(value) = constant::binary(operator, a, b, range) else {
-                let why = if divides { "a division by zero or of a negative number" } else { "a result that is too large" };
+                let why =
+                    if divides { "a division by zero or of a negative number" } else { "a result that is too large" };
                 self.error(span, why);
                 return self.broken(span);
             };
@@ -206,11 +222,9 @@ impl Checker<'_> {
 
     fn concat(&mut self, left: Expr, right: Expr, span: Span) -> Expr {
         let (left, right) = (self.underlying(left), self.underlying(right));
-        if left.ty == Type::Text && right.ty == Type::Text {
-            if let (ExprKind::Text(a), ExprKind::Text(b)) = (&left.kind, &right.kind) {
-                let kind = ExprKind::Text(format!("{a}{b}").into());
-                return Expr { kind, ty: Type::Text, span };
-            }
+        if let (ExprKind::Text(a), ExprKind::Text(b)) = (&left.kind, &right.kind) {
+            let kind = ExprKind::Text(format!("{a}{b}").into());
+            return Expr { kind, ty: Type::Text, span };
         }
         let width = |ty: &Type| match ty {
             Type::Bit(width) | Type::Int(width) => Some(*width),
@@ -233,7 +247,8 @@ impl Checker<'_> {
 
     pub(super) fn slice(&mut self, base: &ast::Expr, high: &ast::Expr, low: &ast::Expr, span: Span) -> Expr {
         let base = self.expr(base, None);
-        let (high_value, low_value) = (self.constant_number(high, "a bit's number"), self.constant_number(low, "a bit's number"));
+        let (high_value, low_value) =
+            (self.constant_number(high, "a bit's number"), self.constant_number(low, "a bit's number"));
         let base = self.underlying(base);
         let (Some(high_value), Some(low_value)) = (high_value, low_value) else {
             return self.broken(span);

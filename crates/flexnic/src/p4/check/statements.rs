@@ -141,7 +141,9 @@ impl Checker<'_> {
 
     pub(super) fn check_variable_type(&mut self, ty: &Type, span: Span) {
         let why = match ty {
-            Type::Void | Type::Text | Type::MatchKind | Type::Integer | Type::List(_) => "only values of fixed size are stored",
+            Type::Void | Type::Text | Type::MatchKind | Type::Integer | Type::List(_) => {
+                "only values of fixed size are stored"
+            }
             Type::Object(_) => "objects are instances: `Type(arguments) name;`",
             Type::Infer(_) => "its type has to be written",
             _ => return,
@@ -273,9 +275,10 @@ impl Checker<'_> {
                 ast::ExprKind::Default => is_default = true,
                 ast::ExprKind::Name { name, .. } => {
                     let known = &self.program.tables[table].actions;
-                    let found = known.iter().map(|action| action.action).find(|action| {
-                        self.program.actions[*action].name == name.name
-                    });
+                    let found = known
+                        .iter()
+                        .map(|action| action.action)
+                        .find(|action| self.program.actions[*action].name == name.name);
                     match found {
                         Some(action) if seen.contains(&action) => {
                             self.error(name.span, "this label stands twice");

@@ -20,7 +20,10 @@ struct ActionUse {
 impl Checker<'_> {
     pub(super) fn table(&mut self, declaration: &Declaration, written: &TableDecl) {
         let name = &declaration.name;
+        // Keys are computed when the table is applied, so they may apply other tables.
+        let outer = std::mem::replace(&mut self.context.in_control_apply, true);
         let keys: Vec<Key> = written.keys.iter().filter_map(|key| self.key(key)).collect();
+        self.context.in_control_apply = outer;
         let mut table = Table {
             name: name.name.clone(),
             path: control_name(&declaration.annotations, &name.name),
@@ -83,14 +86,12 @@ impl Checker<'_> {
                 .help("the architecture's file declares it");
         }
         let value = self.expr(&key.value, None);
-        let number = matches!(value.ty.representation(), Type::Bit(_) | Type::Int(_));
         let fits = match value.ty.representation() {
             Type::Unknown => return None,
             Type::Bit(_) | Type::Int(_) => true,
-            Type::Bool | Type::Error | Type::Enum(_) => matches!(
-                match_kind,
-                MatchKind::Exact | MatchKind::Optional | MatchKind::Selector | MatchKind::Ternary
-            ),
+            Type::Bool | Type::Error | Type::Enum(_) => {
+                matches!(match_kind, MatchKind::Exact | MatchKind::Optional | MatchKind::Selector | MatchKind::Ternary)
+            }
             _ => false,
         };
         if !fits {
@@ -101,7 +102,10 @@ impl Checker<'_> {
             }
             return None;
         }
-        debug_assert!(number || fits);
+        if key_name(&key.value) == UNNAMED && !key.annotations.iter().any(|annotation| &*annotation.name == "name") {
+            self.error(value.span, "the control plane has no name for this key")
+                .help("add @name(\"...\") after the match kind");
+        }
         let given = key.annotations.iter().find(|annotation| &*annotation.name == "name");
         let given = given.and_then(|annotation| annotation.values.first());
         let name = given.cloned().unwrap_or_else(|| Name::from(key_name(&key.value)));
@@ -217,12 +221,19 @@ impl Checker<'_> {
         // Without a default action the table runs core.p4's NoAction.
         if let Some(Symbol::Action(action)) = self.find("NoAction", true) {
             let action = *action;
+            if !self.program.actions[action].parameters.is_empty() {
+                self.error(table.span, "the action `NoAction` must have no parameters to be a table's default");
+                return;
+            }
             let known = table.actions.iter().position(|known| known.action == action);
             let position = known.unwrap_or_else(|| {
                 table.actions.push(TableAction { action, bound: Vec::new(), default_only: true, table_only: false });
                 table.actions.len() - 1
             });
             table.default = Some((position, Vec::new()));
+        } else {
+            self.error(table.span, "a table without a default action needs core.p4's action `NoAction`")
+                .help("add `#include <core.p4>`, or a `default_action`");
         }
     }
 
@@ -234,7 +245,9 @@ impl Checker<'_> {
         }
         match &*name.name {
             "size" => match &checked.kind {
-                ExprKind::Integer(size) if size.to_u64().is_some_and(|size| size < 1 << 32) => table.size = size.to_u64(),
+                ExprKind::Integer(size) if size.to_u64().is_some_and(|size| size < 1 << 32) => {
+                    table.size = size.to_u64()
+                }
                 _ => drop(self.error(value.span, "the size of a table is a number from 0 to 2^32 - 1")),
             },
             "largest_priority_wins" => match checked.kind {
@@ -255,12 +268,17 @@ impl Checker<'_> {
                 }
                 _ => drop(self.error(value.span, "`priority_delta` is a positive number")),
             },
-            "support_timeout" | "idle_timeout_with_auto_delete" | "add_on_miss" | "psa_idle_timeout"
-            | "pna_idle_timeout" | "default_idle_timeout_for_data_plane_added_entries" => {
+            "support_timeout"
+            | "idle_timeout_with_auto_delete"
+            | "add_on_miss"
+            | "psa_idle_timeout"
+            | "pna_idle_timeout"
+            | "default_idle_timeout_for_data_plane_added_entries" => {
                 table.attached.push((name.name.clone(), checked));
             }
             _ => {
-                self.reporter.warning(name.span, format!("table property `{}` is not known and has no effect", name.name));
+                self.reporter
+                    .warning(name.span, format!("table property `{}` is not known and has no effect", name.name));
             }
         }
     }
@@ -297,10 +315,25 @@ impl Checker<'_> {
         if let Some(expr) = &written.priority {
             priority = self.constant_number(expr, "a priority").map(|value| value as i64);
         }
+        let needs = |kind: MatchKind| matches!(kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
+        if written.priority.is_some() && !table.keys.iter().any(|key| needs(key.match_kind)) {
+            self.error(written.span, "a table whose keys are matched exactly or by prefix has no priorities");
+        }
+        for (element, key) in keys.iter().zip(&table.keys) {
+            if let (ExprKind::Mask(_, mask), MatchKind::Lpm) = (&element.kind, key.match_kind)
+                && let (ExprKind::Integer(mask), Type::Bit(width)) = (&mask.kind, key.value.ty.representation())
+                && !is_prefix(mask, width)
+            {
+                self.error(element.span, "the mask of an lpm key must be a prefix").help("ones, then zeroes");
+            }
+        }
         let annotated = priority.is_some() && written.priority.is_none();
         Some(Entry { annotated, keys, action, arguments, priority, is_const: written.is_const, span: written.span })
     }
 }
+
+/// Stands for the name of a key that has none.
+const UNNAMED: &str = "?";
 
 /// The name of a key without `@name`: its text.
 fn key_name(expr: &ast::Expr) -> String {
@@ -322,7 +355,8 @@ fn key_name(expr: &ast::Expr) -> String {
             _ => format!("{}()", key_name(callee)),
         },
         ast::ExprKind::Cast(_, value) => key_name(value),
-        ast::ExprKind::Binary(_, left, _) => key_name(left),
+        ast::ExprKind::Binary(ast::BinaryOp::And, left, _) => key_name(left),
+        ast::ExprKind::Binary(..) => UNNAMED.to_owned(),
         _ => "key".to_owned(),
     }
 }
@@ -338,4 +372,11 @@ fn same_expression(a: &Expr, b: &Expr) -> bool {
         (ExprKind::Cast(a), ExprKind::Cast(b)) => same_expression(a, b),
         _ => false,
     }
+}
+
+/// A mask of ones followed by zeroes.
+fn is_prefix(mask: &num_bigint::BigInt, width: u32) -> bool {
+    let zeroes = mask.trailing_zeros().unwrap_or(u64::from(width));
+    let ones = u64::from(width).saturating_sub(zeroes);
+    *mask == ((num_bigint::BigInt::from(1) << ones) - 1) << zeroes
 }

@@ -9,13 +9,22 @@ use crate::p4::ast::{self, Ident, StructKind, TypeKind, TypeRef};
 use crate::p4::hir::ExprKind;
 use crate::p4::lexer::WIDTH_MAX;
 use crate::p4::source::Span;
-use crate::p4::types::{ObjectKind, ObjectType, Substitution, Type};
+use crate::p4::types::{LEAVES_MAX, ObjectKind, ObjectType, Substitution, Type};
 
 /// Largest header stack.
 const STACK_MAX: u32 = 1 << 16;
 
 impl Checker<'_> {
     pub(super) fn ty(&mut self, written: &TypeRef) -> Type {
+        let ty = self.ty_of_any_size(written);
+        if ty.leaves() > LEAVES_MAX {
+            self.error(written.span, format!("this type has more than {LEAVES_MAX} fields"));
+            return Type::Unknown;
+        }
+        ty
+    }
+
+    fn ty_of_any_size(&mut self, written: &TypeRef) -> Type {
         match &written.kind {
             TypeKind::Void => Type::Void,
             TypeKind::Bool => Type::Bool,
@@ -87,7 +96,9 @@ impl Checker<'_> {
         }
         match element.struct_kind() {
             Some(StructKind::Header | StructKind::Union) => Type::Stack(Arc::new(element), size_value as u32),
-            _ if matches!(element, Type::Unknown | Type::Parameter(..)) => Type::Stack(Arc::new(element), size_value as u32),
+            _ if matches!(element, Type::Unknown | Type::Parameter(..)) => {
+                Type::Stack(Arc::new(element), size_value as u32)
+            }
             _ => {
                 self.error(of.span, format!("a stack holds headers or header unions, not `{element}`"));
                 Type::Unknown
@@ -96,7 +107,14 @@ impl Checker<'_> {
     }
 
     fn named(&mut self, name: &Ident, global: bool, arguments: &[TypeRef], span: Span) -> Type {
+        let written = arguments;
         let arguments: Vec<Type> = arguments.iter().map(|argument| self.ty(argument)).collect();
+        for (argument, written) in arguments.iter().zip(written) {
+            if matches!(argument, Type::Object(_)) {
+                self.error(written.span, format!("`{argument}` cannot be a type argument"));
+                return Type::Unknown;
+            }
+        }
         let symbol = match self.find(&name.name, global) {
             Some(Symbol::Type(symbol)) => symbol.clone(),
             Some(_) => {
@@ -135,8 +153,17 @@ impl Checker<'_> {
             self.error(span, message);
             return Type::Unknown;
         }
+        let is_generic = !parameters.is_empty();
         let with: Substitution = parameters.into_iter().zip(arguments).collect();
-        ty.substitute(&with)
+        let ty = ty.substitute(&with);
+        if is_generic && let Type::Struct(of) = &ty {
+            for field in &of.fields {
+                if !field_fits(of.kind, &field.ty) {
+                    self.error(span, format!("field `{}` of `{ty}` cannot have type `{}`", field.name, field.ty));
+                }
+            }
+        }
+        ty
     }
 
     /// An object's type; type arguments that are left out are to be inferred.
@@ -170,5 +197,21 @@ impl Checker<'_> {
             numbers.push(number);
         }
         numbers
+    }
+}
+
+/// A struct-like type can have a field of this type.
+pub(super) fn field_fits(kind: StructKind, ty: &Type) -> bool {
+    match (kind, ty.representation()) {
+        (_, Type::Infer(_)) => false,
+        (_, Type::Unknown) | (StructKind::Struct | StructKind::Header, Type::Parameter(..)) => true,
+        (_, Type::Void | Type::Text | Type::MatchKind | Type::Integer | Type::Object(_) | Type::List(_)) => false,
+        (StructKind::Union, _) => ty.is_header() || matches!(ty, Type::Parameter(..)),
+        (StructKind::Header, Type::Struct(of)) if of.kind == StructKind::Struct => {
+            of.fields.iter().all(|field| field_fits(StructKind::Header, &field.ty))
+        }
+        (StructKind::Header, Type::Bit(_) | Type::Int(_) | Type::Varbit(_) | Type::Bool) => true,
+        (StructKind::Header, _) => false,
+        (StructKind::Struct, _) => true,
     }
 }

@@ -22,7 +22,10 @@ fn read_header(header: &HeaderPlace, reads: &mut Vec<Slot>) {
 pub(super) fn of(op: &Op) -> (Vec<Slot>, Vec<Slot>) {
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     match op {
-        Op::Copy { to, from } | Op::Resize { to, from, .. } | Op::Slice { to, from, .. } | Op::Unary { to, from, .. } => {
+        Op::Copy { to, from }
+        | Op::Resize { to, from, .. }
+        | Op::Slice { to, from, .. }
+        | Op::Unary { to, from, .. } => {
             read(from, &mut reads);
             writes.push(*to);
         }

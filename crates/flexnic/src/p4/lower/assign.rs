@@ -46,7 +46,8 @@ impl Lower<'_> {
             ExprKind::Next(stack) => {
                 let stack = self.place(stack)?;
                 let next = self.read(&stack.next());
-                let inside = self.binary_op(BinaryOp::Less, next.clone(), Operand::small(u64::from(stack.count()), 32), false);
+                let inside =
+                    self.binary_op(BinaryOp::Less, next.clone(), Operand::small(u64::from(stack.count()), 32), false);
                 self.require(inside, "StackOutOfBounds");
                 let index = self.temporary(32);
                 self.op(Op::Copy { to: index, from: next });
@@ -167,11 +168,8 @@ impl Lower<'_> {
             Value::Zero => self.clear(place),
             Value::Items(items) => {
                 // The parts may read what they write: `h = { h.b, h.a }`.
-                let items: Vec<Value> = if items.len() > 1 {
-                    items.into_iter().map(|item| self.kept(item)).collect()
-                } else {
-                    items
-                };
+                let items: Vec<Value> =
+                    if items.len() > 1 { items.into_iter().map(|item| self.kept(item)).collect() } else { items };
                 self.store_items(place, items);
             }
         }

@@ -63,7 +63,12 @@ impl Lower<'_> {
         }
     }
 
-    pub(super) fn inline(&mut self, parameters: &[Parameter], arguments: &[CallArgument], body: impl FnOnce(&mut Self)) {
+    pub(super) fn inline(
+        &mut self,
+        parameters: &[Parameter],
+        arguments: &[CallArgument],
+        body: impl FnOnce(&mut Self),
+    ) {
         let types = self.types.clone();
         self.inline_with(parameters, arguments, types, body);
     }

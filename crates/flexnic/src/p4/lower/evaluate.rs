@@ -28,7 +28,9 @@ pub(super) fn constant_operand(value: &BigInt, width: u32) -> Operand {
 fn range(ty: &Type) -> Range {
     match ty.representation() {
         Type::Int(width) => Range::Fixed { width, signed: true },
-        ty => scalar_width(&ty).filter(|_| ty != Type::Integer).map_or(Range::Unbounded, |width| Range::Fixed { width, signed: false }),
+        ty => scalar_width(&ty)
+            .filter(|_| ty != Type::Integer)
+            .map_or(Range::Unbounded, |width| Range::Fixed { width, signed: false }),
     }
 }
 
@@ -49,7 +51,9 @@ impl Lower<'_> {
                 let operand = self.evaluate(operand);
                 match (operator, &operand.kind) {
                     (UnaryOp::Not, ExprKind::Bool(value)) => with(ExprKind::Bool(!value)),
-                    (UnaryOp::Negate, ExprKind::Integer(value)) => with(ExprKind::Integer(range(&expr.ty).wrap(-value))),
+                    (UnaryOp::Negate, ExprKind::Integer(value)) => {
+                        with(ExprKind::Integer(range(&expr.ty).wrap(-value)))
+                    }
                     (UnaryOp::Complement, ExprKind::Integer(value)) => {
                         with(ExprKind::Integer(range(&expr.ty).wrap(!value.clone())))
                     }

@@ -47,9 +47,11 @@ impl Lower<'_> {
             return Value::Scalar(constant_operand(&number, width));
         }
         match &expr.kind {
-            ExprKind::Variable(_) | ExprKind::Field(..) | ExprKind::Index(..) | ExprKind::Last(_) | ExprKind::Next(_) => {
-                self.read_value(expr)
-            }
+            ExprKind::Variable(_)
+            | ExprKind::Field(..)
+            | ExprKind::Index(..)
+            | ExprKind::Last(_)
+            | ExprKind::Next(_) => self.read_value(expr),
             ExprKind::LastIndex(stack) => {
                 let Some(stack) = self.place(stack) else { return Value::Zero };
                 let next = self.read(&stack.next());
@@ -325,7 +327,9 @@ pub(super) fn part_type(ty: &Type, number: usize) -> Type {
 pub(super) fn is_place(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Variable(_) => true,
-        ExprKind::Field(base, _) | ExprKind::Index(base, _) | ExprKind::Next(base) | ExprKind::Last(base) => is_place(base),
+        ExprKind::Field(base, _) | ExprKind::Index(base, _) | ExprKind::Next(base) | ExprKind::Last(base) => {
+            is_place(base)
+        }
         _ => false,
     }
 }

@@ -85,9 +85,13 @@ impl Lower<'_> {
             "digest" => ExternFunction::Digest,
             "hash" => ExternFunction::Hash(hash(self, 1)),
             "verify_checksum" => ExternFunction::VerifyChecksum { kind: hash(self, 3), with_payload: false },
-            "verify_checksum_with_payload" => ExternFunction::VerifyChecksum { kind: hash(self, 3), with_payload: true },
+            "verify_checksum_with_payload" => {
+                ExternFunction::VerifyChecksum { kind: hash(self, 3), with_payload: true }
+            }
             "update_checksum" => ExternFunction::UpdateChecksum { kind: hash(self, 3), with_payload: false },
-            "update_checksum_with_payload" => ExternFunction::UpdateChecksum { kind: hash(self, 3), with_payload: true },
+            "update_checksum_with_payload" => {
+                ExternFunction::UpdateChecksum { kind: hash(self, 3), with_payload: true }
+            }
             "clone" | "clone3" => ExternFunction::Clone { from_egress, list: None },
             "clone_preserving_field_list" => ExternFunction::Clone { from_egress, list: list(self, 2) },
             "resubmit" => ExternFunction::Resubmit(None),
@@ -101,6 +105,7 @@ impl Lower<'_> {
             "drop_packet" => ExternFunction::DropPacket,
             "send_to_port" => ExternFunction::SendToPort,
             "mirror_packet" => ExternFunction::MirrorPacket,
+            "add_entry" => ExternFunction::AddEntry { action: self.text(argument(0)) },
             "allocate_flow_id" => ExternFunction::AllocateFlowId,
             "set_entry_expire_time" => ExternFunction::SetEntryExpireTime,
             "restart_expire_timer" => ExternFunction::RestartExpireTimer,
@@ -111,9 +116,7 @@ impl Lower<'_> {
                 return Value::Zero;
             }
         };
-        let checks = matches!(function, ExternFunction::VerifyChecksum { .. });
-        let extra = if checks { self.checksum_error() } else { None };
-        self.extern_op(function, None, call, extra, result)
+        self.extern_op(function, None, call, result)
     }
 
     fn text(&self, argument: Option<&Expr>) -> Name {
@@ -183,18 +186,11 @@ impl Lower<'_> {
                 return Value::Zero;
             }
         };
-        self.extern_op(function, Some(*index), call, None, result)
+        self.extern_op(function, Some(*index), call, result)
     }
 
     /// Inputs are all arguments but `out`; outputs are those that are written and the result.
-    fn extern_op(
-        &mut self,
-        function: ExternFunction,
-        object: Option<usize>,
-        call: &Call,
-        extra: Option<Slot>,
-        result: &Type,
-    ) -> Value {
+    fn extern_op(&mut self, function: ExternFunction, object: Option<usize>, call: &Call, result: &Type) -> Value {
         let (mut inputs, mut targets, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         for argument in &call.arguments {
             let Some(value) = &argument.value else {
@@ -217,7 +213,9 @@ impl Lower<'_> {
                 targets.push((target, place));
             }
         }
-        outputs.extend(extra);
+        if matches!(function, ExternFunction::VerifyChecksum { .. }) {
+            outputs.extend(self.checksum_error());
+        }
         let place = (*result != Type::Void).then(|| self.allocate(result));
         if let Some(place) = &place {
             self.output_slots(place, &mut outputs);
@@ -236,7 +234,8 @@ impl Lower<'_> {
             return;
         }
         for number in 0..part_count(&place.ty) {
-            let part = if matches!(place.ty, Type::Stack(..)) { place.element(number as u32) } else { place.field(number) };
+            let part =
+                if matches!(place.ty, Type::Stack(..)) { place.element(number as u32) } else { place.field(number) };
             self.output_slots(&part, outputs);
         }
     }

@@ -17,9 +17,15 @@ pub(crate) type ObjectRef = Rc<Object>;
 #[derive(Debug)]
 pub(crate) enum Object {
     /// Extern: name of its type, index among the program's objects.
-    Extern { name: Name, index: usize },
+    Extern {
+        name: Name,
+        index: usize,
+    },
     Block(BlockInstance),
-    Package { name: Name, arguments: Vec<ObjectRef> },
+    Package {
+        name: Name,
+        arguments: Vec<ObjectRef>,
+    },
     /// `packet_in` and `packet_out`.
     Packet,
     /// An argument that is no object, or one that is left out.
@@ -68,7 +74,9 @@ impl Lower<'_> {
                 self.ir.objects.push(ObjectInfo { path: path.into(), kind });
                 Rc::new(Object::Extern { name: of.name.clone(), index })
             }
-            types::ObjectKind::Parser | types::ObjectKind::Control => self.construct_block(of.declaration, construct, name),
+            types::ObjectKind::Parser | types::ObjectKind::Control => {
+                self.construct_block(of.declaration, construct, name)
+            }
         }
     }
 
@@ -137,7 +145,11 @@ impl Lower<'_> {
     }
 
     fn extern_kind(&mut self, name: &str, arguments: &[Type], construct: &Construct) -> ObjectKind {
-        let number = |lower: &mut Self, at: usize| match construct.arguments.get(at).map(|argument| lower.evaluate(argument).kind) {
+        let number = |lower: &mut Self, at: usize| match construct
+            .arguments
+            .get(at)
+            .map(|argument| lower.evaluate(argument).kind)
+        {
             Some(ExprKind::Integer(value)) => value.to_u64().unwrap_or(0),
             _ => 0,
         };
@@ -165,7 +177,8 @@ impl Lower<'_> {
                 ObjectKind::Register { size, widths, initial }
             }
             "Hash" => {
-                let kinds = [HashKind::Crc32, HashKind::Crc16, HashKind::Crc32, HashKind::Checksum16, HashKind::Identity];
+                let kinds =
+                    [HashKind::Crc32, HashKind::Crc16, HashKind::Crc32, HashKind::Checksum16, HashKind::Identity];
                 ObjectKind::Hash(kinds.get(size as usize).copied().unwrap_or(HashKind::Crc32))
             }
             "InternetChecksum" | "Checksum16" => ObjectKind::Checksum,

@@ -1,9 +1,9 @@
 //! Methods of `packet_in` and `packet_out`.
 
+use super::Lower;
 use super::expressions::{Value, is_union};
 use super::fields::header_place;
 use super::places::{Place, scalar_width};
-use super::Lower;
 use crate::p4::ast::{BinaryOp, StructKind};
 use crate::p4::hir::{Call, Expr, ExprKind};
 use crate::p4::ir::{Op, Operand, Slot};
@@ -50,7 +50,9 @@ impl Lower<'_> {
         };
         let Some(target) = self.target(header) else { return };
         if !target.place.ty.is_header() {
-            self.reporter.error(header.span, format!("`{}` cannot be extracted", target.place.ty)).help("extract a header");
+            self.reporter
+                .error(header.span, format!("`{}` cannot be extracted", target.place.ty))
+                .help("extract a header");
             return;
         }
         let has_varbit = target.place.ty.bits(|_| 0) != target.place.ty.bits(|width| width.max(1));

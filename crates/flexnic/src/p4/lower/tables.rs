@@ -94,6 +94,9 @@ impl Lower<'_> {
         };
         info.entries = self.entries(table, &info);
         self.attach(table, &mut info);
+        if self.ir.tables.iter().any(|other| other.path == info.path) {
+            self.reporter.error(table.span, format!("two tables are called `{}` by the control plane", info.path));
+        }
         self.ir.tables.push(info);
         let number = self.ir.tables.len() - 1;
         self.tables.insert(key, number);
@@ -124,7 +127,9 @@ impl Lower<'_> {
                 let plain = of.underlying.is_none();
                 let members = of.members.iter().enumerate();
                 members
-                    .map(|(at, (name, value))| (name.clone(), if plain { at as u64 } else { value.to_u64().unwrap_or(0) }))
+                    .map(|(at, (name, value))| {
+                        (name.clone(), if plain { at as u64 } else { value.to_u64().unwrap_or(0) })
+                    })
                     .collect()
             }
             Type::Bool => vec![("false".into(), 0), ("true".into(), 1)],
@@ -148,7 +153,13 @@ impl Lower<'_> {
             }
             parameters.push(ParameterInfo { name: parameter.name.clone(), slot: place.slot() });
         }
-        let path = if self.is_global_action(used.action) { action.path.to_string() } else { self.full_path(&action.path) };
+        let path =
+            if self.is_global_action(used.action) { action.path.to_string() } else { self.full_path(&action.path) };
+        let known = *self.action_paths.entry(path.clone()).or_insert(used.action);
+        if known != used.action {
+            let message = format!("two actions are called `{path}` by the control plane");
+            self.reporter.error(self.program.blocks.last().map_or(Default::default(), |b| b.span), message);
+        }
         ActionInfo {
             path: path.trim_start_matches('.').into(),
             parameters,
@@ -171,6 +182,20 @@ impl Lower<'_> {
         ActionCall { action: position, data: values }
     }
 
+    /// Two entries with the same keys, where nothing says which one wins.
+    fn check_duplicates(&mut self, table: &hir::Table, entries: &[EntrySpec]) {
+        let decides =
+            |key: &hir::Key| matches!(key.match_kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
+        if table.keys.iter().any(decides) {
+            return;
+        }
+        for (number, entry) in entries.iter().enumerate() {
+            if entries[..number].iter().any(|other| other.keys == entry.keys) {
+                self.reporter.error(table.entries[number].span, "an entry with these keys exists already");
+            }
+        }
+    }
+
     fn entries(&mut self, table: &hir::Table, info: &TableInfo) -> Vec<EntrySpec> {
         let priorities = priorities(table);
         let mut found = Vec::new();
@@ -183,6 +208,7 @@ impl Lower<'_> {
             let is_const = entry.is_const || table.entries_are_const;
             found.push(EntrySpec { keys, priority, call, is_const });
         }
+        self.check_duplicates(table, &found);
         found
     }
 
@@ -248,7 +274,8 @@ fn priorities(table: &hir::Table) -> Vec<i64> {
         let positions = table.entries.iter().zip(1..);
         return positions.map(|(entry, position)| -entry.priority.unwrap_or(position)).collect();
     }
-    let (sign, step) = if table.largest_priority_wins { (1, -table.priority_delta) } else { (-1, table.priority_delta) };
+    let (sign, step) =
+        if table.largest_priority_wins { (1, -table.priority_delta) } else { (-1, table.priority_delta) };
     let mut next = if table.largest_priority_wins { (count - 1) * table.priority_delta + 1 } else { 1 };
     let mut found = Vec::new();
     for entry in &table.entries {

@@ -1,9 +1,7 @@
 //! Declarations of types, constants, externs, functions and instances.
 
 use super::{NameKind, Parsed, Parser};
-use crate::p4::ast::{
-    Annotation, Declaration, DeclarationKind, FieldDecl, Ident, Prototype, StructKind, TypeRef,
-};
+use crate::p4::ast::{Annotation, Declaration, DeclarationKind, FieldDecl, Ident, Prototype, StructKind, TypeRef};
 use crate::p4::source::Span;
 use crate::p4::token::Kind;
 
@@ -101,12 +99,7 @@ impl Parser<'_> {
         Ok(self.finish(annotations, name, DeclarationKind::Typedef { ty, is_new }, start))
     }
 
-    fn struct_like(
-        &mut self,
-        kind: StructKind,
-        annotations: Vec<Annotation>,
-        start: Span,
-    ) -> Parsed<Declaration> {
+    fn struct_like(&mut self, kind: StructKind, annotations: Vec<Annotation>, start: Span) -> Parsed<Declaration> {
         self.next();
         let name = self.ident()?;
         self.declare(&name.name, NameKind::Type);
@@ -258,8 +251,8 @@ impl Parser<'_> {
             self.declare(&name.name, NameKind::Other);
             return Ok(self.finish(annotations, name, DeclarationKind::Instance { ty, arguments, methods }, start));
         }
-        let is_function = matches!(self.peek().kind, Kind::Word(_))
-            && (self.peek_at(1).is("(") || self.peek_at(1).is("<"));
+        let is_function =
+            matches!(self.peek().kind, Kind::Word(_)) && (self.peek_at(1).is("(") || self.peek_at(1).is("<"));
         self.at = at;
         if is_function { self.function(annotations, start) } else { self.variable_statement(annotations, start) }
     }

@@ -12,12 +12,7 @@ const LEVELS: [&[(&str, BinaryOp)]; 9] = [
     &[("||", BinaryOp::OrElse)],
     &[("&&", BinaryOp::AndAlso)],
     &[("==", BinaryOp::Equal), ("!=", BinaryOp::NotEqual)],
-    &[
-        ("<=", BinaryOp::LessEqual),
-        (">=", BinaryOp::GreaterEqual),
-        ("<", BinaryOp::Less),
-        (">", BinaryOp::Greater),
-    ],
+    &[("<=", BinaryOp::LessEqual), (">=", BinaryOp::GreaterEqual), ("<", BinaryOp::Less), (">", BinaryOp::Greater)],
     &[("|", BinaryOp::Or)],
     &[("^", BinaryOp::Xor)],
     &[("&", BinaryOp::And)],

@@ -51,6 +51,10 @@ impl Parser<'_> {
                 return Ok(());
             }
             "entries" => {
+                let is_empty = self.peek_at(1).is("}");
+                if table.keys.is_empty() && !is_empty {
+                    return self.fail_at(name.span, "the entries of a table stand after its keys".to_owned());
+                }
                 self.expect("{")?;
                 let mut found = Vec::new();
                 while !self.eat("}") {
@@ -67,6 +71,9 @@ impl Parser<'_> {
         let value = self.expression()?;
         self.expect(";")?;
         if &*name.name == "default_action" {
+            if !table.has_actions {
+                return self.fail_at(name.span, "the default action of a table stands after its actions".to_owned());
+            }
             if table.default.is_some() {
                 return self.fail_at(name.span, "this table has two default actions".to_owned());
             }

@@ -16,29 +16,92 @@ pub struct ActionText {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each is the command of its name")]
 pub enum Command {
-    Add { table: String, priority: Option<i64>, keys: Vec<KeyText>, action: ActionText },
-    SetDefault { table: String, action: ActionText },
-    Remove { table: String, keys: Vec<KeyText> },
-    Packet { port: u32, bytes: Vec<u8> },
+    Add {
+        table: String,
+        priority: Option<i64>,
+        keys: Vec<KeyText>,
+        action: ActionText,
+    },
+    SetDefault {
+        table: String,
+        action: ActionText,
+    },
+    Remove {
+        table: String,
+        keys: Vec<KeyText>,
+    },
+    Packet {
+        port: u32,
+        bytes: Vec<u8>,
+    },
     /// Digits of the packet, `*` for one that does not matter; `exact` where it ends in `$`.
-    Expect { port: u32, digits: Option<String>, exact: bool },
+    Expect {
+        port: u32,
+        digits: Option<String>,
+        exact: bool,
+    },
     /// No packet leaves on this port from here on.
-    NoPacket { port: Option<u32> },
-    CheckCounter { name: String, index: Option<u64>, bytes: bool, comparison: String, value: u64 },
-    MirroringAdd { session: u64, port: u64 },
-    MirroringAddGroup { session: u64, group: u64 },
-    MirroringDelete { session: u64 },
-    MirroringGet { session: u64 },
-    GroupCreate { group: u64 },
-    NodeCreate { rid: u64, ports: Vec<u64> },
-    NodeAssociate { group: u64, node: usize },
-    RegisterRead { name: String, index: Option<u64> },
-    RegisterWrite { name: String, index: u64, value: u64 },
-    RegisterReset { name: String },
-    MeterRates { name: String, index: Option<u64>, rates: Vec<(f64, f64)> },
-    MeterGet { name: String, index: u64 },
+    NoPacket {
+        port: Option<u32>,
+    },
+    CheckCounter {
+        name: String,
+        index: Option<u64>,
+        bytes: bool,
+        comparison: String,
+        value: u64,
+    },
+    MirroringAdd {
+        session: u64,
+        port: u64,
+    },
+    MirroringAddGroup {
+        session: u64,
+        group: u64,
+    },
+    MirroringDelete {
+        session: u64,
+    },
+    MirroringGet {
+        session: u64,
+    },
+    GroupCreate {
+        group: u64,
+    },
+    NodeCreate {
+        rid: u64,
+        ports: Vec<u64>,
+    },
+    NodeAssociate {
+        group: u64,
+        node: usize,
+    },
+    RegisterRead {
+        name: String,
+        index: Option<u64>,
+    },
+    RegisterWrite {
+        name: String,
+        index: u64,
+        value: u64,
+    },
+    RegisterReset {
+        name: String,
+    },
+    MeterRates {
+        name: String,
+        index: Option<u64>,
+        rates: Vec<(f64, f64)>,
+    },
+    MeterGet {
+        name: String,
+        index: u64,
+    },
     /// A member of a value set.
-    ValueSetAdd { name: String, values: Vec<String> },
+    ValueSetAdd {
+        name: String,
+        values: Vec<String>,
+    },
     Wait,
 }
 
@@ -82,7 +145,8 @@ fn command(word: &str, rest: &str) -> Result<Command, String> {
         "wait" => Command::Wait,
         "add" => add(rest)?,
         "setdefault" => {
-            let (table, action) = rest.split_once(char::is_whitespace).ok_or("`setdefault` needs a table and an action")?;
+            let (table, action) =
+                rest.split_once(char::is_whitespace).ok_or("`setdefault` needs a table and an action")?;
             Command::SetDefault { table: table.to_owned(), action: action_text(action)? }
         }
         "remove" => remove(&words)?,
@@ -201,8 +265,16 @@ fn expect(rest: &str) -> Result<Command, String> {
 
 /// `name(index) [packets|bytes] == value`
 fn check_counter(rest: &str) -> Result<Command, String> {
-    let (name, after) = rest.split_once('(').unwrap_or((rest, ")"));
-    let (index, after) = after.split_once(')').ok_or("a `)` is missing")?;
+    let (name, index, after) = match rest.split_once('(') {
+        Some((name, after)) => {
+            let (index, after) = after.split_once(')').ok_or("a `)` is missing")?;
+            (name, index, after)
+        }
+        None => {
+            let (name, after) = rest.split_once(char::is_whitespace).ok_or("`check_counter` needs a comparison")?;
+            (name, "", after)
+        }
+    };
     let mut words: Vec<&str> = after.split_whitespace().collect();
     let bytes = words.first() == Some(&"bytes");
     if bytes || words.first() == Some(&"packets") {

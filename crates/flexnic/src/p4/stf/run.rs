@@ -130,7 +130,9 @@ impl Runner {
                     return Err(format!("there is no group {group} or node {node}"));
                 }
             }
-            Command::RegisterRead { name, .. } => drop(self.register(&name)?),
+            Command::RegisterRead { name, .. } => {
+                self.register(&name)?;
+            }
             Command::RegisterWrite { name, index, value } => {
                 let (stride, words) = self.register(&name)?;
                 let at = index as usize * stride;
@@ -238,7 +240,14 @@ impl Runner {
         Ok(())
     }
 
-    fn check_counter(&mut self, name: &str, index: Option<u64>, bytes: bool, comparison: &str, value: u64) -> Result<(), String> {
+    fn check_counter(
+        &mut self,
+        name: &str,
+        index: Option<u64>,
+        bytes: bool,
+        comparison: &str,
+        value: u64,
+    ) -> Result<(), String> {
         let pick = |(packets, all_bytes): (u64, u64)| if bytes { all_bytes } else { packets };
         let found = match self.pipeline.object_named(name) {
             Some(ObjectState::Counter(all)) => match index {

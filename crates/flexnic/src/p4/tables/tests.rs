@@ -6,13 +6,10 @@ use super::*;
 use crate::p4::ir::KeyInfo;
 
 fn table(kinds: &[(MatchKind, u32)]) -> Table {
-    let keys = kinds.iter().map(|(kind, width)| KeyInfo { name: "k".into(), width: *width, kind: *kind, names: vec![] });
-    let action = crate::p4::ir::ActionInfo {
-        path: "a".into(),
-        parameters: vec![],
-        default_only: false,
-        table_only: false,
-    };
+    let keys =
+        kinds.iter().map(|(kind, width)| KeyInfo { name: "k".into(), width: *width, kind: *kind, names: vec![] });
+    let action =
+        crate::p4::ir::ActionInfo { path: "a".into(), parameters: vec![], default_only: false, table_only: false };
     Table::new(&TableInfo {
         path: "t".into(),
         keys: keys.collect(),

@@ -110,6 +110,29 @@ impl Table {
         }
     }
 
+    /// Adds an exact entry for the words of all keys; false where it exists, does not fit, or the action is unknown.
+    pub(crate) fn add_missed(&mut self, keys: &[u64], action: &str, data: Vec<Vec<u64>>) -> bool {
+        let names: Vec<&str> = self.info.actions.iter().map(|action| &*action.path).collect();
+        let Some(action) = crate::p4::names::find(&names, action) else {
+            return false;
+        };
+        let mut at = 0;
+        let matches = self.info.keys.iter().map(|key| {
+            let count = words(key.width);
+            at += count;
+            Match::Exact(keys[at - count..at].to_vec())
+        });
+        let entry = Entry {
+            keys: matches.collect(),
+            priority: 0,
+            action: EntryAction::Call(ActionCall { action, data }),
+            is_const: false,
+            hits: (0, 0),
+            meter: Default::default(),
+        };
+        self.update(Update::Insert(entry)).is_ok()
+    }
+
     pub(crate) fn undo(&mut self, undo: Undo) {
         match undo {
             Undo::Remove(number) => drop(self.remove(number)),
