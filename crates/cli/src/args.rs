@@ -43,6 +43,8 @@ pub enum Command {
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
+    /// Run, test, explain and check P4-16 programs
+    P4(crate::p4::P4Options),
 }
 
 /// What changes a scenario from the command line.

@@ -16,6 +16,7 @@ mod machine;
 mod notes;
 mod output;
 mod outputs;
+mod p4;
 mod registry;
 mod run;
 
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             MachineCommand::Measure(options) => machine::measure(options),
         },
         Command::Capture(options) => capture::capture(options),
+        Command::P4(options) => return p4::p4(options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
