@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 mod large;
 mod tag;
 
-use super::{Link, Port, PortCounters, system};
+use super::{Link, Port, PortCounters, hand_over, system};
 use crate::live::LiveError;
 use tag::{put_tag_in, tag_of};
 
@@ -189,20 +189,12 @@ impl PacketPort {
             return 0;
         };
         let offload = Offload::decode(header);
-        if frame.len() <= longest
-            && tag.is_none()
-            && let Some(left) = TxOffload::left(&offload, frame)
-        {
-            each(frame, left);
-            return 1;
-        }
-        let mut each = |frame: &[u8]| each(frame, TxOffload::default());
         let tagged = &mut self.tagged;
         let finished = match tag {
-            None => offload.finish(frame, &mut self.scratch, &mut each),
+            None => hand_over(&offload, frame, longest, &mut self.scratch, each),
             Some(tag) => offload.finish(frame, &mut self.scratch, &mut |frame| {
                 put_tag_in(tagged, frame, tag);
-                each(tagged);
+                each(tagged, TxOffload::default());
             }),
         };
         match finished {
