@@ -103,7 +103,8 @@ pub fn echo(port: &mut dyn Port, peer: &Testpmd, count: u64, lengths: &[usize]) 
 /// Waits until frames can pass.
 pub fn until_up(port: &mut dyn Port, peer: &Testpmd) {
     let begin = Instant::now();
-    while !port.link().unwrap().is_up {
+    // It sets its queues up twice before it begins to forward.
+    while !port.link().unwrap().is_up || !peer.said().contains("Port statistics") {
         assert!(begin.elapsed() < Duration::from_secs(30), "{:?}\n{}", port.take_note(), peer.said());
         std::thread::sleep(Duration::from_millis(10));
         port.look().unwrap();
