@@ -47,10 +47,6 @@ const OFFERED: u64 = CHECKSUM
     | PROTOCOL
     | VERSION_1;
 
-// Kinds of segmentation (section 5.1.6).
-const TCP_V4: u8 = 1;
-const TCP_V6: u8 = 4;
-
 /// A part of the guest's memory, as its hypervisor sees it.
 #[derive(Debug)]
 struct Part {
@@ -141,8 +137,8 @@ impl Guest {
         self.has(GUEST_CHECKSUM)
             && match left.kind {
                 0 => true,
-                TCP_V4 => self.has(GUEST_TSO4),
-                TCP_V6 => self.has(GUEST_TSO6),
+                Offload::TCP_V4 => self.has(GUEST_TSO4),
+                Offload::TCP_V6 => self.has(GUEST_TSO6),
                 _ => false,
             }
     }
