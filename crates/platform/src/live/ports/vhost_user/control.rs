@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use vhost::vhost_user::{BackendReqHandler, Error};
+use rustix::net::{RecvFlags, recv};
+use vhost::vhost_user::{BackendReqHandler, Error, VhostUserBackendReqHandlerMut};
 
 use super::guest::Guest;
 
@@ -96,6 +97,22 @@ impl Drop for Control {
     }
 }
 
+/// A request to use a queue, or not to.
+struct Enable {
+    queue: u32,
+    on: bool,
+}
+
+/// The next request, if it is one of those, which stays where it is. QEMU enables queues before it has agreed
+/// on the feature that says that they can be, and never again; the vhost crate refuses that.
+fn enable_request(stream: &UnixStream) -> Option<Enable> {
+    const SET_VRING_ENABLE: u32 = 18;
+    let mut message = [0; 20];
+    let (len, _) = recv(stream, &mut message[..], RecvFlags::PEEK).ok()?;
+    let word = |number: usize| u32::from_le_bytes(std::array::from_fn(|at| message[4 * number + at]));
+    (len == message.len() && word(0) == SET_VRING_ENABLE).then(|| Enable { queue: word(3), on: word(4) == 1 })
+}
+
 fn serve(shared: &Shared, listener: &UnixListener) {
     while !shared.stops.load(Ordering::Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
@@ -103,15 +120,18 @@ fn serve(shared: &Shared, listener: &UnixListener) {
             std::thread::yield_now();
             continue;
         };
-        let Ok(other) = stream.try_clone() else {
-            continue;
-        };
-        *locked(&shared.stream) = Some(other);
+        *locked(&shared.stream) = stream.try_clone().ok();
+        let other = stream.try_clone().ok();
         let mut handler = BackendReqHandler::from_stream(stream, shared.guest.clone());
         let error = loop {
-            match handler.handle_request() {
-                Ok(()) | Err(Error::SocketRetry(_)) => {}
-                Err(error) => break error,
+            let early = other.as_ref().and_then(enable_request);
+            match (handler.handle_request(), early) {
+                (Ok(()) | Err(Error::SocketRetry(_)), _) => {}
+                // An index that is none changes nothing.
+                (Err(Error::InactiveFeature(_)), Some(Enable { queue, on })) => {
+                    let _ = locked(&shared.guest).set_vring_enable(queue, on);
+                }
+                (Err(error), _) => break error,
             }
         };
         *locked(&shared.stream) = None;

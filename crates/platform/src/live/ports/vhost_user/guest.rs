@@ -118,6 +118,11 @@ impl Guest {
         self.queues.chunks_exact(2).any(|pair| pair.iter().all(Virtqueue::is_on))
     }
 
+    #[cfg(test)]
+    pub fn are_enabled(&self) -> bool {
+        self.queues.iter().all(|queue| queue.is_enabled)
+    }
+
     /// Whether the memory lost bytes that are mapped.
     pub fn is_short(&self) -> bool {
         self.memory.watches.iter().any(Watch::is_broken)

@@ -524,6 +524,26 @@ fn nonsense_on_the_channel_disturbs_nobody() {
     assert_eq!(received(&mut port).len(), 1);
 }
 
+/// QEMU enables queues before it has agreed on any feature, and not later.
+#[test]
+fn a_queue_that_is_enabled_too_early_is_enabled() {
+    use std::io::{Read, Write};
+    let (port, path, _folder) = port(1);
+    let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let message = |request: u32, body: &[u32]| {
+        let head = [request, 1, 4 * body.len() as u32];
+        head.iter().chain(body).flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    for queue in [0, 1, 7] {
+        stream.write_all(&message(18, &[queue, 1])).unwrap();
+    }
+    stream.write_all(&message(1, &[])).unwrap();
+    let mut features = [0; 20];
+    stream.read_exact(&mut features).unwrap();
+    assert_eq!(features[12..], ALL.to_le_bytes());
+    assert!(locked(&port.guest).are_enabled());
+}
+
 #[test]
 fn memory_that_lies_is_refused() {
     let (mut port, path, _folder) = port(1);
