@@ -15,6 +15,8 @@
 mod program;
 mod rings;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
