@@ -138,13 +138,11 @@ fn read_ports(value: &Located) -> Result<Vec<PortConfig>, ConfigError> {
 }
 
 fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
-    const KEYS: [&str; 14] = [
+    const KEYS: [&str; 12] = [
         "interface",
         "xdp",
         "queue",
         "tap",
-        "memif",
-        "vhost_user",
         "read",
         "write",
         "address",

@@ -9,7 +9,7 @@ use super::parse::count;
 use crate::config::{ConfigError, Field, Place};
 
 /// All of them.
-pub(super) const PLUGGED_KEYS: [&str; 5] = ["role", "id", "queues", "secret", "mtu"];
+pub(super) const PLUGGED_KEYS: [&str; 7] = ["memif", "vhost_user", "role", "id", "queues", "secret", "mtu"];
 /// What an Ethernet carries where nobody says more.
 const MTU: usize = 1500;
 /// The least that IPv6 needs, and the most that a frame can have.
@@ -104,6 +104,52 @@ impl Plugged {
                 format!("`{key}` of a port that has none"),
                 "leave it out: `role`, `id` and `secret` are of `memif`, `queues` and `mtu` of `memif` and `vhost_user`",
             )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::live::config::LiveConfig;
+    use crate::live::parse_live;
+    use crate::settings::Names;
+
+    /// What a file with one port says that has these lines.
+    fn of(port: &str) -> Result<LiveConfig, ConfigError> {
+        let names = Names { interfaces: &["priv_ring"], apps: nicforge_apps::names() };
+        let text =
+            format!("[live]\nname = \"x\"\n[settings]\ninterface = \"priv_ring\"\napp = \"l2fwd\"\n[[port]]\n{port}\n");
+        parse_live(&text, Path::new("x.toml"), &names)
+    }
+
+    #[test]
+    fn ports_for_other_programs_are_read_with_what_belongs_to_them() {
+        let config = of("memif = \"/m\"\nrole = \"client\"\nid = 3\nqueues = 2\nsecret = \"s\"\nmtu = 9000").unwrap();
+        let terms = MemifTerms { id: 3, queues: 2, secret: "s".into() };
+        let memif = MemifPlace { socket: "/m".into(), role: MemifRole::Client, terms, mtu: 9000 };
+        assert_eq!(config.ports[0].kind, PortKind::Memif(memif));
+        let guest = VhostUserPlace { socket: "/v".into(), queues: 1, mtu: 1500 };
+        assert_eq!(of("vhost_user = \"/v\"").unwrap().ports[0].kind, PortKind::VhostUser(guest));
+    }
+
+    #[test]
+    fn what_does_not_belong_to_a_port_is_refused() {
+        let wrong = [
+            "memif = \"/m\"\nrole = \"master\"",
+            "memif = \"/m\"\nqueues = 0",
+            "memif = \"/m\"\nqueues = 17",
+            "memif = \"/m\"\nmtu = 100",
+            "memif = \"/m\"\nsecret = \"longer than all of its 24 bytes\"",
+            "vhost_user = \"/v\"\nid = 1",
+            "vhost_user = \"/v\"\nmemif = \"/m\"",
+            "tap = \"t\"\nqueues = 2",
+            "memif = \"/m\"\nqueue = 1",
+        ];
+        for port in wrong {
+            assert!(of(port).is_err(), "{port}");
         }
     }
 }

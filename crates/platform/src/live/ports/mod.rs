@@ -22,6 +22,8 @@ mod pair;
 mod spread;
 mod system;
 mod tap;
+#[cfg(test)]
+mod testpmd;
 mod vhost_user;
 mod xdp;
 

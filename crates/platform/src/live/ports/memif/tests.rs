@@ -2,6 +2,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::*;
 
+mod dpdk;
 mod lies;
 
 const MTU: usize = 9000;

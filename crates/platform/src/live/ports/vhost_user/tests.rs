@@ -11,6 +11,7 @@ use vmm_sys_util::eventfd::EventFd;
 use super::*;
 use driver::*;
 
+mod dpdk;
 mod driver;
 mod lies;
 

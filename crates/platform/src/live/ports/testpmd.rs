@@ -1,24 +1,29 @@
-//! DPDK's testpmd as a peer that sends every frame back, without huge pages and devices.
+//! DPDK's testpmd as a peer of tests that sends every frame back, without huge pages and devices.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nicforge_platform::live::ports::Port;
 use nicforge_units::Time;
+
+use super::Port;
 
 /// A running testpmd; it goes with the value.
 pub struct Testpmd {
     child: Child,
     said: Arc<Mutex<String>>,
+    /// One at a time: each polls a core of its own.
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Testpmd {
     /// Starts it with virtual device `device`; `None` where it is not installed, or there is one core only.
     pub fn start(device: &str, queues: u16) -> Option<Testpmd> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = format!("nicforge-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut command = Command::new("dpdk-testpmd");
@@ -43,7 +48,7 @@ impl Testpmd {
                 }
             });
         }
-        Some(Testpmd { child, said })
+        Some(Testpmd { child, said, _turn: turn })
     }
 
     /// What it said so far.

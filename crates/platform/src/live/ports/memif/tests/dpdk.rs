@@ -1,12 +1,8 @@
 //! A real peer of memif: DPDK's own (net_memif), which sends every frame back. Where DPDK is not
 //! installed (Debian: `apt install dpdk-dev`) the tests say so and pass.
 
-#![cfg(target_os = "linux")]
-
-mod testpmd;
-
-use nicforge_platform::live::ports::{MemifPort, MemifRole, MemifTerms};
-use testpmd::{Testpmd, echo, until_down, until_up};
+use crate::live::ports::testpmd::{Testpmd, echo, until_down, until_up};
+use crate::live::ports::{MemifPort, MemifRole, MemifTerms};
 
 /// `role` is ours.
 fn with_dpdk(role: MemifRole, queues: u16) {

@@ -1,12 +1,8 @@
 //! A real peer of vhost-user: DPDK's virtio-net driver (net_virtio_user), which sends every frame back.
 //! Where DPDK is not installed (Debian: `apt install dpdk-dev`) the tests say so and pass.
 
-#![cfg(target_os = "linux")]
-
-mod testpmd;
-
-use nicforge_platform::live::ports::{Port, VhostUserPort};
-use testpmd::{Testpmd, echo, until_up};
+use crate::live::ports::testpmd::{Testpmd, echo, until_down, until_up};
+use crate::live::ports::{Port, PortCounters, VhostUserPort};
 
 fn with_dpdk(queues: u16, options: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -19,10 +15,10 @@ fn with_dpdk(queues: u16, options: &str) {
             return;
         };
         until_up(&mut port, &peer);
-        *port.counters_mut() = Default::default();
+        *port.counters_mut() = PortCounters::default();
         echo(&mut port, &peer, 20_000, &[60, 1514, 64, 1000]);
         drop(peer);
-        testpmd::until_down(&mut port);
+        until_down(&mut port);
     }
 }
 
