@@ -12,6 +12,10 @@ use nicforge_options::Value;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
 use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::ports::{
+    CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
+};
+use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
@@ -74,6 +78,9 @@ fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
             let right = match port.kind {
                 PortKind::Capture(..) => "name captures that can be read and written",
                 _ if denied => "run it as root, or with CAP_NET_ADMIN and CAP_NET_RAW",
+                PortKind::Memif(_) | PortKind::VhostUser(_) => {
+                    "name a path for a Unix socket that nobody else waits at"
+                }
                 PortKind::Tap(_) => "name a TAP device that nobody else has",
                 _ => "name an interface that `ip link` lists",
             };
@@ -195,6 +202,8 @@ fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
         PortKind::Packet(name) => Box::new(PacketPort::open(name)?),
         PortKind::Xdp(name, queue) => Box::new(XdpPort::open(name, *queue)?),
         PortKind::Tap(name) => Box::new(TapPort::open(name)?),
+        PortKind::Memif(memif) => Box::new(MemifPort::open(&memif.socket, memif.role, memif.terms.clone(), memif.mtu)?),
+        PortKind::VhostUser(place) => Box::new(VhostUserPort::open(&place.socket, place.queues, place.mtu)?),
         PortKind::Capture(from, to) => {
             if let Some(folder) = to.as_deref().and_then(Path::parent) {
                 let what = format!("folder {}", folder.display());

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use nicforge_apps::options::RouteOptions;
 use nicforge_options::{ConfigError, Place};
+use nicforge_interfaces::registry;
+use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
@@ -128,8 +130,36 @@ pub enum PortKind {
     Xdp(String, Option<u32>),
     /// A TAP device.
     Tap(String),
+    /// Shared memory with another data plane.
+    Memif(MemifPlace),
+    /// A guest's network adapter.
+    VhostUser(VhostUserPlace),
     /// Capture files: frames come from the first and go to the second.
     Capture(Option<PathBuf>, Option<PathBuf>),
+}
+
+/// Where a memif port is, and what both ends agree on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemifPlace {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Which end of it this is.
+    pub role: MemifRole,
+    /// Interface, rings, secret.
+    pub terms: MemifTerms,
+    /// Bytes that a frame may have behind its Ethernet header.
+    pub mtu: usize,
+}
+
+/// Where a guest is plugged in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VhostUserPlace {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Pairs of queues, at most.
+    pub queues: u16,
+    /// Bytes that a frame may have behind its Ethernet header.
+    pub mtu: usize,
 }
 
 /// A neighbour, by either kind of address.
@@ -172,6 +202,8 @@ impl std::fmt::Display for PortKind {
             PortKind::Packet(name) => write!(f, "interface {name}"),
             PortKind::Xdp(name, _) => write!(f, "interface {name} (AF_XDP)"),
             PortKind::Tap(name) => write!(f, "TAP device {name}"),
+            PortKind::VhostUser(place) => write!(f, "vhost-user {}", place.socket.display()),
+            PortKind::Memif(memif) => write!(f, "memif {}", memif.socket.display()),
             PortKind::Capture(from, to) => {
                 write!(f, "capture, reads {}, writes {}", file(from), file(to))
             }

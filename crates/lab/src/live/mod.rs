@@ -28,6 +28,7 @@ mod neighbour;
 mod outcome;
 mod parse;
 mod pin;
+mod plugged;
 mod scenario;
 #[cfg(test)]
 mod tests;

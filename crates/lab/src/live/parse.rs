@@ -8,6 +8,8 @@ use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, pa
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
+use super::plugged::{PLUGGED_KEYS, Plugged};
+use crate::config::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Catalogue;
 
@@ -154,6 +156,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
     ];
     let mut kinds: Vec<PortKind> = Vec::new();
     let (mut read, mut write, mut queue) = (None, None, None);
+    let mut plugged = Plugged::default();
     let mut port = PortConfig {
         kind: PortKind::Capture(None, None),
         place: table.place.clone(),
@@ -170,6 +173,8 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
             "interface" => kinds.push(PortKind::Packet(text()?.to_owned())),
             "xdp" => kinds.push(PortKind::Xdp(text()?.to_owned(), None)),
             "queue" => queue = Some(count(field)?),
+            "memif" => kinds.push(Plugged::memif(text()?)),
+            "vhost_user" => kinds.push(Plugged::vhost_user(text()?)),
             "tap" => kinds.push(PortKind::Tap(text()?.to_owned())),
             "read" => read = Some(PathBuf::from(text()?)),
             "write" => write = Some(PathBuf::from(text()?)),
@@ -190,8 +195,10 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
                     return Err(ConfigError::new(&field.place, "`inside` is neither", right));
                 }
             },
+            _ if plugged.read(field)? => {}
             other => {
-                return Err(ConfigError::unknown(&field.place, "key of [[port]]", other, &KEYS));
+                let known = [&KEYS[..], &PLUGGED_KEYS].concat();
+                return Err(ConfigError::unknown(&field.place, "key of [[port]]", other, &known));
             }
         }
     }
@@ -199,7 +206,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
         kinds.push(PortKind::Capture(read, write));
     }
     let kind = other_end(kinds, queue, &table.place)?;
-    Ok(PortConfig { kind, ..port })
+    Ok(PortConfig { kind: plugged.complete(kind)?, ..port })
 }
 
 /// The one of `kinds` that a port has.
@@ -215,7 +222,7 @@ fn other_end(kinds: Vec<PortKind>, queue: Option<u32>, place: &Place) -> Result<
         Err(kinds) => Err(ConfigError::new(
             place,
             format!("a port with {} other ends", kinds.len()),
-            "give it one: `interface`, `xdp`, `tap`, or `read` and `write`",
+            "give it one: `interface`, `xdp`, `tap`, `memif`, `vhost_user`, or `read` and `write`",
         )),
     }
 }
@@ -250,7 +257,7 @@ fn mac(field: &Field) -> Result<MacAddress, ConfigError> {
     }
 }
 
-fn count(field: &Field) -> Result<u32, ConfigError> {
+pub(super) fn count(field: &Field) -> Result<u32, ConfigError> {
     let count = match field.value.node {
         Node::Integer(count) => u32::try_from(count).ok(),
         _ => None,
