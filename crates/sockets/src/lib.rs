@@ -1,0 +1,11 @@
+//! One TCP stack for many programs.
+#![allow(unsafe_code, reason = "shared memory, and calls of C programs; each block says why it is sound")]
+pub mod address;
+pub mod control;
+pub mod launch;
+pub mod layout;
+pub mod posix;
+pub mod queue;
+pub mod service;
+pub mod shared;
+pub mod transport;

@@ -1,0 +1,95 @@
+//! What happens when processes begin and end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+
+use super::socket::Socket;
+use super::{data, link, lock, socket, table};
+use crate::layout::Kind;
+use crate::queue::Message;
+
+/// Points into a page that a fork wipes and a vfork shares; holds the process that owns the tables.
+static OWNER: AtomicPtr<AtomicI32> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Sets the library up, when a program begins.
+pub fn begin() {
+    // SAFETY: a new private mapping overlaps nothing, and stays for good.
+    let page = unsafe {
+        mmap_anonymous(std::ptr::null_mut(), 4096, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+            .and_then(|page| madvise(page, 4096, Advice::LinuxWipeOnFork).map(|()| page))
+    };
+    if let Ok(page) = page {
+        OWNER.store(page.cast(), Ordering::Release);
+    }
+    // SAFETY: the handler only clears a thread's own cell.
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    if std::env::var_os(link::PATH_VARIABLE).is_some() {
+        adopt_inherited();
+    }
+}
+
+extern "C" fn after_fork() {
+    lock::forget_thread();
+}
+
+/// Whether this process's tables are its own. The child of a vfork runs in its parent's memory: what it does to its
+/// descriptors must not change the tables.
+pub fn own_tables() -> bool {
+    let page = OWNER.load(Ordering::Acquire);
+    if page.is_null() {
+        return true;
+    }
+    // SAFETY: the page is mapped for good.
+    let owner = unsafe { &*page };
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    owner.compare_exchange(0, process, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        || owner.load(Ordering::Acquire) == process
+}
+
+/// Sockets survive an exec in their descriptors.
+fn adopt_inherited() {
+    let Ok(directory) = rustix::fs::open(
+        "/proc/self/fd",
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    ) else {
+        return;
+    };
+    let Ok(entries) = rustix::fs::Dir::read_from(&directory) else { return };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok());
+    let numbers: Vec<i32> = numbers.collect();
+    for number in numbers {
+        socket::adopt(number);
+    }
+}
+
+/// Says that this process closes a socket in order, if it was its last number of it.
+pub fn announce(socket: Arc<Socket>) {
+    if Arc::strong_count(&socket) > 1 {
+        return;
+    }
+    let _ = say_closing(&socket);
+}
+
+fn say_closing(socket: &Socket) -> Result<(), Errno> {
+    let own = &socket.page().application;
+    let held = lock::lock(&own.rx_lock);
+    let bump = data::due_bump(socket, own.rx_tail.load(Ordering::Relaxed), true);
+    drop(held);
+    socket.push(Message { rx_bump: bump, ..Message::new(Kind::Close, socket.flow) })
+}
+
+/// The program ends in order: so do its connections.
+pub fn end() {
+    if !own_tables() || link::present().is_none() {
+        return;
+    }
+    for number in table::numbers() {
+        if let Some(socket) = table::get(number) {
+            let _ = say_closing(&socket);
+        }
+    }
+}
