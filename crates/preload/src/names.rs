@@ -16,7 +16,7 @@ fn wanted(domain: c_int, kind: c_int, protocol: c_int) -> bool {
     matches!(domain, libc::AF_INET | libc::AF_INET6)
         && kind & !FLAGS == libc::SOCK_STREAM
         && matches!(protocol, 0 | libc::IPPROTO_TCP)
-        && std::env::var_os(link::PATH_VARIABLE).is_some()
+        && link::path().is_some()
 }
 
 /// `socket(2)`.

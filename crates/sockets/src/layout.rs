@@ -147,6 +147,8 @@ pub struct ServiceSide {
     pub ring_bytes: AtomicU32,
     /// 2 or 10: the family that the socket was made with.
     pub family: AtomicU32,
+    /// Tokens that the service sent because data came, or is about to send.
+    pub issued: AtomicU32,
     /// Own address.
     pub local: Place,
     /// The peer's address.
@@ -199,9 +201,12 @@ pub struct ApplicationSide {
     pub rx_lock: AtomicU32,
     /// Thread that writes, or 0.
     pub tx_lock: AtomicU32,
-    /// Whether the descriptor is readable: 0 no token, 1 token, 2 token and data was read since. The service puts 1,
-    /// too; whatever stands here only decides about wake-ups of this socket.
-    pub token: AtomicU32,
+    /// Tokens that this side took from the descriptor.
+    pub taken: AtomicU32,
+    /// Tokens that this side asked for: each [`Kind::Rearm`] yields one.
+    pub rearms: AtomicU32,
+    /// 1: data was read and some was left; new data is then a new edge. The service clears it.
+    pub partial: AtomicU32,
     /// Bit 0: reads no more, bit 1: writes no more.
     pub shut: AtomicU32,
     /// 1: the result of a connect was given.

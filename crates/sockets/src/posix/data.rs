@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -122,9 +123,9 @@ fn take(
     let tail = tail + len as u64;
     own.rx_tail.store(tail, Ordering::Relaxed);
     let rearm = if len == ready {
-        !clear_token(number, socket, tail)
+        !clear_tokens(number, socket, tail)
     } else {
-        let _ = own.token.compare_exchange(1, 2, Ordering::Relaxed, Ordering::Relaxed);
+        own.partial.store(1, Ordering::Relaxed);
         false
     };
     let bump = due_bump(socket, tail, false);
@@ -151,20 +152,51 @@ pub fn due_bump(socket: &Socket, tail: u64, all: bool) -> u32 {
     due.min(socket.memory.ring_bytes()) as u32
 }
 
-/// Makes the descriptor of an empty ring unreadable. Returns false when data came meanwhile whose token is taken.
-fn clear_token(number: i32, socket: &Socket, tail: u64) -> bool {
+/// Makes the descriptor of an empty ring unreadable. Returns false when data came meanwhile for which a token has to be
+/// asked for. The caller has the receive lock.
+fn clear_tokens(number: i32, socket: &Socket, tail: u64) -> bool {
     let (service, own) = (&socket.page().service, &socket.page().application);
-    if own.token.load(Ordering::Acquire) != 0 {
-        let mut tokens = [0u8; 64];
-        // No token although the word says so: the service is about to send it, and it clears the next time.
-        if !matches!(recv(borrowed(number), &mut tokens[..], RecvFlags::DONTWAIT), Ok((1.., _))) {
-            return true;
-        }
-        own.token.store(0, Ordering::SeqCst);
+    let wanted = service.issued.load(Ordering::SeqCst).wrapping_add(own.rearms.load(Ordering::Relaxed));
+    let outstanding = wanted.wrapping_sub(own.taken.load(Ordering::Relaxed));
+    if outstanding != 0 {
+        take_tokens(number, outstanding as usize);
+        own.taken.store(wanted, Ordering::SeqCst);
     }
-    let more = service.rx_head.load(Ordering::SeqCst) > tail;
-    !(more && own.token.swap(1, Ordering::SeqCst) == 0)
+    if service.rx_head.load(Ordering::SeqCst) <= tail {
+        return true;
+    }
+    let again = service.issued.load(Ordering::SeqCst).wrapping_add(own.rearms.load(Ordering::Relaxed));
+    let covered = again != wanted;
+    if !covered {
+        own.rearms.store(own.rearms.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
+    }
+    covered
 }
+
+/// Takes tokens of which the last may still be on their way: the service counts a token, publishes data, and sends it.
+fn take_tokens(number: i32, mut outstanding: usize) {
+    let descriptor = borrowed(number);
+    let mut tokens = [0u8; 64];
+    for _ in 0..TOKEN_TRIES {
+        let part = outstanding.min(tokens.len());
+        match recv(descriptor, &mut tokens[..part], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return,
+            Ok((taken, _)) => outstanding -= taken,
+            Err(Errno::AGAIN) => {
+                let patience = Timespec { tv_sec: 0, tv_nsec: TOKEN_PATIENCE_NS };
+                let _ = poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&patience));
+            }
+            Err(_) => return,
+        }
+        if outstanding == 0 {
+            return;
+        }
+    }
+}
+
+/// A service that is preempted between count and token comes back within these.
+const TOKEN_TRIES: u32 = 20;
+const TOKEN_PATIENCE_NS: i64 = 10_000_000;
 
 /// Waits for data. False is the end of the stream.
 fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
@@ -188,7 +220,7 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
     if ended {
         return Ok(false);
     }
-    let armed = clear_token(number, socket, tail);
+    let armed = clear_tokens(number, socket, tail);
     drop(held);
     if !armed {
         socket.push(Message::new(Kind::Rearm, socket.flow))?;

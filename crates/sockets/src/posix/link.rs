@@ -5,7 +5,8 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -24,6 +25,12 @@ pub const PATH_VARIABLE: &str = "NICFORGE_SOCKETS";
 
 /// The library's descriptors get numbers from here on where the limit allows, out of programs' way.
 const NUMBER_FROM: i32 = 900;
+
+/// The service's path as the environment had it when it was first asked: programs such as nginx clear theirs.
+pub fn path() -> Option<&'static Path> {
+    static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PATH.get_or_init(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from)).as_deref()
+}
 
 /// A registered process.
 #[derive(Debug)]
@@ -123,12 +130,11 @@ fn aside(descriptor: OwnedFd) -> OwnedFd {
 impl Link {
     /// Registers with the service that the environment names.
     fn new() -> Result<Link, Errno> {
-        let path = std::env::var_os(PATH_VARIABLE).ok_or(Errno::NOENT)?;
-        Link::to(std::path::Path::new(&path), true)
+        Link::to(path().ok_or(Errno::NOENT)?, true)
     }
 
     /// Registers with the service at a path.
-    pub fn to(path: &std::path::Path, move_aside: bool) -> Result<Link, Errno> {
+    pub fn to(path: &Path, move_aside: bool) -> Result<Link, Errno> {
         let control = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         rustix::net::connect(&control, &SocketAddrUnix::new(path)?)?;
         let hello = RequestMessage { request: Request::Hello as u32, value: VERSION, ..RequestMessage::default() };

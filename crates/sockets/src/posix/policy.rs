@@ -8,7 +8,7 @@ pub const KERNEL_VARIABLE: &str = "NICFORGE_SOCKETS_KERNEL";
 
 /// A prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Prefix {
+pub struct Prefix {
     bits: u128,
     len: u32,
     v4: bool,
@@ -34,14 +34,19 @@ fn holds(prefix: &Prefix, ip: IpAddr) -> bool {
     prefix.v4 == ip.is_ipv4() && (prefix.bits ^ bits(ip)).checked_shr(shift).unwrap_or(0) == 0
 }
 
-/// Whether sockets to or at this address are the kernel's.
-pub fn kernels(ip: IpAddr) -> bool {
+/// The prefixes, as the environment had them when it was first asked.
+pub fn read() -> &'static [Prefix] {
     static PREFIXES: OnceLock<Vec<Prefix>> = OnceLock::new();
-    let read = || {
+    let parse_all = || {
         let text = std::env::var(KERNEL_VARIABLE).unwrap_or_default();
         text.split(',').filter_map(parse).collect()
     };
-    PREFIXES.get_or_init(read).iter().any(|prefix| holds(prefix, ip))
+    PREFIXES.get_or_init(parse_all)
+}
+
+/// Whether sockets to or at this address are the kernel's.
+pub fn kernels(ip: IpAddr) -> bool {
+    read().iter().any(|prefix| holds(prefix, ip))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 use super::socket::Socket;
-use super::{data, link, lock, socket, table};
+use super::{data, link, lock, policy, socket, table};
 use crate::layout::Kind;
 use crate::queue::Message;
 
@@ -26,7 +26,8 @@ pub fn begin() {
     }
     // SAFETY: the handler only clears a thread's own cell.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
-    if std::env::var_os(link::PATH_VARIABLE).is_some() {
+    policy::read();
+    if link::path().is_some() {
         adopt_inherited();
     }
 }

@@ -158,6 +158,9 @@ pub struct Flow {
 /// The least that Linux grants; two waiting bytes of one message each make the end unwritable.
 const TOKEN_BUFFER: usize = 1;
 
+/// Tokens that may wait in a descriptor; its buffer has room for many more.
+const TOKENS: u32 = 16;
+
 /// What an application gets.
 #[derive(Debug)]
 pub struct Given {
@@ -241,28 +244,35 @@ impl Flow {
         }
     }
 
-    /// Publishes received bytes. The token comes first, so that the call that takes the bytes finds it; a call between
-    /// the two may take the token and find nothing, and then needs another.
+    /// Publishes received bytes and makes the descriptor readable.
+    ///
+    /// The token is counted before the bytes can be seen and sent after: the call that takes the last byte knows that a
+    /// token is on its way, and no program wakes up before there are bytes. An application that has not emptied its
+    /// ring has a token already; one that took its last token while the bytes were published gets another.
     pub fn show_received(&self) {
         let page = self.memory.page();
-        if self.direct.is_none() {
-            self.show_readable();
+        let (service, application) = (&page.service, &page.application);
+        let outstanding = || {
+            let wanted = service.issued.load(Ordering::SeqCst).wrapping_add(application.rearms.load(Ordering::SeqCst));
+            wanted.wrapping_sub(application.taken.load(Ordering::SeqCst))
+        };
+        let waiting = outstanding();
+        let edge = waiting < TOKENS && application.partial.load(Ordering::Relaxed) != 0;
+        let issue = waiting == 0 || edge;
+        if issue {
+            application.partial.store(0, Ordering::Relaxed);
+            service.issued.fetch_add(1, Ordering::SeqCst);
         }
-        page.service.rx_head.store(self.rx_head, Ordering::SeqCst);
-        if self.direct.is_none() && page.application.token.load(Ordering::SeqCst) == 0 {
-            self.show_readable();
-        }
-    }
-
-    /// Makes the descriptor readable, with an edge unless the application has not looked since the last.
-    pub fn show_readable(&self) {
-        let token = &self.memory.page().application.token;
-        if token.swap(1, Ordering::SeqCst) != 1 {
+        service.rx_head.store(self.rx_head, Ordering::SeqCst);
+        if issue {
+            self.send_token();
+        } else if outstanding() == 0 {
+            service.issued.fetch_add(1, Ordering::SeqCst);
             self.send_token();
         }
     }
 
-    /// Sends a token in any case.
+    /// Sends a token.
     pub fn send_token(&self) {
         // An application that never takes its tokens has a full socket; it is readable then.
         let _ = send(&self.end, b"t", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);

@@ -150,8 +150,10 @@ impl Service {
             moved.received += len;
         }
         let flow = &self.flows[index];
-        if moved.received > 0 {
+        if moved.received > 0 && flow.direct.is_none() {
             flow.show_received();
+        } else if moved.received > 0 {
+            flow.memory.page().service.rx_head.store(flow.rx_head, Ordering::Release);
         }
         moved.finished = self.route.finished(id);
     }
