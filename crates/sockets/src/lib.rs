@@ -1,6 +1,7 @@
 //! One TCP stack for many programs.
 #![allow(unsafe_code, reason = "shared memory, and calls of C programs; each block says why it is sound")]
 pub mod address;
+pub mod attach;
 pub mod control;
 pub mod launch;
 pub mod layout;

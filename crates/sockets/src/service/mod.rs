@@ -152,6 +152,8 @@ pub struct Service {
     scratch: Vec<u8>,
     now: Time,
     refused: u64,
+    /// A copy of the port's descriptor, while it is watched.
+    port_watched: Option<OwnedFd>,
 }
 
 /// Ends a service's loop from another thread.
@@ -189,9 +191,6 @@ impl Service {
         for (source, file) in [(Source::Door, door.as_fd()), (Source::Stop, stop.as_fd())] {
             watch(&epoll, file, source, epoll::EventFlags::IN).map_err(ServiceError::of("watching"))?;
         }
-        for waker in route.wakers() {
-            watch(&epoll, waker, Source::Wire, epoll::EventFlags::IN).map_err(ServiceError::of("watching a port"))?;
-        }
         Ok(Service {
             config,
             door,
@@ -217,6 +216,7 @@ impl Service {
             scratch: vec![0; BATCH_BYTES],
             now: Time::ZERO,
             refused: 0,
+            port_watched: None,
         })
     }
 
@@ -233,6 +233,7 @@ impl Service {
         while !self.stopping.load(Ordering::Acquire) {
             self.wait(busy, &mut reported)?;
             self.now = now();
+            self.route.set_time(self.now);
             busy = self.take_entries();
             for event in reported.drain(..) {
                 self.handle(event);
@@ -242,6 +243,8 @@ impl Service {
                 self.follow(event);
             }
             busy |= self.pump_due();
+            self.route.flush();
+            self.watch_port()?;
         }
         Ok(())
     }
@@ -268,6 +271,28 @@ impl Service {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(cause) => Err(ServiceError { doing: "waiting for events".into(), cause }),
         }
+    }
+
+    /// Watches the port while its link is up: a port that is down is always readable, with nothing to read.
+    fn watch_port(&mut self) -> Result<(), ServiceError> {
+        let up = self.route.waker();
+        if up.is_some() == self.port_watched.is_some() {
+            return Ok(());
+        }
+        match (up, self.port_watched.take()) {
+            (Some(port), _) => {
+                let own = port.try_clone_to_owned();
+                let own = own.map_err(|_| ServiceError { doing: "watching a port".into(), cause: Errno::MFILE })?;
+                watch(&self.epoll, &own, Source::Wire, epoll::EventFlags::IN)
+                    .map_err(ServiceError::of("watching a port"))?;
+                self.port_watched = Some(own);
+            }
+            (None, Some(own)) => {
+                epoll::delete(&self.epoll, &own).map_err(ServiceError::of("watching a port"))?;
+            }
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     fn sleep_limit(&self) -> Option<Timespec> {

@@ -6,6 +6,7 @@ use nicforge_units::Time;
 use rustix::io::Errno;
 
 pub mod loopback;
+pub mod network;
 pub mod route;
 
 /// A connection or listener of a transport. A name is not used twice, so that a late event cannot meet another connection.
@@ -89,6 +90,8 @@ pub trait Transport {
     fn owns(&self, address: IpAddr) -> bool;
     /// The own address from which `to` is reached.
     fn source_for(&self, to: IpAddr) -> Option<IpAddr>;
+    /// The time of the calls that follow.
+    fn set_time(&mut self, _now: Time) {}
     /// Listens at an address, which may be unspecified.
     fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno>;
     /// The next connection that a listener has completed.
@@ -115,10 +118,12 @@ pub trait Transport {
     fn info(&self, id: Id) -> Info;
     /// Receives, sends, fires timers. Returns whether there was anything to do.
     fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool;
+    /// Sends what calls since the last poll have made ready.
+    fn flush(&mut self) {}
     /// When `poll` is due at the latest without other events.
     fn deadline(&self) -> Option<Time>;
-    /// Descriptors whose readability makes `poll` due.
-    fn wakers(&self) -> Vec<std::os::fd::BorrowedFd<'_>> {
-        Vec::new()
+    /// Descriptor whose readability makes `poll` due; none while the link is down.
+    fn waker(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
     }
 }

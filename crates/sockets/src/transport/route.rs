@@ -151,12 +151,24 @@ impl Transport for Route {
         any
     }
 
+    fn set_time(&mut self, now: Time) {
+        if let Some(network) = &mut self.network {
+            network.set_time(now);
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(network) = &mut self.network {
+            network.flush();
+        }
+    }
+
     fn deadline(&self) -> Option<Time> {
         let network = self.network.as_ref().and_then(|network| network.deadline());
         [self.loopback.deadline(), network].into_iter().flatten().min()
     }
 
-    fn wakers(&self) -> Vec<BorrowedFd<'_>> {
-        self.network.as_ref().map_or_else(Vec::new, |network| network.wakers())
+    fn waker(&self) -> Option<BorrowedFd<'_>> {
+        self.network.as_ref()?.waker()
     }
 }
