@@ -70,6 +70,8 @@ pub struct Config {
     pub dsack: bool,
     /// ECN.
     pub ecn: EcnMode,
+    /// Lets the fast path take the common case. Off is for comparing: nothing but speed may differ.
+    pub fast_path: bool,
     /// Loss recovery.
     pub recovery: Recovery,
     /// Out-of-order data.
@@ -140,6 +142,7 @@ impl Default for Config {
             sack: true,
             dsack: true,
             ecn: EcnMode::Passive,
+            fast_path: true,
             recovery: Recovery::Selective,
             reassembly: Reassembly::Full,
             ack_every_segment: false,

@@ -13,9 +13,11 @@ pub mod congestion;
 pub mod conn;
 pub mod fast;
 pub mod options;
+pub mod queue;
 pub mod ring;
 pub mod segment;
 pub mod seq;
+pub mod socket;
 pub mod stack;
 
 pub use config::Config;

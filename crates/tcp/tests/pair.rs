@@ -73,3 +73,26 @@ fn a_faulty_link_delays_streams_but_never_changes_them() {
         exchange(&mut world, bytes, chunk, Time::from_ms(4_000_000), seed % 3 == 0);
     }
 }
+
+/// What an outsider sees of a run.
+fn seen(seed: u64, fast_path: bool) -> (Time, u64, u64) {
+    let (mut world, bytes, chunk) = draw(seed);
+    for stack in &mut world.stacks {
+        let config = Config { fast_path, ..stack.config().clone() };
+        stack.set_config(config);
+    }
+    exchange(&mut world, bytes, chunk, Time::from_ms(4_000_000), false);
+    (world.now, world.frames, world.predicted)
+}
+
+#[test]
+fn the_fast_path_changes_nothing_but_speed() {
+    let mut predicted = 0;
+    for seed in 0..60 {
+        let (with, without) = (seen(seed, true), seen(seed, false));
+        assert_eq!((with.0, with.1), (without.0, without.1), "seed {seed}");
+        assert_eq!(without.2, 0);
+        predicted += with.2;
+    }
+    assert!(predicted > 500, "the fast path took only {predicted} segments");
+}

@@ -115,7 +115,6 @@ impl Congestion for Cubic {
     fn grow(&mut self, window: &mut Window, ack: &Ack) {
         let mut acked = ack.acked;
         if window.in_slow_start() {
-            self.hystart.round(ack);
             acked = window.slow_start(acked);
             if acked == 0 {
                 return;

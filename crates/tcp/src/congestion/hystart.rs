@@ -11,6 +11,8 @@ const SAMPLES: u32 = 8;
 const DELAY_LEAST_US: u32 = 4_000;
 const DELAY_MOST_US: u32 = 16_000;
 const TRAIN_GAP_US: u64 = 2_000;
+/// Time that a burst of the sender may take.
+const BURST_DELAY_US: u32 = 1_000;
 
 /// Watches the rounds of slow start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,16 +26,12 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// Starts anew, after a loss.
-    pub fn reset(&mut self) {
-        *self = HyStart::default();
-    }
-
     /// Sees an acknowledgment with a round-trip sample; `least_us` is the least ever seen.
     pub fn observe(&mut self, window: &mut Window, ack: &Ack, rtt_us: u32, least_us: u32) {
         if self.found || !window.in_slow_start() || window.size < WINDOW_LEAST {
             return;
         }
+        self.round(ack);
         self.watch_train(window, ack, least_us);
         if self.round_us > rtt_us {
             self.round_us = rtt_us;
@@ -45,8 +43,8 @@ impl HyStart {
         }
     }
 
-    /// Sees the beginning of an acknowledgment in slow start: rounds end when their last segment is acknowledged.
-    pub fn round(&mut self, ack: &Ack) {
+    /// Rounds end when their last segment is acknowledged.
+    fn round(&mut self, ack: &Ack) {
         if self.round_end.is_none_or(|end| ack.una.after(end)) {
             self.round_end = Some(ack.next);
             self.round_start = ack.now;
@@ -60,7 +58,7 @@ impl HyStart {
         if micros(ack.now.saturating_sub(self.last_ack)) <= TRAIN_GAP_US {
             self.last_ack = ack.now;
             let train = micros(ack.now.saturating_sub(self.round_start));
-            if train > u64::from(least_us >> 1) {
+            if train > u64::from((least_us + BURST_DELAY_US) >> 1) {
                 self.leave(window);
             }
         }

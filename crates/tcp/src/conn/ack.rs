@@ -55,8 +55,12 @@ pub(crate) struct Round {
     pub duplicates: u32,
     pub rtt_us: Option<u32>,
     pub sack_rtt_us: Option<u32>,
-    /// Lowest original that arrived after later ones.
+    /// Lowest original that this acknowledges after later ones were reported.
     pub reordered: Option<Seq>,
+    /// Lowest original that SACK reports after later ones.
+    pub sack_reordered: Option<Seq>,
+    /// Highest number that SACK had covered before.
+    pub prior_sack_high: Option<Seq>,
     pub first_sent_at: Option<Time>,
     pub last_sent_at: Option<Time>,
 }
@@ -82,6 +86,7 @@ impl Connection {
             prior_in_flight: self.tx.sent.in_flight(),
             prior_delivered: self.counters.delivered,
             prior_lost: self.tx.sent.lost_out,
+            prior_sack_high: self.rec.sack_high,
             with_data: header.payload_len > 0,
             marked: self.agreed.ecn && header.flags.has(Flags::ECE) && !header.flags.has(Flags::SYN),
             ..Round::default()
@@ -150,6 +155,12 @@ impl Connection {
     fn acknowledge(&mut self, ack: Seq, round: &mut Round, header: &Header, now: Time) {
         let una = self.una();
         self.take_acknowledged(ack - una);
+        self.acknowledge_records(ack, round, header, now);
+    }
+
+    /// Removes the records up to `ack`, which the flow already has.
+    pub(crate) fn acknowledge_records(&mut self, ack: Seq, round: &mut Round, header: &Header, now: Time) {
+        let una = round.prior_una;
         while let Some(head) = self.tx.sent.head().copied() {
             if !head.span.start.before(ack) {
                 break;
@@ -222,7 +233,7 @@ impl Connection {
         round.rtt_us = if round.acked_retransmitted { round.sack_rtt_us } else { elapsed(round.last_sent_at) };
     }
 
-    fn after_ack(&mut self, round: &mut Round, header: &Header, now: Time) {
+    pub(crate) fn after_ack(&mut self, round: &mut Round, header: &Header, now: Time) {
         self.rack_update_window(round);
         let delivered_before = round.prior_delivered;
         if !self.agreed.sack {
@@ -287,11 +298,12 @@ impl Connection {
     /// The flow's left edge moves by `bytes` sequence numbers.
     pub(crate) fn take_acknowledged(&mut self, bytes: u32) {
         self.flow.protocol.tx_sent -= bytes;
+        self.after_acknowledged();
+    }
+
+    pub(crate) fn after_acknowledged(&mut self) {
         if self.tx.urgent.is_some_and(|end| !end.after(self.una())) {
             self.tx.urgent = None;
-        }
-        if bytes > 0 && self.flow.tx_free() > 0 {
-            self.tx.wants_space = false;
         }
     }
 

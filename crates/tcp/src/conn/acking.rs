@@ -30,8 +30,6 @@ pub(crate) struct Acking {
     /// Estimated size of the peer's full segments.
     pub peer_segment: u32,
     pub last_size: u32,
-    /// The application switched quick acknowledgments.
-    pub quick_forced: bool,
 }
 
 impl Connection {

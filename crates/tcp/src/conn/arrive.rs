@@ -16,6 +16,10 @@ impl Connection {
     /// answer says, before it calls anything else.
     pub fn on_segment(&mut self, header: &Header, ecn: Ecn, now: Time) -> Option<Placement> {
         self.counters.segments_in += 1;
+        if let Some(placement) = self.on_segment_predicted(header, ecn, now) {
+            self.counters.predicted += 1;
+            return placement;
+        }
         match self.state {
             State::Closed => None,
             State::SynSent => self.on_segment_syn_sent(header, now),

@@ -81,6 +81,7 @@ impl Connection {
         self.tx.sent.clear();
         self.tx.burst = None;
         self.tx.pending = None;
+        self.tx.paced_waits = false;
         self.flow.set(FlowFlags::FAST, false);
     }
 

@@ -69,7 +69,7 @@ impl Connection {
         round.acked_data
     }
 
-    fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
+    pub(crate) fn reduce_window(&mut self, delivered: u32, lost: u32, advanced: bool) {
         if delivered == 0 || self.rec.prior_window == 0 {
             return;
         }

@@ -57,7 +57,7 @@ impl Connection {
 
     /// Reordering window in microseconds.
     fn rack_window_us(&self) -> u32 {
-        if !self.rec.reordering_seen {
+        if self.rec.reordering_seen == 0 {
             if self.rec.ca >= CaState::Recovery || self.tx.sent.sacked_out >= self.rec.reordering {
                 return 0;
             }
@@ -81,7 +81,7 @@ impl Connection {
         self.rec.rack.advanced = false;
         let wait = self.rack_detect(now);
         if wait > 0 {
-            self.timers.main = Some((TimerKind::Reordering, now + Time::from_us(wait).max(PROBE_LEAST)));
+            self.timers.main = Some((TimerKind::Reordering, now + Time::from_us(wait) + PROBE_LEAST));
         }
         wait > 0
     }
@@ -96,7 +96,8 @@ impl Connection {
                 continue;
             }
             let rack = &self.rec.rack;
-            let before = sent.sent_at < rack.sent_at || (sent.sent_at == rack.sent_at && sent.span.end.before(rack.end));
+            let before =
+                sent.sent_at < rack.sent_at || (sent.sent_at == rack.sent_at && sent.span.end.before(rack.end));
             if !before {
                 if !sent.ever_retransmitted {
                     break;
@@ -118,23 +119,14 @@ impl Connection {
         if self.tx.sent.in_flight() != before {
             if self.rec.ca != CaState::Recovery {
                 self.enter_recovery(false);
+                // One segment goes out at once, whatever the reduction says.
+                self.reduce_window(1, 1, false);
             }
-            if self.rec.ca == CaState::Recovery {
-                self.tx.retransmit = true;
-                let lost = self.tx.sent.lost_out;
-                self.prr_after_timer(lost);
-            }
+            self.tx.retransmit = true;
         }
         self.tx.retransmit |= self.tx.sent.lost_out > 0;
         if !matches!(self.timers.main, Some((TimerKind::Retransmit, _))) {
             self.rearm_retransmit(now);
-        }
-    }
-
-    fn prr_after_timer(&mut self, _lost: u32) {
-        // Entering recovery sends one segment at least, whatever the reduction says.
-        if self.rec.prr_out == 0 && self.window.size <= self.tx.sent.in_flight() {
-            self.window.size = self.tx.sent.in_flight() + 1;
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod ack;
 mod acking;
+mod application;
 mod arrive;
 mod close;
 mod cwnd;
@@ -18,6 +19,7 @@ pub mod intervals;
 mod loss;
 mod open;
 mod output;
+mod predicted;
 mod receive;
 mod recovery;
 pub mod rtt;
@@ -72,6 +74,8 @@ pub struct Agreed {
 pub struct Counters {
     /// Segments received.
     pub segments_in: u64,
+    /// Segments received that the fast path took.
+    pub predicted: u64,
     /// Segments sent.
     pub segments_out: u64,
     /// Segments with data received.
@@ -185,6 +189,8 @@ pub(crate) struct SendSide {
     pub retransmitted_ts: u32,
     pub cwr: bool,
     pub paced_until: Time,
+    /// Data waits for that time.
+    pub paced_waits: bool,
     /// The application waits for space.
     pub wants_space: bool,
     /// Unacknowledged data since.
@@ -206,7 +212,8 @@ pub(crate) struct RecoverySide {
     pub prr_out: u32,
     pub frto: bool,
     pub reordering: u32,
-    pub reordering_seen: bool,
+    /// Times that reordering was seen.
+    pub reordering_seen: u32,
     pub rack: Rack,
     /// End of a tail loss probe in flight.
     pub probe_high: Option<Seq>,
@@ -366,7 +373,7 @@ impl Connection {
     /// When [`Connection::on_timer`] wants to be called, if nothing else happens first.
     pub fn deadline(&self) -> Option<Time> {
         let Timers { main, delayed_ack, life } = self.timers;
-        let paced = (self.tx.pending.is_some() && self.config.pacing).then_some(self.tx.paced_until);
+        let paced = self.tx.paced_waits.then_some(self.tx.paced_until);
         [main.map(|(_, at)| at), delayed_ack, life, paced].into_iter().flatten().min()
     }
 }

@@ -117,7 +117,7 @@ impl Connection {
                 prr_out: 0,
                 frto: false,
                 reordering: config.reordering,
-                reordering_seen: false,
+                reordering_seen: 0,
                 rack: Rack { steps: 1, ..Rack::default() },
                 probe_high: None,
                 probe_retransmitted: false,
@@ -154,8 +154,7 @@ impl Connection {
     /// A connection whose SYN-ACK a listener sent; the segment that acknowledges it comes next, through
     /// [`Connection::on_segment`].
     pub fn accept(accepted: &Accepted, tuning: Tuning, config: Arc<Config>, now: Time) -> Connection {
-        let mut connection =
-            Connection::new(&accepted.opening, tuning, config, State::SynReceived, accepted.sent_at);
+        let mut connection = Connection::new(&accepted.opening, tuning, config, State::SynReceived, accepted.sent_at);
         connection.opened_at = now;
         connection.passive = true;
         let local_shift = if accepted.agreed.window_scaling {
@@ -341,6 +340,7 @@ impl Connection {
 
     fn establish(&mut self, now: Time) {
         self.state = State::Established;
+        self.opened_at = now;
         self.timers.main = None;
         (self.tx.backoff, self.tx.retransmits) = (0, 0);
         self.tx.retransmit = false;

@@ -75,7 +75,8 @@ impl Connection {
             return Some(emission);
         }
         if let Some(push) = self.tx.pending {
-            if self.may_pace(now) {
+            self.tx.paced_waits = !self.may_pace(now);
+            if !self.tx.paced_waits {
                 if self.send_new(push, now) {
                     return self.next_of_burst(now);
                 }
@@ -190,6 +191,9 @@ impl Connection {
             return false;
         }
         let Some(head) = self.tx.sent.head() else { return false };
+        if now.saturating_sub(self.tx.last_sent_at) > Time::from_ms(1) {
+            return false;
+        }
         let window = self.window_left();
         let congestion = self.window.size.saturating_sub(self.tx.sent.in_flight()).saturating_mul(mss);
         let limit = window.min(congestion);
@@ -228,8 +232,7 @@ impl Connection {
         }
         let end = self.next();
         self.tx.highest = self.tx.highest.max(end);
-        // A burst of several segments ends in PSH, so that receivers that coalesce pass it on.
-        let push = bytes > 0 && ((drained && self.tx.push) || segments > 1);
+        let push = bytes > 0 && drained && self.tx.push;
         if bytes < mss && bytes > 0 {
             self.tx.small_end = end;
         }
@@ -246,7 +249,8 @@ impl Connection {
             ..Sent::default()
         });
         self.counters.bytes_sent += u64::from(bytes);
-        self.tx.burst = Some(Burst { next: start, end, mss, fin, push, again: false });
+        // A burst of several segments ends in PSH, so that receivers that coalesce pass it on.
+        self.tx.burst = Some(Burst { next: start, end, mss, fin, push: push || segments > 1, again: false });
         self.note_sent(segments, bytes, now);
         if idle || matches!(self.timers.main, Some((TimerKind::Probe, _)) | None) {
             self.rearm_retransmit(now);
@@ -264,19 +268,32 @@ impl Connection {
             self.ack.interactive = true;
         }
         self.tx.last_sent_at = now;
-        self.flow.post.cnt_ackb = self.flow.post.cnt_ackb.wrapping_add(0);
-        if self.config.pacing && self.rtt.is_measured() {
-            let wire = u64::from(bytes) + u64::from(segments) * 52;
-            let gap = Time::from_ps(wire.saturating_mul(1_000_000_000_000) / self.pacing_rate());
-            self.tx.paced_until = self.tx.paced_until.max(now) + gap;
+        if self.config.pacing {
+            self.pace(segments, bytes, now);
         }
+    }
+
+    /// The next burst waits until this one has left at the pacing rate. The first segments leave at once, and time in
+    /// which nothing was sent counts for half a burst at most.
+    fn pace(&mut self, segments: u32, bytes: u32, now: Time) {
+        const UNPACED: u64 = 10;
+        let before = self.tx.paced_until;
+        self.tx.paced_until = before.max(now);
+        if self.counters.data_segments_out + u64::from(segments) < UNPACED {
+            return;
+        }
+        let wire = u64::from(bytes) + 32;
+        let gap = wire.saturating_mul(1_000_000_000_000) / self.pacing_rate().max(1);
+        let credit = self.tx.paced_until.saturating_sub(before).as_ps();
+        self.tx.paced_until += Time::from_ps(gap - (gap / 2).min(credit));
     }
 
     fn after_push(&mut self, now: Time) {
         let limited = self.in_flight() >= self.window.size;
         self.validate_window(limited || (self.rec.window_limited && self.flow.protocol.tx_avail > 0));
         let waiting = self.flow.protocol.tx_avail > 0 || self.fin_waits();
-        if waiting && self.flow.protocol.tx_sent == 0 && self.timers.main.is_none() {
+        let idle = matches!(self.timers.main, None | Some((TimerKind::Retransmit, _)));
+        if waiting && self.flow.protocol.tx_sent == 0 && idle {
             self.timers.main = Some((TimerKind::Persist, now + self.persist_after(0)));
         }
     }
@@ -331,7 +348,8 @@ impl Connection {
         let bytes = sent.span.len() - u32::from(sent.fin);
         self.counters.bytes_retransmitted += u64::from(bytes);
         let push = sent.push || sent.segments > 1;
-        self.tx.burst = Some(Burst { next: sent.span.start, end: sent.span.end, mss, fin: sent.fin, push, again: true });
+        self.tx.burst =
+            Some(Burst { next: sent.span.start, end: sent.span.end, mss, fin: sent.fin, push, again: true });
         self.note_sent(sent.segments, bytes, now);
     }
 

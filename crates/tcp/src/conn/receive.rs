@@ -80,7 +80,9 @@ impl Connection {
             return None;
         }
         let offered = self.window_offered();
-        if !seq.before(self.expected() + offered) && !(offered == 0 && seq == self.expected() && header.payload_len == 0) {
+        if !seq.before(self.expected() + offered)
+            && !(offered == 0 && seq == self.expected() && header.payload_len == 0)
+        {
             // A zero window probe, or data beyond what was offered.
             self.counters.outside_window += 1;
             self.enter_quick();

@@ -29,6 +29,9 @@ impl Connection {
                 self.cover(*block, prior_high, round, now);
             }
         }
+        if let Some(low) = round.sack_reordered.filter(|_| self.rec.ca != CaState::Loss || self.rec.undo.is_some()) {
+            self.reordered_from(low, self.rec.sack_high);
+        }
     }
 
     fn is_plausible(&self, block: Span) -> bool {
@@ -38,9 +41,8 @@ impl Connection {
     /// RFC 2883 section 4: the first block lies below the acknowledgment or inside the second block.
     fn is_dsack(&self, blocks: &[Span], ack: Seq) -> bool {
         let first = blocks[0];
-        let inside = blocks.get(1).is_some_and(|second| {
-            !first.start.before(second.start) && !first.end.after(second.end)
-        });
+        let inside =
+            blocks.get(1).is_some_and(|second| !first.start.before(second.start) && !first.end.after(second.end));
         first.start.before(ack) || inside
     }
 
@@ -101,8 +103,8 @@ impl Connection {
         self.rack_advance(sent, now);
         if !sent.ever_retransmitted {
             if prior_high.is_some_and(|high| sent.span.start.before(high)) {
-                let lowest = round.reordered.map_or(sent.span.start, |known| known.min(sent.span.start));
-                round.reordered = Some(lowest);
+                let lowest = round.sack_reordered.map_or(sent.span.start, |known| known.min(sent.span.start));
+                round.sack_reordered = Some(lowest);
             }
             round.original_arrived |= !sent.span.end.after(self.rec.high);
             let us = micros(now.saturating_sub(sent.sent_at)) as u32;
@@ -124,24 +126,22 @@ impl Connection {
         if !self.agreed.sack {
             return;
         }
-        if let (Some(low), Some(high)) = (round.reordered, self.rec.sack_high)
-            && low.before(high)
-            && high.after(round.prior_una)
-        {
-            self.reordered_from(low);
+        if let Some(low) = round.reordered {
+            self.reordered_from(low, round.prior_sack_high);
         }
         if self.rec.sack_high.is_some_and(|high| !high.after(self.una())) {
             self.rec.sack_high = None;
         }
     }
 
-    pub(crate) fn reordered_from(&mut self, low: Seq) {
-        let Some(high) = self.rec.sack_high else { return };
+    /// `low` arrived after `high` had been reported.
+    pub(crate) fn reordered_from(&mut self, low: Seq, high: Option<Seq>) {
+        let Some(high) = high.filter(|high| low.before(*high)) else { return };
         let distance = high.since(low).div_ceil(self.payload_most().max(1));
         if distance > self.rec.reordering {
             self.rec.reordering = distance.min(REORDERING_MOST);
         }
-        self.rec.reordering_seen = true;
+        self.rec.reordering_seen = self.rec.reordering_seen.saturating_add(1);
     }
 
     /// Forgets SACK marks: a receiver may take back what it reported (RFC 2018 section 8).

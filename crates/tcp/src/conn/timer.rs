@@ -21,6 +21,7 @@ pub enum TimerKind {
 impl Connection {
     /// Lets every timer fire that is due.
     pub fn on_timer(&mut self, now: Time) {
+        self.tx.paced_waits &= self.tx.paced_until > now;
         if self.timers.delayed_ack.is_some_and(|at| at <= now) {
             self.delayed_ack_due();
         }
@@ -59,7 +60,8 @@ impl Connection {
             return;
         }
         let replaced = matches!(self.timers.main, Some((TimerKind::Probe | TimerKind::Reordering, _)));
-        let at = if replaced { self.retransmit_deadline().max(now + Time::from_us(1)) } else { now + self.backed_off_rto() };
+        let at =
+            if replaced { self.retransmit_deadline().max(now + Time::from_us(1)) } else { now + self.backed_off_rto() };
         self.timers.main = Some((TimerKind::Retransmit, at));
     }
 
@@ -75,6 +77,7 @@ impl Connection {
     fn on_retransmit_timer(&mut self, now: Time) {
         self.timers.main = None;
         if self.tx.sent.is_empty() {
+            self.push(super::output::Push::Everything);
             return;
         }
         if !self.state.is_synchronized() {
@@ -223,7 +226,7 @@ impl Connection {
 
     /// Sends everything unacknowledged again, from the left edge on (paper 3.4.2).
     pub(crate) fn go_back(&mut self, now: Time) {
-        crate::fast::retransmit::retransmit(&mut self.flow);
+        crate::fast::retransmit(&mut self.flow);
         self.tx.sent.clear();
         self.tx.burst = None;
         self.rec.high = self.tx.highest;

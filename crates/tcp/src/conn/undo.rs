@@ -80,7 +80,7 @@ impl Connection {
         if self.rec.undo.is_none() || !self.is_original_acked() {
             return false;
         }
-        self.reordered_from(round.prior_una);
+        self.reordered_from(round.prior_una, self.rec.sack_high);
         if self.tx.sent.retrans_out > 0 {
             return true;
         }

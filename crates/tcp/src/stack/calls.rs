@@ -94,6 +94,13 @@ impl<B: Buffers> Stack<B> {
         by_listener || by_connection
     }
 
+    /// A port that nobody uses, for a socket that is bound without one.
+    pub fn free_port(&mut self, local: Option<IpAddr>) -> Option<u16> {
+        let any = IpAddr::from([0, 0, 0, 0]);
+        let mut ports = self.secret.ports(local.unwrap_or(any), any, 0);
+        ports.find(|port| !self.is_port_taken(local, *port, false))
+    }
+
     /// Opens a connection to `remote`. Port 0 takes an ephemeral one.
     pub fn connect(
         &mut self,

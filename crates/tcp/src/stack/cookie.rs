@@ -61,12 +61,7 @@ mod tests {
     use super::*;
 
     fn tuple(port: u16) -> FourTuple {
-        FourTuple {
-            local: [10, 0, 0, 1].into(),
-            remote: [10, 0, 0, 2].into(),
-            local_port: 80,
-            remote_port: port,
-        }
+        FourTuple { local: [10, 0, 0, 1].into(), remote: [10, 0, 0, 2].into(), local_port: 80, remote_port: port }
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl<B: Buffers> Stack<B> {
         let start = envelope.len();
         let mut frame = vec![0; start + packet.payload.len()];
         let protocol = if is_v4 { ip_protocol::ICMP } else { ip_protocol::ICMPV6 };
-        if frame.len() > usize::from(self.host.mtu) + 14 || envelope.write(&mut frame, packet.payload.len(), protocol).is_none() {
+        if frame.len() > usize::from(self.host.mtu) + 14
+            || envelope.write(&mut frame, packet.payload.len(), protocol).is_none()
+        {
             return;
         }
         let message = &mut frame[start..];

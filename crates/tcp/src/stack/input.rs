@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use nicforge_units::Time;
 use nicforge_wire::IpAddresses;
 use nicforge_wire::checksum::{checksum, pseudo_header};
-use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView, Ipv4View, Ipv6View, MacAddress, ethertype, ip_protocol};
+use nicforge_wire::headers::{
+    ETHERNET_HEADER_LEN, EthernetView, Ipv4View, Ipv6View, MacAddress, ethertype, ip_protocol,
+};
 
 use super::{FourTuple, Medium, Stack};
 use crate::ring::{Buffers, ByteRing};
@@ -19,8 +21,6 @@ pub(super) struct Packet<'a> {
     pub ecn: Ecn,
     pub protocol: u8,
     pub payload: &'a [u8],
-    /// The packet from its IP header on, for ICMP to quote.
-    pub whole: &'a [u8],
     pub from: Option<MacAddress>,
 }
 
@@ -174,7 +174,6 @@ fn judge_v4(bytes: &[u8], from: Option<MacAddress>) -> Result<Packet<'_>, Refusa
         ecn: Ecn::from_tos(view.type_of_service()),
         protocol: view.protocol(),
         payload: &bytes[view.header_len()..total],
-        whole: &bytes[..total],
         from,
     })
 }
@@ -202,7 +201,6 @@ fn judge_v6(bytes: &[u8], from: Option<MacAddress>) -> Result<Packet<'_>, Refusa
         ecn: Ecn::from_tos(view.traffic_class()),
         protocol: headers.next_header(),
         payload: &bytes[start..end],
-        whole: &bytes[..end],
         from,
     })
 }

@@ -394,9 +394,8 @@ impl<B: Buffers> Stack<B> {
         request.iss = iss;
         request.agreed.peer_mss = mss;
         let echo = header.options.timestamps.filter(|_| self.config.timestamps);
-        let (scale, sack, ecn) = echo.map_or((None, false, false), |clock| {
-            cookie::options_in(clock.echo.wrapping_sub(0))
-        });
+        let (scale, sack, ecn) =
+            echo.map_or((None, false, false), |clock| cookie::options_in(clock.echo.wrapping_sub(0)));
         request.agreed.timestamps = echo.is_some();
         request.agreed.sack = sack && self.config.sack;
         request.agreed.window_scaling = scale.is_some();

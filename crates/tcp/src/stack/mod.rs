@@ -211,6 +211,11 @@ impl<B: Buffers> Stack<B> {
         self.config = Arc::new(config);
     }
 
+    /// Changes the MTU for connections that begin from now on.
+    pub fn set_mtu(&mut self, mtu: u16) {
+        self.host.mtu = mtu;
+    }
+
     /// Addresses and links.
     pub fn host(&self) -> &HostConfig {
         &self.host
@@ -282,7 +287,7 @@ impl<B: Buffers> Stack<B> {
         let arrived = readable > entry.readable_seen;
         entry.readable_seen = readable;
         let state = entry.connection.state();
-        let changed = state != entry.state_seen;
+        let changed = state != entry.state_seen || entry.connection.space_came();
         entry.state_seen = state;
         let queue = !std::mem::replace(&mut entry.queued, true);
         let deadline = entry.connection.deadline().filter(|due| entry.armed.is_none_or(|armed| *due < armed));

@@ -64,9 +64,7 @@ impl<B: Buffers> Stack<B> {
             (IpAddr::V4(target), Some(IpAddr::V4(source))) => {
                 arp(ArpOperation::Request, (mac, source), (MacAddress([0; 6]), target), MacAddress::BROADCAST)
             }
-            (IpAddr::V6(target), Some(IpAddr::V6(source))) => {
-                Some(NeighbourMessage::solicitation(mac, source, target))
-            }
+            (IpAddr::V6(target), Some(IpAddr::V6(source))) => Some(NeighbourMessage::solicitation(mac, source, target)),
             _ => None,
         };
         if let Some(frame) = frame {
