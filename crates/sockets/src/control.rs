@@ -31,19 +31,18 @@ pub enum Request {
     Adopt = 6,
     /// Option `value` (level in the upper half, name in the lower) has the number `extra`.
     Option = 7,
-    /// Everything for `nicforge ss`: replies of JSON text, one per socket, then an empty one.
+    /// Sockets from number `value` on, for `nicforge ss`: replies of JSON text, one per socket, and one that says where
+    /// the next request begins or that this was all.
     List = 8,
     /// Limits of the process `value`: `extra` connections (lower half), bytes per second / 1024 (upper half).
     Limit = 9,
-    /// Address and prefix length of the service, to choose what is ours.
-    Counters = 10,
 }
 
 impl Request {
     /// The request with this number.
     pub fn of(number: u32) -> Option<Request> {
         use Request::*;
-        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit, Counters]
+        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit]
             .into_iter()
             .find(|request| *request as u32 == number)
     }

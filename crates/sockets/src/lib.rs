@@ -3,8 +3,10 @@
 pub mod address;
 pub mod attach;
 pub mod control;
+pub mod direct;
 pub mod launch;
 pub mod layout;
+pub mod observe;
 pub mod posix;
 pub mod queue;
 pub mod service;

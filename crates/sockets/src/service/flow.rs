@@ -151,8 +151,10 @@ pub struct Flow {
     pub over: bool,
     /// Entries about it that made no sense.
     pub refused: u64,
-    /// Its application's rate is used up until this time.
+    /// Its application's rate is used up.
     pub paused: bool,
+    /// When its figures are published again.
+    pub figures_due: Time,
 }
 
 /// The least that Linux grants; two waiting bytes of one message each make the end unwritable.
@@ -216,6 +218,7 @@ impl Flow {
             over: false,
             refused: 0,
             paused: false,
+            figures_due: Time::ZERO,
         };
         Ok((flow, Given { end: theirs }))
     }

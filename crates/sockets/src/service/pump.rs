@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use nicforge_units::Time;
 use rustix::io::Errno;
 
 use super::flow::{Flow, Role};
@@ -10,6 +11,9 @@ use crate::layout::{FLAG_CONNECTED, FLAG_FAILED, FLAG_FINISHED, Kind, State};
 use crate::queue::Message;
 use crate::shared::Ring;
 use crate::transport::{Id, Transport};
+
+/// How old the figures that programs see may be.
+const FIGURES_EVERY: Time = Time::from_ms(10);
 
 /// What a turn of one flow did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +47,7 @@ impl Service {
         let mut moved = Moved::default();
         self.pump_out(index, id, &mut moved);
         self.pump_in(index, id, &mut moved);
+        self.publish_figures(index, id);
         let flow = &mut self.flows[index];
         if moved.again {
             self.due.insert(flow.name);
@@ -60,6 +65,24 @@ impl Service {
         } else if flow.over && moved.finished {
             self.closed(id);
         }
+    }
+
+    /// Figures for `TCP_INFO`, now and then.
+    fn publish_figures(&mut self, index: usize, id: Id) {
+        let flow = &mut self.flows[index];
+        if self.now < flow.figures_due {
+            return;
+        }
+        flow.figures_due = self.now + FIGURES_EVERY;
+        let info = self.route.info(id);
+        let figures = &flow.memory.page().service.figures;
+        let us = |time: Time| time.as_us() as u32;
+        figures.rtt_us.store(us(info.rtt), Ordering::Relaxed);
+        figures.rtt_variance_us.store(us(info.rtt_variance), Ordering::Relaxed);
+        figures.window_segments.store((info.window / u64::from(info.mss.max(1))) as u32, Ordering::Relaxed);
+        figures.mss.store(info.mss, Ordering::Relaxed);
+        figures.retransmits.store(info.retransmits, Ordering::Relaxed);
+        figures.unacknowledged.store(info.unacknowledged, Ordering::Relaxed);
     }
 
     fn notify(&mut self, index: usize, serial: u64, moved: Moved) {

@@ -63,7 +63,7 @@ impl Service {
             return self.reply(index, Errno::OPNOTSUPP.raw_os_error() as u32, 0, &[]);
         };
         if request == Request::List {
-            return self.list(index);
+            return self.list(index, message.value);
         }
         // Entries that the process added before it asked count first.
         self.take_from(index);
@@ -122,7 +122,7 @@ impl Service {
                 self.set_option(flow, message.value, message.extra);
                 Ok(Answer::default())
             }
-            Request::List | Request::Counters => Err(Errno::OPNOTSUPP),
+            Request::List => Err(Errno::OPNOTSUPP),
         }
     }
 

@@ -74,13 +74,21 @@ pub enum View {
     Socket(SocketView),
     /// An application.
     Application(ApplicationView),
+    /// More follows: the next request begins here.
+    Next(u32),
+    /// That is all.
+    End,
 }
 
+/// Sockets of one answer: they fit into the observer's socket at a time.
+const BATCH: usize = 64;
+
 impl Service {
-    /// Sends one message per application and socket, then an empty one. An observer that does not read gets no more.
-    pub(super) fn list(&self, index: usize) {
+    /// Sends one message per socket from number `from` on, a batch at a time, with the applications at the beginning.
+    pub(super) fn list(&self, index: usize, from: u32) {
         let control = self.applications[index].control.as_fd();
-        let applications = self.applications.iter().map(|(_, application)| {
+        let applications = self.applications.iter().filter(|(_, application)| from == 0 && application.context.is_some());
+        let applications = applications.map(|(_, application)| {
             View::Application(ApplicationView {
                 pid: application.pid,
                 user: application.user,
@@ -91,9 +99,13 @@ impl Service {
                 refused: application.refused,
             })
         });
-        let sockets = self.flows.iter().map(|(index, _)| View::Socket(self.view_of(index)));
-        let lines = applications.chain(sockets).filter_map(|view| serde_json::to_vec(&view).ok());
-        for line in lines.chain([b"{}".to_vec()]) {
+        let mut rest = self.flows.iter().filter(|(index, _)| *index >= from as usize);
+        let batch: Vec<usize> = rest.by_ref().take(BATCH).map(|(index, _)| index).collect();
+        let last = rest.next().map_or(View::End, |(index, _)| View::Next(index as u32));
+        let sockets = batch.into_iter().map(|index| View::Socket(self.view_of(index)));
+        for view in applications.chain(sockets).chain([last]) {
+            let Ok(line) = serde_json::to_vec(&view) else { continue };
+            // An observer that does not read gets no more.
             if send(control, &line, &[], SendFlags::DONTWAIT).is_err() {
                 return;
             }

@@ -300,7 +300,11 @@ impl Transport for Network {
 
     fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
-        self.stack.send(known.at, bytes, false, self.now).unwrap_or(0)
+        let sent = self.stack.send(known.at, bytes, false, self.now).unwrap_or(0);
+        if sent < bytes.len() {
+            self.stack.with(known.at, Connection::wait_for_space);
+        }
+        sent
     }
 
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {
@@ -335,8 +339,8 @@ impl Transport for Network {
         let Some(known) = self.known.get(&id) else { return };
         let now = self.now;
         self.stack.with(known.at, |connection| match setting {
-            Setting::NoDelay(on) => connection.tuning.no_delay = on,
-            Setting::Cork(on) => connection.tuning.cork = on,
+            Setting::NoDelay(on) => connection.set_no_delay(on),
+            Setting::Cork(on) => connection.set_cork(on),
             Setting::UserTimeout(after) => connection.tuning.user_timeout = after,
             Setting::KeepAlive(keep) => {
                 let keep_alive = keep.map_or(KeepAlive { on: false, ..connection.tuning.keep_alive }, |keep| {
@@ -352,13 +356,16 @@ impl Transport for Network {
 
     fn info(&self, id: Id) -> Info {
         let Some(connection) = self.connection(id) else { return Info::default() };
-        let counters = connection.counters();
+        // The fields of Linux's structure.
+        let info = connection.info(self.now);
+        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let mss = word(16);
         Info {
-            rtt: Time::from_us(connection.flow.post.rtt_est.into()),
-            rtt_variance: Time::ZERO,
-            window: 0,
-            mss: connection.agreed().peer_mss.into(),
-            retransmits: counters.retransmitted,
+            rtt: Time::from_us(word(68).into()),
+            rtt_variance: Time::from_us(word(72).into()),
+            window: u64::from(word(80)) * u64::from(mss),
+            mss,
+            retransmits: word(100),
             unacknowledged: connection.next().0.wrapping_sub(connection.una().0),
             state: state_name(connection.state()),
         }
