@@ -107,13 +107,15 @@ pub struct Direct {
     link: Link,
     consumer: Consumer,
     flows: HashMap<FlowId, Flow>,
+    /// The entry taken last also said that this flow's peer has finished.
+    ended: Option<FlowId>,
 }
 
 impl Direct {
     /// Registers with the service at a path.
     pub fn register(path: &Path) -> Result<Direct, DirectError> {
         let link = Link::to(path, false)?;
-        Ok(Direct { link, consumer: Consumer::default(), flows: HashMap::new() })
+        Ok(Direct { link, consumer: Consumer::default(), flows: HashMap::new(), ended: None })
     }
 
     fn flow(&self, id: FlowId) -> Result<&Flow, DirectError> {
@@ -184,6 +186,9 @@ impl Direct {
 
     /// Takes one ARX entry. Entries about flows that are closed are passed over.
     pub fn poll(&mut self) -> Option<Happening> {
+        if let Some(id) = self.ended.take() {
+            return Some(Happening::Finished(id));
+        }
         loop {
             let queue = self.link.context().queue(Direction::ToApplication);
             let message = match self.consumer.take(queue) {
@@ -202,10 +207,12 @@ impl Direct {
             if message.flags & FLAG_CONNECTED != 0 {
                 return Some(Happening::Connected(id));
             }
+            let finished = message.flags & FLAG_FINISHED != 0 && !std::mem::replace(&mut flow.ended, true);
             if message.rx_bump > 0 || message.tx_bump > 0 {
+                self.ended = finished.then_some(id);
                 return Some(Happening::Moved { flow: id, received: message.rx_bump, sent: message.tx_bump });
             }
-            if message.flags & FLAG_FINISHED != 0 && !std::mem::replace(&mut flow.ended, true) {
+            if finished {
                 return Some(Happening::Finished(id));
             }
         }
@@ -215,7 +222,7 @@ impl Direct {
     pub fn wait(&self, most: Option<Duration>) -> Result<(), DirectError> {
         let wake = self.link.wake().ok_or(Errno::BADF)?;
         let queue = self.link.context().queue(Direction::ToApplication);
-        if !self.consumer.ready(queue) {
+        if self.ended.is_none() && !self.consumer.ready(queue) {
             let most = most.map(|m| Timespec { tv_sec: m.as_secs() as i64, tv_nsec: i64::from(m.subsec_nanos()) });
             match poll(&mut [PollFd::from_borrowed_fd(wake, PollFlags::IN)], most.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -255,6 +262,12 @@ impl Direct {
         let head = socket.page().application.tx_head.load(Ordering::Relaxed);
         let tail = socket.page().service.tx_tail.load(Ordering::Acquire);
         Ok((head, socket.memory.ring_bytes().saturating_sub(head.saturating_sub(tail) as usize)))
+    }
+
+    /// Whether the peer has finished and everything is consumed.
+    pub fn is_finished(&self, id: FlowId) -> Result<bool, DirectError> {
+        let finished = self.flow(id)?.socket.page().service.finished.load(Ordering::Acquire) != 0;
+        Ok(finished && self.received(id)?.1 == 0)
     }
 
     /// Gives back `bytes` of received data.

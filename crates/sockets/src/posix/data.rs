@@ -206,18 +206,21 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
         State::Connecting | State::Connected | State::Closed => {}
     }
     // In this order: the service adds the last data, then says that it was the last.
-    let ended = service.finished.load(Ordering::Acquire) != 0
-        || own.shut.load(Ordering::Acquire) & 1 != 0
-        || socket.state() == State::Closed;
+    let finished = service.finished.load(Ordering::Acquire) != 0;
+    let over = own.shut.load(Ordering::Acquire) & 1 != 0 || socket.state() == State::Closed;
     let held = lock(&own.rx_lock);
     let tail = own.rx_tail.load(Ordering::Relaxed);
     if ready(socket, service.rx_head.load(Ordering::Acquire), tail) > 0 {
         return Ok(true);
     }
+    // As in Linux, a FIN that came before a reset is what a reader sees.
+    if finished {
+        return Ok(false);
+    }
     if let Some(cause) = socket.take_error() {
         return Err(cause);
     }
-    if ended {
+    if over {
         return Ok(false);
     }
     let armed = clear_tokens(number, socket, tail);

@@ -99,7 +99,10 @@ impl Loopback {
         at
     }
 
+    /// Ends a connection. A reset after the peer's FIN is a broken pipe, as in Linux.
     fn fail(&mut self, index: usize, cause: Errno) {
+        let pipe = cause == Errno::CONNRESET && self.ends[index].peer_finished;
+        let cause = if pipe { Errno::PIPE } else { cause };
         let end = &mut self.ends[index];
         if !end.failed {
             end.failed = true;

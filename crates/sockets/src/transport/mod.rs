@@ -8,6 +8,8 @@ use rustix::io::Errno;
 pub mod loopback;
 pub mod network;
 pub mod route;
+#[cfg(test)]
+mod tests;
 
 /// A connection or listener of a transport. A name is not used twice, so that a late event cannot meet another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
