@@ -18,6 +18,8 @@ mod output;
 mod outputs;
 mod registry;
 mod run;
+#[cfg(target_os = "linux")]
+mod sockets;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,10 @@ fn main() -> ExitCode {
         Command::Machine(options) => match &options.command {
             MachineCommand::Measure(options) => machine::measure(options),
         },
+        #[cfg(target_os = "linux")]
+        Command::Sockets(options) => sockets::sockets(options),
+        #[cfg(target_os = "linux")]
+        Command::Ss(options) => sockets::ss(options),
         Command::Capture(options) => capture::capture(options),
     };
     match result {

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,12 +18,18 @@ pub fn built() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// The library that cargo built for this test.
+/// The library. Cargo does not build it for tests, which cannot link it.
 fn library() -> PathBuf {
-    let name = nicforge_sockets::launch::LIBRARY;
-    let places = [built().join("deps").join(name), built().join(name)];
-    let newest = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
-    places.into_iter().filter(|path| path.exists()).max_by_key(newest).expect("the library is built with its tests")
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "nicforge-preload"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the library builds");
+    });
+    built().join(nicforge_sockets::launch::LIBRARY)
 }
 
 /// A service in a thread, with a folder of its own.

@@ -217,7 +217,7 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
     if finished {
         return Ok(false);
     }
-    if let Some(cause) = socket.take_error() {
+    if let Some(cause) = socket.report_error(number) {
         return Err(cause);
     }
     if over {
@@ -248,7 +248,7 @@ pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) 
     let wanted = buffers.len();
     let mut sent = 0;
     while sent < wanted || wanted == 0 {
-        if let Err(cause) = sendable(socket) {
+        if let Err(cause) = sendable(number, socket) {
             return partial(sent, cause);
         }
         let put = if socket.state() == State::Connecting {
@@ -281,8 +281,8 @@ pub fn partial(moved: usize, cause: Errno) -> Result<usize, Errno> {
 }
 
 /// Whether a send can succeed at all.
-pub fn sendable(socket: &Socket) -> Result<(), Errno> {
-    if let Some(cause) = socket.take_error() {
+pub fn sendable(number: i32, socket: &Socket) -> Result<(), Errno> {
+    if let Some(cause) = socket.report_error(number) {
         return Err(cause);
     }
     let shut = socket.page().application.shut.load(Ordering::Acquire) & 2 != 0;

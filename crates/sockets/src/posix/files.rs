@@ -23,7 +23,7 @@ pub fn send_file(
 ) -> Result<usize, Errno> {
     let mut sent = 0;
     while sent < count {
-        if let Err(cause) = sendable(socket) {
+        if let Err(cause) = sendable(number, socket) {
             return partial(sent, cause);
         }
         let mut end = false;

@@ -59,6 +59,13 @@ impl Socket {
         State::of(self.page().service.state.load(Ordering::Acquire))
     }
 
+    /// Takes the error that waits to be reported, and the descriptor's, which then shows none.
+    pub fn report_error(&self, number: i32) -> Option<Errno> {
+        let cause = self.take_error()?;
+        let _ = sockopt::socket_error(borrowed(number));
+        Some(cause)
+    }
+
     /// Takes the error that waits to be reported.
     pub fn take_error(&self) -> Option<Errno> {
         let error = &self.page().service.error;
@@ -234,7 +241,7 @@ pub fn connect(number: i32, socket: &Socket, to: SocketAddr) -> Result<(), Errno
 fn report_connected(number: i32, socket: &Socket, to: SocketAddr) -> Result<(), Errno> {
     let reported = &socket.page().application.connect_reported;
     if reported.swap(1, Ordering::AcqRel) == 0 {
-        return socket.take_error().map_or(Ok(()), Err);
+        return socket.report_error(number).map_or(Ok(()), Err);
     }
     if socket.state() == State::Connected {
         return Err(Errno::ISCONN);
@@ -277,7 +284,7 @@ fn wait_connected(number: i32, socket: &Socket) -> Result<(), Errno> {
         }
     }
     socket.page().application.connect_reported.store(1, Ordering::Release);
-    socket.take_error().map_or(Ok(()), Err)
+    socket.report_error(number).map_or(Ok(()), Err)
 }
 
 /// `shutdown`.
