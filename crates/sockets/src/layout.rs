@@ -73,7 +73,7 @@ pub enum Kind {
     Rearm = 5,
     /// ATX: no more data follows (FIN).
     Finish = 6,
-    /// ATX: the application reads no more.
+    /// ATX: the application neither reads nor writes any more: data that still comes resets the connection.
     Deaf = 7,
     /// ARX: a listener has a connection to accept.
     Incoming = 8,

@@ -83,6 +83,10 @@ pub fn receive(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -
         if taken > 0 {
             continue;
         }
+        // An error that comes after bytes is the next call's.
+        if got > 0 && socket.has_error() {
+            return Ok(got);
+        }
         match wait(number, socket, manner) {
             Ok(true) => {}
             Ok(false) => return Ok(got),
@@ -248,6 +252,9 @@ pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) 
     let wanted = buffers.len();
     let mut sent = 0;
     while sent < wanted || wanted == 0 {
+        if sent > 0 && socket.has_error() {
+            return Ok(sent);
+        }
         if let Err(cause) = sendable(number, socket) {
             return partial(sent, cause);
         }

@@ -23,6 +23,9 @@ pub fn send_file(
 ) -> Result<usize, Errno> {
     let mut sent = 0;
     while sent < count {
+        if sent > 0 && socket.has_error() {
+            break;
+        }
         if let Err(cause) = sendable(number, socket) {
             return partial(sent, cause);
         }

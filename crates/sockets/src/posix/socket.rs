@@ -59,6 +59,11 @@ impl Socket {
         State::of(self.page().service.state.load(Ordering::Acquire))
     }
 
+    /// Whether an error waits to be reported.
+    pub fn has_error(&self) -> bool {
+        self.page().service.error.load(Ordering::Acquire) != 0
+    }
+
     /// Takes the error that waits to be reported, and the descriptor's, which then shows none.
     pub fn report_error(&self, number: i32) -> Option<Errno> {
         let cause = self.take_error()?;
@@ -306,6 +311,9 @@ pub fn shutdown(number: i32, socket: &Socket, how: i32) -> Result<(), Errno> {
     }
     if read && shut.fetch_or(1, Ordering::AcqRel) & 1 == 0 {
         let _ = rustix::net::shutdown(borrowed(number), Shutdown::Read);
+    }
+    if shut.load(Ordering::Acquire) == 3 {
+        socket.push(Message::new(Kind::Deaf, socket.flow))?;
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ pub struct Flow {
     pub finish_given: bool,
     /// The peer's FIN was shown to the application.
     pub finish_shown: bool,
-    /// The application reads no more: what comes is dropped.
+    /// The application neither reads nor writes any more: data that still comes resets the connection, as in Linux.
     pub deaf: bool,
     /// The application holds its end unwritable.
     pub stopped: bool,

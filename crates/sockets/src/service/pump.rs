@@ -21,6 +21,8 @@ struct Moved {
     received: usize,
     sent: usize,
     finished: bool,
+    /// Data came that nobody will read.
+    unwanted: bool,
     /// The batch was used up; more may be left.
     again: bool,
 }
@@ -47,6 +49,10 @@ impl Service {
         let mut moved = Moved::default();
         self.pump_out(index, id, &mut moved);
         self.pump_in(index, id, &mut moved);
+        if moved.unwanted {
+            self.refuse_data(index, id);
+            return;
+        }
         self.publish_figures(index, id);
         let flow = &mut self.flows[index];
         if moved.again {
@@ -65,6 +71,14 @@ impl Service {
         } else if flow.over && moved.finished {
             self.closed(id);
         }
+    }
+
+    /// Data for a socket that reads no more resets its connection (RFC 1122, section 4.2.2.13).
+    fn refuse_data(&mut self, index: usize, id: Id) {
+        self.route.abort(id);
+        let error = Errno::CONNRESET.raw_os_error() as u32;
+        self.flows[index].memory.page().service.error.store(error, Ordering::Release);
+        self.end(index, id, FLAG_FAILED);
     }
 
     /// Figures for `TCP_INFO`, now and then.
@@ -165,7 +179,8 @@ impl Service {
             }
             let flow = &mut self.flows[index];
             if flow.deaf || flow.abandoned {
-                continue;
+                moved.unwanted = true;
+                return;
             }
             flow.memory.fill(Ring::Receive, flow.rx_head, &self.scratch[..len]);
             flow.rx_head += len as u64;
