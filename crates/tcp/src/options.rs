@@ -127,7 +127,7 @@ impl Options {
                 let (value, echo) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
                 self.timestamps = Some(Timestamps { value, echo });
             }
-            (SACK, _) if data.len() % 8 == 0 => {
+            (SACK, _) if data.len().is_multiple_of(8) => {
                 for block in data.chunks_exact(8) {
                     let word = |at: usize| Seq(u32::from_be_bytes([0, 1, 2, 3].map(|byte| block[at + byte])));
                     self.sack.push(Span::new(word(0), word(4)));

@@ -5,7 +5,8 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 8] = ["units", "wire", "platform", "nic", "interfaces", "apps", "lab", "cli"];
+pub const LAYERS: [&str; 10] =
+    ["units", "wire", "tcp", "packetdrill", "platform", "nic", "interfaces", "apps", "lab", "cli"];
 /// Crates that stand apart: nobody depends on them and they depend on none of the layers.
 pub const APART: [&str; 1] = ["tidy"];
 

@@ -141,7 +141,8 @@ impl Connection {
         let (start, after) = self.config.pacing_percent;
         let percent = if self.window.size < self.window.threshold / 2 { start } else { after };
         let per_rtt = window * u64::from(self.full_segment()) * u64::from(percent) / 100;
-        if rtt == 0 { per_rtt * 1000 } else { per_rtt * 1_000_000 / rtt }
+        // Without a measurement a millisecond is assumed.
+        (per_rtt * 1_000_000).checked_div(rtt).unwrap_or(per_rtt * 1000)
     }
 
     /// Segments in a burst at most: about a millisecond's worth at the pacing rate.

@@ -75,6 +75,10 @@ impl Connection {
 
     /// A sequence number that the peer must find acceptable, also when it shrank its window.
     fn acceptable(&self) -> Seq {
+        if self.goes_back_n() {
+            // After a way back the next number lies below what the peer expects.
+            return self.tx.highest;
+        }
         let edge = self.una() + self.flow.protocol.remote_win;
         if self.next().after(edge) && self.flow.remote_shift() == 0 { edge.max(self.una()) } else { self.next() }
     }

@@ -57,10 +57,9 @@ impl Connection {
 
     /// Reordering window in microseconds.
     fn rack_window_us(&self) -> u32 {
-        if self.rec.reordering_seen == 0 {
-            if self.rec.ca >= CaState::Recovery || self.tx.sent.sacked_out >= self.rec.reordering {
-                return 0;
-            }
+        let in_doubt = self.rec.ca >= CaState::Recovery || self.tx.sent.sacked_out >= self.rec.reordering;
+        if self.rec.reordering_seen == 0 && in_doubt {
+            return 0;
         }
         let quarter = self.rtt.least_us() / 4;
         quarter.saturating_mul(self.rec.rack.steps.max(1)).min(self.rtt.smoothed_us())

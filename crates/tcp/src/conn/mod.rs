@@ -20,6 +20,7 @@ mod loss;
 mod open;
 mod output;
 mod predicted;
+mod probe;
 mod receive;
 mod recovery;
 pub mod rtt;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use nicforge_units::Time;
 
 use super::acking::Acking;
-use super::loss::Rack;
 use super::output::Push;
 use super::rtt::{RttEstimator, micros};
 use super::sent::Sent;
@@ -106,26 +105,7 @@ impl Connection {
                 ..SendSide::default()
             },
             ack: Acking { peer_segment: u32::from(MSS_DEFAULT), ..Acking::default() },
-            rec: RecoverySide {
-                ca: CaState::Open,
-                high: opening.iss,
-                undo: None,
-                undo_retransmits: 0,
-                prior_threshold: 0,
-                prior_window: 0,
-                prr_delivered: 0,
-                prr_out: 0,
-                frto: false,
-                reordering: config.reordering,
-                reordering_seen: 0,
-                rack: Rack { steps: 1, ..Rack::default() },
-                probe_high: None,
-                probe_retransmitted: false,
-                window_limited: false,
-                window_used_until: opening.iss,
-                packets_out_most: 0,
-                sack_high: None,
-            },
+            rec: RecoverySide::new(opening.iss, &config),
             rtt: RttEstimator::new(&config),
             window,
             control,

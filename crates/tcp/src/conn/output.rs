@@ -96,7 +96,7 @@ impl Connection {
         !self.config.pacing || self.tx.paced_until <= now
     }
 
-    fn next_of_burst(&mut self, now: Time) -> Option<Emission> {
+    pub(crate) fn next_of_burst(&mut self, now: Time) -> Option<Emission> {
         let burst = self.tx.burst?;
         let left = burst.end - burst.next;
         let data = left - u32::from(burst.fin);
@@ -112,7 +112,7 @@ impl Connection {
         (self.una() + self.flow.protocol.remote_win).since(self.next())
     }
 
-    fn fin_waits(&self) -> bool {
+    pub(crate) fn fin_waits(&self) -> bool {
         self.flow.has(FlowFlags::CLOSING) && !self.flow.has(FlowFlags::FIN_SENT)
     }
 
@@ -153,7 +153,7 @@ impl Connection {
         self.tx.sent.in_flight()
     }
 
-    fn first_fits(&self, unsent: u32, mss: u32, fin: bool) -> bool {
+    pub(crate) fn first_fits(&self, unsent: u32, mss: u32, fin: bool) -> bool {
         let first = if unsent > mss { mss } else { unsent + u32::from(fin) };
         first <= self.window_left()
     }
@@ -200,12 +200,8 @@ impl Connection {
         if limit >= most.saturating_mul(mss) {
             return false;
         }
-        if self.config.burst_divisor > 0 {
-            let whole = self.flow.protocol.remote_win.min(self.window.size.saturating_mul(mss));
-            if limit >= whole / self.config.burst_divisor {
-                return false;
-            }
-        } else if limit > 3 * mss {
+        let whole = self.flow.protocol.remote_win.min(self.window.size.saturating_mul(mss));
+        if limit >= whole.checked_div(self.config.burst_divisor).unwrap_or(3 * mss) {
             return false;
         }
         let waited = now.saturating_sub(head.sent_at);
@@ -219,7 +215,7 @@ impl Connection {
         !fin
     }
 
-    fn begin_new(&mut self, bytes: u32, mss: u32, now: Time) {
+    pub(crate) fn begin_new(&mut self, bytes: u32, mss: u32, now: Time) {
         let drained = bytes == self.flow.protocol.tx_avail;
         let fin = drained && self.fin_waits();
         let segments = bytes.div_ceil(mss).max(1);
@@ -351,55 +347,5 @@ impl Connection {
         self.tx.burst =
             Some(Burst { next: sent.span.start, end: sent.span.end, mss, fin: sent.fin, push, again: true });
         self.note_sent(sent.segments, bytes, now);
-    }
-
-    fn send_probe(&mut self, probe: Probe, now: Time) -> Option<Emission> {
-        match probe {
-            Probe::Alive => Some(self.emit_probe(self.una() - 1, now)),
-            Probe::Tail => self.send_tail_probe(now),
-            Probe::Window => self.send_window_probe(now),
-        }
-    }
-
-    fn send_tail_probe(&mut self, now: Time) -> Option<Emission> {
-        let mss = self.payload_most();
-        let unsent = self.flow.protocol.tx_avail;
-        if unsent > 0 && self.first_fits(unsent, mss, false) {
-            self.begin_new(unsent.min(mss), mss, now);
-            self.probe_went_out(false, now);
-            return self.next_of_burst(now);
-        }
-        let last = self.tx.sent.len().checked_sub(1)?;
-        let sent = self.tx.sent.get(last).copied()?;
-        let mut index = last;
-        if sent.segments > 1 {
-            self.tx.sent.split(last, sent.span.start + sent.mss * (sent.segments - 1));
-            index = last + 1;
-        }
-        self.begin_again(index, 1, now);
-        self.probe_went_out(true, now);
-        self.next_of_burst(now)
-    }
-
-    fn send_window_probe(&mut self, now: Time) -> Option<Emission> {
-        let unsent = self.flow.protocol.tx_avail;
-        let left = self.window_left();
-        let emission = if (unsent > 0 || self.fin_waits()) && left > 0 {
-            let mss = self.payload_most();
-            let bytes = unsent.min(left).min(mss);
-            if bytes == 0 && unsent > 0 {
-                return None;
-            }
-            self.tx.push = true;
-            self.begin_new(bytes, mss, now);
-            if let Some(burst) = &mut self.tx.burst {
-                burst.push = bytes > 0;
-            }
-            self.next_of_burst(now)
-        } else {
-            Some(self.emit_probe(self.una() - 1, now))
-        };
-        self.window_probe_went_out(now);
-        emission
     }
 }

@@ -80,9 +80,8 @@ impl Connection {
             return None;
         }
         let offered = self.window_offered();
-        if !seq.before(self.expected() + offered)
-            && !(offered == 0 && seq == self.expected() && header.payload_len == 0)
-        {
+        let fin_alone = header.payload_len == 0 && seq == self.expected();
+        if !seq.before(self.expected() + offered) && !fin_alone {
             // A zero window probe, or data beyond what was offered.
             self.counters.outside_window += 1;
             self.enter_quick();

@@ -4,9 +4,38 @@
 use nicforge_units::Time;
 
 use super::ack::Round;
+use super::loss::Rack;
 use super::output::Push;
-use super::{CaState, Connection};
+use super::{CaState, Connection, RecoverySide};
+use crate::config::Config;
 use crate::congestion::Trouble;
+use crate::seq::Seq;
+
+impl RecoverySide {
+    /// All is well; `iss` is the oldest number there is.
+    pub(crate) fn new(iss: Seq, config: &Config) -> RecoverySide {
+        RecoverySide {
+            ca: CaState::Open,
+            high: iss,
+            undo: None,
+            undo_retransmits: 0,
+            prior_threshold: 0,
+            prior_window: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            frto: false,
+            reordering: config.reordering,
+            reordering_seen: 0,
+            rack: Rack { steps: 1, ..Rack::default() },
+            probe_high: None,
+            probe_retransmitted: false,
+            window_limited: false,
+            window_used_until: iss,
+            packets_out_most: 0,
+            sack_high: None,
+        }
+    }
+}
 
 impl Connection {
     /// Something unusual was acknowledged.

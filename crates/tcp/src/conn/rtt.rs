@@ -61,7 +61,7 @@ impl RttEstimator {
 
     /// Takes a sample of `us` microseconds. `una` and `next` tell round trips apart.
     pub fn sample(&mut self, us: u32, una: Seq, next: Seq, now: Time) {
-        let us = us.max(1).min(u32::MAX >> 4);
+        let us = us.clamp(1, u32::MAX >> 4);
         self.note_least(us, now);
         if self.smoothed_8 == 0 {
             self.smoothed_8 = us << 3;

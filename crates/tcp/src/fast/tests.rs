@@ -193,9 +193,8 @@ fn two_flows_exchange_streams_over_a_bad_link_by_the_four_events_alone() {
         let mut pick = move |most: u32| rng.next_u32() % (most + 1);
         let (loss, twice, swap) = (pick(200), pick(100), pick(200));
         let start = u32::MAX - pick(30_000);
-        let mut ends = [0, 1].map(|_| {
-            End::new(start, u64::from(pick(60_000)), 1000 + pick(20_000), 1000 + pick(20_000))
-        });
+        let mut ends =
+            [0, 1].map(|_| End::new(start, u64::from(pick(60_000)), 1000 + pick(20_000), 1000 + pick(20_000)));
         let mut wire: [Vec<(Summary, Vec<u8>)>; 2] = Default::default();
         let totals = [ends[1].total, ends[0].total];
         let mut quiet = 0;

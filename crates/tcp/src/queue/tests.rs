@@ -3,9 +3,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn to_application() -> impl Strategy<Value = ToApplication> {
-    (any::<u64>(), any::<u32>(), any::<u32>(), any::<bool>()).prop_map(|(opaque, rx_bump, tx_bump, peer_closed)| {
-        ToApplication { opaque, rx_bump, tx_bump, peer_closed }
-    })
+    (any::<u64>(), any::<u32>(), any::<u32>(), any::<bool>())
+        .prop_map(|(opaque, rx_bump, tx_bump, peer_closed)| ToApplication { opaque, rx_bump, tx_bump, peer_closed })
 }
 
 fn from_application() -> impl Strategy<Value = FromApplication> {

@@ -95,7 +95,6 @@ struct Socket {
     receive_timeout: Option<Time>,
     send_timeout: Option<Time>,
     zero_copy: bool,
-    zero_copies: u32,
     pending_error: Option<Errno>,
 }
 

@@ -30,7 +30,6 @@ impl<B: Buffers> Sockets<B> {
             receive_timeout: None,
             send_timeout: None,
             zero_copy: false,
-            zero_copies: 0,
             pending_error: None,
         })))
     }

@@ -14,6 +14,7 @@ mod input;
 mod listen;
 mod neighbour;
 mod output;
+mod request;
 pub mod secret;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
