@@ -9,6 +9,7 @@ use clap::Args;
 use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, address};
 use nicforge_sockets::launch::{LaunchError, command};
 use nicforge_sockets::observe::{ObserveError, limit, list};
+use nicforge_sockets::posix::link::PATH_VARIABLE;
 use nicforge_sockets::posix::policy::KERNEL_VARIABLE;
 use nicforge_sockets::service::{Config, Limits, Service, ServiceError, SocketView, Stopper};
 use nicforge_sockets::transport::Transport;
@@ -53,8 +54,8 @@ pub struct SocketsOptions {
 /// Where the service is.
 #[derive(Args)]
 pub struct Place {
-    /// The service's socket [default: nicforge-sockets in the user's runtime folder, or in /tmp]
-    #[arg(long, value_name = "PATH", env = "NICFORGE_SOCKETS")]
+    /// The service's socket [default: as NICFORGE_SOCKETS says, or nicforge-sockets in the user's runtime folder or /tmp]
+    #[arg(long, value_name = "PATH")]
     service: Option<PathBuf>,
 }
 
@@ -102,7 +103,8 @@ pub enum SocketsError {
 
 impl Place {
     fn path(&self) -> PathBuf {
-        self.service.clone().unwrap_or_else(|| {
+        let named = self.service.clone().or_else(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from));
+        named.unwrap_or_else(|| {
             let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
             folder.join("nicforge-sockets")
         })

@@ -89,7 +89,17 @@ impl World {
             libc::close(gone);
             libc::epoll_create1(0)
         };
-        World { random: Random(seed), listener, at, closed, sockets: Vec::new(), watched: Vec::new(), epoll, settle_ms, next: 0 }
+        World {
+            random: Random(seed),
+            listener,
+            at,
+            closed,
+            sockets: Vec::new(),
+            watched: Vec::new(),
+            epoll,
+            settle_ms,
+            next: 0,
+        }
     }
 
     fn pick(&mut self) -> Option<(usize, c_int)> {
@@ -152,8 +162,7 @@ impl World {
         let mut from = address(0);
         let mut len = ADDRESS_BYTES;
         // SAFETY: a structure and length of this function.
-        let socket =
-            unsafe { libc::accept4(self.listener, (&raw mut from).cast(), &mut len, libc::SOCK_NONBLOCK) };
+        let socket = unsafe { libc::accept4(self.listener, (&raw mut from).cast(), &mut len, libc::SOCK_NONBLOCK) };
         if socket < 0 {
             return format!("accept: {}", told(-1));
         }
@@ -186,7 +195,8 @@ impl World {
         let mut bytes = vec![0u8; len];
         // SAFETY: a buffer of this function.
         let got = unsafe { libc::recv(socket, bytes.as_mut_ptr().cast(), len, flags) };
-        let sum = bytes.iter().take(got.max(0) as usize).fold(0u32, |sum, byte| sum.wrapping_mul(31) + u32::from(*byte));
+        let sum =
+            bytes.iter().take(got.max(0) as usize).fold(0u32, |sum, byte| sum.wrapping_mul(31) + u32::from(*byte));
         format!("recv {index} {len} flags {flags:x}: {} sum {sum:x}", told(got as i64))
     }
 
@@ -204,8 +214,10 @@ impl World {
 
     fn watch(&mut self, index: usize, socket: c_int) -> String {
         let way = [0, libc::EPOLLET, libc::EPOLLONESHOT][self.random.below(3) as usize];
-        let mut event =
-            libc::epoll_event { events: (libc::EPOLLIN | libc::EPOLLRDHUP | way) as u32, u64: self.watched.len() as u64 };
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLRDHUP | way) as u32,
+            u64: self.watched.len() as u64,
+        };
         self.watched.push(self.sockets[index].clone());
         // SAFETY: a structure of this function.
         let result = unsafe {

@@ -22,7 +22,13 @@ fn compare(seed: u64, calls: u32) {
             Some((expected, got)) => differences.push(format!("kernel: {expected}\nours:   {got}")),
         }
         if settle_ms == 150 {
-            let before = |text: &str| text.lines().take_while(|line| !differences[2].contains(*line)).map(String::from).collect::<Vec<_>>().join("\n");
+            let before = |text: &str| {
+                text.lines()
+                    .take_while(|line| !differences[2].contains(*line))
+                    .map(String::from)
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            };
             panic!("seed {seed}:\n{}\n{}", before(&kernel), differences.join("\n"));
         }
     }

@@ -88,6 +88,25 @@ assert p.wait() == 0
 }
 
 #[test]
+fn an_executed_program_finds_its_sockets_in_an_empty_environment() {
+    python(
+        "
+c, s = pair()
+os.set_inheritable(s.fileno(), True)
+code = 'import socket,sys; s = socket.socket(fileno=int(sys.argv[1])); s.sendall(s.recv(100).upper()); s.close()'
+if os.fork() == 0:
+    os.environ.clear()
+    os.execve(sys.executable, [sys.executable, '-c', code, str(s.fileno())], {})
+s.close()
+c.sendall(b'empty')
+assert c.recv(100) == b'EMPTY'
+assert c.recv(100) == b''
+assert os.wait()[1] == 0
+",
+    );
+}
+
+#[test]
 fn a_socket_travels_over_a_unix_socket() {
     python(
         "

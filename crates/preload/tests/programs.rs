@@ -200,3 +200,49 @@ fn socat_forks_for_each_connection() {
         assert!(output.stdout == sent, "{} bytes: {}", output.stdout.len(), String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn postgres_serves_from_a_process_per_connection() {
+    let folder = std::path::Path::new("/usr/lib/postgresql");
+    let versions = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let Some(programs) = versions.map(|version| version.path().join("bin")).find(|bin| bin.join("initdb").exists())
+    else {
+        eprintln!("skipped: postgres is not installed");
+        return;
+    };
+    let root = rustix::process::getuid().is_root();
+    if root && !has("setpriv") {
+        return;
+    }
+    let service = Running::new();
+    let program = |name: &str| programs.join(name).display().to_string();
+    let data = service.path("data").display().to_string();
+    // Postgres does not run as root.
+    let as_user = |arguments: &[&str]| -> Vec<String> {
+        let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        let user = user.iter().filter(|_| root).chain(arguments);
+        user.map(|word| word.to_string()).collect()
+    };
+    std::fs::create_dir(service.path("data")).unwrap();
+    if root {
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(service.folder.path(), all).unwrap();
+        std::os::unix::fs::chown(service.path("data"), Some(65534), Some(65534)).unwrap();
+    }
+    let initdb = as_user(&[&program("initdb"), "-D", &data, "-A", "trust", "-U", "someone", "-N"]);
+    text(common::output(std::process::Command::new(&initdb[0]).args(&initdb[1..]).current_dir("/")));
+    let words = [&program("postgres"), "-D", &data, "-p", "5432", "-k", &data, "-h", "127.0.0.1", "-F"];
+    let words = as_user(&words);
+    let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    let mut server = service.start(&words[0], &arguments);
+    service.listening(5432);
+    let query = "select sum(x) from generate_series(1, 100000) x";
+    let place = ["-h", "127.0.0.1", "-p", "5432", "-U", "someone", "postgres"];
+    let answer = text(service.run(program("psql"), &[&place[..], &["-t", "-c", query]].concat()));
+    assert_eq!(answer.trim(), "5000050000");
+    text(service.run(program("pgbench"), &[&["-i", "-q"], &place[..]].concat()));
+    let bench = text(service.run(program("pgbench"), &[&["-c", "4", "-t", "20"], &place[..]].concat()));
+    assert!(bench.contains("number of failed transactions: 0"), "{bench}");
+    assert!(server.end());
+    service.settled(0);
+}

@@ -2,16 +2,18 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nicforge_sockets::attach::NetworkConfig;
 use nicforge_sockets::observe::{Seen, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
 use nicforge_sockets::service::{Config, Service, Stopper};
+use nicforge_sockets::transport::Transport;
 
 /// Folder of built things: this test lies in `deps` below it.
 pub fn built() -> PathBuf {
@@ -41,11 +43,17 @@ pub struct Running {
 
 impl Running {
     pub fn new() -> Running {
+        Running::on(None)
+    }
+
+    /// A service with a network.
+    pub fn on(network: Option<NetworkConfig>) -> Running {
         let folder = tempfile::tempdir().unwrap();
         let config = Config::at(folder.path().join("service"));
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let mut service = Service::new(config, None).unwrap();
+            let network = network.map(|network| Box::new(network.open().unwrap()) as Box<dyn Transport>);
+            let mut service = Service::new(config, network).unwrap();
             tell.send(service.stopper()).unwrap();
             service.run().unwrap();
         });
@@ -195,7 +203,7 @@ pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|folder| folder.join(program).exists());
     if !found {
-        writeln!(std::io::stderr(), "skipped: {program} is not installed").unwrap();
+        eprintln!("skipped: {program} is not installed");
     }
     found
 }

@@ -28,7 +28,7 @@ impl<'a> Buffers<'a> {
     }
 
     /// Bytes in all.
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.iter().fold(0, |sum: usize, buffer| sum.saturating_add(buffer.iov_len))
     }
 
@@ -71,7 +71,7 @@ pub fn receive(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -
         now: flags & libc::MSG_DONTWAIT != 0,
         discard: flags & libc::MSG_TRUNC != 0,
     };
-    let wanted = buffers.len();
+    let wanted = buffers.bytes();
     let mut got = 0;
     loop {
         let taken = take(number, socket, buffers, got, wanted - got, manner)?;
@@ -249,7 +249,7 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
 
 /// Sends. Blocking descriptors take everything; others what fits.
 pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
-    let wanted = buffers.len();
+    let wanted = buffers.bytes();
     let mut sent = 0;
     while sent < wanted || wanted == 0 {
         if sent > 0 && socket.has_error() {

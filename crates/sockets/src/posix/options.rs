@@ -159,7 +159,8 @@ fn announce(socket: &Socket, level: i32, name: i32, bytes: &[u8]) {
                 | libc::TCP_KEEPCNT
                 | libc::TCP_USER_TIMEOUT
         );
-    if !tcp && !(level == libc::SOL_SOCKET && matches!(name, libc::SO_KEEPALIVE | libc::SO_LINGER)) {
+    let socket_level = level == libc::SOL_SOCKET && matches!(name, libc::SO_KEEPALIVE | libc::SO_LINGER);
+    if !tcp && !socket_level {
         return;
     }
     let mut word = [0; 8];

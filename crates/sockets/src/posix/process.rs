@@ -1,7 +1,9 @@
 //! What happens when processes begin and end.
 
-use std::sync::Arc;
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
@@ -27,6 +29,7 @@ pub fn begin() {
     // SAFETY: the handler only clears a thread's own cell.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     policy::read();
+    PRELOADED.get_or_init(|| std::env::var_os(PRELOAD));
     if link::path().is_some() {
         adopt_inherited();
     }
@@ -64,6 +67,42 @@ fn adopt_inherited() {
     let numbers: Vec<i32> = numbers.collect();
     for number in numbers {
         socket::adopt(number);
+    }
+}
+
+/// What an environment lacks for a program to find the sockets that it inherits; sshd, for one, clears its own.
+/// Nothing where no socket is open.
+pub fn lacking<'a>(environment: impl Iterator<Item = &'a [u8]>) -> Vec<CString> {
+    if table::numbers().next().is_none() {
+        return Vec::new();
+    }
+    let mut wanted = vec![(PRELOAD, PRELOADED.get().cloned().flatten())];
+    wanted.push((link::PATH_VARIABLE, link::path().map(|path| path.as_os_str().to_owned())));
+    for entry in environment {
+        wanted.retain(|(name, _)| !entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"=")));
+    }
+    let entries = wanted.into_iter().filter_map(|(name, value)| {
+        let entry = [name.as_bytes(), b"=", value?.as_bytes()].concat();
+        CString::new(entry).ok()
+    });
+    entries.collect()
+}
+
+const PRELOAD: &str = "LD_PRELOAD";
+static PRELOADED: OnceLock<Option<OsString>> = OnceLock::new();
+
+/// Another program follows: connections that it does not inherit end in order.
+pub fn execute() {
+    if !own_tables() || link::present().is_none() {
+        return;
+    }
+    for number in table::numbers() {
+        let closes = rustix::io::fcntl_getfd(link::borrowed(number));
+        if closes.is_ok_and(|flags| flags.contains(rustix::io::FdFlags::CLOEXEC))
+            && let Some(socket) = table::get(number)
+        {
+            let _ = say_closing(&socket);
+        }
     }
 }
 

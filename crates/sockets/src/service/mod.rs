@@ -6,14 +6,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use nicforge_units::Time;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use slab::Slab;
 
 use crate::shared::{StatusMemory, status_file};
@@ -23,90 +21,24 @@ use crate::transport::{Event, Id, Transport};
 mod accept;
 mod application;
 mod bindings;
+mod config;
 mod entries;
 mod flow;
 mod limits;
 mod pump;
 mod requests;
+mod source;
 mod view;
 
+pub use config::{Config, ServiceError};
 pub use limits::Limits;
 pub use view::{ApplicationView, SocketView, View};
 
 use application::Application;
 use bindings::Bindings;
+use config::open_door;
 use flow::Flow;
-
-/// How the service is set up.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Path of its Unix socket.
-    pub path: PathBuf,
-    /// Bytes of each ring of each socket, a power of two from 4096 up.
-    pub ring_bytes: usize,
-    /// Every application's limits at the start.
-    pub limits: Limits,
-    /// Most sockets in all.
-    pub sockets: usize,
-}
-
-impl Config {
-    /// Default figures at a path.
-    pub fn at(path: impl Into<PathBuf>) -> Config {
-        Config { path: path.into(), ring_bytes: 256 << 10, limits: Limits::default(), sockets: 1 << 19 }
-    }
-}
-
-/// The service cannot start or go on.
-#[derive(Debug, thiserror::Error)]
-#[error("{doing}: {cause}")]
-pub struct ServiceError {
-    doing: String,
-    cause: Errno,
-}
-
-impl ServiceError {
-    fn of(doing: impl Into<String>) -> impl FnOnce(Errno) -> ServiceError {
-        move |cause| ServiceError { doing: doing.into(), cause }
-    }
-}
-
-/// What the kernel's epoll reports, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Door,
-    Stop,
-    Control(usize),
-    Bell(usize),
-    Flow(u32),
-    Wire,
-}
-
-impl Source {
-    fn number(self) -> u64 {
-        let (kind, index) = match self {
-            Source::Door => (0, 0),
-            Source::Stop => (1, 0),
-            Source::Control(index) => (2, index as u64),
-            Source::Bell(index) => (3, index as u64),
-            Source::Flow(name) => (4, u64::from(name)),
-            Source::Wire => (5, 0),
-        };
-        kind << 56 | index
-    }
-
-    fn of(number: u64) -> Source {
-        let index = number & ((1 << 56) - 1);
-        match number >> 56 {
-            0 => Source::Door,
-            1 => Source::Stop,
-            2 => Source::Control(index as usize),
-            3 => Source::Bell(index as usize),
-            4 => Source::Flow(index as u32),
-            _ => Source::Wire,
-        }
-    }
-}
+use source::Source;
 
 /// Bits of a flow's name that are its index.
 const INDEX_BITS: u32 = 20;
@@ -431,25 +363,4 @@ fn random_word(random: &mut std::fs::File) -> u64 {
 pub fn now() -> Time {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Time::from_ns(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
-}
-
-/// The Unix socket where applications come in. A socket file without a living service is replaced.
-fn open_door(path: &Path) -> Result<OwnedFd, ServiceError> {
-    let doing = |what: &str| ServiceError::of(format!("{what} {}", path.display()));
-    let address = SocketAddrUnix::new(path).map_err(doing("naming"))?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let make = || rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-    let door = make().map_err(doing("creating"))?;
-    if let Err(cause) = rustix::net::bind(&door, &address) {
-        let probe = make().map_err(doing("creating"))?;
-        if cause != Errno::ADDRINUSE || rustix::net::connect(&probe, &address) != Err(Errno::CONNREFUSED) {
-            return Err(doing("binding")(cause));
-        }
-        let _ = std::fs::remove_file(path);
-        rustix::net::bind(&door, &address).map_err(doing("binding"))?;
-    }
-    // Users are told apart by what the kernel says of them; everybody may come.
-    let _ = rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o666));
-    rustix::net::listen(&door, 1024).map_err(doing("listening at"))?;
-    Ok(door)
 }

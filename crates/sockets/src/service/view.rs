@@ -87,7 +87,8 @@ impl Service {
     /// Sends one message per socket from number `from` on, a batch at a time, with the applications at the beginning.
     pub(super) fn list(&self, index: usize, from: u32) {
         let control = self.applications[index].control.as_fd();
-        let applications = self.applications.iter().filter(|(_, application)| from == 0 && application.context.is_some());
+        let applications =
+            self.applications.iter().filter(|(_, application)| from == 0 && application.context.is_some());
         let applications = applications.map(|(_, application)| {
             View::Application(ApplicationView {
                 pid: application.pid,

@@ -6,6 +6,7 @@ use nicforge_units::Time;
 use rustix::io::Errno;
 
 pub mod loopback;
+mod names;
 pub mod network;
 pub mod route;
 #[cfg(test)]

@@ -7,12 +7,13 @@ use std::os::fd::BorrowedFd;
 use nicforge_platform::live::ports::Port;
 use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
-use nicforge_tcp::conn::{Connection, ConnectionError, State, Tuning};
+use nicforge_tcp::conn::{Connection, State, Tuning};
 use nicforge_tcp::ring::HeapBuffers;
-use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack, StackError};
+use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 
+use super::names::{errno, refusal, state_name};
 use super::{Accepted, Event, Id, Info, Setting, Transport};
 
 /// Frames taken from the port before the stack's answers leave.
@@ -186,46 +187,6 @@ impl Network {
     }
 }
 
-/// The error number that programs see.
-fn errno(error: ConnectionError) -> Errno {
-    match error {
-        ConnectionError::Reset => Errno::CONNRESET,
-        ConnectionError::Refused => Errno::CONNREFUSED,
-        ConnectionError::TimedOut => Errno::TIMEDOUT,
-        ConnectionError::Aborted => Errno::CONNABORTED,
-        ConnectionError::HostUnreachable => Errno::HOSTUNREACH,
-        ConnectionError::NetworkUnreachable => Errno::NETUNREACH,
-        ConnectionError::ProtocolUnreachable => Errno::NOPROTOOPT,
-        ConnectionError::Pipe => Errno::PIPE,
-    }
-}
-
-fn refusal(error: StackError) -> Errno {
-    match error {
-        StackError::PortInUse => Errno::ADDRINUSE,
-        StackError::NotOurs | StackError::Exists => Errno::ADDRNOTAVAIL,
-        StackError::NoRoute => Errno::NETUNREACH,
-        StackError::NoMemory => Errno::NOBUFS,
-        StackError::Gone => Errno::BADF,
-    }
-}
-
-/// Names of RFC 9293.
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::SynSent => "SYN-SENT",
-        State::SynReceived => "SYN-RECEIVED",
-        State::Established => "ESTABLISHED",
-        State::FinWait1 => "FIN-WAIT-1",
-        State::FinWait2 => "FIN-WAIT-2",
-        State::CloseWait => "CLOSE-WAIT",
-        State::Closing => "CLOSING",
-        State::LastAck => "LAST-ACK",
-        State::TimeWait => "TIME-WAIT",
-        State::Closed => "CLOSED",
-    }
-}
-
 impl Transport for Network {
     fn owns(&self, address: IpAddr) -> bool {
         self.stack.host().owns(address)
@@ -253,8 +214,7 @@ impl Transport for Network {
             shared.places.push(place);
             return Ok(id);
         }
-        let listener =
-            self.stack.listen(local, at.port(), backlog, self.tuning.clone(), true).map_err(refusal)?;
+        let listener = self.stack.listen(local, at.port(), backlog, self.tuning.clone(), true).map_err(refusal)?;
         self.listeners.push(Shared { listener, places: vec![place] });
         Ok(id)
     }
@@ -277,7 +237,8 @@ impl Transport for Network {
     }
 
     fn unlisten(&mut self, listener: Id) {
-        let Some(index) = self.listeners.iter().position(|shared| shared.places.iter().any(|p| p.id == listener)) else {
+        let Some(index) = self.listeners.iter().position(|shared| shared.places.iter().any(|p| p.id == listener))
+        else {
             return;
         };
         let places = &mut self.listeners[index].places;
