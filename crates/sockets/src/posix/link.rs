@@ -1,6 +1,6 @@
 //! This process's link with the service: control socket, context queue, bell.
 //!
-//! A forked child makes its own at its first call. A page that the kernel wipes on fork tells that it is a child, also
+//! A forked child makes its own. A page that the kernel wipes on fork tells that it is a child, also
 //! after a raw `clone`.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -111,7 +111,12 @@ pub fn lost() {
     }
 }
 
-/// Whether there is a link already; exits need none.
+/// Whether the process had a link when it, or its parent, last looked.
+pub fn inherited() -> bool {
+    LINK.load().is_some()
+}
+
+/// The link, if there is one already; exits need none.
 pub fn present() -> Option<Arc<Link>> {
     let marker = marker().ok()?;
     (marker.load(Ordering::Acquire) == MADE).then(|| LINK.load_full()).flatten()

@@ -26,7 +26,7 @@ pub fn begin() {
     if let Ok(page) = page {
         OWNER.store(page.cast(), Ordering::Release);
     }
-    // SAFETY: the handler only clears a thread's own cell.
+    // SAFETY: the handler runs in the only thread of a child, whose memory is a copy.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     policy::read();
     PRELOADED.get_or_init(|| std::env::var_os(PRELOAD));
@@ -35,8 +35,12 @@ pub fn begin() {
     }
 }
 
+/// The child registers at once: sshd's, for one, forbids itself new sockets before it uses those it has.
 extern "C" fn after_fork() {
     lock::forget_thread();
+    if link::inherited() && table::numbers().next().is_some() {
+        let _ = link::link();
+    }
 }
 
 /// Whether this process's tables are its own. The child of a vfork runs in its parent's memory: what it does to its
