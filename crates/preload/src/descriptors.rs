@@ -11,7 +11,7 @@ use crate::{fail, kernel, ours};
 /// Forgets a number that closes, and says so to the service.
 fn closing(number: c_int) {
     if let Some(socket) = table::take(number) {
-        process::announce(socket);
+        process::announce(&socket);
     }
 }
 
@@ -107,11 +107,10 @@ fn onto(number: c_int, to: c_int, flags: c_int) -> c_int {
     if table::protected(to) {
         link::evict(to);
     }
-    let before = ours(to);
+    let before = ours(to).is_some();
     let result = kernel!(SYS_dup3, number, to, flags) as c_int;
     if result >= 0 {
-        if before.is_some() {
-            drop(before);
+        if before {
             closing(to);
         }
         copied(number, to);

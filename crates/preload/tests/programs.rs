@@ -246,3 +246,32 @@ fn postgres_serves_from_a_process_per_connection() {
     assert!(server.end());
     service.settled(0);
 }
+
+#[test]
+fn sshd_authenticates_in_its_sandbox_and_runs_a_command() {
+    if !has("sshd") || !has("ssh") || !has("ssh-keygen") || !rustix::process::getuid().is_root() {
+        eprintln!("skipped: needs sshd, ssh and root");
+        return;
+    }
+    let service = Running::new();
+    let path = |name: &str| service.path(name).display().to_string();
+    for key in ["host", "user"] {
+        let arguments = ["-q", "-t", "ed25519", "-N", "", "-f", &path(key)];
+        text(common::output(std::process::Command::new("ssh-keygen").args(arguments)));
+    }
+    let _ = std::fs::create_dir("/run/sshd");
+    let config = format!(
+        "Port 2222\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+         PidFile none\nPermitRootLogin yes\n",
+        path("host"),
+        path("user.pub")
+    );
+    std::fs::write(service.path("config"), config).unwrap();
+    let _server = service.start("/usr/sbin/sshd", &["-D", "-e", "-f", &path("config")]);
+    service.listening(2222);
+    let quiet = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"];
+    let identity = path("user");
+    let command = ["-i", &identity, "-p", "2222", "root@127.0.0.1", "head -c 300000 /dev/zero | wc -c"];
+    let arguments: Vec<&str> = quiet.into_iter().chain(command).collect();
+    assert_eq!(text(service.run("ssh", &arguments)).trim(), "300000");
+}

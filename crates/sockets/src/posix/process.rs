@@ -2,8 +2,8 @@
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
@@ -110,12 +110,10 @@ pub fn execute() {
     }
 }
 
-/// Says that this process closes a socket in order, if it was its last number of it.
-pub fn announce(socket: Arc<Socket>) {
-    if Arc::strong_count(&socket) > 1 {
-        return;
-    }
-    let _ = say_closing(&socket);
+/// Says that this process closes a socket in order. Said for each copy: how many there are is the kernel's to know.
+pub fn announce(socket: &Socket) {
+    // A service that has gone has reset the connection already.
+    let _ = say_closing(socket);
 }
 
 fn say_closing(socket: &Socket) -> Result<(), Errno> {

@@ -13,6 +13,8 @@ const NUMBERS: usize = 1 << 20;
 static SOCKETS: [ArcSwapOption<Socket>; NUMBERS] = [const { ArcSwapOption::const_empty() }; NUMBERS];
 /// Whether a slot of `SOCKETS` is in use: what programs do with other descriptors costs one load more.
 static OURS: [AtomicBool; NUMBERS] = [const { AtomicBool::new(false) }; NUMBERS];
+/// Highest number that was ever ours.
+static HIGHEST: AtomicI32 = AtomicI32::new(-1);
 /// Descriptors of the library itself, which programs that close everything leave alone.
 static PROTECTED: [AtomicI32; 4] = [const { AtomicI32::new(-1) }; 4];
 
@@ -32,6 +34,7 @@ pub fn get(number: i32) -> Option<Held> {
 pub fn set(number: i32, socket: Arc<Socket>) -> bool {
     let Some(slot) = SOCKETS.get(number as usize) else { return false };
     slot.store(Some(socket));
+    HIGHEST.fetch_max(number, Ordering::AcqRel);
     OURS[number as usize].store(true, Ordering::Release);
     true
 }
@@ -46,9 +49,7 @@ pub fn take(number: i32) -> Option<Arc<Socket>> {
 
 /// All numbers that are ours.
 pub fn numbers() -> impl Iterator<Item = i32> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let limit = NUMBERS.min(limit as usize);
-    (0..limit).filter(|number| OURS[*number].load(Ordering::Acquire)).map(|number| number as i32)
+    (0..=HIGHEST.load(Ordering::Acquire)).filter(|number| OURS[*number as usize].load(Ordering::Acquire))
 }
 
 /// Protects a descriptor of the library.

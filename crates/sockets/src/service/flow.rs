@@ -284,7 +284,7 @@ impl Flow {
     /// Makes the descriptor writable again. One byte stays, for errors to show.
     pub fn show_writable(&mut self) {
         let Ok(waiting) = rustix::io::ioctl_fionread(self.end.as_fd()) else { return };
-        let mut scratch = [0; 64];
+        let mut scratch = [0; 4096];
         let mut left = (waiting as usize).saturating_sub(1);
         while left > 0 {
             let part = left.min(scratch.len());
@@ -306,8 +306,13 @@ impl Flow {
 
     /// Reads everything that waits in the service's end: closing it then is no error.
     pub fn drain_end(&mut self) {
-        let mut scratch = [0; 256];
-        while matches!(recv(&self.end, &mut scratch[..], RecvFlags::DONTWAIT), Ok((1.., _))) {}
+        let mut scratch = [0; 4096];
+        // An application that keeps on writing sees an error, its own doing.
+        for _ in 0..64 {
+            if !matches!(recv(&self.end, &mut scratch[..], RecvFlags::DONTWAIT), Ok((1.., _))) {
+                return;
+            }
+        }
     }
 
     /// Free bytes of the transmit ring.

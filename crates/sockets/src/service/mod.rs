@@ -110,6 +110,8 @@ impl Service {
             let doing = format!("rings of {} bytes (a power of two from 4096 to 2^30)", config.ring_bytes);
             return Err(ServiceError { doing, cause: Errno::INVAL });
         }
+        let mut config = config;
+        config.limits.connections = config.limits.connections.min(share_of_descriptors());
         let door = open_door(&config.path)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(ServiceError::of("creating an epoll"))?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
@@ -349,6 +351,16 @@ impl Drop for Service {
 
 fn watch(epoll: &OwnedFd, file: impl AsFd, source: Source, flags: epoll::EventFlags) -> Result<(), Errno> {
     epoll::add(epoll, file, epoll::EventData::new_u64(source.number()), flags)
+}
+
+/// Raises the limit of descriptors as far as it goes, and returns how many sockets one application may have so that a
+/// third of the descriptors is left for others. A socket takes two.
+fn share_of_descriptors() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let current = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    (current.unwrap_or(u64::MAX) / 3).min(usize::MAX as u64) as usize
 }
 
 fn random_word(random: &mut std::fs::File) -> u64 {

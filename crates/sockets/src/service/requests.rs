@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
 use super::application::Application;
 use super::bindings::Claim;
 use super::flow::Role;
-use super::{Service, Source, watch};
+use super::{Limits, Service, Source, watch};
 use crate::address::plain;
 use crate::control::{
     BIND_FREE, BIND_REUSE_ADDRESS, BIND_REUSE_PORT, BIND_V6_ONLY, ReplyMessage, Request, RequestMessage, receive, send,
@@ -178,16 +178,23 @@ impl Service {
         Ok(Answer { value: name, descriptors: vec![file] })
     }
 
-    /// Root may limit everybody, others themselves.
+    /// Root sets everybody's limits, others lower their own.
     fn limit(&mut self, index: usize, message: &RequestMessage) -> Result<Answer, Errno> {
         let asking = self.applications[index].user;
         let mut any = false;
         for (_, application) in &mut self.applications {
             if application.pid == message.value && (asking == 0 || asking == application.user) {
                 any = true;
-                application.limits.connections = (message.extra as u32) as usize;
-                let rate = message.extra >> 32;
-                application.limits.bytes_per_second = (rate > 0).then_some(rate << 10);
+                let connections = (message.extra as u32) as usize;
+                let rate = Some((message.extra >> 32) << 10).filter(|rate| *rate > 0);
+                let limits = &mut application.limits;
+                if asking == 0 {
+                    *limits = Limits { connections, bytes_per_second: rate };
+                } else {
+                    limits.connections = limits.connections.min(connections);
+                    let rates = [limits.bytes_per_second, rate];
+                    limits.bytes_per_second = rates.into_iter().flatten().min();
+                }
             }
         }
         if any { Ok(Answer::default()) } else { Err(Errno::SRCH) }
