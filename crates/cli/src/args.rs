@@ -40,6 +40,12 @@ pub enum Command {
     /// Know the machine that this runs on
     #[cfg(target_os = "linux")]
     Machine(MachineOptions),
+    /// Run a program over the project's TCP instead of the kernel's
+    #[cfg(target_os = "linux")]
+    Sockets(crate::sockets::SocketsOptions),
+    /// Show the sockets of programs that run over the project's TCP
+    #[cfg(target_os = "linux")]
+    Ss(crate::sockets::SsOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),

@@ -19,6 +19,8 @@ mod outputs;
 mod p4;
 mod registry;
 mod run;
+#[cfg(target_os = "linux")]
+mod sockets;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,10 @@ fn main() -> ExitCode {
         Command::Machine(options) => match &options.command {
             MachineCommand::Measure(options) => machine::measure(options),
         },
+        #[cfg(target_os = "linux")]
+        Command::Sockets(options) => sockets::sockets(options),
+        #[cfg(target_os = "linux")]
+        Command::Ss(options) => sockets::ss(options),
         Command::Capture(options) => capture::capture(options),
         Command::P4(options) => return p4::p4(options),
     };

@@ -55,11 +55,17 @@ const RULES: [Rule; 5] = [
     },
 ];
 
-/// The live ground, the library that packetdrill loads, and the TAP device of TCP's tests.
+/// The live ground, the library that packetdrill loads, the TAP device of TCP's tests, and sockets: memory that
+/// programs share with the service, and the C library's functions.
 fn may_be_unsafe(file: &File) -> bool {
-    ["crates/platform/src/live", "crates/packetdrill/src", "crates/tcp/tests/tap"]
-        .iter()
-        .any(|folder| file.path.starts_with(folder))
+    let folders = [
+        "crates/platform/src/live",
+        "crates/packetdrill/src",
+        "crates/tcp/tests/tap",
+        "crates/sockets/src",
+        "crates/preload/",
+    ];
+    folders.iter().any(|folder| file.path.starts_with(folder))
 }
 
 fn may_read_clock(file: &File) -> bool {
