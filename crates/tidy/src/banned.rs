@@ -48,8 +48,7 @@ const RULES: [Rule; 5] = [
     },
     Rule {
         words: &["unsafe"],
-        applies: |file| !may_be_unsafe(file),
-        applies: |file| !file.path.starts_with("crates/platform/src/live") && !is_generated_code(file),
+        applies: |file| !may_be_unsafe(file) && !is_generated_code(file),
         in_tests: true,
         instead: "safe code, or an interface of crates/platform/src/live or crates/flexnic/src/p4/jit",
     },

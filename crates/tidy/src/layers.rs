@@ -5,7 +5,25 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 17] = ["record", "report", "units", "options", "wire", "l5p", "tcp", "packetdrill", "platform", "sockets", "preload", "nic", "interfaces", "apps", "flexnic", "lab", "cli"];
+pub const LAYERS: [&str; 17] = [
+    "record",
+    "report",
+    "units",
+    "options",
+    "wire",
+    "l5p",
+    "tcp",
+    "packetdrill",
+    "platform",
+    "sockets",
+    "preload",
+    "nic",
+    "interfaces",
+    "apps",
+    "flexnic",
+    "lab",
+    "cli",
+];
 /// Crates that stand apart: nobody depends on them and they depend on none of the layers.
 pub const APART: [&str; 1] = ["tidy"];
 

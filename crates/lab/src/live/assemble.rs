@@ -10,12 +10,10 @@ use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
 use nicforge_options::Value;
 use nicforge_options::{ConfigError, Place};
-use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
-use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_platform::live::ports::{
     CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
 };
-use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use nicforge_apps::options::RouteOptions;
 use nicforge_options::{ConfigError, Place};
-use nicforge_interfaces::registry;
 use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,6 @@ use nicforge_wire::headers::MacAddress;
 
 use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
 use super::plugged::{PLUGGED_KEYS, Plugged};
-use crate::config::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Catalogue;
 

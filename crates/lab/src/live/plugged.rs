@@ -6,7 +6,7 @@ use nicforge_platform::live::ports::{MEMIF_QUEUES_MAX, MemifRole, MemifTerms};
 
 use super::config::{MemifPlace, PortKind, VhostUserPlace};
 use super::parse::count;
-use crate::config::{ConfigError, Field, Place};
+use nicforge_options::{ConfigError, Field, Place};
 
 /// All of them.
 pub(super) const PLUGGED_KEYS: [&str; 7] = ["memif", "vhost_user", "role", "id", "queues", "secret", "mtu"];
@@ -115,14 +115,13 @@ mod tests {
     use super::*;
     use crate::live::config::LiveConfig;
     use crate::live::parse_live;
-    use crate::settings::Names;
+    use crate::settings::Catalogue;
 
     /// What a file with one port says that has these lines.
     fn of(port: &str) -> Result<LiveConfig, ConfigError> {
-        let names = Names { interfaces: &["priv_ring"], apps: nicforge_apps::names() };
         let text =
             format!("[live]\nname = \"x\"\n[settings]\ninterface = \"priv_ring\"\napp = \"l2fwd\"\n[[port]]\n{port}\n");
-        parse_live(&text, Path::new("x.toml"), &names)
+        parse_live(&text, Path::new("x.toml"), &Catalogue::shipped())
     }
 
     #[test]
