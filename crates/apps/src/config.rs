@@ -158,7 +158,7 @@ impl Default for Timeouts {
 /// Everything that an application may be told. Each uses what concerns it.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
-    /// Which application, by name ([`crate::names`]).
+    /// Which application, by name ([`crate::Apps::names`]).
     pub name: String,
     /// Instructions per packet that memory accesses do not show, in core cycles.
     pub work: Cycles,

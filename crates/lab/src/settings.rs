@@ -6,7 +6,7 @@
 //!                                                               └ read::<T>(): one owner's typed options
 //! ```
 //!
-//! Which owners a point uses follows from its choices: interface, application, arrival and so on ([`owners`]). A key counts
+//! Which owners a point uses follows from its choices: interface, application, arrival and so on (`owners.rs`). A key counts
 //! where one of them declares it.
 
 mod catalogue;

@@ -222,10 +222,15 @@ fn a_capture_that_breaks_off_ends_with_a_reason() {
     wifi[20] = 105;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.pcap");
-    for broken in [&bytes[..24 + 16 + 7], &bytes[..bytes.len() - 1], &long, &wifi] {
-        std::fs::write(&file, broken).unwrap();
+    let play = |capture: &[u8]| {
+        std::fs::write(&file, capture).unwrap();
         let text = format!("[live]\nname = \"bad\"\n[settings]\napp = \"l2fwd\"\n[[port]]\nread = {file:?}\n");
-        let run = run_live(&config(&text), &AtomicBool::new(false), &mut |_| {});
-        refused(&run.expect_err("a broken capture"));
+        run_live(&config(&text), &AtomicBool::new(false), &mut |_| {})
+    };
+    for broken in [&bytes[..24 + 16 + 7], &long, &wifi] {
+        refused(&play(broken).expect_err("a broken capture"));
     }
+    // What is whole of a cut one is played.
+    let run = play(&bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(run.cores[0].received, 239);
 }
