@@ -85,8 +85,7 @@ impl Blueprint {
         let pool = Pool::with_room(&mut space, count * per_worker, buffer_bytes).in_order(pool_order);
         app.buffer_room = pool.room();
         let app = &app;
-        let pools = std::iter::once(pool).chain(near.pool());
-        let ledgers = ledgers(&mut space, config, pools);
+        let ledgers = ledgers(&mut space, config, std::iter::once(pool).chain(near.pool()));
         let (mut tx_rings, mut halves, mut fills) = (Vec::new(), Vec::new(), Vec::new());
         // Of each worker: its driver on every port.
         let mut drivers: Vec<Vec<Box<dyn DriverHalf<G::Cpu>>>> = (0..count).map(|_| Vec::new()).collect();
@@ -96,8 +95,7 @@ impl Blueprint {
             let plan = plan_of(settings, interfaces, &surroundings(device, count), pool, &near);
             let entry = interfaces.find(&settings.interface())?;
             let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
-            let level = level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first());
-            fills.extend(level);
+            fills.extend(level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first()));
             halves.push(half);
             for (worker, driver) in drivers.iter_mut().zip(of_queues) {
                 worker.push(driver);
