@@ -65,6 +65,9 @@ pub mod name {
     pub const IPV6_TCLASS: i32 = 67;
 }
 
+/// No timeout of a socket is longer: ninety days.
+const SECONDS_MOST: i64 = 90 * 24 * 3600;
+
 fn integer(value: &[u8]) -> Result<i32, Errno> {
     let bytes = value.first_chunk::<4>().ok_or(Errno::INVALID)?;
     Ok(i32::from_ne_bytes(*bytes))
@@ -85,7 +88,7 @@ fn timeout(value: &[u8]) -> Result<Option<Time>, Errno> {
     if !(0..1_000_000).contains(&us) {
         return Err(Errno::INVALID);
     }
-    let total = Time::from_us(sec.clamp(0, 1 << 32) as u64 * 1_000_000 + us as u64);
+    let total = Time::from_us(sec.clamp(0, SECONDS_MOST) as u64 * 1_000_000 + us as u64);
     Ok((total > Time::ZERO).then_some(total))
 }
 
@@ -135,7 +138,8 @@ impl<B: Buffers> Sockets<B> {
             name::RCVBUF => socket.tuning.receive_buffer = doubled(number, receive.least, receive.most),
             name::LINGER => {
                 let time = integer(value.get(4..).ok_or(Errno::INVALID)?)?;
-                socket.linger = (number != 0).then(|| Time::from_ms(time.max(0) as u64 * 1000));
+                socket.linger =
+                    (number != 0).then(|| Time::from_ms(i64::from(time).clamp(0, SECONDS_MOST) as u64 * 1000));
             }
             name::RCVLOWAT => socket.tuning.receive_low_water = number.max(1) as u32,
             name::ZEROCOPY => {
@@ -194,7 +198,8 @@ impl<B: Buffers> Sockets<B> {
                 tuning.fin_wait = if number < 0 { Time::ZERO } else { Time::from_ms(number.min(120) as u64 * 1000) };
             }
             name::DEFER_ACCEPT => {
-                tuning.defer_accept = (number > 0).then(|| Time::from_ms(number as u64 * 1000));
+                tuning.defer_accept =
+                    (number > 0).then(|| Time::from_ms(i64::from(number).min(SECONDS_MOST) as u64 * 1000));
             }
             name::WINDOW_CLAMP if number >= 0 => tuning.window_clamp = number as u32,
             name::QUICKACK => self.on_connection(fd, |connection| connection.set_quick_ack(number != 0)),

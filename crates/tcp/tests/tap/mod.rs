@@ -4,12 +4,13 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Instant;
 
 use nicforge_tcp::Config;
-use nicforge_tcp::conn::Tuning;
+use nicforge_tcp::conn::{ConnectionError, Tuning};
 use nicforge_tcp::ring::HeapBuffers;
 use nicforge_tcp::stack::{Address, ConnectionId, HostConfig, Stack};
 use nicforge_units::Time;
@@ -38,7 +39,8 @@ pub struct Port {
     file: File,
     faults: Faulty,
     rng: Pcg64,
-    held: Option<Vec<u8>>,
+    /// A frame that a later one overtakes, per direction: in, out.
+    held: [Option<Vec<u8>>; 2],
 }
 
 pub struct Harness {
@@ -80,6 +82,17 @@ fn tap() -> Option<File> {
     Some(file)
 }
 
+/// The program that `command` starts finds `port` as descriptor 3.
+pub fn give_descriptor_3(command: &mut Command, port: OwnedFd) {
+    let give = move || {
+        // SAFETY: a plain system call between fork and exec, which allocates nothing.
+        let given = unsafe { libc::dup2(port.as_raw_fd(), 3) };
+        if given == 3 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: the closure only calls dup2, which may be called there.
+    unsafe { command.pre_exec(give) };
+}
+
 fn nonblocking(fd: RawFd) {
     // SAFETY: plain system calls on a descriptor of our own.
     unsafe {
@@ -91,7 +104,7 @@ fn nonblocking(fd: RawFd) {
 impl Port {
     pub fn new(file: File, faults: Faulty) -> Port {
         nonblocking(file.as_raw_fd());
-        Port { file, faults, rng: Pcg64::seed_from_u64(faults.seed), held: None }
+        Port { file, faults, rng: Pcg64::seed_from_u64(faults.seed), held: [None, None] }
     }
 
     fn chance(&mut self, of_1000: u32) -> bool {
@@ -99,20 +112,20 @@ impl Port {
     }
 
     /// The frame with faults: none, one or two, the held one after a later one.
-    fn fate(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
+    fn fate(&mut self, direction: usize, frame: &[u8]) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         if self.chance(self.faults.loss) {
             return frames;
         }
-        if self.held.is_none() && self.chance(self.faults.swap) {
-            self.held = Some(frame.to_vec());
+        if self.held[direction].is_none() && self.chance(self.faults.swap) {
+            self.held[direction] = Some(frame.to_vec());
             return frames;
         }
         frames.push(frame.to_vec());
         if self.chance(self.faults.twice) {
             frames.push(frame.to_vec());
         }
-        frames.extend(self.held.take());
+        frames.extend(self.held[direction].take());
         frames
     }
 
@@ -157,9 +170,19 @@ impl Harness {
         let mut waiting = Vec::new();
         let mut shut = false;
         while !is_done() {
-            assert!(self.started.elapsed().as_secs() < 60, "a minute: {:?}", self.stack.counters());
+            if self.started.elapsed().as_secs() >= 60 {
+                let connection = connection.and_then(|id| self.stack.connection(id));
+                panic!("not done in a minute: {:?} {connection:?}", self.stack.counters());
+            }
             self.turn();
             connection = connection.or_else(|| listener.and_then(|listener| self.stack.accept(listener)));
+            let error = connection.and_then(|id| self.stack.connection(id)).and_then(|connection| connection.error());
+            if let (Role::Connect(ip, port), Some(ConnectionError::Refused)) = (role, error) {
+                // The peer does not listen yet.
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                let (now, tuning) = (self.now(), Tuning::new(self.stack.config()));
+                connection = Some(self.stack.connect((None, 0), (ip, port), tuning, now).unwrap());
+            }
             if let Some(id) = connection {
                 self.echo(id, &mut waiting, &mut shut);
             }
@@ -193,7 +216,7 @@ impl Harness {
             if len == 0 {
                 break;
             }
-            for frame in self.port.fate(&frame[..len]) {
+            for frame in self.port.fate(0, &frame[..len]) {
                 let now = self.now();
                 self.stack.receive(&frame, now);
                 self.flush();
@@ -208,7 +231,7 @@ impl Harness {
         let mut out = [0; 2048];
         let now = self.now();
         while let Some(len) = self.stack.transmit(now, &mut out) {
-            for frame in self.port.fate(&out[..len]) {
+            for frame in self.port.fate(1, &out[..len]) {
                 let _ = self.port.file.write(&frame);
             }
         }
