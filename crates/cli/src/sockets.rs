@@ -121,7 +121,13 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         stopper.stop();
         return ended(thread);
     }
-    let own = if list(&path).is_ok() { None } else { Some(start(&path, network(options)?)?) };
+    let network = network(options)?;
+    let running = list(&path).is_ok();
+    if running && network.is_some() {
+        let path = path.display();
+        return Err(CliError::Usage(format!("a service runs at {path} already; a network is given when it starts")));
+    }
+    let own = if running { None } else { Some(start(&path, network)?) };
     let mut command = command(&path, &options.program).map_err(SocketsError::Launch)?;
     if let Some(kernel) = &options.kernel {
         command.env(KERNEL_VARIABLE, kernel);

@@ -20,6 +20,9 @@ pub enum ObserveError {
         /// Why.
         cause: Errno,
     },
+    /// The process to limit is not one of the service's, or another user's.
+    #[error("no process {0} of yours has sockets of the service")]
+    NoProcess(u32),
     /// An answer that is none.
     #[error("the service's answer: {0}")]
     Answer(#[from] serde_json::Error),
@@ -84,5 +87,9 @@ pub fn limit(path: &Path, pid: u32, limits: Limits) -> Result<(), ObserveError> 
         extra: rate << 32 | connections,
         ..RequestMessage::default()
     };
-    ask(&control, &request, &[]).map(|_| ()).map_err(lost)
+    match ask(&control, &request, &[]) {
+        Ok(_) => Ok(()),
+        Err(Errno::SRCH) => Err(ObserveError::NoProcess(pid)),
+        Err(cause) => Err(lost(cause)),
+    }
 }

@@ -1,6 +1,7 @@
 //! What `nicforge ss` shows.
 
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
 
 use rustix::net::SendFlags;
 use serde::{Deserialize, Serialize};
@@ -134,7 +135,11 @@ impl Service {
             program: owner.map_or_else(String::new, |owner| owner.name.clone()),
             receive_queue_bytes: match flow.role {
                 Role::Listener(listener) => listener.waiting,
-                _ => flow.memory.ring_bytes() - flow.rx_free,
+                // What is read is given back in larger steps; the page has the exact place, good enough to be shown.
+                _ => {
+                    let read = flow.memory.page().application.rx_tail.load(Ordering::Relaxed);
+                    flow.rx_head.saturating_sub(read).min(flow.memory.ring_bytes() as u64) as usize
+                }
             },
             send_queue_bytes: match flow.role {
                 Role::Listener(listener) => listener.backlog,
