@@ -9,8 +9,9 @@ mod common;
 
 use common::{Clock, shipped};
 use nicforge_lab::machine::load_machine;
+use nicforge_lab::run::options::{Warmup, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
-use nicforge_lab::settings::Settings;
+use nicforge_lab::settings::{Catalogue, Settings};
 
 /// Runs of each measurement; the fastest counts, for it was disturbed least.
 const ROUNDS: usize = 3;
@@ -33,16 +34,15 @@ fn main() {
 /// Full-sized packets simulated in a second of CPU time.
 fn packets_per_second(workload: &str, interface: &str, placement: &str) -> f64 {
     let machine = load_machine(&shipped("machines/m5-10gbe.toml")).expect("the shipped machine");
-    let settings = Settings {
-        workload: workload.into(),
-        interface: interface.into(),
-        placement: placement.into(),
-        cpu_ghz: Some(8.0),
-        warmup_ms: 20.0,
-        window_ms: 200.0,
-        ..Settings::for_machine(&machine)
-    };
-    let warmed_up = settings.warmup_ms / (settings.warmup_ms + settings.window_ms);
+    let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+        .with("workload", workload)
+        .with("interface", interface)
+        .with("placement", placement)
+        .with("cpu_ghz", 8.0)
+        .with("warmup_ms", 20.0)
+        .with("window_ms", 200.0);
+    let warmed_up = settings.read::<Warmup>().warmup_ms
+        / (settings.read::<Warmup>().warmup_ms + settings.read::<WindowOptions>().window_ms);
     let clock = Clock::start();
     let (mut begin, mut end) = (0.0, 0.0);
     let mut progress = |share: f64, _packets: u64| {
@@ -54,6 +54,6 @@ fn packets_per_second(workload: &str, interface: &str, placement: &str) -> f64 {
     let run = run_point(&machine, &settings, 1, &RunIo::default(), &mut progress);
     let metrics = run.expect("it runs").metrics;
     let bandwidth = metrics.bandwidth_gbps.expect("systems have one");
-    let packets = bandwidth * 1e9 * settings.window_ms * 1e-3 / PAYLOAD_BITS;
+    let packets = bandwidth * 1e9 * settings.read::<WindowOptions>().window_ms * 1e-3 / PAYLOAD_BITS;
     packets / (end - begin)
 }

@@ -54,6 +54,7 @@ pub fn lay_out(interface: &str) -> Layout {
         emulates: None,
         emulator: Owner::NOBODY,
         emulator_fills: false,
+        values: Default::default(),
         nicmem: Default::default(),
     };
     let entry = Interfaces::shipped().find(interface).unwrap();

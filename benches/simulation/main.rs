@@ -20,9 +20,10 @@ use std::io::stdin;
 
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::machine::{Machine, load_machine};
+use nicforge_lab::run::options::{Measurement, Warmup, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::scenario::load_scenario;
-use nicforge_lab::settings::{Names, Settings};
+use nicforge_lab::settings::{Catalogue, Settings};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use common::{Clock, shipped};
@@ -86,27 +87,28 @@ enum Rings {
 /// cores, each with its share of the load, eight to a NIC. Below its own load it begins with empty rings.
 fn main_job_on(job: Job<'_>) -> (Machine, Settings) {
     let Job { cores, window_ms, .. } = job;
-    let interfaces = nicforge_interfaces::Interfaces::shipped().names();
-    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
-    let scenario = load_scenario(&shipped("scenarios/nat-200g.toml"), &names).expect("the shipped scenario");
+    let catalogue = Catalogue::shipped();
+    let scenario = load_scenario(&shipped("scenarios/nat-200g.toml"), &catalogue).expect("the shipped scenario");
     let file = scenario.machine_file().expect("its machine");
     let mut machine = load_machine(&file).expect("the shipped machine");
-    let points = scenario.expand(&machine, &[]).expect("its points");
+    let points = scenario.expand(&machine, &[], &catalogue).expect("its points");
     let nics = cores.div_ceil(8);
     machine.hardware.cores = machine.hardware.cores.max(cores);
     machine.hardware.nics = machine.hardware.nics.max(nics);
     let (interface, emulates) = job.interface.split_once('/').unwrap_or((job.interface, BASE));
     let begun = &points[job.rings as usize].settings;
-    let settings = Settings {
-        cores,
-        nics,
-        polling_starts_ms: if job.gbps_per_core < FULL_GBPS { 0.0 } else { begun.polling_starts_ms },
-        offered_gbps: job.gbps_per_core * cores as f64,
-        window_ms,
-        interface: interface.into(),
-        emulates: emulates.into(),
-        ..begun.clone()
-    };
+    let settings = begun
+        .clone()
+        .with("cores", cores)
+        .with("nics", nics)
+        .with(
+            "polling_starts_ms",
+            if job.gbps_per_core < FULL_GBPS { 0.0 } else { begun.read::<Measurement>().polling_starts_ms },
+        )
+        .with("offered_gbps", job.gbps_per_core * cores as f64)
+        .with("window_ms", window_ms)
+        .with("interface", interface)
+        .with("emulates", emulates);
     (machine, settings)
 }
 
@@ -124,7 +126,8 @@ fn measure(arguments: &[String]) {
             _ => Rings::Small,
         },
     });
-    let warmed_up = settings.warmup_ms / (settings.warmup_ms + settings.window_ms);
+    let warmed_up = settings.read::<Warmup>().warmup_ms
+        / (settings.read::<Warmup>().warmup_ms + settings.read::<WindowOptions>().window_ms);
     let clock = Clock::start();
     let mut set_up = None;
     let mut progress = |share: f64, packets: u64| {

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::net::SocketAddrV4;
 
 use nicforge_nic::{Packet, Verdict};
+use nicforge_options::{Options, Owner};
 use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
 
@@ -70,6 +71,8 @@ pub trait AppKind {
     const ABOUT: &'static str;
     /// Whether it forwards by IP header, and so drops packets whose header checksum is wrong, as `ip_checksum`.
     const ROUTER: bool = false;
+    /// Its keys.
+    type Options: Options;
 
     /// The application of `config` at `place`. Hands out addresses only; the memory must be zero when the application
     /// starts.
@@ -93,12 +96,10 @@ pub type Build<G> = fn(
 ) -> Result<Box<dyn Application<<G as Ground>::Cpu>>, AppError>;
 
 /// An application in a registry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AppEntry {
-    /// Its name in scenarios.
-    pub name: &'static str,
-    /// One line about it.
-    pub about: &'static str,
+    /// Its name and its keys.
+    pub owner: Owner,
     /// Whether it forwards by IP header.
     pub router: bool,
     sim: Build<Sim>,
@@ -108,11 +109,20 @@ pub struct AppEntry {
 }
 
 impl AppEntry {
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        self.owner.name
+    }
+
+    /// One line about it.
+    pub fn about(&self) -> &'static str {
+        self.owner.about
+    }
+
     /// The entry of application `A`.
     pub fn of<A: AppKind>() -> AppEntry {
         AppEntry {
-            name: A::NAME,
-            about: A::ABOUT,
+            owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
             router: A::ROUTER,
             sim: A::build::<<Sim as Ground>::Cpu>,
             flat: A::build::<<Flat as Ground>::Cpu>,
@@ -163,7 +173,7 @@ impl Apps {
 
     /// Adds application `A`; one of the same name is replaced.
     pub fn add<A: AppKind>(&mut self) -> &mut Apps {
-        self.entries.retain(|entry| entry.name != A::NAME);
+        self.entries.retain(|entry| entry.name() != A::NAME);
         self.entries.push(AppEntry::of::<A>());
         self
     }
@@ -175,7 +185,7 @@ impl Apps {
 
     /// All names, in the order of the registry.
     pub fn names(&self) -> Vec<&'static str> {
-        self.entries.iter().map(|entry| entry.name).collect()
+        self.entries.iter().map(|entry| entry.name()).collect()
     }
 
     /// The application of this name.
@@ -183,8 +193,8 @@ impl Apps {
     /// # Errors
     /// There is none.
     pub fn find(&self, name: &str) -> Result<AppEntry, AppError> {
-        let found = self.entries.iter().find(|entry| entry.name == name);
-        found.copied().ok_or_else(|| AppError::UnknownName { name: name.to_owned(), known: self.names() })
+        let found = self.entries.iter().find(|entry| entry.name() == name);
+        found.cloned().ok_or_else(|| AppError::UnknownName { name: name.to_owned(), known: self.names() })
     }
 
     /// The application that `config` names, at `place`.

@@ -111,16 +111,16 @@ pub enum Egress {
     Peer,
 }
 
-/// What `synthetic` does with the payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payload {
-    /// Nothing.
-    #[default]
-    Untouched,
-    /// Reads every byte.
-    Read,
-    /// Overwrites every byte; the NIC is asked to compute the checksum.
-    Overwrite,
+nicforge_options::choice! {
+    /// What `synthetic` does with the payload.
+    pub enum Payload {
+        /// Nothing.
+        Untouched = "untouched",
+        /// Reads every byte.
+        Read = "read",
+        /// Overwrites every byte; the NIC is asked to compute the checksum.
+        Overwrite = "overwrite",
+    }
 }
 
 /// After how long without a packet state is given up.
@@ -158,7 +158,7 @@ impl Default for Timeouts {
 /// Everything that an application may be told. Each uses what concerns it.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
-    /// Which application, by name ([`crate::names`]).
+    /// Which application, by name ([`crate::Apps::names`]).
     pub name: String,
     /// Instructions per packet that memory accesses do not show, in core cycles.
     pub work: Cycles,

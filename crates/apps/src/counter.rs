@@ -168,6 +168,7 @@ impl<C: Cpu> Application<C> for Counter {
 impl AppKind for Counter {
     const NAME: &'static str = "counter";
     const ABOUT: &'static str = "counts packets and bytes of each flow";
+    type Options = crate::options::CounterOptions;
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -34,6 +34,7 @@ impl<C: Cpu> Application<C> for L2Fwd {
 impl AppKind for L2Fwd {
     const NAME: &'static str = "l2fwd";
     const ABOUT: &'static str = "forwards by port, and changes hardware addresses only";
+    type Options = ();
 
     fn build<C: Cpu>(
         config: &AppConfig,

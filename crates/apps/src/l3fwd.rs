@@ -52,6 +52,7 @@ impl AppKind for L3Fwd {
     const NAME: &'static str = "l3fwd";
     const ABOUT: &'static str = "forwards by the longest matching prefix, IPv4 and IPv6";
     const ROUTER: bool = true;
+    type Options = crate::options::RouteOptions;
 
     fn build<C: Cpu>(
         config: &AppConfig,

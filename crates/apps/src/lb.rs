@@ -291,6 +291,7 @@ impl AppKind for Lb {
     const NAME: &'static str = "lb";
     const ABOUT: &'static str = "balances flows over servers, each flow always to the same";
     const ROUTER: bool = true;
+    type Options = crate::options::LbOptions;
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -22,6 +22,7 @@ pub mod l2fwd;
 pub mod l3fwd;
 pub mod lb;
 pub mod nat;
+pub mod options;
 mod quoted;
 mod routes;
 mod shared;

@@ -124,6 +124,7 @@ impl AppKind for Synthetic {
     const NAME: &'static str = "synthetic";
     const ABOUT: &'static str = "reads an array at random, then looks up a route";
     const ROUTER: bool = true;
+    type Options = crate::options::SyntheticOptions;
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -102,7 +102,7 @@ fn l3fwd_drops_by_name_and_keeps_wrong_checksums_wrong() {
 fn who_routes_drops_what_the_nic_found_a_wrong_ip_checksum_in() {
     let mut frame = udp(("10.0.0.1", 1), ("10.9.9.9", 2), b"x");
     frame[24] ^= 1;
-    for name in Apps::shipped().entries().iter().filter(|app| app.router).map(|app| app.name) {
+    for name in Apps::shipped().entries().iter().filter(|app| app.router).map(|app| app.name()) {
         let mut bench = Bench::new(&routed(name));
         bench.flags = RxFlags::L3_BAD;
         assert_eq!(bench.drop(0, &frame), "ip_checksum", "{name}");

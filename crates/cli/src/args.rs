@@ -40,9 +40,17 @@ pub enum Command {
     /// Know the machine that this runs on
     #[cfg(target_os = "linux")]
     Machine(MachineOptions),
+    /// Run a program over the project's TCP instead of the kernel's
+    #[cfg(target_os = "linux")]
+    Sockets(crate::sockets::SocketsOptions),
+    /// Show the sockets of programs that run over the project's TCP
+    #[cfg(target_os = "linux")]
+    Ss(crate::sockets::SsOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
+    /// Run, test, explain and check P4-16 programs
+    P4(crate::p4::P4Options),
 }
 
 /// What changes a scenario from the command line.

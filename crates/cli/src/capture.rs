@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use nicforge_lab::run::options::Capture;
 use nicforge_lab::run::{RunError, traffic_source};
 use nicforge_lab::scenario::Assignment;
 use nicforge_lab::settings::Settings;
@@ -17,24 +18,6 @@ use crate::notes;
 use crate::output::{path_word, print, print_notes};
 use crate::outputs::{Made, Named, keep_apart, of_settings};
 
-/// The settings that describe traffic on one line.
-const TRAFFIC: [&str; 15] = [
-    "offered_gbps",
-    "arrival",
-    "burst_packets",
-    "in_flight",
-    "request_timeout_us",
-    "packet_bytes",
-    "packet_sizes",
-    "small_share",
-    "size_file",
-    "flows",
-    "flow_choice",
-    "zipf_s",
-    "pcap",
-    "replay_timing",
-    "replay_loops",
-];
 /// The line that the capture is taken from.
 const LINE_GBPS: f64 = 100.0;
 
@@ -47,7 +30,7 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     let seed = options.overrides.seed.unwrap_or(1);
     let line = Line::ethernet(BitRate::from_gbps(LINE_GBPS));
     let mut source = traffic_source(&settings, line, seed, 0, 1, false)?;
-    if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.pcap) {
+    if let (TrafficSource::Replay(replay), Some(pcap)) = (&source, &settings.read::<Capture>().pcap) {
         let note = notes::about(Path::new(pcap), &replay.counts());
         print_notes(note.as_slice());
     }
@@ -65,18 +48,14 @@ pub fn capture(options: &CaptureOptions) -> Result<(), CliError> {
     ))
 }
 
+/// Settings that describe traffic. What belongs to other modules is said.
 fn settings(assignments: &[Assignment]) -> Result<Settings, ConfigError> {
-    let mut settings = Settings { nics: 1, ..Settings::default() };
-    for set in assignments {
-        if !TRAFFIC.contains(&set.key.name) {
-            let wrong = format!("`{}` says nothing about traffic", set.key.name);
-            return Err(ConfigError::new(&set.place, wrong, format!("use {}", TRAFFIC.join(", "))));
-        }
-        set.apply(&mut settings)?;
-    }
-    if let Some(set) = assignments.iter().find(|set| !set.key.is_used(&settings)) {
-        return Err(set.unused());
-    }
+    let mut settings = Settings::default().with("nics", 1);
+    assignments.iter().for_each(|set| set.apply(&mut settings));
+    let owners = settings.of_traffic();
+    let unused = assignments.iter().filter(|set| !owners.iter().any(|owner| owner.declares(set.key.name)));
+    let notes: Vec<String> = unused.map(|set| set.somebody_elses(settings.catalogue())).collect();
+    print_notes(&notes);
     settings.check_traffic().map_err(|finding| {
         let place = assignments.iter().rev().find(|set| finding.keys.contains(&set.key.name));
         match place {

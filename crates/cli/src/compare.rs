@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use nicforge_lab::live::{LiveRun, check_live, run_point_live};
+use nicforge_lab::run::options::Clock;
 use nicforge_lab::run::{RunError, RunIo, run_point};
 use nicforge_report::{LiveSide, comparison_table, to_json, write_all};
 use nicforge_units::Time;
@@ -47,9 +48,9 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
         simulated.push(sim.map_err(|cause| failed(index, cause))?);
         let run = run_point_live(&input.machine, settings, seed, duration);
         let run = run.map_err(|cause| failed(index, cause))?;
-        let core_ghz = settings.cpu_ghz.unwrap_or(clock);
+        let core_ghz = settings.read::<Clock>().cpu_ghz.unwrap_or(clock);
         let LiveRun { metrics, cores, switches, .. } = run;
-        live.push(LiveSide { metrics, cores, switches, core_count: settings.cores, core_ghz });
+        live.push(LiveSide { metrics, cores, switches, core_count: settings.cores(), core_ghz });
     }
     print_notes_of_runs(&input, &simulated);
     let mut record = input.record(simulated, started.elapsed().as_secs_f64());
@@ -66,7 +67,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
 
 /// Threads that share a core wait for each other, which the simulation's do not.
 fn note_about_cores(input: &Input) {
-    let most = input.points.iter().map(|point| point.settings.cores).max();
+    let most = input.points.iter().map(|point| point.settings.cores()).max();
     let threads = most.unwrap_or(0) + 2;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if threads > cores {

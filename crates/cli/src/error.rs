@@ -42,6 +42,10 @@ pub enum CliError {
     /// A run failed.
     #[error(transparent)]
     Run(RunError),
+    /// Sockets over the project's TCP.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Sockets(#[from] crate::sockets::SocketsError),
     /// The report cannot be written.
     #[error(transparent)]
     Report(#[from] ReportError),

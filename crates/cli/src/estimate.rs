@@ -1,6 +1,9 @@
 //! How much the points of a scenario are, before they run.
 
 use nicforge_lab::machine::Machine;
+use nicforge_lab::run::options::{
+    Arrival, Arrivals, Measure, Measurement, PacketSizes, Rate, Sizes, Warmup, WindowOptions,
+};
 use nicforge_lab::run::trials_max;
 use nicforge_lab::scenario::Point;
 use nicforge_lab::settings::Settings;
@@ -12,13 +15,14 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
         let all = points.iter().map(|point| &point.settings);
         let is_it = |settings: &&Settings| {
             let made = !settings.is_of_whole_systems();
-            searches == (made && settings.measure == "no_drop_rate")
-                && replays == (made && settings.arrival == "replay")
+            searches == (made && settings.read::<Measurement>().measure == Measure::NoDropRate)
+                && replays == (made && settings.replays())
         };
         all.filter(is_it).collect()
     };
     let ms = |windows: usize, of: &[&Settings]| {
-        let each = of.iter().map(|s| s.warmup_ms + s.window_ms * windows as f64);
+        let each =
+            of.iter().map(|s| s.read::<Warmup>().warmup_ms + s.read::<WindowOptions>().window_ms * windows as f64);
         (each.sum::<f64>() * 1e3).round() / 1e3
     };
     let trials = trials_max();
@@ -47,17 +51,20 @@ pub fn amount(points: &[Point], machine: &Machine) -> String {
 
 /// About how many frames arrive in a point; `None` where the traffic alone decides.
 fn frames(settings: &Settings, machine: &Machine) -> Option<f64> {
-    let sizes_vary = settings.packet_sizes != "fixed" && settings.app != "kvs";
+    let sizes_vary = settings.read::<Sizes>().packet_sizes != PacketSizes::Fixed && settings.app() != "kvs";
     // Whole systems send what TCP lets them.
-    if sizes_vary || settings.arrival == "ping_pong" || settings.is_of_whole_systems() {
+    if sizes_vary || settings.read::<Arrivals>().arrival == Arrival::PingPong || settings.is_of_whole_systems() {
         return None;
     }
     let nic = &machine.hardware.nic;
     let frame = Bytes(u64::from(settings.frame_bytes()));
     let line_time = nic.port.time_for(frame + nic.wire_overhead).as_seconds();
-    let line_rate = settings.nics as f64 / line_time;
-    let offered = settings.offered_gbps * 1e9 / (frame.0 as f64 * 8.0);
-    Some(offered.min(line_rate) * (settings.warmup_ms + settings.window_ms) / 1e3)
+    let line_rate = settings.nics() as f64 / line_time;
+    let offered = settings.read::<Rate>().offered_gbps * 1e9 / (frame.0 as f64 * 8.0);
+    Some(
+        offered.min(line_rate) * (settings.read::<Warmup>().warmup_ms + settings.read::<WindowOptions>().window_ms)
+            / 1e3,
+    )
 }
 
 /// A count of frames as a person says it.

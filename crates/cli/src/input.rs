@@ -4,9 +4,9 @@ use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::record::of_scenario;
+use nicforge_lab::run::options::{Capture, Empirical};
 use nicforge_lab::run::{PointRun, RunError, at_fault, check_point, check_replay, line_of, traffic_source};
 use nicforge_lab::scenario::{Assignment, Point, Scenario, load_scenario, parse_override};
-use nicforge_lab::settings::Settings;
 use nicforge_options::{ConfigError, Place};
 use nicforge_record::Record;
 use nicforge_wire::traffic::TrafficSource;
@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::notes;
 use crate::output::print_notes;
 use crate::outputs::{Named, of_settings};
-use crate::registry::{names, registry};
+use crate::registry::{catalogue, registry};
 
 /// A scenario that can run.
 pub struct Input {
@@ -58,7 +58,7 @@ impl Input {
 
 /// Loads and checks all that a run needs; `machine` is a machine file in place of the scenario's.
 pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Result<Input, CliError> {
-    let mut scenario = load_scenario(file, &names())?;
+    let mut scenario = load_scenario(file, &catalogue())?;
     scenario.seed = overrides.seed.unwrap_or(scenario.seed);
     if let Some(name) = machine.and_then(name_of_machine) {
         scenario.machine_place = Place::argument(&format!("--machine {name}"));
@@ -69,11 +69,11 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
         None => load_machine(&scenario.machine_file()?)?,
     };
     let overrides = assignments(overrides)?;
-    let points = scenario.expand(&machine, &overrides)?;
+    let points = scenario.expand(&machine, &overrides, &catalogue())?;
     let mut input = Input { scenario, machine, points, notes: Vec::new() };
     input.notes = try_files(&input)?;
     input.notes.extend(notes::about_equal_points(&input.points));
-    let moot = notes::about_moot_keys(&input.scenario, &overrides, &input.points);
+    let moot = notes::about_unused_keys(&input.scenario, &overrides, &input.points);
     input.notes.extend(moot);
     for point in &input.points {
         check_point(registry(), &input.machine, &point.settings, input.scenario.seed)
@@ -106,23 +106,24 @@ fn try_files(input: &Input) -> Result<Vec<String>, CliError> {
     let (mut tried, mut said) = (Vec::new(), Vec::new());
     for point in &input.points {
         let settings = &point.settings;
-        let files = (&settings.arrival, &settings.pcap, &settings.size_file);
+        let Capture { pcap, .. } = settings.read();
+        let files = (settings.replays(), pcap.clone(), settings.read::<Empirical>().size_file);
         if settings.is_of_whole_systems() || tried.contains(&files) {
             continue;
         }
         tried.push(files);
         let line = line_of(&input.machine.hardware);
         // Steering does not matter to the files: one queue spares us the search for flows.
-        let unsteered = Settings { target_share: 0.0, ..settings.clone() };
+        let unsteered = settings.clone().with("target_share", 0.0).with("busiest_to_idlest", 0.0);
         let source = traffic_source(&unsteered, line, input.scenario.seed, 0, 1, true)
             .map_err(|cause| at_fault_in(point, cause))?;
-        if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &settings.pcap) {
+        if let (TrafficSource::Replay(replay), Some(pcap)) = (source, &pcap) {
             let capture = Path::new(pcap);
             said.extend(notes::about(capture, &replay.counts()));
             let checksums = (replay.wrong_ip_checksums(), replay.frames());
             let same = |other: &&Point| {
-                let (theirs, ours) = (&other.settings, settings);
-                (&theirs.arrival, &theirs.pcap) == (&ours.arrival, &ours.pcap)
+                let theirs = &other.settings;
+                theirs.replays() && theirs.read::<Capture>().pcap.as_ref() == Some(pcap)
             };
             for point in input.points.iter().filter(same) {
                 let settings = &point.settings;
@@ -143,7 +144,7 @@ pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError
     if let Some(pcap) = &overrides.pcap {
         is_capture_file(pcap)?;
         for text in ["arrival=replay".to_string(), format!("pcap={}", pcap.display())] {
-            let mut set = parse_override(&text, &names())?;
+            let mut set = parse_override(&text, &catalogue())?;
             // What is found in the capture begins with its path.
             set.place = Place::argument("--pcap");
             push_once(&mut all, set)?;
@@ -156,7 +157,7 @@ pub fn assignments(overrides: &Overrides) -> Result<Vec<Assignment>, ConfigError
 pub fn sets(texts: &[String]) -> Result<Vec<Assignment>, ConfigError> {
     let mut all = Vec::new();
     for text in texts {
-        push_once(&mut all, parse_override(text, &names())?)?;
+        push_once(&mut all, parse_override(text, &catalogue())?)?;
     }
     Ok(all)
 }

@@ -6,12 +6,11 @@ use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use nicforge_interfaces::register_map::{REGISTER_MAPS, RegisterMap};
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::scenario::load_scenario;
-use nicforge_lab::settings::{self, KEYS};
 
 use crate::args::{ListOptions, Listed};
 use crate::error::CliError;
 use crate::output::{columns, print};
-use crate::registry;
+use crate::registry::{catalogue, registry};
 
 /// Lists what was asked for.
 pub fn list(options: &ListOptions) -> Result<(), CliError> {
@@ -32,7 +31,7 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
         Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
-        Some(Listed::Settings) if options.markdown => settings::markdown(&registry::names()),
+        Some(Listed::Settings) if options.markdown => catalogue().vocabulary().markdown(),
         Some(Listed::Settings) => all_settings(),
         Some(Listed::Registers) => register_maps(options.device.as_deref(), options.markdown)?,
         None => everything(),
@@ -55,8 +54,8 @@ fn everything() -> String {
 
 /// Name and line of each interface, by what it can run in.
 fn interfaces() -> String {
-    let entries = registry::registry().interfaces.entries().iter();
-    let of_one_server: Vec<_> = entries.map(|entry| (entry.name, entry.about)).collect();
+    let entries = registry().interfaces.entries().iter();
+    let of_one_server: Vec<_> = entries.map(|entry| (entry.name(), entry.about())).collect();
     let kinds = [
         ("of one server and live runs (workload = frames)", &of_one_server[..]),
         ("of whole systems (every other workload)", KERNEL_INTERFACES),
@@ -66,8 +65,8 @@ fn interfaces() -> String {
 }
 
 fn apps() -> String {
-    let entries = registry::registry().apps.entries().iter();
-    named(&entries.map(|entry| (entry.name, entry.about)).collect::<Vec<_>>())
+    let entries = registry().apps.entries().iter();
+    named(&entries.map(|entry| (entry.name(), entry.about())).collect::<Vec<_>>())
 }
 
 fn named(rows: &[(&str, &str)]) -> String {
@@ -148,7 +147,7 @@ const TABLE_HEAD: &str = "\
 fn scenarios() -> String {
     let rows: Vec<Vec<String>> = toml_files("scenarios")
         .iter()
-        .map(|file| match load_scenario(file, &registry::names()) {
+        .map(|file| match load_scenario(file, &catalogue()) {
             Ok(scenario) => vec![file.display().to_string(), scenario.title],
             Err(error) => vec![file.display().to_string(), format!("unusable: {error}")],
         })
@@ -193,25 +192,16 @@ width only. Virtual: each virtual NIC has its own. What is not listed is reserve
 bits read as 0 and have to be written as 0. An access that means nothing is counted, and does nothing else.
 ";
 
+/// Every key, under the modules that read it.
 fn all_settings() -> String {
+    let catalogue = catalogue();
+    let vocabulary = catalogue.vocabulary();
     let mut rows = vec![["key", "default", "takes", "what it is"].map(str::to_string).to_vec()];
-    rows.extend(KEYS.iter().map(|key| {
-        let used = key.used_when.iter().map(|when| ("with", when));
-        let unused = key.unused_when.iter().chain(key.moot_when);
-        let unused = unused.map(|when| ("not with", when));
-        let used = used.chain(unused).map(|(word, (name, values))| format!(" [{word} {name} = {}]", values.join(", ")));
-        let any = key.counts_with.iter();
-        let any = any.map(|(name, values)| format!("{name} = {}", values.join(", ")));
-        let any: Vec<String> = any.collect();
-        let any = (!any.is_empty()).then(|| format!(" [with {}]", any.join(" or ")));
-        let used: Vec<String> = used.chain(any).collect();
-        vec![
-            key.name.to_string(),
-            key.default_text(),
-            key.takes(&registry::names()),
-            format!("{}{}", key.doc.trim(), used.concat()),
-        ]
-    }));
+    for (owners, keys) in vocabulary.groups() {
+        rows.extend(keys.iter().map(|key| {
+            vec![key.name.to_string(), key.default_text(), key.takes(vocabulary), format!("{} [{owners}]", key.doc)]
+        }));
+    }
     columns(&rows)
 }
 

@@ -16,8 +16,11 @@ mod machine;
 mod notes;
 mod output;
 mod outputs;
+mod p4;
 mod registry;
 mod run;
+#[cfg(target_os = "linux")]
+mod sockets;
 
 use std::process::ExitCode;
 
@@ -43,7 +46,12 @@ fn main() -> ExitCode {
         Command::Machine(options) => match &options.command {
             MachineCommand::Measure(options) => machine::measure(options),
         },
+        #[cfg(target_os = "linux")]
+        Command::Sockets(options) => sockets::sockets(options),
+        #[cfg(target_os = "linux")]
+        Command::Ss(options) => sockets::ss(options),
         Command::Capture(options) => capture::capture(options),
+        Command::P4(options) => return p4::p4(options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

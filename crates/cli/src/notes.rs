@@ -3,17 +3,25 @@
 //! that are too short for what they are to find.
 
 mod captures;
-mod rings;
 mod store;
 
+use nicforge_apps::options::FlowTableOptions;
+use nicforge_interfaces::describe::{Around, Queues, Received};
 use nicforge_lab::machine::Machine;
-use nicforge_lab::run::ring_frames;
+use nicforge_lab::run::options::{
+    Arrival, Arrivals, Flows, Llc, Measure, Measurement, PacketBytes, PacketSizes, Rate, Requests, Shares, Sizes,
+    TargetTime, WindowOptions,
+};
+use nicforge_lab::run::{line_of, ring_frames};
 use nicforge_lab::scenario::{Assignment, Point, Scenario};
-use nicforge_lab::settings::{Key, Settings, key};
+use nicforge_lab::settings::Settings;
+use nicforge_nic::PoolOptions;
+use nicforge_options::{Key, Options};
+use nicforge_units::{BitRate, Bytes};
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, IPV4_MIN_HEADER_LEN, UDP_HEADER_LEN};
+use nicforge_wire::traffic::Line;
 
 pub use captures::{about, about_checksums, about_long_replay};
-use rings::{about_sizes, about_small_batches, about_switching, about_uneven_sets};
 use store::{about_hot_places, about_long_values, about_preloaded_pairs};
 
 /// What speaks against a point's settings.
@@ -22,7 +30,7 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     if settings.is_of_whole_systems() {
         return Vec::new();
     }
-    let mut notes = about_sizes(settings, machine);
+    let mut notes = of_interface(point, machine);
     notes.extend(about_long_frames(settings));
     notes.extend(about_fifo(settings, machine));
     notes.extend(about_long_values(settings));
@@ -30,19 +38,57 @@ pub fn about_settings(point: &Point, machine: &Machine) -> Vec<String> {
     notes.extend(about_many_flows(settings));
     notes.extend(about_target(settings));
     notes.extend(about_lone_queues(settings));
-    notes.extend(about_sharing(point));
-    notes.extend(about_small_batches(settings));
-    notes.extend(about_uneven_sets(settings));
-    notes.extend(about_switching(settings, machine));
     notes.extend(about_preloaded_pairs(settings));
     notes.extend(about_hot_places(settings));
     notes.extend(about_short_trials(settings));
     notes
 }
 
-/// What numbers a key takes: what a note proposes is one of them.
-fn range(name: &str) -> Option<(f64, f64)> {
-    key(name).and_then(Key::range)
+/// What the interface says against its own options, and what it builds on against its own.
+fn of_interface(point: &Point, machine: &Machine) -> Vec<String> {
+    let (settings, hardware) = (&point.settings, &machine.hardware);
+    let (llc, nic) = (&hardware.llc, &hardware.nic);
+    let is_set = |key: &str| point.sets(key);
+    let around = Around {
+        queues: Queues { nics: settings.nics(), each: settings.queues(), inner: None },
+        played: settings.shape().is_some_and(|shape| shape.played),
+        burst_entries: nic.burst_entries,
+        entries_min: nic.ring_entries_min,
+        frame: Bytes(settings.frame_bytes().into()),
+        io_capacity: Bytes(llc.size.0 / llc.ways as u64 * settings.read::<Llc>().io_ways as u64),
+        link: hardware.pcie.rate,
+        received: received(settings, machine),
+        ends_ms: settings.ends_ms(),
+        is_set: &is_set,
+    };
+    let descriptions = settings.description().into_iter().chain(settings.inner_description());
+    descriptions.flat_map(|interface| interface.advice(settings, &around)).collect()
+}
+
+/// The most frame bytes that can come in over all NICs.
+fn received(settings: &Settings, machine: &Machine) -> Received {
+    let Line { rate, overhead } = line_of(&machine.hardware);
+    let frame = f64::from(settings.frame_bytes());
+    // Before a target begins, frames are of another mean.
+    let of_one_mean = settings.target_frame_bytes().is_none() || settings.read::<TargetTime>().target_begins_ms == 0.0;
+    let fixed = settings.read::<Sizes>().packet_sizes == PacketSizes::Fixed;
+    let known = fixed && settings.makes_up_frames() && of_one_mean;
+    // What Ethernet adds to frames is known where their mean is; elsewhere it counts for nothing.
+    let frames = if known { frame / (frame + overhead.0 as f64) } else { 1.0 };
+    let wires = settings.nics() as f64 * rate.as_bits_per_second() as f64 / 1e9 * frames;
+    // Other traffic is offered by its mean only, or as answers come.
+    let even = matches!(settings.read::<Arrivals>().arrival, Arrival::Constant | Arrival::Poisson);
+    let offered = settings.read::<Rate>().offered_gbps;
+    if even && offered <= wires {
+        Received::Offered(BitRate::from_gbps(offered))
+    } else {
+        Received::Wires(BitRate::from_gbps(wires))
+    }
+}
+
+/// What numbers key `name` of `O` takes: what a note proposes is one of them.
+fn range<O: Options>(name: &str) -> Option<(f64, f64)> {
+    O::keys().into_iter().find(|key| key.name == name).and_then(Key::range)
 }
 
 /// Share of the highest rate that a search without loss may say too much.
@@ -51,17 +97,17 @@ const TOO_MUCH: f64 = 0.05;
 /// Trials of a search without loss in which rings take up much of what is offered: it need not be sent
 /// within the window to be sent in the end.
 fn about_short_trials(settings: &Settings) -> Option<String> {
-    let of_one_size = settings.packet_sizes == "fixed" || settings.app == "kvs";
-    let by_time = settings.measure == "no_drop_rate" && settings.arrival != "replay";
+    let of_one_size = settings.read::<Sizes>().packet_sizes == PacketSizes::Fixed || settings.app() == "kvs";
+    let by_time = settings.read::<Measurement>().measure == Measure::NoDropRate && !settings.replays();
     if !by_time || !of_one_size {
         return None;
     }
     let (frames, bytes) = (ring_frames(settings), settings.frame_bytes());
     // A million bits in a millisecond are a Gbit/s.
     let megabits = frames as f64 * f64::from(bytes) * 8.0 / 1e6;
-    let (held, highest) = (megabits / settings.window_ms, settings.offered_gbps);
+    let (held, highest) = (megabits / settings.read::<WindowOptions>().window_ms, settings.read::<Rate>().offered_gbps);
     let enough = (megabits / (highest * TOO_MUCH)).ceil();
-    let remedy = match range("window_ms") {
+    let remedy = match range::<WindowOptions>("window_ms") {
         Some((_, longest)) if enough > longest => {
             format!("the longest window_ms, {longest}, is too short for them: use smaller rings, or offer more")
         }
@@ -71,7 +117,7 @@ fn about_short_trials(settings: &Settings) -> Option<String> {
         format!(
             "receive rings hold {frames} frames of {bytes} bytes, {held:.1} Gbit/s for a window of {} ms: the rate \
              without loss may be too high by so much of {highest} Gbit/s; {remedy}",
-            settings.window_ms
+            settings.read::<WindowOptions>().window_ms
         )
     })
 }
@@ -81,15 +127,16 @@ fn longest_made_up(settings: &Settings) -> Option<u32> {
     if !settings.makes_up_frames() {
         return None;
     }
-    let fixed = ["fixed", "bimodal"].contains(&&*settings.packet_sizes);
-    let usual = fixed.then_some(settings.packet_bytes);
+    let sizes = settings.read::<Sizes>().packet_sizes;
+    let fixed = matches!(sizes, PacketSizes::Fixed | PacketSizes::Bimodal);
+    let usual = fixed.then_some(settings.read::<PacketBytes>().packet_bytes);
     usual.into_iter().chain(settings.target_frame_bytes()).max()
 }
 
 /// Frames that no buffer has room for; one that is split is no longer than one buffer either.
 fn about_long_frames(settings: &Settings) -> Option<String> {
     let longest = longest_made_up(settings)?;
-    let room = settings.buffer_room();
+    let room = settings.read::<PoolOptions>().buffer_room();
     (longest as usize > room).then(|| {
         format!(
             "frames of {longest} bytes do not fit buffers of {room}: all of them will be dropped \
@@ -100,7 +147,7 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
 
 /// Frames that the FIFO of a NIC has no room for, however slowly they come.
 fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
-    let puts = settings.app == "kvs" && settings.arrival != "replay" && settings.kvs_put_share > 0.0;
+    let puts = settings.app() == "kvs" && !settings.replays() && settings.read::<Requests>().kvs_put_share > 0.0;
     let longest = match puts {
         true => settings.put_bytes(),
         false => longest_made_up(settings)?,
@@ -122,18 +169,18 @@ fn fifo_of(machine: &Machine, longest: u32) -> (usize, String) {
 
 /// Headers of which only the first part lies where applications read them.
 fn about_split_headers(settings: &Settings) -> Option<String> {
-    let needed = match settings.app.as_str() {
+    let needed = match settings.app().as_str() {
         "l2fwd" => ETHERNET_HEADER_LEN,
         // What made-up traffic has.
         _ => ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + UDP_HEADER_LEN,
     };
-    let at = settings.split_at;
-    let made_up = settings.arrival != "replay" && settings.splits_frames();
+    let at = settings.split()?.at;
+    let made_up = !settings.replays();
     (made_up && at > 0 && at < needed).then(|| {
         format!(
             "split_at = {at} cuts frames within the {needed} bytes of headers that {} reads: all of them will be \
              dropped (headers_split); set split_at to at least {needed}, or to 0, which splits where headers end",
-            settings.app
+            settings.app()
         )
     })
 }
@@ -165,31 +212,27 @@ pub fn about_equal_points(points: &[Point]) -> Vec<String> {
     pairs.into_iter().map(said).collect()
 }
 
-/// Keys that somebody asked for on the command line, or sweeps, and that change nothing in any point.
-/// Those of `[settings]` may: variants share them.
-pub fn about_moot_keys(scenario: &Scenario, overrides: &[Assignment], points: &[Point]) -> Vec<String> {
-    let is_overridden = |name| overrides.iter().any(|set| set.key.name == name);
+/// Keys that somebody set, and that belong to modules which no point uses.
+pub fn about_unused_keys(scenario: &Scenario, overrides: &[Assignment], points: &[Point]) -> Vec<String> {
+    let varied = scenario.variants.iter().flat_map(|variant| &variant.settings);
     let swept = scenario.sweep.iter().filter_map(|sweep| sweep.values.first());
-    let swept = swept.filter(|set| !is_overridden(set.key.name));
-    let said = |set: &Assignment| {
-        let counts = |point: &Point| set.key.counts(&point.settings);
-        let first = points.first().filter(|_| !points.iter().any(counts))?;
-        let why = set.key.why_moot(&first.settings)?;
-        let (place, name) = (&set.place, set.key.name);
-        Some(format!("{place}: `{name}` has no effect: {why}; leave it out"))
-    };
-    overrides.iter().chain(swept).filter_map(said).collect()
+    // What a file sets may lose its use by an override: then the file is not at fault.
+    let written = scenario.settings.iter().chain(varied).chain(swept).filter(|_| overrides.is_empty());
+    let unused = |set: &&Assignment| !points.iter().any(|point| point.settings.counts(set.key.name));
+    let unused = overrides.iter().chain(written).filter(unused);
+    let catalogue = points.first().map(|point| point.settings.catalogue());
+    unused.flat_map(|set| catalogue.map(|catalogue| set.somebody_elses(catalogue))).collect()
 }
 
 /// More flows than a table has room for.
 fn about_many_flows(settings: &Settings) -> Option<String> {
-    let fate = match settings.app.as_str() {
+    let fate = match settings.app().as_str() {
         "nat" | "lb" => "packets of the others will be dropped (table_full)",
         "counter" => "packets of the others will not be counted",
         _ => return None,
     };
-    let (flows, room) = (settings.flows, settings.table_entries);
-    (settings.arrival != "replay" && flows > room).then(|| {
+    let (flows, room) = (settings.read::<Flows>().flows, settings.read::<FlowTableOptions>().table_entries);
+    (!settings.replays() && flows > room).then(|| {
         format!(
             "of {flows} flows at most {room} have room in the table: {fate}; set table_entries to at least \
              {flows}"
@@ -200,42 +243,27 @@ fn about_many_flows(settings: &Settings) -> Option<String> {
 /// A target whose time never comes.
 fn about_target(settings: &Settings) -> Option<String> {
     let ends = settings.ends_ms();
-    let late = settings.arrival != "replay" && settings.target_begins_ms >= ends;
+    let late = !settings.replays() && settings.read::<TargetTime>().target_begins_ms >= ends;
     (settings.has_target() && late).then(|| {
         format!(
             "the target begins at {} ms, when the run has ended ({} ms), and has no effect; set \
              target_begins_ms below warmup_ms + window_ms",
-            settings.target_begins_ms, ends
+            settings.read::<TargetTime>().target_begins_ms,
+            ends
         )
     })
 }
 
 /// Shares of queues where each NIC has but one.
 fn about_lone_queues(settings: &Settings) -> Option<String> {
-    let lone = settings.cores == settings.nics;
-    let wanted = settings.busiest_to_idlest > 0.0 && settings.makes_up_frames();
+    let lone = settings.cores() == settings.nics();
+    let wanted = settings.read::<Shares>().busiest_to_idlest > 0.0 && settings.makes_up_frames();
     (wanted && lone).then(|| {
         format!(
             "busiest_to_idlest has no effect with {} cores for {} NICs, as each NIC has one queue; use more \
              cores, or leave it out",
-            settings.cores, settings.nics
+            settings.cores(),
+            settings.nics()
         )
-    })
-}
-
-/// Groups of cores that do not come out even, where somebody asked for them.
-fn about_sharing(point: &Point) -> Option<String> {
-    let settings = &point.settings;
-    let interface = settings.seen_by_drivers();
-    let (sharing, queues) = (settings.sharing, settings.cores / settings.nics);
-    if !interface.starts_with("sh_ring") || !point.sets("sharing") || queues.is_multiple_of(sharing) {
-        return None;
-    }
-    let last = queues % sharing;
-    Some(match sharing > queues {
-        true => format!("each NIC has {queues} queues, so its ring is shared by {queues} and not by {sharing}"),
-        false => format!(
-            "{queues} queues of each NIC do not divide by sharing = {sharing}: its last ring is shared by {last}"
-        ),
     })
 }

@@ -5,7 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nicforge_lab::settings::{Allowed, KEYS, Settings, Value};
+use nicforge_lab::settings::Settings;
+use nicforge_options::{Allowed, Value};
 use nicforge_report::part_paths;
 
 use crate::error::CliError;
@@ -27,8 +28,9 @@ impl Named {
 
 /// Every file that `settings` name.
 pub fn of_settings(settings: &Settings) -> Vec<Named> {
-    let keys = KEYS.iter().filter(|key| matches!(key.allowed, Allowed::File));
-    let named = keys.filter_map(|key| match (key.get)(settings)? {
+    let keys = settings.catalogue().vocabulary().keys().into_iter();
+    let keys = keys.filter(|key| matches!(key.allowed, Allowed::File));
+    let named = keys.filter_map(|key| match settings.value(key)? {
         Value::Text(file) => Some(Named::new(format!("`{}`", key.name), Path::new(&file))),
         _ => None,
     });

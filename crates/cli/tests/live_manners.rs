@@ -150,8 +150,8 @@ fn every_example_of_captures_runs_on_a_fresh_clone() {
     let mut ran = 0;
     for entry in std::fs::read_dir(examples).unwrap() {
         let file = entry.unwrap().path();
-        let text = std::fs::read_to_string(&file).unwrap();
         let is_run = file.extension().is_some_and(|kind| kind == "toml");
+        let text = if is_run { std::fs::read_to_string(&file).unwrap() } else { String::new() };
         let needs_an_interface = ["\ninterface = \"nf-", "\nxdp = ", "\ntap = "];
         if !is_run || needs_an_interface.iter().any(|key| text.contains(key)) {
             continue;

@@ -51,8 +51,9 @@ fn a_capture_that_is_cut_is_named() {
     std::fs::write(folder.path().join("x.toml"), captures("app = \"l2fwd\"")).unwrap();
     let output = nicforge(&folder, &["live", "x.toml"]);
     let error = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    let said = "capture scenarios/captures/sample.pcap: the file ends within a record; read 239 records";
+    // What is whole of it is played.
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let said = "capture scenarios/captures/sample.pcap: records left out: 1 cut off";
     assert!(error.contains(said), "{error}");
 }
 
@@ -61,8 +62,6 @@ fn interfaces_that_no_core_can_play() {
     let emulates = |name: &str| captures(&format!("interface = \"emulated\"\nemulates = \"{name}\""));
     refused(&emulates("split"), &[], &["x.toml:5:", "two buffers each", "; priv_ring, rx_bisect, "]);
     refused(&emulates("nothing"), &[], &["x.toml:5:", "priv_ring, "]);
-    let text = captures("emulates = \"sh_ring\"");
-    refused(&text, &[], &["x.toml:4:", "`emulates` is set, but nothing uses it"]);
 }
 
 #[test]

@@ -84,7 +84,6 @@ fn shares_of_queues_that_cannot_be() {
         ("target_share = 0.3", "target_share and busiest_to_idlest both say"),
         ("flow_choice = \"single\"", "a single flow is of one queue"),
         ("flows = 9", "flows is steered to queue"),
-        ("app = \"kvs\"", "`busiest_to_idlest` is set, but nothing uses it here"),
     ] {
         let settings = format!("{other}\nbusiest_to_idlest = 3.25");
         both_refuse(&settings, &["error: s.toml:6:", says]);

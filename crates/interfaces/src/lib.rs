@@ -6,10 +6,12 @@
 //! Every interface in the registry runs through the shared tests of suite/. [`sinic`] and [`v_sinic`]
 //! are whole devices instead, driven by registers; docs/design-notes.md says why.
 
+pub mod describe;
 pub mod emulated;
 pub mod in_place;
 pub mod kernel;
 pub mod nm_nfv;
+pub mod options;
 pub mod plan;
 pub mod priv_ring;
 pub mod register_map;

@@ -1,6 +1,7 @@
 //! What an interface is built from: the same for all.
 
 use nicforge_nic::{COMPLETION_BYTES, DriverCosts, Pool};
+use nicforge_options::Values;
 use nicforge_platform::{CONTROL_BYTES, Owner, SpaceError};
 use nicforge_units::Bytes;
 
@@ -42,6 +43,8 @@ pub struct Plan {
     pub emulates: Option<InterfaceEntry>,
     /// The core that then plays this NIC, or nobody where there is none.
     pub emulator: Owner,
+    /// What the scenario says; an interface reads its own options from it.
+    pub values: Values,
     /// Whether that core puts buffers into physical rings itself, as other software comes and goes; else
     /// the cores that it serves do, before they begin.
     pub emulator_fills: bool,

@@ -3,6 +3,7 @@
 use nicforge_nic::{DriverHalf, ReceiveHalf};
 use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
 
+use crate::describe::{Describe, Description};
 use crate::emulated::Way;
 use crate::{InterfaceError, Plan, emulated, in_place, nm_nfv, priv_ring, rx_bisect, sh_ring, sh_ring_dynamic};
 
@@ -35,16 +36,8 @@ impl<G: Ground> Built<G> {
     }
 }
 
-/// How device and host exchange packets.
-pub trait Interface {
-    /// Its name in scenarios.
-    const NAME: &'static str;
-    /// One line about it.
-    const ABOUT: &'static str;
-    /// Whether a core can play its NIC (interface `emulated`); else why not.
-    const PLAYED: Result<(), &'static str> =
-        Err("its completions are not known to name the buffer that a frame lies in");
-
+/// How device and host exchange packets: what it says about itself, and how it is built.
+pub trait Interface: Describe {
     /// Builds both halves for all queues of one NIC.
     ///
     /// # Errors
@@ -56,14 +49,10 @@ pub trait Interface {
 pub type Build<G> = fn(&Plan, &mut AddressSpace) -> Result<Built<G>, InterfaceError>;
 
 /// An interface in a registry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct InterfaceEntry {
-    /// Its name in scenarios.
-    pub name: &'static str,
-    /// One line about it.
-    pub about: &'static str,
-    /// Whether a core can play its NIC; else why not.
-    pub played: Result<(), &'static str>,
+    /// What it says about itself.
+    pub description: Description,
     sim: Build<Sim>,
     flat: Build<Flat>,
     #[cfg(target_os = "linux")]
@@ -78,9 +67,7 @@ impl InterfaceEntry {
     /// The entry of interface `I`.
     pub fn of<I: Interface>() -> InterfaceEntry {
         InterfaceEntry {
-            name: I::NAME,
-            about: I::ABOUT,
-            played: I::PLAYED,
+            description: Description::of::<I>(),
             sim: I::build::<Sim>,
             flat: I::build::<Flat>,
             #[cfg(target_os = "linux")]
@@ -92,13 +79,31 @@ impl InterfaceEntry {
         }
     }
 
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        self.description.owner.name
+    }
+
+    /// One line about it.
+    pub fn about(&self) -> &'static str {
+        self.description.owner.about
+    }
+
+    /// Whether a core can play its NIC; else why not.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn played(&self) -> Result<(), &'static str> {
+        self.description.played
+    }
+
     /// Builds both halves for all queues of one NIC.
     ///
     /// # Errors
     /// See [`Interface::build`].
     pub fn build<G: KnownGround>(&self, plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let build = G::builder(self).ok_or_else(|| InterfaceError::NotEmulated {
-            wanted: self.name.to_owned(),
+            wanted: self.name().to_owned(),
             why: "a core plays its NIC already",
         })?;
         build(plan, space)
@@ -191,7 +196,7 @@ impl Interfaces {
 
     /// Adds interface `I`; one of the same name is replaced.
     pub fn add<I: Interface>(&mut self) -> &mut Interfaces {
-        self.entries.retain(|entry| entry.name != I::NAME);
+        self.entries.retain(|entry| entry.name() != I::NAME);
         self.entries.push(InterfaceEntry::of::<I>());
         self
     }
@@ -203,7 +208,7 @@ impl Interfaces {
 
     /// All names, in the order of the registry.
     pub fn names(&self) -> Vec<&'static str> {
-        self.entries.iter().map(|entry| entry.name).collect()
+        self.entries.iter().map(|entry| entry.name()).collect()
     }
 
     /// The interface of this name.
@@ -211,7 +216,7 @@ impl Interfaces {
     /// # Errors
     /// There is none.
     pub fn find(&self, name: &str) -> Result<InterfaceEntry, InterfaceError> {
-        let found = self.entries.iter().find(|entry| entry.name == name);
-        found.copied().ok_or_else(|| InterfaceError::Unknown(name.to_owned()))
+        let found = self.entries.iter().find(|entry| entry.name() == name);
+        found.cloned().ok_or_else(|| InterfaceError::Unknown(name.to_owned()))
     }
 }

@@ -5,7 +5,7 @@ mod counts;
 pub mod live;
 pub mod machine;
 mod nicmem;
-mod packet_loop;
+pub mod packet_loop;
 pub mod record;
 mod registry;
 pub mod run;

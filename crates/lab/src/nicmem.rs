@@ -1,17 +1,17 @@
 //! Which packet buffers lie in memory of a NIC, and who may name them; the same on both grounds.
 
+use nicforge_interfaces::describe::SplitShape;
+use nicforge_interfaces::nm_nfv::{NmNfvOptions, SplitOptions};
 use nicforge_interfaces::nm_nfv::{Options, Split};
+use nicforge_interfaces::options::RxRing;
 use nicforge_nic::transmit::TransmitDriver;
-use nicforge_nic::{Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, PoolOrder, room_for};
+use nicforge_nic::{Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, room_for};
+use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_platform::AddressSpace;
 use nicforge_units::Cycles;
 
+use crate::packet_loop::Burst;
 use crate::settings::Settings;
-
-/// Interfaces that put a frame's headers and its payload into two buffers.
-pub const SPLITTING: [&str; 3] = ["nm_nfv", "nm_nfv_minus", "split"];
-/// Those of them that put payload into memory of the NIC.
-pub const ON_NICMEM: [&str; 2] = ["nm_nfv", "nm_nfv_minus"];
 
 /// Memory that one NIC gives to software, and the packet buffers on it.
 pub struct NearMemory {
@@ -22,43 +22,25 @@ pub struct NearMemory {
 }
 
 impl Settings {
-    /// Whether frames take two buffers.
-    pub fn splits_frames(&self) -> bool {
-        SPLITTING.contains(&self.interface.as_str())
+    /// How frames are cut in two, where they are.
+    pub fn split(&self) -> Option<SplitShape> {
+        self.shape()?.split
     }
 
     /// Whether transmit descriptors hold headers.
     pub fn inlines_on_transmit(&self) -> bool {
-        self.tx_inline || self.interface == "nm_nfv"
+        self.read::<TransmitOptions>().tx_inline || self.split().is_some_and(|split| split.inlines)
     }
 
     /// Queues of a NIC with `queues` whose payload goes to nicmem.
     fn nicmem_users(&self, queues: usize) -> usize {
-        match ON_NICMEM.contains(&self.interface.as_str()) {
-            true => self.nicmem_queues.unwrap_or(queues).min(queues),
-            false => 0,
-        }
+        let split = self.shape_of(queues).and_then(|shape| shape.split);
+        split.map_or(0, |split| split.on_nicmem)
     }
 
     /// Whether any queue's packets are there.
     pub(crate) fn has_packets_in_nicmem(&self) -> bool {
-        self.nicmem_users(self.cores / self.nics) > 0
-    }
-
-    /// Memory of each of `nics` NICs for values of hot items.
-    pub(crate) fn hot_area_bytes(&self, nics: usize) -> u64 {
-        match self.app == "kvs" && self.kvs_hot_values == "nicmem" {
-            true => self.kvs_hot_kib * 1024 / nics as u64,
-            false => 0,
-        }
-    }
-
-    /// Memory of the first NIC that a co-runner copies to or from.
-    pub(crate) fn copied_bytes(&self) -> u64 {
-        match self.copy.as_str() {
-            "host_to_nicmem" | "nicmem_to_host" => self.copy_kib * 1024,
-            _ => 0,
-        }
+        self.nicmem_users(self.queues()) > 0
     }
 
     /// Whether NICs with `queues` queues give memory to anybody.
@@ -68,26 +50,19 @@ impl Settings {
     }
 }
 
-/// Which buffers the level that cores share gives out.
-pub(crate) fn pool_order(settings: &Settings) -> PoolOrder {
-    PoolOrder::named(&settings.pool_order).unwrap_or_default()
-}
-
 impl NearMemory {
     /// Reserves what NIC `device` with `queues` queues gives. Before anything else takes from
     /// `space`.
     pub fn reserve(space: &mut AddressSpace, settings: &Settings, device: usize, queues: usize) -> NearMemory {
-        let bytes = match settings.uses_nicmem(queues) {
-            true => settings.nicmem_kib * 1024,
-            false => 0,
-        };
+        let gives = settings.uses_nicmem(queues);
+        let bytes = if gives { settings.read::<NicmemOptions>().nicmem_kib * 1024 } else { 0 };
         NearMemory { nicmem: Nicmem::new(space, device as u8, bytes), pool: None, areas: Vec::new() }
     }
 
     /// The same for every NIC of a run in the simulation.
     pub fn reserve_all(space: &mut AddressSpace, settings: &Settings) -> Vec<NearMemory> {
-        let queues = settings.cores / settings.nics;
-        (0..settings.nics).map(|device| NearMemory::reserve(space, settings, device, queues)).collect()
+        let queues = settings.queues();
+        (0..settings.nics()).map(|device| NearMemory::reserve(space, settings, device, queues)).collect()
     }
 
     /// Takes `bytes` for something else than packet buffers; nothing where that is 0. Before
@@ -115,15 +90,17 @@ impl NearMemory {
         settings: &Settings,
         queues: usize,
     ) -> Result<(), NicmemError> {
-        let each = settings.rx_entries + settings.tx_entries + 2 * settings.pool_cache + 2 * settings.burst;
+        let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
+        let entries = settings.read::<RxRing>().rx_entries + settings.read::<TransmitOptions>().tx_entries;
+        let each = entries + 2 * pool_cache + 2 * settings.read::<Burst>().burst;
         let wanted = (settings.nicmem_users(queues) * each) as u64;
-        let room = room_for(settings.buffer_bytes as u64);
+        let room = room_for(buffer_bytes as u64);
         let buffers = wanted.min(self.nicmem.available() / room);
         if buffers > 0 {
             let bytes = buffers * room;
             let memory = self.nicmem.alloc_nicmem(Application::default(), bytes)?;
             let pool = Pool::over_nicmem(space, memory, room);
-            self.pool = Some(pool.in_order(pool_order(settings)));
+            self.pool = Some(pool.in_order(pool_order));
         }
         Ok(())
     }
@@ -140,16 +117,17 @@ impl NearMemory {
 
     /// What the interface is told.
     pub fn options(&self, settings: &Settings) -> Options {
+        let SplitOptions { split_at, rx_inline, .. } = settings.read();
         Options {
-            split: match settings.split_at {
+            split: match split_at {
                 0 => Split::Headers,
                 bytes => Split::At(bytes),
             },
-            rx_inline: settings.rx_inline,
+            rx_inline,
             pool: self.pool,
             keys: self.keys(),
             application: Application::default(),
-            queues: settings.nicmem_queues,
+            queues: settings.read::<NmNfvOptions>().nicmem_queues,
         }
     }
 
@@ -166,7 +144,7 @@ impl NearMemory {
             return cache;
         };
         let users = settings.nicmem_users(queues).max(1);
-        let size = settings.pool_cache.min(pool.count() / (2 * users));
+        let size = settings.read::<PoolOptions>().pool_cache.min(pool.count() / (2 * users));
         cache.with_nicmem(PoolCache::new(space, pool, size, work))
     }
 

@@ -4,7 +4,16 @@
 use nicforge_apps::App;
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
+use nicforge_options::Allowed;
 use nicforge_platform::{Cpu, Part};
+
+nicforge_options::options! {
+    /// The loop of a core.
+    pub struct Burst {
+        /// Packets per receive call.
+        burst: usize = 32, "packets", Allowed::Whole(1, 32);
+    }
+}
 
 /// An application over receive queues, with a transmit queue on each port.
 pub struct PacketLoop<C: Cpu> {

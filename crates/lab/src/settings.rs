@@ -1,131 +1,180 @@
-//! Everything that one point of a scenario may set: the vocabulary of scenario files,
-//! `--set`, `[[variant]]` and `[sweep]`.
+//! The settings of one point: values, and the modules that read them.
 //!
-//! Each key is declared once, in `table.rs`.
+//! ```text
+//! Catalogue: all owners of keys ──► scenario file, --set ──► Settings: values
+//!                                                               │ chosen(): the owners that this point uses
+//!                                                               └ read::<T>(): one owner's typed options
+//! ```
+//!
+//! Which owners a point uses follows from its choices: interface, application, arrival and so on (`owners.rs`). A key counts
+//! where one of them declares it.
 
+mod catalogue;
 mod check;
-mod conditions;
 mod cores;
-mod docs;
-mod field;
-mod key;
-mod rings;
-mod table;
+mod derived;
+mod owners;
+#[cfg(test)]
+mod tests;
 
-use nicforge_nic::room_for;
-use nicforge_units::{CACHE_LINE_BYTES, Time};
-use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use nicforge_interfaces::describe::{Description, Queues, Shape};
+use nicforge_options::{Key, Owner, Value, Values};
 
 use crate::machine::Machine;
+use crate::run::options::{Application, Cores, Nics, Run, Workload};
 
-pub use check::Finding;
-pub use docs::markdown;
-pub use key::{Allowed, Condition, Key, Names, Refusal, Value};
-pub use rings::RingGroups;
-pub use table::{KEYS, Settings};
+pub use catalogue::Catalogue;
+pub use derived::to_the_ns;
+#[cfg(target_os = "linux")]
+pub(crate) use owners::of_live_run;
 
-/// The declaration of the key called `name`.
-pub fn key(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+/// The settings of one point, after defaults, variant, sweep and `--set` are applied.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    values: Values,
+    catalogue: Arc<Catalogue>,
 }
 
-/// Milliseconds without what sums of binary fractions add to them.
-pub fn to_the_ns(milliseconds: f64) -> f64 {
-    (milliseconds * 1e6).round() / 1e6
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::new(&Catalogue::shipped())
+    }
 }
 
-/// All key names, in listing order.
-pub fn key_names() -> Vec<&'static str> {
-    KEYS.iter().map(|key| key.name).collect()
+/// By their values.
+impl PartialEq for Settings {
+    fn eq(&self, other: &Settings) -> bool {
+        self.values == other.values
+    }
+}
+
+impl Deref for Settings {
+    type Target = Values;
+
+    fn deref(&self) -> &Values {
+        &self.values
+    }
+}
+
+impl DerefMut for Settings {
+    fn deref_mut(&mut self) -> &mut Values {
+        &mut self.values
+    }
 }
 
 impl Settings {
-    /// When the window ends, in ms since traffic began.
-    pub fn ends_ms(&self) -> f64 {
-        to_the_ns(self.warmup_ms + self.window_ms)
+    /// The defaults of all owners in `catalogue`.
+    pub fn new(catalogue: &Arc<Catalogue>) -> Settings {
+        Settings { values: Values::default(), catalogue: Arc::clone(catalogue) }
     }
 
-    /// When the target's share and accesses begin.
-    pub fn target_begins(&self) -> Time {
-        Time::from_seconds(self.target_begins_ms / 1e3)
+    /// The defaults on `machine`: all of its cores and NICs, its I/O ways and NIC memory.
+    pub fn for_machine(catalogue: &Arc<Catalogue>, machine: &Machine) -> Settings {
+        let hardware = &machine.hardware;
+        Settings::new(catalogue)
+            .with("cores", hardware.cores)
+            .with("nics", hardware.nics)
+            .with("io_ways", hardware.io_ways)
+            .with("nicmem_kib", hardware.nic.nicmem.0 / 1024)
     }
 
-    /// Whether one core per NIC is a target, with load of its own.
-    pub fn has_target(&self) -> bool {
-        self.target_share > 0.0 && self.makes_up_frames() || self.target_accesses > 0
+    /// The same settings with one value more, or another one.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Settings {
+        self.values.set(name, value);
+        self
     }
 
-    /// Whether each queue of a NIC that has `queues` gets a share of its own.
-    pub fn has_queue_shares(&self, queues: usize) -> bool {
-        self.busiest_to_idlest > 0.0 && queues > 1 && self.makes_up_frames()
+    /// All owners that there are.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
-    /// Whether frames are of made-up flows, and neither of a capture nor requests of clients.
-    pub fn makes_up_frames(&self) -> bool {
-        self.arrival != "replay" && self.app != "kvs"
+    /// The owners that this point uses, in the order in which their keys are listed.
+    pub fn chosen(&self) -> Vec<&Owner> {
+        owners::of_simulation(self)
     }
 
-    /// The defaults on `machine`: all of its cores and NICs, its I/O ways.
-    pub fn for_machine(machine: &Machine) -> Settings {
-        Settings {
-            cores: machine.hardware.cores,
-            nics: machine.hardware.nics,
-            io_ways: machine.hardware.io_ways,
-            nicmem_kib: machine.hardware.nic.nicmem.0 / 1024,
-            ..Settings::default()
+    /// The owners that describe what arrives.
+    pub fn of_traffic(&self) -> Vec<&Owner> {
+        owners::of_traffic(self)
+    }
+
+    /// Whether an owner that this point uses declares key `name`.
+    pub fn counts(&self, name: &str) -> bool {
+        self.chosen().iter().any(|owner| owner.declares(name))
+    }
+
+    /// The keys that count, each with its owner and its value.
+    pub fn effective(&self) -> Vec<(&Owner, &'static Key, Option<Value>)> {
+        let mut all: Vec<(&Owner, &'static Key, Option<Value>)> = Vec::new();
+        for owner in self.chosen() {
+            for key in &owner.keys {
+                if !all.iter().any(|(_, known, _)| known.name == key.name) {
+                    all.push((owner, key, self.value(key)));
+                }
+            }
         }
+        all
     }
 
-    /// Size of frames that go to the target, where they have one of their own.
-    pub fn target_frame_bytes(&self) -> Option<u32> {
-        let has_share = self.target_share > 0.0 && self.makes_up_frames();
-        self.target_packet_bytes.filter(|_| has_share)
+    /// The value of `key`, or its default.
+    pub fn value(&self, key: &Key) -> Option<Value> {
+        self.values.get(key.name).cloned().or_else(|| (key.default)())
     }
 
-    /// Size of a frame in bytes, the mean of a store's requests and where a target's differ; where
-    /// `packet_sizes` says other sizes, all but the target's count as large ones.
-    pub fn frame_bytes(&self) -> u32 {
-        if self.app == "kvs" {
-            let value = self.kvs_put_share * f64::from(self.kvs_value_bytes);
-            return REQUEST_HEADERS_LEN as u32 + self.kvs_key_bytes + value.round() as u32;
-        }
-        self.mean_over_frames(u64::from) as u32
+    /// The name of the interface.
+    pub fn interface(&self) -> String {
+        self.read::<Run>().interface
     }
 
-    /// Bytes of the whole lines that a frame takes in a buffer, by the same mean.
-    pub fn frame_lines_bytes(&self) -> u64 {
-        let lines = |bytes: u32| u64::from(bytes).next_multiple_of(CACHE_LINE_BYTES);
-        match self.app.as_str() {
-            "kvs" => lines(self.frame_bytes()),
-            _ => self.mean_over_frames(lines),
-        }
+    /// The name of the application.
+    pub fn app(&self) -> String {
+        self.read::<Application>().app
     }
 
-    /// The mean of `of` a frame's size, rounded.
-    fn mean_over_frames(&self, of: impl Fn(u32) -> u64) -> u64 {
-        let usual = of(self.packet_bytes);
-        let Some(target) = self.target_frame_bytes() else {
-            return usual;
-        };
-        let more = self.target_share * (of(target) as f64 - usual as f64);
-        (usual as f64 + more).round() as u64
+    /// Cores that run the application.
+    pub fn cores(&self) -> usize {
+        self.read::<Cores>().cores
     }
 
-    /// Bytes of frame that a packet buffer really holds: whole cache lines.
-    pub fn buffer_room(&self) -> usize {
-        room_for(self.buffer_bytes as u64) as usize
+    /// NICs in use.
+    pub fn nics(&self) -> usize {
+        self.read::<Nics>().nics
     }
 
-    /// Size of a PUT, the longest request to a store.
-    pub fn put_bytes(&self) -> u32 {
-        self.get_reply_bytes() + self.kvs_key_bytes
+    /// Queues of each NIC.
+    pub fn queues(&self) -> usize {
+        self.cores() / self.nics()
     }
 
-    /// Size of a reply that has a value.
-    pub fn get_reply_bytes(&self) -> u32 {
-        REQUEST_HEADERS_LEN as u32 + self.kvs_value_bytes
+    /// Whether whole systems run, and not one server at which frames are sent.
+    pub fn is_of_whole_systems(&self) -> bool {
+        self.read::<Run>().workload != Workload::Frames
+    }
+
+    /// What the interface says about itself; `None` for those of whole systems.
+    pub fn description(&self) -> Option<&Description> {
+        self.catalogue.interface(&self.interface())
+    }
+
+    /// What the interface that it builds on says about itself, if it builds on one.
+    pub fn inner_description(&self) -> Option<&Description> {
+        let inner = self.description()?.inner(&self.values)?;
+        self.catalogue.interface(&inner)
+    }
+
+    /// The rings of each NIC; `None` for interfaces of whole systems.
+    pub fn shape(&self) -> Option<Shape> {
+        self.shape_of(self.queues())
+    }
+
+    /// The same of a NIC with `queues` queues.
+    pub fn shape_of(&self, queues: usize) -> Option<Shape> {
+        let queues = Queues { nics: self.nics(), each: queues, inner: None };
+        let inner = self.inner_description().map(|inner| inner.shape(&self.values, &queues));
+        Some(self.description()?.shape(&self.values, &Queues { inner: inner.as_ref(), ..queues }))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,6 +8,8 @@ mod common {
 use common::machine::{machine, small};
 use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
+use nicforge_lab::packet_loop::Burst;
+use nicforge_lab::run::options::TimelineOptions;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_record::CoreFigures;
@@ -15,17 +17,15 @@ use nicforge_record::CoreFigures;
 /// Two cores on each of two NICs, of which the first has nine times the packets of the second and cannot keep
 /// up. Rings are full of them before the window begins.
 fn unequal() -> Settings {
-    Settings {
-        busiest_to_idlest: 9.0,
-        offered_gbps: 60.0,
-        rx_entries: 64,
-        ax_entries: 64,
-        bx_entries: 128,
-        timeline_ms: Some(0.1),
-        warmup_ms: 0.2,
-        window_ms: 0.4,
-        ..small()
-    }
+    small()
+        .with("busiest_to_idlest", 9.0)
+        .with("offered_gbps", 60.0)
+        .with("rx_entries", 64)
+        .with("ax_entries", 64)
+        .with("bx_entries", 128)
+        .with("timeline_ms", 0.1)
+        .with("warmup_ms", 0.2)
+        .with("window_ms", 0.4)
 }
 
 fn run(settings: &Settings) -> PointRun {
@@ -68,7 +68,7 @@ fn check_sums(settings: &Settings, run: &PointRun) {
     let cycles = |core: &CoreFigures| core.cycles_per_packet.unwrap_or(0.0) * gbps(core);
     let total = metrics.cycles_per_packet.as_ref().unwrap().total;
     near(sum(run, cycles), total * metrics.throughput_gbps, "cycles of all");
-    let busy = sum(run, |core| core.busy_fraction.unwrap()) / settings.cores as f64;
+    let busy = sum(run, |core| core.busy_fraction.unwrap()) / settings.cores() as f64;
     // Of each by itself the last poll may be charged beyond the window.
     assert!((busy - (1.0 - metrics.idle_fraction.unwrap())).abs() < 1e-3);
 
@@ -78,7 +78,7 @@ fn check_sums(settings: &Settings, run: &PointRun) {
     assert!(least <= mean && mean <= most, "{mean} of {full:?}");
     for core in cores.iter().filter(|core| core.received > 0) {
         let burst = core.mean_burst.unwrap();
-        assert!(1.0 <= burst && burst <= settings.burst as f64, "{core:?}");
+        assert!(1.0 <= burst && burst <= settings.read::<Burst>().burst as f64, "{core:?}");
     }
 }
 
@@ -104,8 +104,7 @@ fn the_cores_of_every_interface_add_up_to_the_point() {
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| (name, "priv_ring"));
     for (interface, emulates) in plain.chain(EMULATED.map(|name| ("emulated", name))) {
-        let settings =
-            Settings { interface: interface.to_owned(), emulates: emulates.to_owned(), sharing: 2, ..unequal() };
+        let settings = unequal().with("interface", interface).with("emulates", emulates).with("sharing", 2);
         let run = run(&settings);
         assert!(run.metrics.drop_fraction > 0.05, "{interface}");
         check_sums(&settings, &run);
@@ -129,7 +128,8 @@ fn with_unequal_load_it_shows_which_core_is_the_limit() {
 /// The best trial's, as all other metrics.
 #[test]
 fn a_search_has_the_cores_of_the_trial_that_counts() {
-    let settings = Settings { measure: "no_drop_rate".to_owned(), timeline_ms: None, ..unequal() };
+    let mut settings = unequal().with("measure", "no_drop_rate");
+    settings.change(|timeline: &mut TimelineOptions| timeline.timeline_ms = None);
     let run = run(&settings);
     let gbps = |core: &CoreFigures| core.throughput_gbps.unwrap();
     near(sum(&run, gbps), run.metrics.throughput_gbps, "throughput");

@@ -8,7 +8,7 @@ mod common {
 use common::machine::{machine, small};
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
-use nicforge_lab::settings::{RingGroups, Settings};
+use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
 
 /// Gbit/s for the cores that keep up: four fifths of what is offered.
@@ -21,22 +21,20 @@ fn overloaded(change: impl FnOnce(&mut Settings)) -> Metrics {
 }
 
 fn run(change: impl FnOnce(&mut Settings)) -> PointRun {
-    let mut settings = Settings {
-        interface: "emulated".to_owned(),
-        app: "synthetic".to_owned(),
-        nics: 1,
-        sharing: 4,
-        packet_bytes: 500,
-        offered_gbps: 10.0,
-        rx_entries: 32,
-        ax_entries: 32,
-        bx_entries: 32,
-        target_share: 0.2,
-        target_accesses: 10_000,
-        warmup_ms: 0.6,
-        window_ms: 0.3,
-        ..small()
-    };
+    let mut settings = small()
+        .with("interface", "emulated")
+        .with("app", "synthetic")
+        .with("nics", 1)
+        .with("sharing", 4)
+        .with("packet_bytes", 500)
+        .with("offered_gbps", 10.0)
+        .with("rx_entries", 32)
+        .with("ax_entries", 32)
+        .with("bx_entries", 32)
+        .with("target_share", 0.2)
+        .with("target_accesses", 10_000)
+        .with("warmup_ms", 0.6)
+        .with("window_ms", 0.3);
     change(&mut settings);
     settings.check(machine()).unwrap();
     let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {});
@@ -49,12 +47,13 @@ fn run(change: impl FnOnce(&mut Settings)) -> PointRun {
 fn the_time_of_the_core_that_plays_a_nic_is_told() {
     let busy = |interface: &str, offered_gbps| {
         let metrics = overloaded(|settings| {
-            settings.interface = interface.to_owned();
-            settings.emulator_socket = "other".to_owned();
-            settings.app = "l2fwd".to_owned();
-            (settings.target_share, settings.target_accesses) = (0.0, 0);
-            settings.packet_bytes = 200;
-            settings.offered_gbps = offered_gbps;
+            settings.set("interface", interface.to_owned());
+            settings.set("emulator_socket", "other".to_owned());
+            settings.set("app", "l2fwd".to_owned());
+            settings.set("target_share", 0.0);
+            settings.set("target_accesses", 0);
+            settings.set("packet_bytes", 200);
+            settings.set("offered_gbps", offered_gbps);
         });
         (metrics.emulator_busy_fraction.zip(metrics.emulator_burst_frames), metrics.idle_fraction.unwrap())
     };
@@ -74,7 +73,7 @@ fn the_time_of_the_core_that_plays_a_nic_is_told() {
 #[test]
 fn one_slow_core_behind_every_interface() {
     for emulates in EMULATED {
-        let metrics = overloaded(|settings| settings.emulates = emulates.to_owned());
+        let metrics = overloaded(|settings| settings.set("emulates", emulates));
         assert!(!metrics.drops.is_empty(), "{emulates}");
         let received = metrics.throughput_gbps;
         // Dynamic shRing shares nothing before its first look.
@@ -92,10 +91,11 @@ fn doorbells_wake_a_core_that_waits_for_descriptors() {
     for emulates in EMULATED {
         let received = |interface: &str| {
             let metrics = overloaded(|settings| {
-                settings.interface = interface.to_owned();
-                settings.emulates = emulates.to_owned();
-                (settings.target_share, settings.target_accesses) = (0.0, 0);
-                settings.reads = 50;
+                settings.set("interface", interface.to_owned());
+                settings.set("emulates", emulates.to_owned());
+                settings.set("target_share", 0.0);
+                settings.set("target_accesses", 0);
+                settings.set("reads", 50);
             });
             assert!(!metrics.drops.is_empty(), "{interface} {emulates}");
             metrics.throughput_gbps
@@ -113,14 +113,14 @@ fn doorbells_wake_a_core_that_waits_for_descriptors() {
 fn one_core_becomes_slow_while_rings_are_shared() {
     for interface in ["sh_ring_dynamic", "emulated"] {
         let point = run(|settings| {
-            settings.interface = interface.to_owned();
-            settings.emulates = "sh_ring_dynamic".to_owned();
-            settings.target_begins_ms = 0.2;
-            settings.dynamic_step_ms = 0.1;
-            settings.dynamic_window = 1;
-            settings.dynamic_gbps = 0.0;
-            settings.dynamic_memory_gib_per_s = 0.0;
-            settings.dynamic_gap_ratio = 8.0;
+            settings.set("interface", interface.to_owned());
+            settings.set("emulates", "sh_ring_dynamic".to_owned());
+            settings.set("target_begins_ms", 0.2);
+            settings.set("dynamic_step_ms", 0.1);
+            settings.set("dynamic_window", 1);
+            settings.set("dynamic_gbps", 0.0);
+            settings.set("dynamic_memory_gib_per_s", 0.0);
+            settings.set("dynamic_gap_ratio", 8.0);
         });
         let sets = point.switches.iter().map(|switch| switch.set.as_str());
         let sets: Vec<&str> = sets.collect();
@@ -141,9 +141,9 @@ fn one_slow_core_and_cores_that_are_kept_apart() {
         ("rx_bisect", 2, 2, 2.0 / 3.0),
     ] {
         let received = overloaded(|settings| {
-            settings.interface = interface.to_owned();
-            settings.association_sets = sets;
-            settings.ax_rings = rings;
+            settings.set("interface", interface.to_owned());
+            settings.set("association_sets", sets);
+            settings.set("ax_rings", rings);
         });
         let (received, expected) = (received.throughput_gbps, share * OTHERS);
         let near = (0.85 * expected..1.15 * expected).contains(&received);
@@ -156,15 +156,16 @@ fn one_slow_core_and_cores_that_are_kept_apart() {
 fn one_slow_core_and_cores_that_are_kept_apart_ring_by_ring() {
     let by_number = |interface: &str| {
         overloaded(|settings| {
-            settings.interface = interface.to_owned();
-            (settings.association_sets, settings.ax_rings) = (2, 2);
+            settings.set("interface", interface.to_owned());
+            settings.set("association_sets", 2);
+            settings.set("ax_rings", 2);
         })
     };
     let by_ring = |interface: &str, links: &str, associations: &str| {
         overloaded(|settings| {
-            settings.interface = interface.to_owned();
-            settings.ax_links = RingGroups::parse(links);
-            settings.associations = RingGroups::parse(associations);
+            settings.set("interface", interface.to_owned());
+            settings.set("ax_links", links);
+            settings.set("associations", associations);
         })
     };
     for interface in ["rx_bisect", "emulated"] {

@@ -16,7 +16,7 @@ fn run(settings: &Settings) -> Metrics {
 }
 
 fn offloaded() -> Settings {
-    Settings { app: "counter".to_owned(), offload: "accel_nfv".to_owned(), offered_gbps: 100.0, ..small() }
+    small().with("app", "counter").with("offload", "accel_nfv").with("offered_gbps", 100.0)
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn known_flows_pass_without_a_core() {
 
 #[test]
 fn state_that_does_not_fit_is_fetched_again_and_again() {
-    let settings = Settings { flow_memory_kib: 1, ..offloaded() };
+    let settings = offloaded().with("flow_memory_kib", 1);
     let metrics = run(&settings);
     assert!(metrics.flow_state_miss_rate.unwrap() > 0.8);
     let all = run(&offloaded());
@@ -42,7 +42,7 @@ fn state_that_does_not_fit_is_fetched_again_and_again() {
 
 #[test]
 fn without_offload_software_counts() {
-    let settings = Settings { offload: "none".to_owned(), ..offloaded() };
+    let settings = offloaded().with("offload", "none");
     let metrics = run(&settings);
     assert_eq!(metrics.flow_state_miss_rate, None);
     assert!(metrics.cycles_per_packet.unwrap().app > 0.0);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use common::machine::{machine, small};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use nicforge_lab::run::options::{PingPong, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
@@ -16,7 +17,7 @@ use nicforge_wire::headers::{KVS_HEADER_LEN, KvsOperation, KvsStatus, KvsView};
 
 /// Its index has room for all keys: none loses its slot.
 fn store() -> Settings {
-    Settings { app: "kvs".to_owned(), kvs_index_slots: 20_000, kvs_put_share: 0.5, kvs_value_bytes: 256, ..small() }
+    small().with("app", "kvs").with("kvs_index_slots", 20_000).with("kvs_put_share", 0.5).with("kvs_value_bytes", 256)
 }
 
 fn run(settings: &Settings) -> Metrics {
@@ -46,15 +47,13 @@ fn every_reply_is_right_and_every_value_its_keys() {
     for (interface, hot) in [("priv_ring", "nicmem")].into_iter().chain(interfaces) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("replies.pcap");
-        let settings = Settings {
-            interface: interface.to_string(),
-            kvs_hot_values: hot.to_owned(),
-            kvs_hot_kib: 64,
-            kvs_hot_preload: false,
+        let settings = store()
+            .with("interface", interface)
+            .with("kvs_hot_values", hot)
+            .with("kvs_hot_kib", 64)
+            .with("kvs_hot_preload", false)
             // Long enough for cores that read requests over the bus, line by line.
-            window_ms: 1.5,
-            ..store()
-        };
+            .with("window_ms", 1.5);
         let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
         run_point(machine(), &settings, 1, &io, &mut |_, _| {}).unwrap();
         let mut reader = CaptureReader::open(&path).unwrap();
@@ -91,14 +90,12 @@ fn every_reply_is_right_and_every_value_its_keys() {
 #[test]
 fn values_are_as_long_as_the_buffers_that_there_are() {
     for interface in ["priv_ring", "sh_ring", "rx_bisect", "split"] {
-        let settings = Settings {
-            interface: interface.to_owned(),
-            buffer_bytes: 9216,
-            kvs_value_bytes: 4000,
-            kvs_keys: 100,
-            offered_gbps: 20.0,
-            ..store()
-        };
+        let settings = store()
+            .with("interface", interface)
+            .with("buffer_bytes", 9216)
+            .with("kvs_value_bytes", 4000)
+            .with("kvs_keys", 100)
+            .with("offered_gbps", 20.0);
         let metrics = run(&settings);
         assert_eq!(metrics.get_hit_rate, Some(1.0), "{interface}");
         let reply = metrics.throughput_gbps * 1e3 / 8.0 / metrics.throughput_mpps;
@@ -108,7 +105,7 @@ fn values_are_as_long_as_the_buffers_that_there_are() {
 
 #[test]
 fn a_value_that_no_reply_has_room_for_is_no_hit_and_told() {
-    let settings = Settings { kvs_put_share: 0.0, kvs_value_bytes: 4000, kvs_log_mib: 8, ..store() };
+    let settings = store().with("kvs_put_share", 0.0).with("kvs_value_bytes", 4000).with("kvs_log_mib", 8);
     let metrics = run(&settings);
     assert_eq!(metrics.get_hit_rate, Some(0.0));
     assert!(metrics.requests_too_large.unwrap() > 100, "{metrics:?}");
@@ -120,7 +117,7 @@ fn a_value_that_no_reply_has_room_for_is_no_hit_and_told() {
 #[test]
 fn hits_are_as_many_as_were_preloaded() {
     let share = |keys: u64| {
-        let settings = Settings { kvs_put_share: 0.0, kvs_preload_keys: Some(keys), ..store() };
+        let settings = store().with("kvs_put_share", 0.0).with("kvs_preload_keys", keys);
         run(&settings).get_hit_rate.unwrap()
     };
     assert_eq!((share(0), share(1000)), (0.0, 1.0));
@@ -131,14 +128,12 @@ fn hits_are_as_many_as_were_preloaded() {
 #[test]
 fn hot_keys_are_sent_from_nicmem_and_others_are_not() {
     let nicmem_share = |hot_share| {
-        let settings = Settings {
-            kvs_key_choice: "hot_area".to_owned(),
-            hot_share,
-            kvs_hot_values: "nicmem".to_owned(),
-            kvs_hot_kib: 64,
-            kvs_put_share: 0.0,
-            ..store()
-        };
+        let settings = store()
+            .with("kvs_key_choice", "hot_area")
+            .with("hot_share", hot_share)
+            .with("kvs_hot_values", "nicmem")
+            .with("kvs_hot_kib", 64)
+            .with("kvs_put_share", 0.0);
         let metrics = run(&settings);
         assert_eq!(metrics.get_hit_rate, Some(1.0));
         metrics.nicmem_get_share.unwrap()
@@ -157,15 +152,13 @@ fn hot_keys_are_sent_from_nicmem_and_others_are_not() {
 #[test]
 fn a_hot_area_that_is_not_loaded_before_is_for_all() {
     let nicmem_share = |kvs_hot_preload| {
-        let settings = Settings {
-            kvs_key_choice: "hot_area".to_owned(),
-            hot_share: 0.0,
-            kvs_hot_values: "nicmem".to_owned(),
-            kvs_hot_kib: 64,
-            kvs_hot_preload,
-            kvs_put_share: 0.0,
-            ..store()
-        };
+        let settings = store()
+            .with("kvs_key_choice", "hot_area")
+            .with("hot_share", 0.0)
+            .with("kvs_hot_values", "nicmem")
+            .with("kvs_hot_kib", 64)
+            .with("kvs_hot_preload", kvs_hot_preload)
+            .with("kvs_put_share", 0.0);
         run(&settings).nicmem_get_share.unwrap()
     };
     // 256 places for 1000 - 256 keys.
@@ -175,14 +168,12 @@ fn a_hot_area_that_is_not_loaded_before_is_for_all() {
 
 #[test]
 fn the_first_keys_are_the_likeliest_by_their_own_exponent() {
-    let settings = Settings {
-        kvs_key_choice: "zipf".to_owned(),
-        kvs_zipf_s: 1.5,
-        zipf_s: 0.5,
-        kvs_put_share: 0.0,
-        kvs_preload_keys: Some(100),
-        ..store()
-    };
+    let settings = store()
+        .with("kvs_key_choice", "zipf")
+        .with("kvs_zipf_s", 1.5)
+        .with("zipf_s", 0.5)
+        .with("kvs_put_share", 0.0)
+        .with("kvs_preload_keys", 100);
     // Of 500 keys behind each NIC 50: 1 + 2^-1.5 + … + 50^-1.5 = 2.331 of 2.523 up to 500.
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.87..0.95).contains(&hits), "{hits}");
@@ -190,7 +181,7 @@ fn the_first_keys_are_the_likeliest_by_their_own_exponent() {
 
 #[test]
 fn an_index_that_is_too_small_forgets() {
-    let settings = Settings { kvs_index_slots: 256, kvs_put_share: 0.0, ..store() };
+    let settings = store().with("kvs_index_slots", 256).with("kvs_put_share", 0.0);
     // Eight buckets of eight for each core's 250 keys, which fill all of them.
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.22..0.29).contains(&hits), "{hits}");
@@ -198,7 +189,7 @@ fn an_index_that_is_too_small_forgets() {
 
 #[test]
 fn a_hot_area_without_a_value_in_it_is_refused() {
-    let settings = Settings { kvs_key_choice: "hot_area".to_owned(), kvs_hot_kib: 1, kvs_value_bytes: 1024, ..store() };
+    let settings = store().with("kvs_key_choice", "hot_area").with("kvs_hot_kib", 1).with("kvs_value_bytes", 1024);
     let finding = settings.check(machine()).unwrap_err();
     assert_eq!(finding.right, "set kvs_hot_kib to at least 2");
 }
@@ -206,14 +197,15 @@ fn a_hot_area_without_a_value_in_it_is_refused() {
 #[test]
 fn what_is_deleted_is_not_found() {
     // Every request finds what the ones before left: a PUT's share of the keys that were touched.
-    let settings = Settings { kvs_keys: 100, kvs_put_share: 0.2, kvs_delete_share: 0.6, window_ms: 0.2, ..store() };
+    let settings =
+        store().with("kvs_keys", 100).with("kvs_put_share", 0.2).with("kvs_delete_share", 0.6).with("window_ms", 0.2);
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.15..0.45).contains(&hits), "{hits}");
 }
 
 #[test]
 fn a_log_that_is_too_small_forgets() {
-    let settings = Settings { kvs_value_bytes: 1500, kvs_put_share: 0.0, kvs_log_mib: 1, ..store() };
+    let settings = store().with("kvs_value_bytes", 1500).with("kvs_put_share", 0.0).with("kvs_log_mib", 1);
     // 1000 items of 16 + 128 + 1500 bytes in whole words, 1 MiB for them: 0.636 fit.
     let hits = run(&settings).get_hit_rate.unwrap();
     assert!((0.57..0.70).contains(&hits), "{hits}");
@@ -221,7 +213,7 @@ fn a_log_that_is_too_small_forgets() {
 
 #[test]
 fn a_closed_loop_keeps_its_requests_in_flight() {
-    let closed = |in_flight| run(&Settings { arrival: "ping_pong".to_owned(), in_flight, ..store() });
+    let closed = |in_flight| run(&store().with("arrival", "ping_pong").with("in_flight", in_flight));
     let (one, eight) = (closed(1), closed(8));
     assert!(one.drops.is_empty() && eight.drops.is_empty());
     let gain = eight.throughput_mpps / one.throughput_mpps;
@@ -235,28 +227,32 @@ fn settings_that_do_not_go_together_are_refused() {
         change(&mut settings);
         settings.check(machine()).unwrap_err().keys[0]
     };
-    let more_than_there_are = refused(|s| s.kvs_preload_keys = Some(s.kvs_keys + 1));
+    let more_than_there_are = refused(|s| s.set("kvs_preload_keys", 1001));
     assert_eq!(more_than_there_are, "kvs_preload_keys");
-    let more_than_all = refused(|s| (s.kvs_put_share, s.kvs_delete_share) = (0.6, 0.5));
+    let more_than_all = refused(|s| {
+        s.set("kvs_put_share", 0.6);
+        s.set("kvs_delete_share", 0.5);
+    });
     assert_eq!(more_than_all, "kvs_delete_share");
-    let too_long = refused(|s| (s.kvs_key_bytes, s.kvs_value_bytes) = (4096, 8192));
+    let too_long = refused(|s| {
+        s.set("kvs_key_bytes", 4096);
+        s.set("kvs_value_bytes", 8192);
+    });
     assert_eq!(too_long, "kvs_value_bytes");
 }
 
 /// A closed loop with rings that are too small for it.
 fn dropping(interface: &str, in_flight: u32) -> Settings {
-    Settings {
-        interface: interface.to_owned(),
-        arrival: "ping_pong".to_owned(),
-        rx_entries: 16,
-        ax_entries: 16,
-        bx_entries: 16,
-        in_flight,
-        request_timeout_us: 80.0,
-        warmup_ms: 0.16,
-        window_ms: 0.8,
-        ..store()
-    }
+    store()
+        .with("interface", interface)
+        .with("arrival", "ping_pong")
+        .with("rx_entries", 16)
+        .with("ax_entries", 16)
+        .with("bx_entries", 16)
+        .with("in_flight", in_flight)
+        .with("request_timeout_us", 80.0)
+        .with("warmup_ms", 0.16)
+        .with("window_ms", 0.8)
 }
 
 /// Little's law: each place in the loop is taken by a request that is answered, or by one that is
@@ -270,11 +266,12 @@ fn a_closed_loop_stays_as_large_as_it_was_asked_to_be() {
         assert!(given_up > 0 && !metrics.drops.is_empty(), "{interface}: {metrics:?}");
         let latency = metrics.latency_us.as_ref().unwrap();
         // An answer that comes too late takes no place: its request was given up.
-        let in_time = latency.max < settings.request_timeout_us;
+        let in_time = latency.max < settings.read::<PingPong>().request_timeout_us;
         let answered = if in_time { latency.mean * metrics.throughput_mpps } else { 0.0 };
-        let lost = given_up as f64 / settings.window_ms / 1e3 * settings.request_timeout_us;
-        let ports = settings.nics as f64;
-        let in_flight = (answered + lost) / ports / f64::from(settings.in_flight);
+        let lost = given_up as f64 / settings.read::<WindowOptions>().window_ms / 1e3
+            * settings.read::<PingPong>().request_timeout_us;
+        let ports = settings.nics() as f64;
+        let in_flight = (answered + lost) / ports / f64::from(settings.read::<PingPong>().in_flight);
         // Requests that were dropped together are given up together, ten times in the window or once less.
         assert!((0.8..1.2).contains(&in_flight), "{interface}: {in_flight} of all");
     }
@@ -285,7 +282,7 @@ fn only_a_closed_loop_that_loses_requests_gives_any_up() {
     let open = run(&store());
     assert_eq!(open.requests_timed_out, None);
     for interface in nicforge_interfaces::Interfaces::shipped().names() {
-        let few = run(&Settings { request_timeout_us: 5000.0, ..dropping(interface, 4) });
+        let few = run(&dropping(interface, 4).with("request_timeout_us", 5000.0));
         assert!(few.drops.is_empty() && few.throughput_mpps > 0.1, "{interface}: {few:?}");
         assert_eq!(few.requests_timed_out, Some(0), "{interface}");
     }
@@ -294,14 +291,12 @@ fn only_a_closed_loop_that_loses_requests_gives_any_up() {
 /// Frames leave by other ports than they came in by; each loop stays whole all the same.
 #[test]
 fn a_routed_ping_pong_goes_on_at_both_ports() {
-    let settings = Settings {
-        app: "l3fwd".to_owned(),
-        arrival: "ping_pong".to_owned(),
-        in_flight: 8,
-        warmup_ms: 0.1,
-        window_ms: 0.2,
-        ..small()
-    };
+    let settings = small()
+        .with("app", "l3fwd")
+        .with("arrival", "ping_pong")
+        .with("in_flight", 8)
+        .with("warmup_ms", 0.1)
+        .with("window_ms", 0.2);
     let metrics = run(&settings);
     assert!(metrics.drops.is_empty());
     assert_eq!(metrics.requests_timed_out, Some(0));

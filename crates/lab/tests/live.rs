@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
-use nicforge_lab::settings::Names;
+use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
 use nicforge_record::CoreFigures;
 use nicforge_units::Time;
@@ -18,10 +18,6 @@ use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
-
-fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
-    Names { interfaces, apps: nicforge_apps::Apps::shipped().names().leak() }
-}
 
 fn frames(path: &Path) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(path).unwrap();
@@ -54,8 +50,7 @@ fn capture_through(from: &Path, settings: &str) -> (LiveRun, Vec<Vec<u8>>) {
         "[live]\nname = \"test\"\n[settings]\n{settings}\n[[port]]\nread = {from:?}\n\
          [[port]]\nwrite = {out:?}\n"
     );
-    let interfaces = Interfaces::shipped().names();
-    let config = parse_live(&text, Path::new("test.toml"), &names(&interfaces)).unwrap();
+    let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();
     let run = run_live(&config, &AtomicBool::new(false), &mut |_| {}).unwrap();
     (run, frames(&out))
 }
@@ -170,7 +165,6 @@ fn garbage_is_counted_and_disturbs_nobody() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_place() {
-    let interfaces = Interfaces::shipped().names();
     let live = "[live]\nname = \"x\"\n";
     let port = "[[port]]\ninterface = \"a\"\n";
     for (text, says) in [
@@ -181,35 +175,50 @@ fn what_cannot_be_is_refused_with_its_place() {
         (format!("{live}{port}peer = 1\n"), "`peer` is no port"),
         (format!("{live}{port}next_hop = \"10.0.0.1\"\n"), "`next_hop` is to be asked for"),
         (format!("{live}{port}mac = \"02:00\"\n"), "`mac` is no address"),
-        (format!("{live}[settings]\nio_ways = 2\n{port}"), "`io_ways` means nothing on the live ground"),
         (format!("{live}[settings]\napp = \"l3fwd\"\n{port}"), "`l3fwd` has no routes"),
-        (format!("{live}[settings]\nax_entries = 64\n{port}"), "`ax_entries` is set, but nothing uses it"),
-        (
-            format!("{live}[settings]\nemulates = \"sh_ring\"\n{port}"),
-            "x.toml:4:12: `emulates` is set, but nothing uses it",
-        ),
         (
             format!("{live}[settings]\ninterface = \"emulated\"\nemulates = \"split\"\n{port}"),
             "its frames lie in two buffers each",
         ),
-        (
-            format!("{live}[settings]\ninterface = \"emulated\"\nemulator_socket = \"same\"\n{port}"),
-            "`emulator_socket` means nothing on the live ground",
-        ),
         (format!("{live}duration_s = -1\n{port}"), "`duration_s` cannot be -1"),
         (format!("{live}idle = \"no\"\n{port}"), "`idle` cannot be \"no\""),
     ] {
-        let error = parse_live(&text, Path::new("x.toml"), &names(&interfaces)).unwrap_err();
+        let error = parse_live(&text, Path::new("x.toml"), &Catalogue::shipped()).unwrap_err();
         assert!(error.to_string().contains(says), "{error}\n{says}");
     }
 }
 
+/// A key of a module that the run does not use is no error.
+#[test]
+fn keys_of_modules_that_a_live_run_does_not_use_are_noted() {
+    let notes = |settings: &str| {
+        let text =
+            format!("[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n{settings}\n[[port]]\ninterface = \"a\"\n");
+        parse_live(&text, Path::new("x.toml"), &Catalogue::shipped()).unwrap().notes()
+    };
+    for (line, owner) in [
+        ("io_ways = 2", "workload = frames"),
+        ("offered_gbps = 2", "traffic"),
+        ("ax_entries = 64", "interface rx_bisect"),
+        ("emulates = \"sh_ring\"", "interface emulated"),
+    ] {
+        let notes = notes(line);
+        let key = line.split(' ').next().unwrap();
+        assert_eq!(notes.len(), 1, "{line}");
+        assert!(
+            notes[0].starts_with("x.toml:5:") && notes[0].contains(key) && notes[0].contains(owner),
+            "{}",
+            notes[0]
+        );
+    }
+    assert!(notes("interface = \"rx_bisect\"\nax_entries = 64\nax_rings = 1").is_empty());
+}
+
 #[test]
 fn an_interface_that_there_is_not_is_named() {
-    let interfaces = Interfaces::shipped().names();
     let text = "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\n\
                 interface = \"no-such-port\"\n";
-    let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
+    let config = parse_live(text, Path::new("x.toml"), &Catalogue::shipped()).unwrap();
     let error = run_live(&config, &AtomicBool::new(true), &mut |_| {}).unwrap_err();
     let says = error.to_string();
     assert!(says.starts_with("x.toml:5:1: interface no-such-port: "), "{says}");
@@ -223,8 +232,7 @@ fn an_interface_that_there_is_not_is_named() {
 fn a_run_that_asks_for_its_next_hop_can_be_stopped() {
     let text = "[live]\nname = \"x\"\n[settings]\napp = \"l2fwd\"\n[[port]]\ninterface = \"cable\"\n\
                 address = \"192.0.2.1\"\nnext_hop = \"192.0.2.2\"\n";
-    let interfaces = Interfaces::shipped().names();
-    let config = parse_live(text, Path::new("x.toml"), &names(&interfaces)).unwrap();
+    let config = parse_live(text, Path::new("x.toml"), &Catalogue::shipped()).unwrap();
     let (mut host, port) = pair();
     let stop = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {

@@ -17,7 +17,7 @@ use garbage::{Garbage, malformed_captures, seconds};
 use nicforge_interfaces::Interfaces;
 use nicforge_lab::live::{LiveConfig, LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::run::RunError;
-use nicforge_lab::settings::Names;
+use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -35,9 +35,7 @@ const WANT_OF_TIME: [&str; 3] = ["no_descriptor", "bx_full", "tx_ring_full"];
 const NOT_FORWARDED: [&str; 2] = ["oversized_frame", "arp"];
 
 fn config(text: &str) -> LiveConfig {
-    let interfaces = Interfaces::shipped().names();
-    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
-    parse_live(text, Path::new("garbage.toml"), &names).unwrap()
+    parse_live(text, Path::new("garbage.toml"), &Catalogue::shipped()).unwrap()
 }
 
 /// Sound frame `number`: a UDP packet that says it.
@@ -224,10 +222,15 @@ fn a_capture_that_breaks_off_ends_with_a_reason() {
     wifi[20] = 105;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.pcap");
-    for broken in [&bytes[..24 + 16 + 7], &bytes[..bytes.len() - 1], &long, &wifi] {
-        std::fs::write(&file, broken).unwrap();
+    let play = |capture: &[u8]| {
+        std::fs::write(&file, capture).unwrap();
         let text = format!("[live]\nname = \"bad\"\n[settings]\napp = \"l2fwd\"\n[[port]]\nread = {file:?}\n");
-        let run = run_live(&config(&text), &AtomicBool::new(false), &mut |_| {});
-        refused(&run.expect_err("a broken capture"));
+        run_live(&config(&text), &AtomicBool::new(false), &mut |_| {})
+    };
+    for broken in [&bytes[..24 + 16 + 7], &long, &wifi] {
+        refused(&play(broken).expect_err("a broken capture"));
     }
+    // What is whole of a cut one is played.
+    let run = play(&bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(run.cores[0].received, 239);
 }

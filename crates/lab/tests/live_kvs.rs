@@ -5,9 +5,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use nicforge_interfaces::Interfaces;
 use nicforge_lab::live::{parse_live, run_live};
-use nicforge_lab::settings::Names;
+use nicforge_lab::settings::Catalogue;
 use nicforge_units::BitRate;
 use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use nicforge_wire::headers::MacAddress;
@@ -53,9 +52,7 @@ fn replies(requests: &Path, settings: &str) -> (Vec<Vec<u8>>, u64) {
         "[live]\nname = \"store\"\n[settings]\napp = \"kvs\"\n{settings}\n\
          [[port]]\nread = {requests:?}\nwrite = {out:?}\n"
     );
-    let interfaces = Interfaces::shipped().names();
-    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
-    let config = parse_live(&text, Path::new("test.toml"), &names).unwrap();
+    let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();
     let run = run_live(&config, &AtomicBool::new(false), &mut |_| {}).unwrap();
     let counters = run.snapshot.workers.iter().flat_map(|worker| &worker.app);
     let lent = counters.filter(|(name, _)| *name == "hot_lent");

@@ -25,8 +25,11 @@ fn any_amount_of_nicmem_will_do_and_what_is_short_is_shown() {
     for interface in ["nm_nfv", "nm_nfv_minus", "split"] {
         for rx_inline in [false, true] {
             let spilled = [0, 2, 64, 1024, 22_528].map(|nicmem_kib| {
-                let settings =
-                    Settings { interface: interface.into(), rx_inline, nicmem_kib, offered_gbps: 200.0, ..small() };
+                let settings = small()
+                    .with("interface", interface)
+                    .with("rx_inline", rx_inline)
+                    .with("nicmem_kib", nicmem_kib)
+                    .with("offered_gbps", 200.0);
                 run(&settings, &RunIo::default()).spill_fraction
             });
             if interface == "split" {
@@ -45,18 +48,16 @@ fn any_amount_of_nicmem_will_do_and_what_is_short_is_shown() {
 fn forwarded(capture: &Path, app: &str, interface: &str, rx_inline: bool) -> (Vec<Vec<u8>>, u64) {
     let folder = tempfile::tempdir().expect("a folder for captures");
     let path = folder.path().join("out.pcap");
-    let settings = Settings {
-        interface: interface.into(),
-        rx_inline,
-        app: app.into(),
-        arrival: "replay".into(),
-        pcap: Some(capture.display().to_string()),
-        preload_flows: false,
-        offered_gbps: 1.0,
-        cores: 1,
-        nics: 1,
-        ..small()
-    };
+    let settings = small()
+        .with("interface", interface)
+        .with("rx_inline", rx_inline)
+        .with("app", app)
+        .with("arrival", "replay")
+        .with("pcap", capture.to_str().unwrap())
+        .with("preload_flows", false)
+        .with("offered_gbps", 1.0)
+        .with("cores", 1)
+        .with("nics", 1);
     let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
     let metrics = run(&settings, &io);
     (frames(&path), metrics.drops.values().sum())
@@ -90,7 +91,7 @@ fn payload_of_forwarded_frames_is_what_came_in() {
     for capture in captures {
         let came = frames(&capture);
         for (interface, rx_inline) in WAYS.into_iter().chain([("priv_ring", false)]) {
-            let what = format!("{}, {interface}, {rx_inline}", capture.display());
+            let what = format!("{}, {interface}, {rx_inline}", capture.to_str().unwrap());
             let (out, dropped) = forwarded(&capture, "l2fwd", interface, rx_inline);
             assert!(!out.is_empty(), "{what}");
             // One queue keeps the order, so what came out is found in it, behind the one before.
@@ -149,18 +150,18 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
 /// Calibration point c7: nicmem paper, section 2.1.3.
 #[test]
 fn a_single_transmit_ring_fills_with_host_memory_and_not_with_nicmem() {
-    let with = |interface: &str| Settings {
-        interface: interface.into(),
-        app: "l3fwd".into(),
-        cores: 1,
-        nics: 1,
-        offered_gbps: 100.0,
-        rx_entries: 1024,
-        tx_entries: 1024,
-        packet_bytes: 1500,
-        warmup_ms: 0.5,
-        window_ms: 0.5,
-        ..small()
+    let with = |interface: &str| {
+        small()
+            .with("interface", interface)
+            .with("app", "l3fwd")
+            .with("cores", 1)
+            .with("nics", 1)
+            .with("offered_gbps", 100.0)
+            .with("rx_entries", 1024)
+            .with("tx_entries", 1024)
+            .with("packet_bytes", 1500)
+            .with("warmup_ms", 0.5)
+            .with("window_ms", 0.5)
     };
     let host = run(&with("priv_ring"), &RunIo::default());
     let near = run(&with("nm_nfv_minus"), &RunIo::default());

@@ -34,12 +34,7 @@ fn packets_leave_by_the_port_that_a_files_route_names() {
     for app in ["l3fwd", "synthetic"] {
         let settings = |routes: &str| {
             std::fs::write(&file, routes).unwrap();
-            Settings {
-                app: app.to_string(),
-                offered_gbps: 40.0,
-                routes_file: Some(file.display().to_string()),
-                ..small()
-            }
+            small().with("app", app).with("offered_gbps", 40.0).with("routes_file", file.to_str().unwrap())
         };
         for port in [0, 1] {
             let (by_port, drops) = sent(&settings(&format!("0.0.0.0/0 {port}\n")), folder.path());
@@ -54,13 +49,8 @@ fn packets_leave_by_the_port_that_a_files_route_names() {
 #[test]
 fn a_nic_does_not_send_what_lies_in_another_ones_memory() {
     let wanted = |interface: &str, nics: usize| {
-        let settings = Settings {
-            app: "l3fwd".to_string(),
-            interface: interface.to_string(),
-            nics,
-            routes_file: Some("routes".to_string()),
-            ..small()
-        };
+        let settings =
+            small().with("app", "l3fwd").with("interface", interface).with("nics", nics).with("routes_file", "routes");
         settings.check(machine())
     };
     for interface in ["nm_nfv", "nm_nfv_minus"] {
@@ -88,12 +78,7 @@ fn generated_routes_have_a_default_of_ipv6() {
     }
     writer.finish().unwrap();
     for app in ["l3fwd", "synthetic"] {
-        let settings = Settings {
-            app: app.to_string(),
-            arrival: "replay".to_string(),
-            pcap: Some(capture.display().to_string()),
-            ..small()
-        };
+        let settings = small().with("app", app).with("arrival", "replay").with("pcap", capture.to_str().unwrap());
         let (by_port, drops) = sent(&settings, folder.path());
         assert!(drops.is_empty(), "{app}: {drops:?}");
         // Each leaves where it came in.

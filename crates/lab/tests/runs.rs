@@ -8,8 +8,13 @@ mod common {
 
 use common::any_settings::any_settings;
 use common::machine::{machine, small};
+use nicforge_interfaces::options::RxRing;
+use nicforge_interfaces::rx_bisect::RxBisectOptions;
+use nicforge_lab::packet_loop::Burst;
+use nicforge_lab::run::options::{Arrival, Arrivals, TimelineOptions, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
 use nicforge_lab::settings::Settings;
+use nicforge_nic::TransmitOptions;
 use nicforge_record::Metrics;
 use proptest::prelude::*;
 
@@ -20,17 +25,20 @@ fn run(settings: &Settings, seed: u64) -> Metrics {
 
 /// What must hold for the metrics of any run.
 fn check(settings: &Settings, metrics: &Metrics) {
-    let seconds = settings.window_ms / 1e3;
+    let seconds = settings.read::<WindowOptions>().window_ms / 1e3;
     let window_bits = metrics.offered_gbps * seconds * 1e9;
     // What was inside when the window began may leave in it: all rings, NIC buffers, wires.
-    let receive = settings.rx_entries + settings.bx_entries + 2 * settings.ax_entries;
-    let entries = settings.cores * (2 * receive + settings.tx_entries + settings.burst);
+    let receive = settings.read::<RxRing>().rx_entries
+        + settings.read::<RxBisectOptions>().bx_entries
+        + 2 * settings.read::<RxBisectOptions>().ax_entries;
+    let entries = settings.cores()
+        * (2 * receive + settings.read::<TransmitOptions>().tx_entries + settings.read::<Burst>().burst);
     let inside_bits = (entries * 9216 * 8) as f64 + 16e6;
     let sent_bits = metrics.throughput_gbps * seconds * 1e9;
     // A store's replies may be longer than the requests.
-    let echoes = settings.app != "kvs";
+    let echoes = settings.app() != "kvs";
     assert!(!echoes || sent_bits <= window_bits + inside_bits, "{metrics:?}");
-    let line = 100.0 * settings.nics as f64;
+    let line = 100.0 * settings.nics() as f64;
     assert!(metrics.throughput_gbps <= line * 1.01 && metrics.offered_gbps <= line * 1.01);
     let drops: u64 = metrics.drops.values().sum();
     let arrived = metrics.offered_mpps * seconds * 1e6;
@@ -39,7 +47,7 @@ fn check(settings: &Settings, metrics: &Metrics) {
     let of_all = metrics.drop_fraction * arrived.max(drops as f64);
     assert!((of_all - drops as f64).abs() < 1e-3, "{metrics:?}");
     assert!(metrics.drops.values().all(|&count| count > 0));
-    let waits = settings.arrival == "ping_pong";
+    let waits = settings.read::<Arrivals>().arrival == Arrival::PingPong;
     assert_eq!(metrics.requests_timed_out.is_some(), waits);
     let shares = [
         metrics.rx_occupancy,
@@ -78,13 +86,11 @@ proptest! {
 #[test]
 fn cores_that_play_nics_run_on_either_socket() {
     let on = |socket: &str| {
-        let settings = Settings {
-            interface: "emulated".to_owned(),
-            emulates: "priv_ring".to_owned(),
-            emulator_socket: socket.to_owned(),
-            offered_gbps: 20.0,
-            ..small()
-        };
+        let settings = small()
+            .with("interface", "emulated")
+            .with("emulates", "priv_ring")
+            .with("emulator_socket", socket)
+            .with("offered_gbps", 20.0);
         settings.check(machine()).unwrap();
         run(&settings, 1)
     };
@@ -100,20 +106,18 @@ fn cores_that_play_nics_run_on_either_socket() {
 #[test]
 fn switching_all_the_time_loses_nothing() {
     for (rx_entries, burst) in [(2, 1), (8, 1), (64, 7), (256, 32)] {
-        let settings = Settings {
-            interface: "sh_ring_dynamic".to_owned(),
-            rx_entries,
-            burst,
-            dynamic_step_ms: 0.01,
-            dynamic_window: 1,
-            dynamic_gbps: 0.0,
-            dynamic_memory_gib_per_s: 0.0,
-            dynamic_off_share: 0.0,
-            packet_bytes: 64,
-            window_ms: 0.5,
-            timeline_ms: Some(0.01),
-            ..small()
-        };
+        let settings = small()
+            .with("interface", "sh_ring_dynamic")
+            .with("rx_entries", rx_entries)
+            .with("burst", burst)
+            .with("dynamic_step_ms", 0.01)
+            .with("dynamic_window", 1)
+            .with("dynamic_gbps", 0.0)
+            .with("dynamic_memory_gib_per_s", 0.0)
+            .with("dynamic_off_share", 0.0)
+            .with("packet_bytes", 64)
+            .with("window_ms", 0.5)
+            .with("timeline_ms", 0.01);
         let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
         check(&settings, &point.metrics);
         assert!(point.metrics.throughput_gbps > 1.0, "{:?}", point.metrics);
@@ -124,21 +128,19 @@ fn switching_all_the_time_loses_nothing() {
 
 #[test]
 fn the_time_line_adds_up() {
-    let settings = Settings {
-        interface: "sh_ring_dynamic".to_owned(),
-        dynamic_step_ms: 0.05,
-        dynamic_window: 4,
-        dynamic_gbps: 1.0,
-        offered_gbps: 2.0,
-        dynamic_memory_gib_per_s: 0.0,
-        packet_bytes: 64,
-        target_share: 1.0,
-        target_begins_ms: 0.4,
-        warmup_ms: 0.3,
-        window_ms: 0.72,
-        timeline_ms: Some(0.1),
-        ..small()
-    };
+    let settings = small()
+        .with("interface", "sh_ring_dynamic")
+        .with("dynamic_step_ms", 0.05)
+        .with("dynamic_window", 4)
+        .with("dynamic_gbps", 1.0)
+        .with("offered_gbps", 2.0)
+        .with("dynamic_memory_gib_per_s", 0.0)
+        .with("packet_bytes", 64)
+        .with("target_share", 1.0)
+        .with("target_begins_ms", 0.4)
+        .with("warmup_ms", 0.3)
+        .with("window_ms", 0.72)
+        .with("timeline_ms", 0.1);
     let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
     let timeline = &point.timeline;
     let ends: Vec<f64> = timeline.iter().map(|entry| (entry.ms * 100.0).round()).collect();
@@ -155,20 +157,22 @@ fn the_time_line_adds_up() {
     let sets: Vec<_> = timeline.iter().map(|entry| entry.active_set.as_deref().unwrap()).collect();
     assert_eq!(sets[..4], ["private", "shared", "shared", "shared"]);
     assert!(timeline[3].drop_fraction + 0.1 < timeline[9].drop_fraction, "{timeline:?}");
-    let without = Settings { timeline_ms: None, ..settings };
+    let mut without = settings;
+    without.change(|timeline: &mut TimelineOptions| timeline.timeline_ms = None);
     let point_without = run_point(machine(), &without, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
     assert_eq!((&point_without.metrics, point_without.timeline.len()), (&point.metrics, 0));
 }
 
 #[test]
 fn a_target_that_never_begins_changes_nothing() {
-    let settings = Settings { app: "synthetic".to_owned(), ..small() };
-    let from = |target_begins_ms| Settings {
-        target_share: 0.5,
-        target_packet_bytes: Some(64),
-        target_accesses: 50,
-        target_begins_ms,
-        ..settings.clone()
+    let settings = small().with("app", "synthetic");
+    let from = |target_begins_ms| {
+        settings
+            .clone()
+            .with("target_share", 0.5)
+            .with("target_packet_bytes", 64)
+            .with("target_accesses", 50)
+            .with("target_begins_ms", target_begins_ms)
     };
     let without = run(&settings, 1);
     assert_eq!(run(&from(1.0), 1), without);
@@ -178,22 +182,25 @@ fn a_target_that_never_begins_changes_nothing() {
 
 #[test]
 fn another_seed_is_another_run() {
-    let settings = Settings { arrival: "poisson".to_owned(), ..small() };
+    let settings = small().with("arrival", "poisson");
     assert_ne!(run(&settings, 1), run(&settings, 2));
 }
 
 #[test]
 fn a_single_flow_of_minimum_frames_drops_under_a_cause() {
-    let settings =
-        Settings { packet_bytes: 60, offered_gbps: 200.0, flow_choice: "single".to_owned(), rx_entries: 64, ..small() };
+    let settings = small()
+        .with("packet_bytes", 60)
+        .with("offered_gbps", 200.0)
+        .with("flow_choice", "single")
+        .with("rx_entries", 64);
     let metrics = run(&settings, 1);
     check(&settings, &metrics);
-    assert!(metrics.drop_fraction > 0.5, "one core of {}: {metrics:?}", settings.cores);
+    assert!(metrics.drop_fraction > 0.5, "one core of {}: {metrics:?}", settings.cores());
 }
 
 #[test]
 fn an_idle_server_drops_nothing() {
-    let settings = Settings { offered_gbps: 1.0, ..small() };
+    let settings = small().with("offered_gbps", 1.0);
     let metrics = run(&settings, 1);
     check(&settings, &metrics);
     assert_eq!(metrics.drop_fraction, 0.0);
@@ -204,10 +211,10 @@ fn an_idle_server_drops_nothing() {
 /// Cores that sleep through the window, and cores that slept long before it.
 #[test]
 fn who_sleeps_is_idle() {
-    let settings = Settings { flow_choice: "single".to_owned(), nics: 1, cores: 4, offered_gbps: 40.0, ..small() };
+    let settings = small().with("flow_choice", "single").with("nics", 1).with("cores", 4).with("offered_gbps", 40.0);
     let busy = run(&settings, 1).idle_fraction.unwrap();
     assert!((0.75..1.0).contains(&busy), "three of four cores get nothing: {busy}");
-    let nobody = Settings { offered_gbps: 0.001, ..settings };
+    let nobody = settings.with("offered_gbps", 0.001);
     assert_eq!(run(&nobody, 1).idle_fraction, Some(1.0));
 }
 
@@ -215,14 +222,12 @@ fn who_sleeps_is_idle() {
 #[test]
 fn the_smallest_rings_carry_what_they_can() {
     for interface in nicforge_interfaces::Interfaces::shipped().names() {
-        let settings = Settings {
-            interface: interface.to_owned(),
-            rx_entries: 2,
-            ax_entries: 2,
-            bx_entries: 2,
-            offered_gbps: 20.0,
-            ..small()
-        };
+        let settings = small()
+            .with("interface", interface)
+            .with("rx_entries", 2)
+            .with("ax_entries", 2)
+            .with("bx_entries", 2)
+            .with("offered_gbps", 20.0);
         settings.check(machine()).unwrap();
         let metrics = run(&settings, 1);
         check(&settings, &metrics);
@@ -233,20 +238,18 @@ fn the_smallest_rings_carry_what_they_can() {
 /// A burst that is worked off, and most of it discarded, in a window in which nothing comes.
 #[test]
 fn where_all_that_is_dropped_came_before_the_window_all_is_dropped() {
-    let settings = Settings {
-        cores: 1,
-        nics: 1,
-        arrival: "bursts".to_owned(),
-        burst_packets: 4000,
-        offered_gbps: 1.0,
-        rx_entries: 4096,
-        flows: 10_000,
-        table_entries: 16,
-        preload_flows: false,
-        warmup_ms: 0.55,
-        window_ms: 0.05,
-        ..small()
-    };
+    let settings = small()
+        .with("cores", 1)
+        .with("nics", 1)
+        .with("arrival", "bursts")
+        .with("burst_packets", 4000)
+        .with("offered_gbps", 1.0)
+        .with("rx_entries", 4096)
+        .with("flows", 10_000)
+        .with("table_entries", 16)
+        .with("preload_flows", false)
+        .with("warmup_ms", 0.55)
+        .with("window_ms", 0.05);
     let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
     assert!(point.steadiness.no_frame_arrived);
     let metrics = point.metrics;
@@ -257,6 +260,10 @@ fn where_all_that_is_dropped_came_before_the_window_all_is_dropped() {
 /// Frames that wait until cores are to poll are not stuck, however long that is.
 #[test]
 fn cores_may_begin_to_poll_late() {
-    let settings = Settings { offered_gbps: 0.1, polling_starts_ms: 60.0, warmup_ms: 60.0, window_ms: 2.0, ..small() };
+    let settings = small()
+        .with("offered_gbps", 0.1)
+        .with("polling_starts_ms", 60.0)
+        .with("warmup_ms", 60.0)
+        .with("window_ms", 2.0);
     assert!(run(&settings, 1).throughput_gbps > 0.0);
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nicforge_lab::machine::load_machine;
 use nicforge_lab::scenario::{load_scenario, parse_override};
-use nicforge_lab::settings::Names;
+use nicforge_lab::settings::Catalogue;
 use proptest::prelude::*;
 
 fn root() -> PathBuf {
@@ -50,21 +50,10 @@ fn scenario_seeds() {
 
 #[test]
 fn every_shipped_scenario_parses() {
-    let interfaces = interfaces();
     for text in toml_files("scenarios") {
         let file = Path::new("s.toml");
-        nicforge_lab::scenario::parse_scenario(&text, file, &names(&interfaces)).unwrap();
+        nicforge_lab::scenario::parse_scenario(&text, file, &Catalogue::shipped()).unwrap();
     }
-}
-
-fn interfaces() -> Vec<&'static str> {
-    let mut interfaces = nicforge_interfaces::Interfaces::shipped().names();
-    interfaces.extend(nicforge_interfaces::kernel::registry::names());
-    interfaces
-}
-
-fn names<'a>(interfaces: &'a [&'static str]) -> Names<'a> {
-    Names { interfaces, apps: nicforge_apps::Apps::shipped().names().leak() }
 }
 
 #[test]
@@ -77,14 +66,14 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
     let of_one_server = nicforge_interfaces::Interfaces::shipped().names();
     let (_, not_emulated) = row("emulated").split_once("except in").unwrap();
     for path in toml_paths("scenarios") {
-        let scenario = load_scenario(&path, &names(&interfaces())).unwrap();
+        let scenario = load_scenario(&path, &Catalogue::shipped()).unwrap();
         let machine = load_machine(&scenario.machine_file().unwrap()).unwrap();
         let file = path.file_name().unwrap().to_string_lossy();
         let whole = file.starts_with("int-") || file == "integrated-cores.toml";
         for interface in &of_one_server {
             let set = format!("interface={interface}");
-            let set = parse_override(&set, &names(&interfaces())).unwrap();
-            let taken = scenario.expand(&machine, &[set]).is_ok();
+            let set = parse_override(&set, &Catalogue::shipped()).unwrap();
+            let taken = scenario.expand(&machine, &[set], &Catalogue::shipped()).is_ok();
             let excepted = *interface == "emulated" && not_emulated.contains(&format!("{file}`"));
             assert_eq!(taken, !whole && !excepted, "{file} {interface}");
         }

@@ -22,20 +22,18 @@ fn run(settings: &Settings) -> Metrics {
 
 /// A search of one NIC's no-drop rate.
 fn search() -> Settings {
-    Settings {
-        measure: "no_drop_rate".to_owned(),
-        offered_gbps: 100.0,
-        nics: 1,
-        rx_entries: 128,
-        window_ms: 0.2,
-        ..small()
-    }
+    small()
+        .with("measure", "no_drop_rate")
+        .with("offered_gbps", 100.0)
+        .with("nics", 1)
+        .with("rx_entries", 128)
+        .with("window_ms", 0.2)
 }
 
 #[test]
 fn the_no_drop_rate_drops_nothing() {
     for (packet_bytes, cores) in [(1500, 2), (64, 1)] {
-        let settings = Settings { packet_bytes, cores, ..search() };
+        let settings = search().with("packet_bytes", packet_bytes).with("cores", cores);
         let metrics = run(&settings);
         assert_eq!(metrics.drop_fraction, 0.0);
         let best = metrics.no_drop_gbps.unwrap();
@@ -43,12 +41,8 @@ fn the_no_drop_rate_drops_nothing() {
         // What was offered, not what left, which is another number in a short window.
         assert_eq!(best, metrics.offered_gbps);
         // A little more, and it drops: the search ends within 1 % of the offered rate.
-        let window = |rate: f64| Settings {
-            measure: "window".to_owned(),
-            offered_gbps: rate,
-            warmup_ms: 0.4,
-            ..settings.clone()
-        };
+        let window =
+            |rate: f64| settings.clone().with("measure", "window").with("offered_gbps", rate).with("warmup_ms", 0.4);
         assert!(run(&window(best + 2.0)).drop_fraction > 0.0);
     }
 }
@@ -56,19 +50,17 @@ fn the_no_drop_rate_drops_nothing() {
 /// Losses count whenever they come: here while the last frames of a trial leave, after its window.
 #[test]
 fn a_trial_fails_by_what_is_lost_after_its_window() {
-    let settings = Settings {
+    let settings = search()
         // All of a trial is in the ring before the core has begun with it.
-        app: "synthetic".to_owned(),
-        reads: 2_000,
-        cores: 1,
-        rx_entries: 1024,
-        tx_entries: 8,
-        burst: 32,
-        window_ms: 0.02,
-        ..search()
-    };
+        .with("app", "synthetic")
+        .with("reads", 2_000)
+        .with("cores", 1)
+        .with("rx_entries", 1024)
+        .with("tx_entries", 8)
+        .with("burst", 32)
+        .with("window_ms", 0.02);
     let metrics = run(&settings);
-    let window = Settings { measure: "window".to_owned(), warmup_ms: 0.0, ..settings };
+    let window = settings.with("measure", "window").with("warmup_ms", 0.0);
     let highest = run(&window);
     assert_eq!(highest.drop_fraction, 0.0, "the window itself loses nothing: {highest:?}");
     assert!(metrics.no_drop_gbps.unwrap() < highest.offered_gbps, "{metrics:?}");
@@ -76,23 +68,21 @@ fn a_trial_fails_by_what_is_lost_after_its_window() {
 
 #[test]
 fn a_cold_start_is_no_part_of_the_no_drop_rate() {
-    let settings = Settings {
-        app: "l3fwd".to_owned(),
-        packet_bytes: 64,
-        cores: 1,
-        rx_entries: 64,
-        routes: 16_000,
-        flows: 2_000,
-        ..search()
-    };
+    let settings = search()
+        .with("app", "l3fwd")
+        .with("packet_bytes", 64)
+        .with("cores", 1)
+        .with("rx_entries", 64)
+        .with("routes", 16_000)
+        .with("flows", 2_000);
     // The same from the second search on, whatever it took to get warm.
     let rates = [0.3, 0.6].map(|warmup_ms| {
-        let settings = Settings { warmup_ms, ..settings.clone() };
+        let settings = settings.clone().with("warmup_ms", warmup_ms);
         run(&settings).no_drop_gbps.unwrap()
     });
     assert!((rates[0] - rates[1]).abs() <= 1.0, "{rates:?}");
     // From the very beginning on, tables are cold, and the same rate is lost.
-    let cold = Settings { measure: "window".to_owned(), offered_gbps: rates[0], warmup_ms: 0.0, ..settings };
+    let cold = settings.with("measure", "window").with("offered_gbps", rates[0]).with("warmup_ms", 0.0);
     assert!(run(&cold).drop_fraction > 0.0);
 }
 
@@ -100,18 +90,16 @@ fn a_cold_start_is_no_part_of_the_no_drop_rate() {
 #[test]
 fn a_short_warm_up_finds_what_a_long_one_does() {
     let rates = [0.01, 2.0].map(|warmup_ms| {
-        let settings = Settings {
-            app: "l3fwd".to_owned(),
-            packet_bytes: 64,
-            offered_gbps: 20.0,
-            cores: 1,
-            rx_entries: 1024,
-            routes: 16_000,
-            flows: 10_000,
-            window_ms: 0.5,
-            warmup_ms,
-            ..search()
-        };
+        let settings = search()
+            .with("app", "l3fwd")
+            .with("packet_bytes", 64)
+            .with("offered_gbps", 20.0)
+            .with("cores", 1)
+            .with("rx_entries", 1024)
+            .with("routes", 16_000)
+            .with("flows", 10_000)
+            .with("window_ms", 0.5)
+            .with("warmup_ms", warmup_ms);
         run(&settings).no_drop_gbps.unwrap()
     });
     assert!((rates[0] - rates[1]).abs() <= 0.2, "{rates:?}");
@@ -121,26 +109,24 @@ fn a_short_warm_up_finds_what_a_long_one_does() {
 /// that did that with the first packet would be late for those that follow, and the ring would fill again.
 #[test]
 fn what_overload_leaves_in_rings_is_no_trial_s_burden() {
-    let settings = Settings {
-        app: "l3fwd".to_owned(),
-        cores: 1,
-        rx_entries: 1024,
-        tx_entries: 1024,
-        flows: 1,
-        flow_choice: "single".to_owned(),
-        warmup_ms: 4.0,
-        window_ms: 4.0,
-        ..search()
-    };
+    let settings = search()
+        .with("app", "l3fwd")
+        .with("cores", 1)
+        .with("rx_entries", 1024)
+        .with("tx_entries", 1024)
+        .with("flows", 1)
+        .with("flow_choice", "single")
+        .with("warmup_ms", 4.0)
+        .with("window_ms", 4.0);
     let best = run(&settings).no_drop_gbps.unwrap();
     // It passes where it is the highest rate of a search, too, so that the first trial at it comes after overload.
-    let again = Settings { offered_gbps: best, ..settings };
+    let again = settings.with("offered_gbps", best);
     assert_eq!(run(&again).no_drop_gbps, Some(best));
 }
 
 #[test]
 fn a_rate_that_nobody_carries_is_zero() {
-    let settings = Settings { app: "synthetic".to_owned(), reads: 10_000, cores: 1, rx_entries: 8, ..search() };
+    let settings = search().with("app", "synthetic").with("reads", 10_000).with("cores", 1).with("rx_entries", 8);
     let metrics = run(&settings);
     assert_eq!(metrics.no_drop_gbps, Some(0.0));
     assert!(metrics.drop_fraction > 0.0, "of the slowest trial: {metrics:?}");
@@ -164,7 +150,7 @@ fn frames_that_no_rate_brings_through_do_not_fail_a_trial() {
             writer.write(Time::from_ms(1), &arp).unwrap();
         }
         writer.finish().unwrap();
-        run(&Settings { arrival: "replay".to_owned(), pcap: Some(path.display().to_string()), ..search() })
+        run(&search().with("arrival", "replay").with("pcap", path.to_str().unwrap()))
     };
     let (clean, mixed) = (play("clean.pcap", false), play("mixed.pcap", true));
     assert!(clean.no_drop_gbps.unwrap() > 0.0, "{clean:?}");
@@ -177,7 +163,7 @@ fn frames_that_no_rate_brings_through_do_not_fail_a_trial() {
 /// A window of less than a frame's time counts the frame that it begins with whole.
 #[test]
 fn no_more_is_found_than_is_offered() {
-    let settings = Settings { window_ms: 0.000_2, offered_gbps: 40.0, ..search() };
+    let settings = search().with("window_ms", 0.000_2).with("offered_gbps", 40.0);
     let metrics = run(&settings);
     assert!(metrics.offered_gbps > 40.0, "{metrics:?}");
     assert_eq!(metrics.no_drop_gbps, Some(40.0));

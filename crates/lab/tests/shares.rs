@@ -36,7 +36,7 @@ fn run(settings: &Settings) -> Metrics {
 #[test]
 fn the_first_queue_of_each_port_is_the_busiest() {
     for flow_choice in ["uniform", "zipf", "round_robin"] {
-        let settings = Settings { cores: 6, busiest_to_idlest: 4.0, flow_choice: flow_choice.to_owned(), ..small() };
+        let settings = small().with("cores", 6).with("busiest_to_idlest", 4.0).with("flow_choice", flow_choice);
         for port in 0..2 {
             // 4, 2.5 and 1 of 7.5.
             let expected = [5_333, 3_333, 1_333];
@@ -50,13 +50,13 @@ fn the_first_queue_of_each_port_is_the_busiest() {
 
 #[test]
 fn shares_of_a_busy_queue_overload_its_core() {
-    let with = |busiest_to_idlest| Settings {
-        busiest_to_idlest,
-        offered_gbps: 60.0,
-        rx_entries: 32,
-        warmup_ms: 0.2,
-        window_ms: 0.4,
-        ..small()
+    let with = |busiest_to_idlest| {
+        small()
+            .with("busiest_to_idlest", busiest_to_idlest)
+            .with("offered_gbps", 60.0)
+            .with("rx_entries", 32)
+            .with("warmup_ms", 0.2)
+            .with("window_ms", 0.4)
     };
     // 30 Gbit/s for each NIC's two cores, which can do some 12 each: 15 and 15, or 27 and 3.
     let (alike, ramp) = (run(&with(1.0)), run(&with(9.0)));
@@ -66,14 +66,14 @@ fn shares_of_a_busy_queue_overload_its_core() {
 
 #[test]
 fn a_lone_queue_has_all_packets_anyway() {
-    let without = Settings { cores: 2, ..small() };
-    let with = Settings { busiest_to_idlest: 3.25, ..without.clone() };
+    let without = small().with("cores", 2);
+    let with = without.clone().with("busiest_to_idlest", 3.25);
     assert_eq!(run(&with), run(&without));
 }
 
 #[test]
 fn a_queue_without_flows_is_found_before_the_run() {
-    let with = |flows| Settings { cores: 16, flows, busiest_to_idlest: 3.25, ..small() };
+    let with = |flows| small().with("cores", 16).with("flows", flows).with("busiest_to_idlest", 3.25);
     assert!(check_point(&Registry::shipped(), machine(), &with(500), 1).is_ok());
     let settings = with(9);
     let checked = check_point(&Registry::shipped(), machine(), &settings, 1).unwrap_err();

@@ -7,6 +7,7 @@ mod common {
 use std::collections::BTreeMap;
 
 use common::machine::{machine, small};
+use nicforge_lab::run::options::TimelineOptions;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_record::TimelineEntry;
@@ -22,21 +23,19 @@ const INTERFACES: [&str; 2] = ["sh_ring_dynamic", "emulated"];
 
 /// Looks every 10 us, each of which speaks for a switch while packets come.
 fn switching() -> Settings {
-    Settings {
-        interface: "sh_ring_dynamic".to_owned(),
-        emulates: "sh_ring_dynamic".to_owned(),
-        app: "l2fwd".to_owned(),
-        dynamic_step_ms: 0.01,
-        dynamic_window: 1,
-        dynamic_gbps: 0.0,
-        dynamic_memory_gib_per_s: 0.0,
-        dynamic_off_share: 0.0,
+    small()
+        .with("interface", "sh_ring_dynamic")
+        .with("emulates", "sh_ring_dynamic")
+        .with("app", "l2fwd")
+        .with("dynamic_step_ms", 0.01)
+        .with("dynamic_window", 1)
+        .with("dynamic_gbps", 0.0)
+        .with("dynamic_memory_gib_per_s", 0.0)
+        .with("dynamic_off_share", 0.0)
         // All frames that come are looked at, from the first on.
-        warmup_ms: 0.0,
-        window_ms: 1.0,
-        timeline_ms: Some(0.01),
-        ..small()
-    }
+        .with("warmup_ms", 0.0)
+        .with("window_ms", 1.0)
+        .with("timeline_ms", 0.01)
 }
 
 /// Sequence numbers of each flow, in the order in which its frames left.
@@ -62,15 +61,13 @@ fn below_saturation(interface: &str) {
     for (arrival, offered_gbps, packet_bytes) in
         [("constant", 100.0, 1500), ("poisson", 60.0, 1500), ("bursts", 40.0, 1500), ("constant", 4.0, 64)]
     {
-        let settings = Settings {
-            interface: interface.to_owned(),
-            arrival: arrival.to_owned(),
-            offered_gbps,
-            packet_bytes,
+        let settings = switching()
+            .with("interface", interface)
+            .with("arrival", arrival)
+            .with("offered_gbps", offered_gbps)
+            .with("packet_bytes", packet_bytes)
             // Few flows: each has frames on both sides of every switch.
-            flows: 16,
-            ..switching()
-        };
+            .with("flows", 16);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
         let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
@@ -99,14 +96,12 @@ fn an_overloaded_switch_drops_arrivals_only() {
 
 /// Where cores play NICs those drop, as what they play has no descriptor.
 fn overloaded_switch(interface: &str) {
-    let settings = Settings {
-        interface: interface.to_owned(),
-        flows: 16,
-        offered_gbps: 200.0,
-        packet_bytes: 60,
-        rx_entries: 64,
-        ..switching()
-    };
+    let settings = switching()
+        .with("interface", interface)
+        .with("flows", 16)
+        .with("offered_gbps", 200.0)
+        .with("packet_bytes", 60)
+        .with("rx_entries", 64);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.pcap");
     let io = RunIo { pcap_out: Some(path.clone()), ..RunIo::default() };
@@ -129,20 +124,18 @@ fn overloaded_switch(interface: &str) {
 
 /// Eight cores that can take about half of what comes; steering changes every 0.8 ms.
 fn saturated() -> Settings {
-    Settings {
-        app: "nat".to_owned(),
-        cores: 8,
-        sharing: 4,
-        rx_entries: 512,
+    switching()
+        .with("app", "nat")
+        .with("cores", 8)
+        .with("sharing", 4)
+        .with("rx_entries", 512)
         // Many: all cores get about the same.
-        flows: 1000,
-        offered_gbps: 200.0,
-        packet_bytes: 1500,
-        dynamic_step_ms: 0.8,
-        window_ms: 2.4,
-        timeline_ms: Some(0.05),
-        ..switching()
-    }
+        .with("flows", 1000)
+        .with("offered_gbps", 200.0)
+        .with("packet_bytes", 1500)
+        .with("dynamic_step_ms", 0.8)
+        .with("window_ms", 2.4)
+        .with("timeline_ms", 0.05)
 }
 
 /// Times in ms, and what steering changed to.
@@ -213,7 +206,8 @@ fn a_saturated_switch_drops_what_the_smaller_rings_have_no_room_for() {
 #[test]
 fn every_switch_is_told_at_its_time_whatever_the_time_line() {
     let run = |timeline_ms| {
-        let settings = Settings { dynamic_step_ms: 0.05, timeline_ms, ..switching() };
+        let mut settings = switching().with("dynamic_step_ms", 0.05);
+        settings.change(|timeline: &mut TimelineOptions| timeline.timeline_ms = timeline_ms);
         let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {});
         switches(&point.unwrap())
     };
@@ -233,17 +227,14 @@ fn every_switch_is_told_at_its_time_whatever_the_time_line() {
 #[test]
 fn thresholds_are_of_what_all_nics_receive_and_move() {
     let shares = |dynamic_gbps: f64, dynamic_memory_gib_per_s: f64| {
-        let settings = Settings {
-            offered_gbps: 100.0,
-            packet_bytes: 1500,
-            dynamic_step_ms: 0.05,
-            dynamic_window: 8,
-            dynamic_gbps,
-            dynamic_memory_gib_per_s,
-            dynamic_off_share: 1.0,
-            timeline_ms: None,
-            ..switching()
-        };
+        let settings = switching()
+            .with("offered_gbps", 100.0)
+            .with("packet_bytes", 1500)
+            .with("dynamic_step_ms", 0.05)
+            .with("dynamic_window", 8)
+            .with("dynamic_gbps", dynamic_gbps)
+            .with("dynamic_memory_gib_per_s", dynamic_memory_gib_per_s)
+            .with("dynamic_off_share", 1.0);
         let point = run_point(machine(), &settings, 1, &RunIo::default(), &mut |_, _| {}).unwrap();
         !point.switches.is_empty()
     };

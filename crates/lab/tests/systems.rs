@@ -30,14 +30,12 @@ fn the_same_point_measures_the_same_and_time_adds_up() {
 fn a_stream_arrives_as_it_was_sent_whatever_the_link_does() {
     let clean = measure(&settings("tcp_receive", "OCC"));
     for streams in [1, 3] {
-        let impaired = Settings {
-            link_loss: 0.002,
-            link_duplicates: 0.02,
-            link_reordered: 0.02,
-            streams,
-            window_ms: 5.0,
-            ..settings("tcp_receive", "OCC")
-        };
+        let impaired = settings("tcp_receive", "OCC")
+            .with("link_loss", 0.002)
+            .with("link_duplicates", 0.02)
+            .with("link_reordered", 0.02)
+            .with("streams", streams)
+            .with("window_ms", 5.0);
         let metrics = measure(&impaired);
         let bandwidth = metrics.bandwidth_gbps.unwrap();
         assert!(bandwidth > 0.01, "{streams} streams: {bandwidth}");
@@ -48,7 +46,7 @@ fn a_stream_arrives_as_it_was_sent_whatever_the_link_does() {
 #[test]
 fn several_streams_share_a_link_and_both_ends_drop_nothing() {
     for workload in ["tcp_receive", "tcp_transmit"] {
-        let metrics = measure(&Settings { streams: 8, ..settings(workload, "OCM") });
+        let metrics = measure(&settings(workload, "OCM").with("streams", 8));
         assert!(metrics.bandwidth_gbps.unwrap() > 1.0, "{workload}: {metrics:?}");
         assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{workload}: {metrics:?}");
     }
@@ -69,7 +67,7 @@ fn data_that_goes_to_the_cache_is_found_there() {
 fn no_interrupt_is_lost_where_the_nic_is_far_and_the_core_slow() {
     for placement in ["STE", "HTE"] {
         for workload in ["nat_gateway", "tcp_receive"] {
-            let metrics = measure(&Settings { cpu_ghz: Some(2.0), ..settings(workload, placement) });
+            let metrics = measure(&settings(workload, placement).with("cpu_ghz", 2.0));
             let bandwidth = metrics.bandwidth_gbps.unwrap();
             assert!(bandwidth > 1.0, "{workload} {placement}: {metrics:?}");
         }

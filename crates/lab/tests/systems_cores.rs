@@ -8,7 +8,7 @@ use nicforge_lab::settings::Settings;
 use whole_systems::measure;
 
 fn settings(workload: &str, interface: &str, cores: usize) -> Settings {
-    Settings { cores, streams: 8, ..whole_systems::settings(workload, interface, "OCC") }
+    whole_systems::settings(workload, interface, "OCC").with("cores", cores).with("streams", 8)
 }
 
 /// Whether its driver does what Config says, as one with registers for that does.
@@ -21,15 +21,15 @@ fn streams_arrive_over_all_cores_whatever_the_link_does() {
     for &(interface, _) in KERNEL_INTERFACES {
         for cores in [2, 4] {
             for spread in spreads(interface) {
-                let metrics = measure(&Settings {
-                    link_loss: 0.002,
-                    link_duplicates: 0.02,
-                    link_reordered: 0.02,
-                    receive_thread: spread,
-                    spread_receive: spread,
-                    window_ms: 4.0,
-                    ..settings("tcp_receive", interface, cores)
-                });
+                let metrics = measure(
+                    &settings("tcp_receive", interface, cores)
+                        .with("link_loss", 0.002)
+                        .with("link_duplicates", 0.02)
+                        .with("link_reordered", 0.02)
+                        .with("receive_thread", spread)
+                        .with("spread_receive", spread)
+                        .with("window_ms", 4.0),
+                );
                 let what = format!("{interface}, {cores} cores, {spread}: {metrics:?}");
                 assert!(metrics.bandwidth_gbps.unwrap() > 0.05, "{what}");
             }
@@ -42,11 +42,9 @@ fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
     for &(interface, _) in KERNEL_INTERFACES {
         for (workload, cores) in [("tcp_receive", 4), ("tcp_transmit", 4), ("web_server", 2), ("nat_gateway", 2)] {
             for spread in spreads(interface) {
-                let metrics = measure(&Settings {
-                    receive_thread: spread,
-                    spread_receive: spread,
-                    ..settings(workload, interface, cores)
-                });
+                let metrics = measure(
+                    &settings(workload, interface, cores).with("receive_thread", spread).with("spread_receive", spread),
+                );
                 let what = format!("{interface} {workload}, {spread}: {metrics:?}");
                 assert!(metrics.bandwidth_gbps.unwrap() > 0.05, "{what}");
                 // Two links can bring a gateway more than it forwards; then its FIFOs fill.
@@ -62,7 +60,7 @@ fn clean_links_lose_nothing_and_drivers_do_nothing_wrong() {
 #[test]
 fn a_thread_that_sends_for_all_cores_sends_everything() {
     for interface in ["sinic", "v_sinic_zero_copy"] {
-        let metrics = measure(&Settings { transmit_thread: true, ..settings("tcp_transmit", interface, 4) });
+        let metrics = measure(&settings("tcp_transmit", interface, 4).with("transmit_thread", true));
         assert!(metrics.bandwidth_gbps.unwrap() > 0.5, "{metrics:?}");
         assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{metrics:?}");
     }
@@ -81,14 +79,14 @@ fn the_same_point_measures_the_same_on_several_cores() {
 #[test]
 fn more_cores_receive_more_where_packets_are_spread() {
     let bandwidth = |cores: usize, spread: bool| {
-        let metrics = measure(&Settings {
-            cpu_ghz: Some(1.0),
-            receive_thread: spread,
-            spread_receive: spread,
-            warmup_ms: 3.0,
-            window_ms: 4.0,
-            ..settings("tcp_receive", "v_sinic_zero_copy", cores)
-        });
+        let metrics = measure(
+            &settings("tcp_receive", "v_sinic_zero_copy", cores)
+                .with("cpu_ghz", 1.0)
+                .with("receive_thread", spread)
+                .with("spread_receive", spread)
+                .with("warmup_ms", 3.0)
+                .with("window_ms", 4.0),
+        );
         metrics.bandwidth_gbps.unwrap()
     };
     let (one, steered, spread) = (bandwidth(1, false), bandwidth(4, false), bandwidth(4, true));

@@ -6,20 +6,19 @@
 mod whole_systems;
 
 use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
-use nicforge_lab::settings::Settings;
 use whole_systems::{measure, settings};
 
 /// Runs `workload` over every kind of NIC, for three seconds that are mostly idle.
 fn arrives_as_sent(workload: &str, streams: usize) {
     for &(interface, _) in KERNEL_INTERFACES {
-        let metrics = measure(&Settings {
-            link_loss: 0.02,
-            link_duplicates: 0.02,
-            link_reordered: 0.02,
-            streams,
-            window_ms: 3000.0,
-            ..settings(workload, interface, "OCC")
-        });
+        let metrics = measure(
+            &settings(workload, interface, "OCC")
+                .with("link_loss", 0.02)
+                .with("link_duplicates", 0.02)
+                .with("link_reordered", 0.02)
+                .with("streams", streams)
+                .with("window_ms", 3000.0),
+        );
         let bandwidth = metrics.bandwidth_gbps.unwrap();
         // A wire's worth would be 9.6.
         assert!((1e-4..5.0).contains(&bandwidth), "{workload} {interface}: {bandwidth}");

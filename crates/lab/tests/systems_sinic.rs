@@ -22,7 +22,7 @@ fn streams_go_both_ways_and_the_drivers_do_nothing_wrong() {
     for interface in interfaces() {
         for workload in ["tcp_receive", "tcp_transmit"] {
             for (streams, cpu_ghz) in [(1, 2.0), (8, 10.0)] {
-                let metrics = measure(&Settings { streams, cpu_ghz: Some(cpu_ghz), ..settings(workload, interface) });
+                let metrics = measure(&settings(workload, interface).with("streams", streams).with("cpu_ghz", cpu_ghz));
                 let what = format!("{interface} {workload} {streams}: {metrics:?}");
                 assert!(metrics.bandwidth_gbps.unwrap() > 1.0, "{what}");
                 // Register accesses that mean nothing are counted as drops are.
@@ -35,14 +35,14 @@ fn streams_go_both_ways_and_the_drivers_do_nothing_wrong() {
 #[test]
 fn streams_arrive_as_they_were_sent_whatever_the_link_does() {
     for interface in interfaces() {
-        let metrics = measure(&Settings {
-            link_loss: 0.002,
-            link_duplicates: 0.02,
-            link_reordered: 0.02,
-            streams: 3,
-            window_ms: 5.0,
-            ..settings("tcp_receive", interface)
-        });
+        let metrics = measure(
+            &settings("tcp_receive", interface)
+                .with("link_loss", 0.002)
+                .with("link_duplicates", 0.02)
+                .with("link_reordered", 0.02)
+                .with("streams", 3)
+                .with("window_ms", 5.0),
+        );
         assert!(metrics.bandwidth_gbps.unwrap() > 0.01, "{interface}: {metrics:?}");
     }
 }
@@ -51,7 +51,7 @@ fn streams_arrive_as_they_were_sent_whatever_the_link_does() {
 fn servers_and_gateways_run_over_it() {
     for interface in interfaces() {
         for (workload, streams) in [("web_server", 4), ("iscsi_initiator", 1), ("nat_gateway", 2)] {
-            let metrics = measure(&Settings { streams, ..settings(workload, interface) });
+            let metrics = measure(&settings(workload, interface).with("streams", streams));
             let what = format!("{interface} {workload}: {metrics:?}");
             assert!(metrics.bandwidth_gbps.unwrap() > 0.01, "{what}");
             assert_eq!(metrics.drops.values().sum::<u64>(), 0, "{what}");
@@ -78,13 +78,15 @@ fn a_driver_does_what_its_device_asks() {
     for (workload, interface) in [("tcp_receive", "v_sinic_zero_copy"), ("tcp_transmit", "sinic")] {
         let plain = settings(workload, interface);
         let as_ever = bandwidth(&plain);
-        let polls = bandwidth(&Settings { driver_polls: true, ..plain.clone() });
+        let polls = bandwidth(&plain.clone().with("driver_polls", true));
         assert_eq!(polls.interrupts_khz, Some(0.0));
         assert!(as_ever.interrupts_khz > Some(0.0));
         // Who polls is never idle.
         assert_eq!(polls.cpu_time.unwrap().idle, 0.0);
         for (receive_thread, transmit_thread) in [(true, false), (false, true)] {
-            let with_thread = bandwidth(&Settings { receive_thread, transmit_thread, ..plain.clone() });
+            let with_thread = bandwidth(
+                &plain.clone().with("receive_thread", receive_thread).with("transmit_thread", transmit_thread),
+            );
             // Waking it takes time of the core.
             let stack = |metrics: &Metrics| metrics.cpu_time.as_ref().unwrap().stack;
             assert_ne!(stack(&with_thread), stack(&as_ever), "{workload}");
@@ -95,7 +97,7 @@ fn a_driver_does_what_its_device_asks() {
 #[test]
 fn a_copy_that_is_delayed_is_the_cores_still_and_one_that_is_saved_is_not() {
     let copy = |interface| {
-        let settings = Settings { cpu_ghz: Some(10.0), ..settings("tcp_receive", interface) };
+        let settings = settings("tcp_receive", interface).with("cpu_ghz", 10.0);
         let metrics = measure(&settings);
         metrics.cpu_time.unwrap().copy / metrics.bandwidth_gbps.unwrap()
     };

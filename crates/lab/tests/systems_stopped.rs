@@ -12,7 +12,7 @@ fn settings(workload: &str) -> Settings {
 /// Eight windows of 256 KiB overflow a FIFO of 512 KiB when all connections begin at once, and every
 /// one of them loses so much that it waits for its timer.
 fn overflowing() -> Settings {
-    Settings { streams: 8, cpu_ghz: Some(2.0), warmup_ms: 20.0, window_ms: 20.0, ..settings("tcp_receive") }
+    settings("tcp_receive").with("streams", 8).with("cpu_ghz", 2.0).with("warmup_ms", 20.0).with("window_ms", 20.0)
 }
 
 #[test]
@@ -29,8 +29,11 @@ fn a_window_without_payload_says_why() {
 /// A first segment that is lost is sent again after a second: until then the connection is being opened.
 #[test]
 fn a_connection_that_is_being_opened_waits_for_a_timer() {
-    let point =
-        run(&Settings { link_loss: 0.9, streams: 1, warmup_ms: 1.0, window_ms: 20.0, ..settings("tcp_receive") });
+    let point = run(&settings("tcp_receive")
+        .with("link_loss", 0.9)
+        .with("streams", 1)
+        .with("warmup_ms", 1.0)
+        .with("window_ms", 20.0));
     let note = point.steadiness.standstill.unwrap();
     assert!(!note.contains(" 0 wait for a timer"), "{note}");
     for part in ["no payload moved", "the first for", "on the links"] {
@@ -47,7 +50,7 @@ fn a_core_that_sleeps_beyond_the_window_was_idle_in_it() {
 /// Connections that wait for a timer go on after a fifth of a second, not after a whole one.
 #[test]
 fn what_was_lost_is_sent_again_after_200_ms() {
-    let point = run(&Settings { warmup_ms: 20.0, window_ms: 280.0, ..overflowing() });
+    let point = run(&overflowing().with("warmup_ms", 20.0).with("window_ms", 280.0));
     assert!(point.metrics.bandwidth_gbps.unwrap() > 0.1, "{point:?}");
     assert!(point.steadiness.is_steady());
 }
@@ -55,12 +58,12 @@ fn what_was_lost_is_sent_again_after_200_ms() {
 /// 1024 requests do not fit into the buffers, and answers come before all are written.
 #[test]
 fn an_initiator_reads_while_it_asks() {
-    let metrics = measure(&Settings {
-        iscsi_outstanding: 1024,
-        iscsi_read_kib: 8,
-        socket_kib: 4,
-        window_ms: 5.0,
-        ..settings("iscsi_initiator")
-    });
+    let metrics = measure(
+        &settings("iscsi_initiator")
+            .with("iscsi_outstanding", 1024)
+            .with("iscsi_read_kib", 8)
+            .with("socket_kib", 4)
+            .with("window_ms", 5.0),
+    );
     assert!(metrics.bandwidth_gbps.unwrap() > 0.1, "{metrics:?}");
 }

@@ -6,7 +6,6 @@ mod whole_systems;
 use std::path::Path;
 
 use nicforge_lab::machine::parse_machine;
-use nicforge_lab::settings::Settings;
 use nicforge_record::{CpuTime, Metrics};
 use whole_systems::{machine, run_on, settings};
 
@@ -19,7 +18,7 @@ fn metrics_with(workload: &str, (from, to): (&str, &str)) -> Metrics {
     assert_eq!(text.matches(from).count(), 1, "`{from}` stands once");
     let machine = parse_machine(&text.replace(from, to), Path::new("mine.toml")).unwrap();
     let settings =
-        Settings { cpu_ghz: Some(GHZ), warmup_ms: 2.0, window_ms: 5.0, ..settings(workload, "conventional", "OCC") };
+        settings(workload, "conventional", "OCC").with("cpu_ghz", GHZ).with("warmup_ms", 2.0).with("window_ms", 5.0);
     run_on(&machine, &settings).metrics
 }
 

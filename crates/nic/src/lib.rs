@@ -21,6 +21,7 @@ mod mbuf;
 #[cfg(test)]
 mod mock;
 mod nicmem;
+mod options;
 mod packet;
 mod pool;
 mod steering;
@@ -42,6 +43,7 @@ pub use mbuf::{
 };
 pub use nicforge_wire::unfinished::TxOffload;
 pub use nicmem::{Allocation, Application, Key, KeyTable, Nicmem, NicmemError, Refusal};
+pub use options::{NicmemOptions, PoolOptions, TransmitOptions};
 pub use packet::{Packet, PortId, RxFlags, Segment, Verdict};
 pub use pool::{Fit, Pool, PoolCache, PoolOrder};
 pub use steering::{PortRule, Steering};

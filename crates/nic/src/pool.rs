@@ -28,24 +28,13 @@ const GIVEN: u64 = 128;
 const ENTRIES: u64 = 192;
 const WORD_BYTES: u64 = 8;
 
-/// Which buffers of the shared level a core gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PoolOrder {
-    /// Those that were given first, so that each has its turn (DPDK's default, `ring`).
-    #[default]
-    Ring,
-    /// Those that were given last (DPDK's `stack`).
-    Stack,
-}
-
-impl PoolOrder {
-    /// The order called `name`: `ring` or `stack`.
-    pub fn named(name: &str) -> Option<PoolOrder> {
-        match name {
-            "ring" => Some(PoolOrder::Ring),
-            "stack" => Some(PoolOrder::Stack),
-            _ => None,
-        }
+nicforge_options::choice! {
+    /// Which buffers of the shared level a core gets.
+    pub enum PoolOrder {
+        /// Those that were given first, so that each has its turn (DPDK's default, `ring`).
+        Ring = "ring",
+        /// Those that were given last (DPDK's `stack`).
+        Stack = "stack",
     }
 }
 

@@ -66,6 +66,7 @@ impl OptionType for f64 {
     fn from_value(value: &Value) -> Option<f64> {
         match value {
             Value::Number(value) => Some(*value),
+            Value::Integer(value) => Some(*value as f64),
             _ => None,
         }
     }
@@ -125,5 +126,12 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(text: String) -> Value {
         Value::Text(text)
+    }
+}
+
+/// A number below 0 is no whole number of any key.
+impl From<i32> for Value {
+    fn from(value: i32) -> Value {
+        u64::try_from(value).map_or(Value::Number(value.into()), Value::Integer)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use crate::{ConfigError, Key, Options, Place, nearest};
+use crate::{ConfigError, Key, Options, Place, Value, nearest};
 
 /// A module that declares keys of its own.
 #[derive(Clone, Debug)]
@@ -16,17 +16,30 @@ pub struct Owner {
     /// Its keys, in the order in which they are listed.
     pub keys: Vec<&'static Key>,
     options: TypeId,
+    takes: fn(&str, &Value) -> bool,
 }
 
 impl Owner {
     /// The owner of the keys of `O`.
     pub fn of<O: Options>(kind: &'static str, name: &'static str, about: &'static str) -> Owner {
-        Owner { kind, name, about, keys: O::keys(), options: TypeId::of::<O>() }
+        Owner {
+            kind,
+            name,
+            about,
+            keys: O::keys(),
+            options: TypeId::of::<O>(),
+            takes: |name, value| O::default().set(name, value),
+        }
     }
 
     /// Whether its options are of type `O`.
     pub fn has<O: Options>(&self) -> bool {
         self.options == TypeId::of::<O>()
+    }
+
+    /// Whether its options can hold `value` of key `name`.
+    pub fn takes(&self, name: &str, value: &Value) -> bool {
+        (self.takes)(name, value)
     }
 
     /// Whether it declares key `name`.

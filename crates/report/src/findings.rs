@@ -27,7 +27,7 @@ const SAME: f64 = 0.01;
 /// A paragraph, and the rule that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule's name in [`RULES`] or [`COMPARISON_RULES`].
+    /// The rule's name in `RULES` or `COMPARISON_RULES`.
     pub rule: &'static str,
     /// One or more sentences.
     pub text: String,

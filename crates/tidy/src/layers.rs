@@ -5,8 +5,25 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 11] =
-    ["record", "report", "units", "options", "wire", "platform", "nic", "interfaces", "apps", "lab", "cli"];
+pub const LAYERS: [&str; 17] = [
+    "record",
+    "report",
+    "units",
+    "options",
+    "wire",
+    "l5p",
+    "tcp",
+    "packetdrill",
+    "platform",
+    "sockets",
+    "preload",
+    "nic",
+    "interfaces",
+    "apps",
+    "flexnic",
+    "lab",
+    "cli",
+];
 /// Crates that stand apart: nobody depends on them and they depend on none of the layers.
 pub const APART: [&str; 1] = ["tidy"];
 
@@ -57,7 +74,8 @@ fn own_dependencies(manifest: &str) -> Vec<String> {
 /// Uses of a ground outside the crate that assembles runs.
 pub fn grounds(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let outside = |file: &&File| file.is_rust() && !matches!(file.crate_name(), None | Some("lab" | "platform"));
+    let outside =
+        |file: &&File| file.is_rust() && !matches!(file.crate_name(), None | Some("lab" | "platform" | "sockets"));
     for file in files.iter().filter(outside) {
         for at in words(&file.code, "nicforge_platform") {
             let rest = file.code[at + "nicforge_platform".len()..].trim_start();

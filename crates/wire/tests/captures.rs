@@ -6,7 +6,7 @@ use std::io::Write;
 
 use common::shared_data;
 use nicforge_units::Time;
-use nicforge_wire::capture::{CaptureError, CaptureFormat, CaptureReader, CaptureWriter};
+use nicforge_wire::capture::{CaptureFormat, CaptureReader, CaptureWriter};
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 use nicforge_wire::{checksum, parse_frame};
 
@@ -185,18 +185,76 @@ fn what_is_written_reads_back() {
     }
 }
 
+fn frames_of(reader: &mut CaptureReader<'_>) -> usize {
+    std::iter::from_fn(|| reader.next_record().unwrap().map(|_| ())).count()
+}
+
 #[test]
-fn a_cut_file_says_how_far_it_was_read() {
+fn what_is_whole_of_a_cut_file_is_read_and_the_rest_counted() {
     let mut writer = CaptureWriter::new(Vec::new(), CaptureFormat::Pcap).unwrap();
     writer.write(Time::ZERO, &[1; 60]).unwrap();
     writer.write(Time::ZERO, &[2; 60]).unwrap();
-    let mut file = writer.finish().unwrap();
-    file.flush().unwrap();
-    file.truncate(file.len() - 1);
-    let mut reader = CaptureReader::new(&file[..]).unwrap();
-    reader.next_record().unwrap().unwrap();
+    let file = writer.finish().unwrap();
+    for cut in [1, 59, 60, 61, 75] {
+        let mut reader = CaptureReader::new(&file[..file.len() - cut]).unwrap();
+        assert_eq!((frames_of(&mut reader), reader.counts().cut_off, reader.counts().skipped()), (1, 1, 1));
+        assert!(reader.next_record().unwrap().is_none());
+        assert_eq!(reader.counts().cut_off, 1);
+    }
+    // Between two records nothing is missing that anybody could know of; before the first all is.
+    let mut reader = CaptureReader::new(&file[..file.len() - 76]).unwrap();
+    assert_eq!((frames_of(&mut reader), reader.counts().cut_off), (1, 0));
+    let mut reader = CaptureReader::new(&file[..30]).unwrap();
     let error = reader.next_record().unwrap_err();
-    assert!(matches!(error, CaptureError::Broken { records: 1, offset: 100, .. }));
-    assert_eq!(error.to_string(), "the file ends within a record; read 1 records, stopped at byte 100");
+    assert_eq!(error.to_string(), "the file ends within a record; read 0 records, stopped at byte 24");
     assert!(reader.next_record().unwrap().is_none());
+}
+
+#[test]
+fn a_packed_file_reads_as_the_same_unpacked() {
+    let mut writer = CaptureWriter::new(Vec::new(), CaptureFormat::PcapNg).unwrap();
+    (0..100u8).for_each(|number| writer.write(Time::from_ns(number.into()), &[number; 99]).unwrap());
+    let file = writer.finish().unwrap();
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(&file).unwrap();
+    let packed = packer.finish().unwrap();
+    let all = |bytes: &[u8]| {
+        let mut reader = CaptureReader::new(bytes).unwrap();
+        let mut frames = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            frames.push((record.time, record.bytes.to_vec()));
+        }
+        (frames, reader.counts().cut_off)
+    };
+    assert!(all(&file) == all(&packed));
+    assert_eq!(all(&packed).1, 0);
+    // Without its end, even if only the check sum is missing.
+    let (frames, cut_off) = all(&packed[..packed.len() - 1]);
+    assert_eq!((frames.len(), cut_off), (100, 1));
+    let (frames, cut_off) = all(&packed[..packed.len() / 2]);
+    assert!((1..100).contains(&frames.len()) && cut_off == 1);
+}
+
+/// Inputs that users met, where they lie beside the project.
+fn case(name: &str) -> Option<std::path::PathBuf> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases").join(name);
+    let found = path.exists();
+    if !found {
+        eprintln!("skipped: {} is not there", path.display());
+    }
+    found.then_some(path)
+}
+
+#[test]
+fn cases_that_users_met_are_read_as_far_as_they_go() {
+    // Name, frames, cut off, of another link type.
+    for (name, frames, cut_off, other) in [("cut-data.pcap", 3, 1, 0), ("ng-eth-80211.pcapng", 2, 0, 1)] {
+        let Some(path) = case(name) else {
+            return;
+        };
+        let mut reader = CaptureReader::open(&path).unwrap();
+        let read = frames_of(&mut reader);
+        let counts = reader.counts();
+        assert_eq!((read, counts.cut_off, counts.other_link_type), (frames, cut_off, other), "{name}");
+    }
 }

@@ -237,6 +237,7 @@ impl<C: Cpu> Application<C> for Kvs {
 impl AppKind for Kvs {
     const NAME: &'static str = "kvs";
     const ABOUT: &'static str = "serves a key-value store: GET, PUT and DELETE over UDP";
+    type Options = crate::options::KvsOptions;
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -202,6 +202,7 @@ impl AppKind for Nat {
     const NAME: &'static str = "nat";
     const ABOUT: &'static str = "translates addresses and ports (NAPT), both directions";
     const ROUTER: bool = true;
+    type Options = crate::options::FlowTableOptions;
 
     fn build<C: Cpu>(
         config: &AppConfig,

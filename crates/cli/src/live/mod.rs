@@ -18,13 +18,13 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::args::{AttachOptions, LiveOptions};
 use crate::error::CliError;
 use crate::input::sets;
-use crate::output::{print, tell};
+use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
-use crate::registry::{names, registry};
+use crate::registry::{catalogue, registry};
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
-    let mut config = load_live(&options.config, &names())?;
+    let mut config = load_live(&options.config, &catalogue())?;
     config.registry = registry().clone();
     for set in sets(&options.set)? {
         config.set(set)?;
@@ -33,6 +33,7 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         config.attach = Some(socket.clone());
         config.attach_place = Place::argument(&format!("--attach {}", socket.display()));
     }
+    print_notes(&config.notes());
     config.duration_s = options.duration.or(config.duration_s);
     let folder = match &options.out {
         Some(folder) => folder.clone(),
@@ -124,7 +125,7 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
         }
     };
     let socket = &options.socket;
-    let ended = nicforge_lab::live::attach(socket, options.worker, &names(), &stop, &mut told)?;
+    let ended = nicforge_lab::live::attach(socket, options.worker, &catalogue(), &stop, &mut told)?;
     if let Some(error) = failed {
         return Err(error);
     }

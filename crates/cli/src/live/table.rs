@@ -20,9 +20,9 @@ pub fn opening(config: &LiveConfig) -> String {
     format!(
         "{}: {} on {}, {} worker(s), {ends}\n{}",
         config.name,
-        settings.app,
-        settings.interface,
-        settings.cores,
+        settings.app(),
+        settings.interface(),
+        settings.cores(),
         ports.collect::<String>()
     )
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nicforge_lab::machine::Machine;
 use nicforge_lab::settings::Settings;
+use nicforge_nic::PoolOptions;
 use nicforge_report::CHECKSUM_REMEDY;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
@@ -12,13 +13,13 @@ use crate::registry::registry;
 
 /// Frames of a capture that routers drop for their IPv4 header checksum, where `wrong` is that of so many.
 pub fn about_checksums(capture: &Path, (wrong, frames): (usize, usize), settings: &Settings) -> Option<String> {
-    let app = registry().apps.find(&settings.app);
+    let app = registry().apps.find(&settings.app());
     (wrong > 0 && app.is_ok_and(|app| app.router)).then(|| {
         format!(
             "{}: {wrong} of {frames} frames have a wrong IPv4 header checksum and will be dropped by {} (ip_checksum): \
              {CHECKSUM_REMEDY}",
             capture.display(),
-            settings.app
+            settings.app()
         )
     })
 }
@@ -38,7 +39,7 @@ pub fn about_long_replay(capture: &Path, replay: &Replay, settings: &Settings, m
             remedy(long.longest)
         ))
     };
-    let (room, fifo) = (settings.buffer_room(), fifo_of(machine, 0).0);
+    let (room, fifo) = (settings.read::<PoolOptions>().buffer_room(), fifo_of(machine, 0).0);
     let of_buffers = |longest| format!("set buffer_bytes to at least {longest}");
     let of_fifo = |longest| fifo_of(machine, longest).1;
     let buffers = said(room, "buffers", "oversized_frame", &of_buffers);

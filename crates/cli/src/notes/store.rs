@@ -1,23 +1,27 @@
 //! Notes on a key-value store.
 
 use nicforge_apps::kvs::{BUCKET_SLOTS, hot_place_bytes, index_keeps, item_bytes};
+use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, ValueOptions};
+use nicforge_lab::run::options::{Pairs, Requests};
 use nicforge_lab::settings::Settings;
+use nicforge_nic::PoolOptions;
 
 use super::range;
 
 /// Values of a store whose PUTs or replies no buffer has room for.
 pub fn about_long_values(settings: &Settings) -> Option<String> {
-    if settings.app != "kvs" || settings.arrival == "replay" {
+    if settings.app() != "kvs" || settings.replays() {
         return None;
     }
-    let (put, reply, room) = (settings.put_bytes(), settings.get_reply_bytes(), settings.buffer_room());
-    let puts = settings.kvs_put_share > 0.0;
-    let gets = settings.kvs_put_share + settings.kvs_delete_share < 1.0;
+    let (put, reply, room) =
+        (settings.put_bytes(), settings.get_reply_bytes(), settings.read::<PoolOptions>().buffer_room());
+    let puts = settings.read::<Requests>().kvs_put_share > 0.0;
+    let gets = settings.read::<Requests>().kvs_put_share + settings.read::<Requests>().kvs_delete_share < 1.0;
     // What is too long for a reply was not put by a request, which is longer.
-    let stored = settings.kvs_preload_keys != Some(0);
-    let cold = match settings.kvs_hot_values.as_str() {
-        "nicmem" => " where it is not hot",
-        _ => "",
+    let stored = settings.read::<Pairs>().kvs_preload_keys != Some(0);
+    let cold = match settings.read::<KvsOptions>().kvs_hot_values {
+        HotValues::Nicmem => " where it is not hot",
+        HotValues::Host => "",
     };
     let puts = (puts && put as usize > room).then(|| {
         let fate = "all of them will be dropped (oversized_frame)";
@@ -34,11 +38,11 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
 
 /// Memory of NICs for hot values that no core gets a place of.
 pub fn about_hot_places(settings: &Settings) -> Option<String> {
-    if settings.app != "kvs" || settings.kvs_hot_values != "nicmem" {
+    if settings.app() != "kvs" || settings.read::<KvsOptions>().kvs_hot_values != HotValues::Nicmem {
         return None;
     }
-    let (cores, value) = (settings.cores as u64, settings.kvs_value_bytes);
-    let each = settings.kvs_hot_kib * 1024 / cores;
+    let (cores, value) = (settings.cores() as u64, settings.read::<ValueOptions>().kvs_value_bytes);
+    let each = settings.read::<HotAreaOptions>().kvs_hot_kib * 1024 / cores;
     let place = hot_place_bytes(value);
     (each < place).then(|| {
         format!(
@@ -54,10 +58,10 @@ const FEW_LOST: f64 = 0.1;
 
 /// Pairs that are put into the store before traffic begins, and push each other out.
 pub fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
-    if settings.app != "kvs" {
+    if settings.app() != "kvs" {
         return None;
     }
-    let pairs = settings.kvs_preload_keys.unwrap_or(settings.kvs_keys);
+    let pairs = settings.read::<Pairs>().kvs_preload_keys.unwrap_or(settings.read::<Pairs>().kvs_keys);
     let short = [short_index(settings, pairs), short_log(settings, pairs as f64)];
     let short: Vec<Short> = short.into_iter().flatten().collect();
     let stay = short.iter().map(|short| short.stay).reduce(f64::min)?;
@@ -82,7 +86,7 @@ struct Short {
 
 /// An index whose buckets overflow. Each core has a part of it.
 fn short_index(settings: &Settings, pairs: u64) -> Option<Short> {
-    let (slots, cores) = (settings.kvs_index_slots, settings.cores as u64);
+    let (slots, cores) = (settings.read::<KvsOptions>().kvs_index_slots, settings.cores() as u64);
     let each = pairs as f64 / cores as f64;
     let stay = index_keeps(slots.div_ceil(cores), each) * cores as f64;
     (stay < pairs as f64 * (1.0 - FEW_LOST)).then(|| Short {
@@ -96,9 +100,12 @@ fn short_index(settings: &Settings, pairs: u64) -> Option<Short> {
 /// Logs that are too short.
 fn short_log(settings: &Settings, pairs: f64) -> Option<Short> {
     let mib = f64::from(1 << 20);
-    let item = item_bytes(settings.kvs_key_bytes.into(), settings.kvs_value_bytes.into());
-    let (needed, log) = ((pairs * item as f64 / mib).ceil(), f64::from(settings.kvs_log_mib));
-    let remedy = match range("kvs_log_mib") {
+    let item = item_bytes(
+        settings.read::<Pairs>().kvs_key_bytes.into(),
+        settings.read::<ValueOptions>().kvs_value_bytes.into(),
+    );
+    let (needed, log) = ((pairs * item as f64 / mib).ceil(), f64::from(settings.read::<KvsOptions>().kvs_log_mib));
+    let remedy = match range::<KvsOptions>("kvs_log_mib") {
         Some((_, largest)) if needed > largest => {
             format!("kvs_log_mib is at most {largest}: put in fewer (kvs_preload_keys)")
         }

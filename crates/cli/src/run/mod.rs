@@ -6,10 +6,12 @@ mod queue;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nicforge_lab::run::options::{Measure, Measurement, Run};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::scenario::Point;
 use nicforge_report::{table, to_json, write_all};
 use nicforge_wire::capture::part_of;
+use progress::Progress;
 
 use crate::args::RunOptions;
 use crate::error::CliError;
@@ -17,7 +19,6 @@ use crate::input::{Input, load};
 use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
 use crate::registry::registry;
-use progress::Progress;
 
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
@@ -85,13 +86,13 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
         if settings.is_of_whole_systems() {
             return Err(format!(
                 "whole systems (workload = \"{}\") write no capture; leave it out, or use a scenario of one server",
-                settings.workload
+                settings.read::<Run>().workload.word()
             ));
         }
-        if settings.measure != "window" {
+        if settings.read::<Measurement>().measure != Measure::Window {
             return Err(format!(
                 "measure = \"{}\" runs trials at several rates and writes none of them; use --set measure=window",
-                settings.measure
+                settings.read::<Measurement>().measure.word()
             ));
         }
     }

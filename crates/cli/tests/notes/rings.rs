@@ -13,7 +13,7 @@ fn rings_full_of_a_targets_frames() {
     warns(&target("1.0"), &says);
     let says = ["8 Ax rings of 1024 buffers of 782 B are"];
     warns(&target("0.5"), &says);
-    warns(&target("0.0"), &[]);
+    warns(&target("0.0"), &["nothing uses `target_packet_bytes`"]);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod driver;
 mod emulator;
 mod layout;
 mod nic;
+mod options;
 mod served;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use nicforge_platform::{AddressSpace, Ground, Owner, Register};
 pub use driver::Driver;
 pub use emulator::{BURST, Emulator, Lost, Step};
 pub use nic::NicHalf;
+pub use options::{EmulatedOptions, Socket};
 pub use way::Way;
 
 use crate::priv_ring::layout::Ring;
@@ -55,7 +57,7 @@ pub fn why_not(name: &str) -> &'static str {
     let entry = Interfaces::shipped().find(name);
     entry
         .ok()
-        .and_then(|entry| entry.played.err())
+        .and_then(|entry| entry.played().err())
         .unwrap_or("its completions are not known to name the buffer that a frame lies in")
 }
 
@@ -64,10 +66,6 @@ pub fn why_not(name: &str) -> &'static str {
 pub struct Emulated;
 
 impl Interface for Emulated {
-    const NAME: &'static str = "emulated";
-    const ABOUT: &'static str = "another interface, whose NIC is played by a core";
-    const PLAYED: Result<(), &'static str> = Err("a core plays its NIC already");
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build::<G>(plan, space)?;
         Ok(Built::new(nic, drivers))
@@ -85,11 +83,11 @@ type Halves<G> = (NicHalf<G>, Vec<Driver<<G as Ground>::Cpu>>);
 
 /// Builds both halves for all queues of one NIC.
 fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves<G>, InterfaceError> {
-    let Some(emulates) = plan.emulates else {
+    let Some(emulates) = &plan.emulates else {
         return Err(InterfaceError::Unknown(String::new()));
     };
-    if let Err(why) = emulates.played {
-        return Err(InterfaceError::NotEmulated { wanted: emulates.name.to_owned(), why });
+    if let Err(why) = emulates.played() {
+        return Err(InterfaceError::NotEmulated { wanted: emulates.name().to_owned(), why });
     }
     if plan.emulator == Owner::NOBODY {
         return Err(InterfaceError::NoEmulator);
@@ -101,7 +99,7 @@ fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves
     let mut ring_of = vec![0; usize::from(inner.queues())];
     let mut fills = vec![Vec::new(); plan.owners.len()];
     let mut rings_of_set = vec![0; inner.sets().len()];
-    let wanted = physical_rings(emulates.name, plan.owners.len(), (plan.rx_entries, plan.sharing), &plan.bisect);
+    let wanted = physical_rings(emulates.name(), plan.owners.len(), (plan.rx_entries, plan.sharing), &plan.bisect);
     for (number, PhysicalRing { queues, entries }) in wanted.into_iter().enumerate() {
         Plan::check_ring("physical ring", entries)?;
         // A completion ring counts from multiples of twice its size.

@@ -12,6 +12,7 @@
 mod driver;
 mod layout;
 mod nic;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -45,13 +46,6 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
 pub struct InPlace;
 
 impl Interface for InPlace {
-    const NAME: &'static str = "in_place";
-    const ABOUT: &'static str = "a private ring whose completions overwrite its descriptors";
-    const PLAYED: Result<(), &'static str> = Err(
-        "its completion overwrites the descriptor and names no buffer, so that the core could put no other in the \
-         place",
-    );
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build(plan, space)?;
         Ok(Built::new(nic, drivers))

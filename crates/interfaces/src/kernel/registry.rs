@@ -1,6 +1,7 @@
 //! All interfaces of this kind, one line each.
 
 use nicforge_nic::{DropCause, PoolCache};
+use nicforge_options::Owner;
 use nicforge_platform::{Addr, AddressSpace, Cpu, Dma};
 use nicforge_units::Time;
 
@@ -8,6 +9,7 @@ use super::{
     Advice, Between, Deferred, Frame, KernelDriver, KernelNic, KernelPlan, Port, Received, Sending, TransmitBusy,
 };
 use crate::InterfaceError;
+use crate::sinic::DriverOptions;
 
 macro_rules! kernel_interfaces {
     ($($name:literal, $variant:ident, $($module:ident)::+, $about:literal;)*) => {
@@ -169,6 +171,18 @@ kernel_interfaces! {
         "the same, which leaves payload in the FIFO until a process wants it";
     "v_sinic_delayed_copy", VSinicDelayedCopy, v_sinic::delayed_copy,
         "the same, whose payload then goes by a buffer of the kernel";
+}
+
+/// Each interface with its keys, in the order of the registry.
+pub fn owners() -> Vec<Owner> {
+    let owner = |&(name, about): &(&'static str, &'static str)| {
+        if name == "conventional" {
+            Owner::of::<()>("interface", name, about)
+        } else {
+            Owner::of::<DriverOptions>("interface", name, about)
+        }
+    };
+    KERNEL_INTERFACES.iter().map(owner).collect()
 }
 
 /// All names, in the order of the registry.

@@ -22,6 +22,7 @@
 mod driver;
 mod layout;
 mod nic;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use nicforge_platform::{AddressSpace, Register};
 pub use driver::Driver;
 pub use layout::Buffer;
 pub use nic::NicHalf;
+pub use options::{NmNfvOptions, SplitOptions};
 
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use driver::Side;
@@ -117,12 +119,6 @@ pub mod split {
 pub struct NmNfv;
 
 impl Interface for NmNfv {
-    const NAME: &'static str = "nm_nfv";
-    const ABOUT: &'static str = "payload in memory of the NIC, headers in host memory and in transmit descriptors";
-    const PLAYED: Result<(), &'static str> = Err(
-        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
-    );
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build(plan, space)?;
         Ok(Built::new(nic, drivers))
@@ -134,12 +130,6 @@ impl Interface for NmNfv {
 pub struct NmNfvMinus;
 
 impl Interface for NmNfvMinus {
-    const NAME: &'static str = "nm_nfv_minus";
-    const ABOUT: &'static str = "payload in memory of the NIC, headers in host memory";
-    const PLAYED: Result<(), &'static str> = Err(
-        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
-    );
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build(plan, space)?;
         Ok(Built::new(nic, drivers))
@@ -151,12 +141,6 @@ impl Interface for NmNfvMinus {
 pub struct SplitRings;
 
 impl Interface for SplitRings {
-    const NAME: &'static str = "split";
-    const ABOUT: &'static str = "headers and payload in two buffers, both in host memory";
-    const PLAYED: Result<(), &'static str> = Err(
-        "its frames lie in two buffers each, while the core exchanges one buffer for one and never looks at a frame",
-    );
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = split::build(plan, space)?;
         Ok(Built::new(nic, drivers))

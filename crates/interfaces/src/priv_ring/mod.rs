@@ -11,6 +11,7 @@ mod driver;
 pub(crate) mod fetch;
 pub(crate) mod layout;
 pub(crate) mod nic;
+mod options;
 pub(crate) mod supply;
 #[cfg(test)]
 mod tests;
@@ -46,10 +47,6 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
 pub struct PrivRing;
 
 impl Interface for PrivRing {
-    const NAME: &'static str = "priv_ring";
-    const ABOUT: &'static str = "a private receive ring and completion ring per core";
-    const PLAYED: Result<(), &'static str> = Ok(());
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build(plan, space)?;
         Ok(Built::new(nic, drivers))

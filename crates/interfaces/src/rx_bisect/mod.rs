@@ -20,8 +20,10 @@
 //! | nic.rs, driver.rs | the two halves |
 
 mod driver;
+mod groups;
 mod layout;
 mod nic;
+mod options;
 mod policy;
 mod sizing;
 #[cfg(test)]
@@ -33,7 +35,9 @@ use nicforge_platform::{AddressSpace, Register};
 use nicforge_units::Time;
 
 pub use driver::Driver;
+pub use groups::RingGroups;
 pub use nic::{BX_FULL, NicHalf};
+pub use options::{AxOwn, Notices, RxBisectOptions};
 pub use policy::AxChoice;
 pub use sizing::{Sizing, burst_warning, sizing_warnings};
 pub use topology::{AssociationSet, AxRing, BxRing, MemoryDomain, Topology, TopologyError};
@@ -133,10 +137,6 @@ pub fn build_with(
 pub struct RxBisect;
 
 impl Interface for RxBisect {
-    const NAME: &'static str = "rx_bisect";
-    const ABOUT: &'static str = "small allocation rings that large reception rings share";
-    const PLAYED: Result<(), &'static str> = Ok(());
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build(plan, space)?;
         Ok(Built::new(nic, drivers))

@@ -1,27 +1,15 @@
 //! Which Ax ring lends a buffer when the core's own has none (paper, section 4.1: "according to
 //! some policy").
 
-/// The policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AxChoice {
-    /// Any that has buffers, all equally likely.
-    #[default]
-    Random,
-    /// The next one that has buffers, in turn.
-    RoundRobin,
-    /// The one that has most; of several the first.
-    Fullest,
-}
-
-impl AxChoice {
-    /// The policy called `name`: `random`, `round_robin` or `fullest`.
-    pub fn named(name: &str) -> Option<AxChoice> {
-        match name {
-            "random" => Some(AxChoice::Random),
-            "round_robin" => Some(AxChoice::RoundRobin),
-            "fullest" => Some(AxChoice::Fullest),
-            _ => None,
-        }
+nicforge_options::choice! {
+    /// The policy.
+    pub enum AxChoice {
+        /// Any that has buffers, all equally likely.
+        Random = "random",
+        /// The next one that has buffers, in turn.
+        RoundRobin = "round_robin",
+        /// The one that has most; of several the first.
+        Fullest = "fullest",
     }
 }
 

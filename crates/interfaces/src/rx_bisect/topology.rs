@@ -171,7 +171,8 @@ impl Topology {
                 Some(set) => set.queues.push(queue),
                 None => sets.push(AssociationSet {
                     queues: vec![queue],
-                    ax_entries: ax.iter().map(|&ax| self.ax[ax].entries).sum(),
+                    // Rings that there are not are refused by `check`.
+                    ax_entries: ax.iter().filter_map(|&ax| self.ax.get(ax)).map(|ax| ax.entries).sum(),
                     ax,
                 }),
             }

@@ -13,6 +13,7 @@ mod driver;
 mod feed;
 mod layout;
 mod nic;
+mod options;
 mod repost;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use nicforge_platform::{AddressSpace, Register};
 pub use driver::Driver;
 pub use layout::{BatchDescriptor, Descriptor};
 pub use nic::NicHalf;
+pub use options::{BatchedListOptions, SharedRing};
 
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::{Order, Ring, SLOTS_MAX};
@@ -117,10 +119,6 @@ fn build(
 pub struct ShRing;
 
 impl Interface for ShRing {
-    const NAME: &'static str = "sh_ring";
-    const ABOUT: &'static str = "a receive ring shared by cores, used in array order";
-    const PLAYED: Result<(), &'static str> = Ok(());
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = array::build(plan, space)?;
         Ok(Built::new(nic, drivers))
@@ -132,10 +130,6 @@ impl Interface for ShRing {
 pub struct ShRingList;
 
 impl Interface for ShRingList {
-    const NAME: &'static str = "sh_ring_list";
-    const ABOUT: &'static str = "a shared receive ring used in list order";
-    const PLAYED: Result<(), &'static str> = Ok(());
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = list::build(plan, space)?;
         Ok(Built::new(nic, drivers))
@@ -147,10 +141,6 @@ impl Interface for ShRingList {
 pub struct ShRingBatchedList;
 
 impl Interface for ShRingBatchedList {
-    const NAME: &'static str = "sh_ring_batched_list";
-    const ABOUT: &'static str = "a shared receive ring in list order, whose descriptors take several packets of a core";
-    const PLAYED: Result<(), &'static str> = Ok(());
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = batched_list::build(plan, space)?;
         Ok(Built::new(nic, drivers))

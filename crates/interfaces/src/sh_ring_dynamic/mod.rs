@@ -15,6 +15,7 @@ mod control;
 mod driver;
 mod layout;
 mod nic;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub use control::{Control, Heuristic, Observation, Reading};
 pub use driver::Driver;
 pub use layout::{PRIVATE, SHARED};
 pub use nic::NicHalf;
+pub use options::DynamicOptions;
 
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan, priv_ring, sh_ring};
 
@@ -42,10 +44,6 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
 pub struct ShRingDynamic;
 
 impl Interface for ShRingDynamic {
-    const NAME: &'static str = "sh_ring_dynamic";
-    const ABOUT: &'static str = "private rings and a shared one, switched at run time by a heuristic";
-    const PLAYED: Result<(), &'static str> = Ok(());
-
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let (nic, drivers) = build(plan, space)?;
         Ok(Built::new(nic, drivers))

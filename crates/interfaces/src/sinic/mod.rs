@@ -9,6 +9,7 @@
 
 mod attention;
 mod driver;
+mod driver_options;
 mod interrupts;
 mod misuse;
 mod nic;
@@ -24,6 +25,7 @@ use nicforge_platform::{AddressSpace, Vector};
 
 pub(crate) use attention::Attention;
 pub use driver::Driver;
+pub use driver_options::DriverOptions;
 pub use misuse::Misuse;
 pub use nic::{Nic, RX_DISABLED, Surroundings};
 pub use options::{FRAME_MAX, Options, OptionsError};

@@ -1,6 +1,7 @@
 //! What a bench is made of.
 
 use nicforge_nic::{DriverCosts, KeyTable, Pool};
+use nicforge_options::Values;
 use nicforge_platform::Owner;
 use nicforge_units::{Bytes, Time};
 
@@ -108,6 +109,7 @@ impl Setup {
             },
             emulates: Interfaces::shipped().find(self.emulates).ok(),
             emulator: Owner(self.queues as u16),
+            values: Values::default(),
             emulator_fills: false,
         }
     }

@@ -3,10 +3,16 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use nicforge_apps::options::RouteOptions;
 use nicforge_apps::{AppConfig, PortMap, read_routes};
 use nicforge_interfaces::emulated::Way;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
-use nicforge_platform::live::ports::{CapturePort, Link, PacketPort, Port, PortCounters, TapPort, XdpPort};
+use nicforge_nic::{PoolOptions, TransmitOptions};
+use nicforge_options::Value;
+use nicforge_options::{ConfigError, Place};
+use nicforge_platform::live::ports::{
+    CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
+};
 use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
@@ -18,8 +24,7 @@ use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
 use crate::run::{RunError, app_of_settings, heuristic};
 use crate::scenario::Assignment;
-use crate::settings::{self, Settings};
-use nicforge_options::{ConfigError, Place};
+use crate::settings::Settings;
 
 /// A live run that is ready to go.
 pub struct Assembly {
@@ -71,6 +76,9 @@ fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
             let right = match port.kind {
                 PortKind::Capture(..) => "name captures that can be read and written",
                 _ if denied => "run it as root, or with CAP_NET_ADMIN and CAP_NET_RAW",
+                PortKind::Memif(_) | PortKind::VhostUser(_) => {
+                    "name a path for a Unix socket that nobody else waits at"
+                }
                 PortKind::Tap(_) => "name a TAP device that nobody else has",
                 _ => "name an interface that `ip link` lists",
             };
@@ -122,9 +130,13 @@ pub fn put_together(
             ledger: of_pool.at,
         });
         const { assert!(LEDGER_ENTRY_BYTES == size_of::<u16>() as u64) };
-        Books { ledgers: ledgers.clone(), workers: config.settings.cores, holders: config.settings.cores + fills.len() }
+        Books {
+            ledgers: ledgers.clone(),
+            workers: config.settings.cores(),
+            holders: config.settings.cores() + fills.len(),
+        }
     });
-    let mut way = Way::new(DeviceCpu::new(cpu(config.settings.cores), dma));
+    let mut way = Way::new(DeviceCpu::new(cpu(config.settings.cores()), dma));
     for (nic, pool) in nics.iter_mut().zip(&mut fills) {
         fill(nic, &mut way, pool);
     }
@@ -155,11 +167,8 @@ pub fn put_together(
 /// How many frames of a port may wait for software at once: so few that none is dropped for want
 /// of room in any ring.
 fn window(settings: &Settings) -> usize {
-    let receive = match settings.seen_by_drivers() {
-        "rx_bisect" => settings.ax_entries.min(settings.bx_entries),
-        _ => settings.rx_entries,
-    };
-    (receive.min(settings.tx_entries) / 2).max(1)
+    let receive = settings.shape().map_or(0, |shape| shape.smallest);
+    (receive.min(settings.read::<TransmitOptions>().tx_entries) / 2).max(1)
 }
 
 /// Buffers hold the longest frame of any port, or segment that is to come whole, unless the file says what they hold.
@@ -173,14 +182,13 @@ fn fit_buffers(config: &LiveConfig, ports: &[Box<dyn Port>]) -> LiveConfig {
         Segments::Whole => DATA_BYTES_MAX as usize,
     };
     let is_set = config.assignments.iter().any(|set| set.key.name == KEY);
-    if is_set || longest <= config.settings.buffer_bytes {
+    if is_set || longest <= config.settings.read::<PoolOptions>().buffer_bytes {
         return config;
     }
-    config.settings.buffer_bytes = longest.min(DATA_BYTES_MAX as usize);
-    // Workers that attach are told what was set.
-    if let Some(key) = settings::key(KEY)
-        && let Some(value) = (key.get)(&config.settings)
-    {
+    let value = Value::from(longest.min(DATA_BYTES_MAX as usize));
+    config.settings.set(KEY, value.clone());
+    // Workers that attach receive what was set.
+    if let Some(key) = config.settings.catalogue().vocabulary().key(KEY) {
         let place = Place::argument("the MTU of the ports");
         config.assignments.push(Assignment { key, value, place });
     }
@@ -192,6 +200,8 @@ fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
         PortKind::Packet(name) => Box::new(PacketPort::open(name)?),
         PortKind::Xdp(name, queue) => Box::new(XdpPort::open(name, *queue)?),
         PortKind::Tap(name) => Box::new(TapPort::open(name)?),
+        PortKind::Memif(memif) => Box::new(MemifPort::open(&memif.socket, memif.role, memif.terms.clone(), memif.mtu)?),
+        PortKind::VhostUser(place) => Box::new(VhostUserPort::open(&place.socket, place.queues, place.mtu)?),
         PortKind::Capture(from, to) => {
             if let Some(folder) = to.as_deref().and_then(Path::parent) {
                 let what = format!("folder {}", folder.display());
@@ -240,7 +250,7 @@ fn station(config: &LiveConfig, (number, set): (usize, &PortConfig), mac: MacAdd
     // Who balances all addresses, or this one, has servers that answer.
     let balanced = |address| config.app.service.is_none_or(|service| service == address);
     match set.address {
-        Some(address) if config.settings.app == "lb" && balanced(address) => station,
+        Some(address) if config.settings.app() == "lb" && balanced(address) => station,
         _ => station.that_echoes(),
     }
 }
@@ -271,7 +281,7 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;
     app.server_base = config.app.server_address.unwrap_or(app.server_base);
-    if let Some(file) = &settings.routes_file {
+    if let Some(file) = &settings.read::<RouteOptions>().routes_file {
         app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }
     Ok(app)

@@ -9,58 +9,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use nicforge_interfaces::Interfaces;
+use nicforge_apps::options::RouteOptions;
+use nicforge_options::{ConfigError, Place};
+use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
 use crate::registry::Registry;
 use crate::scenario::Assignment;
-use crate::settings::Settings;
-use nicforge_options::{ConfigError, Place};
+use crate::settings::{Catalogue, Settings, of_live_run};
 
-/// Keys of the settings table that mean something here.
-const SETTINGS: [&str; 39] = [
-    "interface",
-    "emulates",
-    "app",
-    "cores",
-    "rx_entries",
-    "sharing",
-    "list_batch",
-    "ax_entries",
-    "bx_entries",
-    "ax_choice",
-    "ax_own",
-    "consumption",
-    "consumption_timeout_us",
-    "tx_entries",
-    "split_at",
-    "rx_inline",
-    "tx_inline",
-    "nicmem_kib",
-    "nicmem_queues",
-    "burst",
-    "pool_cache",
-    "pool_order",
-    "buffer_bytes",
-    "table_entries",
-    "servers",
-    "routes_file",
-    "reads",
-    "array_mib",
-    "kvs_value_bytes",
-    "kvs_hot_kib",
-    "kvs_hot_values",
-    "dynamic_step_ms",
-    "dynamic_window",
-    "dynamic_gbps",
-    "dynamic_memory_gib_per_s",
-    "dynamic_gap_ratio",
-    "dynamic_on_share",
-    "dynamic_off_share",
-    "timeline_ms",
-];
 /// As often as Linux looks after neighbours that it uses (base_reachable_time).
 const ASK_AGAIN_S: f64 = 30.0;
 /// Most ports: the number of one must fit a register's device.
@@ -169,8 +129,36 @@ pub enum PortKind {
     Xdp(String, Option<u32>),
     /// A TAP device.
     Tap(String),
+    /// Shared memory with another data plane.
+    Memif(MemifPlace),
+    /// A guest's network adapter.
+    VhostUser(VhostUserPlace),
     /// Capture files: frames come from the first and go to the second.
     Capture(Option<PathBuf>, Option<PathBuf>),
+}
+
+/// Where a memif port is, and what both ends agree on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemifPlace {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Which end of it this is.
+    pub role: MemifRole,
+    /// Interface, rings, secret.
+    pub terms: MemifTerms,
+    /// Bytes that a frame may have behind its Ethernet header.
+    pub mtu: usize,
+}
+
+/// Where a guest is plugged in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VhostUserPlace {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Pairs of queues, at most.
+    pub queues: u16,
+    /// Bytes that a frame may have behind its Ethernet header.
+    pub mtu: usize,
 }
 
 /// A neighbour, by either kind of address.
@@ -213,6 +201,8 @@ impl std::fmt::Display for PortKind {
             PortKind::Packet(name) => write!(f, "interface {name}"),
             PortKind::Xdp(name, _) => write!(f, "interface {name} (AF_XDP)"),
             PortKind::Tap(name) => write!(f, "TAP device {name}"),
+            PortKind::VhostUser(place) => write!(f, "vhost-user {}", place.socket.display()),
+            PortKind::Memif(memif) => write!(f, "memif {}", memif.socket.display()),
             PortKind::Capture(from, to) => {
                 write!(f, "capture, reads {}, writes {}", file(from), file(to))
             }
@@ -222,7 +212,18 @@ impl std::fmt::Display for PortKind {
 
 impl LiveConfig {
     /// What a file begins with that says nothing.
-    pub(super) fn blank() -> LiveConfig {
+    pub(super) fn of_defaults(catalogue: &Arc<Catalogue>) -> LiveConfig {
+        let settings = Settings::new(catalogue)
+            .with("cores", 1)
+            // One adapter, however many ports it has.
+            .with("nics", 1)
+            // A table that begins empty takes no memory before it is used, but expiry sweeps it.
+            .with("table_entries", 65_536);
+        LiveConfig::blank(settings)
+    }
+
+    /// A run with `settings`, without ports.
+    pub(super) fn blank(settings: Settings) -> LiveConfig {
         LiveConfig {
             name: String::new(),
             title: String::new(),
@@ -236,14 +237,7 @@ impl LiveConfig {
             ask_again_s: ASK_AGAIN_S,
             attach: None,
             attach_place: Place::argument("attach"),
-            settings: Settings {
-                cores: 1,
-                // One adapter, however many ports it has.
-                nics: 1,
-                // A table that begins empty takes no memory before it is used, but expiry sweeps it.
-                table_entries: 65_536,
-                ..Settings::default()
-            },
+            settings,
             assignments: Vec::new(),
             app: AppAddresses::default(),
             ports: Vec::new(),
@@ -253,24 +247,26 @@ impl LiveConfig {
     /// Sets a key of `[settings]` in spite of what the file says.
     ///
     /// # Errors
-    /// The key means nothing here, or not together with the others.
+    /// The key does not go together with the others.
     pub fn set(&mut self, set: Assignment) -> Result<(), ConfigError> {
         let place = set.place.clone();
-        self.set_unchecked(set)?;
+        self.set_unchecked(set);
         check(self, &place)
     }
 
     /// The same, while the rest of the file is still to be read.
-    pub(super) fn set_unchecked(&mut self, set: Assignment) -> Result<(), ConfigError> {
-        if !SETTINGS.contains(&set.key.name) {
-            let wrong = format!("`{}` means nothing on the live ground", set.key.name);
-            let right = format!("use {}", SETTINGS.join(", "));
-            return Err(ConfigError::new(&set.place, wrong, right));
-        }
-        set.apply(&mut self.settings)?;
+    pub(super) fn set_unchecked(&mut self, set: Assignment) {
+        set.apply(&mut self.settings);
         self.assignments.retain(|other| other.key.name != set.key.name);
         self.assignments.push(set);
-        Ok(())
+    }
+
+    /// What is set and belongs to modules that this run does not use.
+    pub fn notes(&self) -> Vec<String> {
+        let owners = of_live_run(&self.settings);
+        let unused = |set: &&Assignment| !owners.iter().any(|owner| owner.declares(set.key.name));
+        let unused = self.assignments.iter().filter(unused);
+        unused.map(|set| set.somebody_elses(self.settings.catalogue())).collect()
     }
 }
 
@@ -286,19 +282,16 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
-    let unused = |set: &&Assignment| !set.key.is_used(&config.settings);
-    if let Some(set) = config.assignments.iter().find(unused) {
-        return Err(set.unused());
-    }
-    if let Err(finding) = config.settings.check_nicmem() {
+    let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
+    if let Err(finding) = found {
         let concerned = |set: &&Assignment| finding.keys.contains(&set.key.name);
         let found = config.assignments.iter().rfind(concerned);
         let place = found.map_or(place, |set| &set.place);
         return Err(ConfigError::new(place, finding.wrong, finding.right));
     }
-    let routed = matches!(config.settings.app.as_str(), "l3fwd" | "synthetic");
-    if routed && config.settings.routes_file.is_none() {
-        let wrong = format!("`{}` has no routes", config.settings.app);
+    let settings = &config.settings;
+    if settings.uses_routes() && settings.read::<RouteOptions>().routes_file.is_none() {
+        let wrong = format!("`{}` has no routes", settings.app());
         let right = "set routes_file under [settings] to a file of `prefix/length port` lines";
         return Err(ConfigError::new(place, wrong, right));
     }
@@ -326,10 +319,11 @@ fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) -> &'a Plac
 
 /// Some interfaces are there in simulations only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
-    let (name, live) = (config.settings.interface.as_str(), Interfaces::shipped().names());
-    if live.contains(&name) {
+    let (name, catalogue) = (config.settings.interface(), config.settings.catalogue());
+    if catalogue.interface(&name).is_some() {
         return Ok(());
     }
+    let live: Vec<&str> = catalogue.interfaces().collect();
     let wrong = format!("`{name}` is one of whole systems, which are simulated only");
     let right = format!("use one of {}", live.join(", "));
     let place = place_of(config, "interface", place);
@@ -339,7 +333,7 @@ fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError
 /// Addresses that other hosts know cannot be guessed.
 fn check_addresses(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let place = place_of(config, "app", place);
-    let (wrong, right) = match config.settings.app.as_str() {
+    let (wrong, right) = match config.settings.app().as_str() {
         "nat" if config.app.external_address.is_none() => (
             "`nat` does not know the address that it shall send from",
             "add external_address = \"192.0.2.1\", the outside's, under [app]",

@@ -4,10 +4,11 @@
 //! way in the same region.
 
 use nicforge_apps::{AppConfig, AppError, AppGround, Place, SharedTables};
-use nicforge_interfaces::{Built, Interfaces, KnownGround, Plan, emulated};
+use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
-    DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PortId, ReceiveHalf, registers,
+    DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, PortId, ReceiveHalf,
+    TransmitOptions, registers,
 };
 use nicforge_platform::live::Shape;
 use nicforge_platform::{Addr, AddressSpace, Ground, Live, Owner, Register, SpaceError};
@@ -15,9 +16,9 @@ use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
 use super::worker::WorkerParts;
-use crate::nicmem::{NearMemory, pool_order};
-use crate::packet_loop::PacketLoop;
-use crate::run::{RunError, bisect, heuristic, receive_buffers};
+use crate::nicmem::NearMemory;
+use crate::packet_loop::{Burst, PacketLoop};
+use crate::run::{RunError, Surroundings, heuristic, plan_of, receive_buffers};
 use crate::settings::Settings;
 
 /// What limits a NIC here is the machine, so the model's own limits are beyond reach.
@@ -71,30 +72,30 @@ impl Blueprint {
     {
         let Blueprint { config, app } = self;
         let settings = &config.settings;
-        let (ports, count) = (config.ports.len(), settings.cores);
+        let (ports, count) = (config.ports.len(), settings.cores());
         let mut space = AddressSpace::default();
         // One adapter with several ports, which share its memory.
         let all = ports * count;
         let mut app = app.clone();
         let near = near_memory(&mut space, settings, ports, &mut app)?;
-        let per_port = receive_buffers(settings) + settings.tx_entries;
-        let per_worker = ports * per_port + 2 * settings.pool_cache + 2 * settings.burst;
-        let pool = Pool::with_room(&mut space, count * per_worker, settings.buffer_bytes);
-        let pool = pool.in_order(pool_order(settings));
+        let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
+        let Burst { burst } = settings.read();
+        let per_port = receive_buffers(settings) + settings.read::<TransmitOptions>().tx_entries;
+        let per_worker = ports * per_port + 2 * pool_cache + 2 * burst;
+        let pool = Pool::with_room(&mut space, count * per_worker, buffer_bytes).in_order(pool_order);
         app.buffer_room = pool.room();
         let app = &app;
-        let pools = std::iter::once(pool).chain(near.pool());
-        let ledgers = ledgers(&mut space, config, pools);
+        let ledgers = ledgers(&mut space, config, std::iter::once(pool).chain(near.pool()));
         let (mut tx_rings, mut halves, mut fills) = (Vec::new(), Vec::new(), Vec::new());
         // Of each worker: its driver on every port.
         let mut drivers: Vec<Vec<Box<dyn DriverHalf<G::Cpu>>>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
             tx_rings.push(transmit_rings(&mut space, settings)?);
-            let plan = plan(settings, &config.registry.interfaces, device as u8, pool, &near);
-            let entry = config.registry.interfaces.find(&settings.interface)?;
+            let interfaces = &config.registry.interfaces;
+            let plan = plan_of(settings, interfaces, &surroundings(device, count), pool, &near);
+            let entry = interfaces.find(&settings.interface())?;
             let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
-            let level = level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first());
-            fills.extend(level);
+            fills.extend(level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first()));
             halves.push(half);
             for (worker, driver) in drivers.iter_mut().zip(of_queues) {
                 worker.push(driver);
@@ -105,7 +106,7 @@ impl Blueprint {
         for (number, drivers) in drivers.into_iter().enumerate() {
             let rings = tx_rings.iter().map(|rings| rings[number]);
             let transmit = transmit_drivers(&mut space, rings, number, &near);
-            let cache = PoolCache::new(&mut space, pool, settings.pool_cache, Cycles(0));
+            let cache = PoolCache::new(&mut space, pool, pool_cache, Cycles(0));
             let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
             let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
@@ -113,7 +114,7 @@ impl Blueprint {
             let app = config.registry.apps.build::<G>(app, place, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
-                software: PacketLoop::new(drivers, transmit, cache, app, settings.burst),
+                software: PacketLoop::new(drivers, transmit, cache, app, burst),
                 idle: config.idle,
                 calls_every: heuristic(settings).map(|heuristic| heuristic.step),
             });
@@ -137,6 +138,21 @@ impl Blueprint {
     }
 }
 
+/// What the interface of port `device` is built beside, where there are so many workers.
+fn surroundings(device: usize, workers: usize) -> Surroundings {
+    Surroundings {
+        device,
+        // No worker: the device's thread.
+        emulator: Owner((workers + device) as u16),
+        emulator_fills: true,
+        first_core: 0,
+        queues: workers,
+        descriptor_read: DESCRIPTOR_READ,
+        costs: DriverCosts::default(),
+        seed: 1,
+    }
+}
+
 /// Memory of the adapter with `ports` ports, and what `app` uses of it.
 fn near_memory(
     space: &mut AddressSpace,
@@ -144,7 +160,7 @@ fn near_memory(
     ports: usize,
     app: &mut AppConfig,
 ) -> Result<NearMemory, NicmemError> {
-    let queues = ports * settings.cores;
+    let queues = ports * settings.cores();
     let mut near = NearMemory::reserve(space, settings, 0, queues);
     for _ in 0..ports {
         let bytes = settings.hot_area_bytes(ports);
@@ -164,8 +180,8 @@ fn ledgers(space: &mut AddressSpace, config: &LiveConfig, pools: impl Iterator<I
 
 /// The transmit rings of one port.
 fn transmit_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<TxRing>, SpaceError> {
-    let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
-    let rings = (0..settings.cores).map(|_| TxRing::with(space, entries, inlines));
+    let (entries, inlines) = (settings.read::<TransmitOptions>().tx_entries, settings.inlines_on_transmit());
+    let rings = (0..settings.cores()).map(|_| TxRing::with(space, entries, inlines));
     rings.collect()
 }
 
@@ -200,26 +216,6 @@ fn transmit_drivers(
         transmit
     };
     rings.enumerate().map(driver).collect()
-}
-
-fn plan(settings: &Settings, interfaces: &Interfaces, device: u8, pool: Pool, near: &NearMemory) -> Plan {
-    Plan {
-        device,
-        owners: (0..settings.cores).map(|core| Owner(core as u16)).collect(),
-        rx_entries: settings.rx_entries,
-        sharing: settings.sharing,
-        list_batch: settings.list_batch,
-        pool,
-        descriptor_read: DESCRIPTOR_READ,
-        first_position: 0,
-        costs: DriverCosts::default(),
-        bisect: bisect(settings, 1),
-        nicmem: near.options(settings),
-        emulates: interfaces.find(&settings.emulates).ok(),
-        // No worker: the device's thread.
-        emulator: Owner((settings.cores + usize::from(device)) as u16),
-        emulator_fills: true,
-    }
 }
 
 /// No interface has more than four receive registers for each queue; of the steering registers

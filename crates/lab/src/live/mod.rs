@@ -28,6 +28,7 @@ mod neighbour;
 mod outcome;
 mod parse;
 mod pin;
+mod plugged;
 mod scenario;
 #[cfg(test)]
 mod tests;
@@ -175,7 +176,7 @@ pub fn run_live_over(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let places = Places::new((config.pin, &config.pin_place), config.settings.cores)?;
+    let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
     let assembly = assemble(config, ports, stop)?;
     match &config.attach {
         None => run_threads(config, assembly, &places, stop, watch),
@@ -250,7 +251,7 @@ fn run_processes(
     if !device.close_all(workers.len()) {
         return Err(RunError::Attach(format!(
             "queues of {} cannot begin anew when one dies: leave `attach` out",
-            config.settings.interface
+            config.settings.interface()
         )));
     }
     let memory = (control.clone(), bell.clone());

@@ -4,15 +4,15 @@ use std::ops::Add;
 
 use hdrhistogram::Histogram;
 use nicforge_nic::DropCounters;
+use nicforge_record::CoreFigures;
+use nicforge_record::{Latency, Metrics, drop_fraction};
+use nicforge_record::{Switch, TimelineEntry};
 
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
 use crate::counts::{by_cause, share};
 use crate::run::RunError;
-use nicforge_record::CoreFigures;
-use nicforge_record::{Latency, Metrics, drop_fraction};
-use nicforge_record::{Switch, TimelineEntry};
 
 /// All counts at one time.
 #[derive(Clone, Debug, Default)]

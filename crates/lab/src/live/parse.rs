@@ -2,33 +2,35 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
+use super::plugged::{PLUGGED_KEYS, Plugged};
 use crate::scenario::{Assignment, file_name};
-use crate::settings::Names;
-use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
+use crate::settings::Catalogue;
 
 /// Reads and parses a live run's file.
 ///
 /// # Errors
 /// The place and the remedy.
-pub fn load_live(file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
-    parse_live(&read_text(file)?, file, names)
+pub fn load_live(file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
+    parse_live(&read_text(file)?, file, catalogue)
 }
 
 /// Parses a live run's file; `file` is for errors only.
 ///
 /// # Errors
 /// The place and the remedy.
-pub fn parse_live(text: &str, file: &Path, names: &Names<'_>) -> Result<LiveConfig, ConfigError> {
+pub fn parse_live(text: &str, file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
     let root = parse_tree(text, file)?;
-    let mut config = LiveConfig::blank();
+    let mut config = LiveConfig::of_defaults(catalogue);
     for field in root.table("a live run's file")? {
         match field.key.as_str() {
             "live" => read_header(&mut config, &field.value)?,
-            "settings" => read_settings(&mut config, &field.value, names)?,
+            "settings" => read_settings(&mut config, &field.value, catalogue)?,
             "app" => config.app = read_app(&field.value)?,
             "port" => config.ports = read_ports(&field.value)?,
             other => {
@@ -104,9 +106,9 @@ fn seconds(field: &Field) -> Result<f64, ConfigError> {
     Err(ConfigError::new(&value.place, wrong, format!("use a number of seconds above 0, at most {SECONDS_MAX}")))
 }
 
-fn read_settings(config: &mut LiveConfig, value: &Located, names: &Names<'_>) -> Result<(), ConfigError> {
+fn read_settings(config: &mut LiveConfig, value: &Located, catalogue: &Arc<Catalogue>) -> Result<(), ConfigError> {
     for field in value.table("[settings]")? {
-        config.set_unchecked(Assignment::of_field(field, names)?)?;
+        config.set_unchecked(Assignment::of_field(field, catalogue)?);
     }
     Ok(())
 }
@@ -153,6 +155,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
     ];
     let mut kinds: Vec<PortKind> = Vec::new();
     let (mut read, mut write, mut queue) = (None, None, None);
+    let mut plugged = Plugged::default();
     let mut port = PortConfig {
         kind: PortKind::Capture(None, None),
         place: table.place.clone(),
@@ -169,6 +172,8 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
             "interface" => kinds.push(PortKind::Packet(text()?.to_owned())),
             "xdp" => kinds.push(PortKind::Xdp(text()?.to_owned(), None)),
             "queue" => queue = Some(count(field)?),
+            "memif" => kinds.push(Plugged::memif(text()?)),
+            "vhost_user" => kinds.push(Plugged::vhost_user(text()?)),
             "tap" => kinds.push(PortKind::Tap(text()?.to_owned())),
             "read" => read = Some(PathBuf::from(text()?)),
             "write" => write = Some(PathBuf::from(text()?)),
@@ -189,8 +194,10 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
                     return Err(ConfigError::new(&field.place, "`inside` is neither", right));
                 }
             },
+            _ if plugged.read(field)? => {}
             other => {
-                return Err(ConfigError::unknown(&field.place, "key of [[port]]", other, &KEYS));
+                let known = [&KEYS[..], &PLUGGED_KEYS].concat();
+                return Err(ConfigError::unknown(&field.place, "key of [[port]]", other, &known));
             }
         }
     }
@@ -198,7 +205,7 @@ fn read_port(table: &Located) -> Result<PortConfig, ConfigError> {
         kinds.push(PortKind::Capture(read, write));
     }
     let kind = other_end(kinds, queue, &table.place)?;
-    Ok(PortConfig { kind, ..port })
+    Ok(PortConfig { kind: plugged.complete(kind)?, ..port })
 }
 
 /// The one of `kinds` that a port has.
@@ -214,7 +221,7 @@ fn other_end(kinds: Vec<PortKind>, queue: Option<u32>, place: &Place) -> Result<
         Err(kinds) => Err(ConfigError::new(
             place,
             format!("a port with {} other ends", kinds.len()),
-            "give it one: `interface`, `xdp`, `tap`, or `read` and `write`",
+            "give it one: `interface`, `xdp`, `tap`, `memif`, `vhost_user`, or `read` and `write`",
         )),
     }
 }
@@ -249,7 +256,7 @@ fn mac(field: &Field) -> Result<MacAddress, ConfigError> {
     }
 }
 
-fn count(field: &Field) -> Result<u32, ConfigError> {
+pub(super) fn count(field: &Field) -> Result<u32, ConfigError> {
     let count = match field.value.node {
         Node::Integer(count) => u32::try_from(count).ok(),
         _ => None,

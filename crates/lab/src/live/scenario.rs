@@ -9,6 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_options::Place;
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -22,9 +23,10 @@ use super::outcome::LiveRun;
 use super::pin::Places;
 use super::run_threads;
 use crate::machine::Machine;
+use crate::run::options::Arrival;
+use crate::run::options::Arrivals;
 use crate::run::{RunError, app_config, line_of, traffic_source};
 use crate::settings::Settings;
-use nicforge_options::Place;
 
 /// Frames that the generator sends or takes before it does the other.
 const BURST: usize = 64;
@@ -41,11 +43,10 @@ const NAP: Duration = Duration::from_micros(100);
 pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duration: Time) -> Result<LiveRun, RunError> {
     check_live(settings)?;
     let config = LiveConfig {
-        name: settings.interface.clone(),
+        name: settings.interface(),
         duration_s: Some(duration.as_seconds()),
         // As a NIC on a wire, which cannot wait.
         when_full: WhenFull::Drop,
-        settings: settings.clone(),
         ports: vec![PortConfig {
             // Its name: the port itself is handed over.
             kind: PortKind::Capture(None, None),
@@ -57,17 +58,17 @@ pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duratio
             peer: None,
             inside: None,
         }],
-        ..LiveConfig::blank()
+        ..LiveConfig::blank(settings.clone())
     };
     let app = app_config(machine, settings, seed)?;
     let mac = app.ports.0.first().map(|port| port.mac).unwrap_or_default();
     let stations = vec![Station::new(mac, None)];
     let blueprint = Blueprint { config: config.clone(), app };
     let line = line_of(&machine.hardware);
-    let queues = settings.cores as u16;
+    let queues = settings.cores() as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
     let (ours, theirs) = pair();
-    let places = Places::new((config.pin, &config.pin_place), config.settings.cores)?;
+    let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
     let assembly = put_together(blueprint, vec![Box::new(theirs)], stations)?;
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -87,14 +88,14 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }
-    if settings.app == "kvs" {
+    if settings.app() == "kvs" {
         return only("the key-value store's clients", "set app to another");
     }
-    if settings.arrival == "ping_pong" {
+    if settings.read::<Arrivals>().arrival == Arrival::PingPong {
         return only("ping-pong traffic", "set arrival=constant and offered_gbps");
     }
-    if settings.nics != 1 {
-        let what = format!("{} NICs with cores of their own", settings.nics);
+    if settings.nics() != 1 {
+        let what = format!("{} NICs with cores of their own", settings.nics());
         return only(&what, "set nics=1 and cores to as many as one NIC has");
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::assemble::{Assembly, assemble, open_ports};
 use super::device::Phase;
 use super::worker::Worker;
 use super::{Shared, load_live, parse_live};
-use crate::settings::Names;
+use crate::settings::Catalogue;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
 
@@ -46,7 +46,6 @@ fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
 #[test]
 fn nonsense_in_the_region_does_not_stop_the_device() {
     let interfaces = Interfaces::shipped().names();
-    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
     let plain = interfaces.iter().map(|name| format!("{name:?}"));
     let played = EMULATED.map(|name| format!("\"emulated\"\nemulates = {name:?}"));
     for (seed, interface) in (0..).zip(plain.chain(played)) {
@@ -54,7 +53,7 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
             "[live]\nname = \"mad\"\n[settings]\ninterface = {interface}\napp = \"l2fwd\"\n\
              cores = 2\n[[port]]\nread = {SAMPLE:?}\n[[port]]\nread = {SAMPLE:?}\n"
         );
-        let config = parse_live(&text, Path::new("mad.toml"), &names).unwrap();
+        let config = parse_live(&text, Path::new("mad.toml"), &Catalogue::shipped()).unwrap();
         let mut assembly = assemble(&config, open_ports(&config).unwrap(), &AtomicBool::new(false)).unwrap();
         let mut workers = assembly.take_workers();
         let Assembly { mut device, control, .. } = assembly;
@@ -81,13 +80,11 @@ fn nonsense_in_the_region_does_not_stop_the_device() {
 #[test]
 fn every_example_is_read() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let interfaces = Interfaces::shipped().names();
-    let names = Names { interfaces: &interfaces, apps: &nicforge_apps::Apps::shipped().names() };
     let mut read = 0;
     for entry in std::fs::read_dir(examples).unwrap() {
         let file = entry.unwrap().path();
         if file.extension().is_some_and(|kind| kind == "toml") {
-            let loaded = load_live(&file, &names);
+            let loaded = load_live(&file, &Catalogue::shipped());
             assert!(loaded.is_ok(), "{}: {:?}", file.display(), loaded.err());
             read += 1;
         }

@@ -1,11 +1,12 @@
 //! How a live run goes on over time, as the report of a simulated one has it.
 
+use nicforge_record::drop_fraction;
+use nicforge_record::{Switch, TimelineEntry};
 use nicforge_units::Time;
 
 use super::outcome::Snapshot;
+use crate::run::options::TimelineOptions;
 use crate::settings::Settings;
-use nicforge_record::drop_fraction;
-use nicforge_record::{Switch, TimelineEntry};
 
 /// Counts at even intervals.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Timeline {
     pub fn new(settings: &Settings, began: Time) -> Timeline {
         Timeline {
             began,
-            every: settings.timeline_ms.map(|ms| ms / 1e3),
+            every: settings.read::<TimelineOptions>().timeline_ms.map(|ms| ms / 1e3),
             before: Snapshot::default(),
             entries: Vec::new(),
         }

@@ -3,7 +3,7 @@
 mod facts;
 
 use nicforge_nic::DropCause;
-use nicforge_options::Place;
+use nicforge_options::{Key, Place, Value};
 use nicforge_record::{MachineParameter, Origin, PointRecord, Record, Setting, Steadiness, share};
 
 #[cfg(target_os = "linux")]
@@ -11,7 +11,6 @@ use crate::live::{LiveConfig, LiveRun};
 use crate::machine::Machine;
 use crate::run::PointRun;
 use crate::scenario::{Point, Scenario};
-use crate::settings::{KEYS, Key, Settings, Value, key, key_names};
 
 /// The version that records carry.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,7 +26,7 @@ pub fn of_scenario(
     let (llc_bytes, io_way_bytes) = capacities(machine, points);
     let simulated_seconds = runs.iter().map(|run| run.simulated.as_seconds()).sum();
     let mut settings: Vec<_> = points.iter().map(effective_settings).collect();
-    let shared = share(&mut settings, &key_names());
+    let shared = share(&mut settings, &listed(points));
     let record = |((point, run), settings): ((&Point, PointRun), Vec<Setting>)| PointRecord {
         variant: point.variant.clone(),
         params: point.params.clone(),
@@ -63,9 +62,10 @@ pub fn of_scenario(
 #[cfg(target_os = "linux")]
 pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record {
     let assigned = |name: &str| config.assignments.iter().rfind(|set| set.key.name == name);
-    let is_shown = |key: &&Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
-    let shown = KEYS.iter().filter(is_shown);
-    let values = shown.filter_map(|key| Some((key, (key.get)(&config.settings)?)));
+    let is_shown =
+        |key: &&'static Key| ["interface", "app", "cores"].contains(&key.name) || assigned(key.name).is_some();
+    let shown = config.settings.catalogue().vocabulary().keys().into_iter().filter(is_shown);
+    let values = shown.filter_map(|key| Some((key, config.settings.value(key)?)));
     let origin = |key: &Key| origin(assigned(key.name).map(|set| &set.place));
     Record {
         scenario: config.name.clone(),
@@ -74,8 +74,8 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
         machine: "live".to_string(),
         wall_seconds,
         points: vec![PointRecord {
-            variant: config.settings.interface.clone(),
-            params: values.clone().map(|(key, value)| (key.name.to_string(), value.to_json())).collect(),
+            variant: config.settings.interface(),
+            params: values.clone().map(|(key, value)| (key.name.to_string(), serde_json::json!(value))).collect(),
             metrics: run.metrics.clone(),
             cores: run.cores.clone(),
             timeline: run.timeline.clone(),
@@ -90,15 +90,21 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
     }
 }
 
+/// The names of all keys, in the order in which they are listed.
+fn listed(points: &[Point]) -> Vec<&'static str> {
+    let keys = points.first().map(|point| point.settings.catalogue().vocabulary().keys());
+    keys.into_iter().flatten().map(|key| key.name).collect()
+}
+
 /// Every setting that counts in a point, with where its value comes from.
 fn effective_settings(point: &Point) -> Vec<Setting> {
-    let counts = KEYS.iter().filter(|key| key.counts(&point.settings));
-    let set = |key: &Key| Some(setting(key, &(key.get)(&point.settings)?, origin(point.place_of_value(key.name))));
-    counts.filter_map(set).collect()
+    let effective = point.settings.effective().into_iter();
+    let set = |key: &Key, value| Some(setting(key, &value?, origin(point.place_of_value(key.name))));
+    effective.filter_map(|(_, key, value)| set(key, value)).collect()
 }
 
 fn setting(key: &Key, value: &Value, origin: Origin) -> Setting {
-    Setting { key: key.name.to_string(), value: value.to_json(), unit: key.unit.to_string(), origin }
+    Setting { key: key.name.to_string(), value: serde_json::json!(value), unit: key.unit.to_string(), origin }
 }
 
 fn origin(place: Option<&Place>) -> Origin {
@@ -126,7 +132,7 @@ fn load_drops() -> std::collections::BTreeSet<String> {
 /// Bytes of the last-level cache and of its I/O ways, where all points have the same. Where a NIC
 /// sits in one of several places, the place decides what devices may allocate.
 fn capacities(machine: &Machine, points: &[Point]) -> (Option<u64>, Option<u64>) {
-    let all_have = |name: &str| match key(name).and_then(|key| shared(points, key)) {
+    let all_have = |name: &str| match shared(points, name) {
         Some(Value::Integer(value)) => Some(value),
         _ => None,
     };
@@ -139,10 +145,10 @@ fn capacities(machine: &Machine, points: &[Point]) -> (Option<u64>, Option<u64>)
     (Some(llc.size.0), io_ways)
 }
 
-/// The value of `key` when all points have the same.
-fn shared(points: &[Point], key: &Key) -> Option<Value> {
-    let get = |settings: &Settings| (key.get)(settings);
-    let mut values = points.iter().map(|point| get(&point.settings));
+/// The value of key `name` when all points have the same.
+fn shared(points: &[Point], name: &str) -> Option<Value> {
+    let key = points.first()?.settings.catalogue().vocabulary().key(name)?;
+    let mut values = points.iter().map(|point| point.settings.value(key));
     let first = values.next()??;
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }

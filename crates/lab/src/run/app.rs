@@ -1,6 +1,7 @@
 //! What an application is told of a point's settings.
 
-use nicforge_apps::{AppConfig, Egress, Payload, PortMap, generate_routes, read_routes};
+use nicforge_apps::options::{FlowTableOptions, KvsOptions, LbOptions, RouteOptions, SyntheticOptions, ValueOptions};
+use nicforge_apps::{AppConfig, Egress, PortMap, generate_routes, read_routes};
 use nicforge_units::{Bytes, Cycles};
 
 use super::RunError;
@@ -9,42 +10,38 @@ use crate::settings::Settings;
 
 /// The application of `settings` between `ports`, as far as it is the same on either ground.
 pub(crate) fn app_of_settings(settings: &Settings, ports: PortMap) -> AppConfig {
-    let mut config = AppConfig::new(&settings.app, ports);
-    config.table_entries = settings.table_entries;
-    config.servers = settings.servers;
-    config.reads = settings.reads;
-    config.reads_in_flight = settings.reads_in_flight;
-    config.array = Bytes(u64::from(settings.array_mib) << 20);
-    config.kvs.hot_value_bytes = settings.kvs_value_bytes;
+    let mut config = AppConfig::new(&settings.app(), ports);
+    config.table_entries = settings.read::<FlowTableOptions>().table_entries;
+    config.servers = settings.read::<LbOptions>().servers;
+    let SyntheticOptions { reads, reads_in_flight, array_mib, .. } = settings.read();
+    config.reads = reads;
+    config.reads_in_flight = reads_in_flight;
+    config.array = Bytes(u64::from(array_mib) << 20);
+    config.kvs.hot_value_bytes = settings.read::<ValueOptions>().kvs_value_bytes;
     config
 }
 
 /// The application of a point: one port for each NIC, which sends back what it gets, unless a file of
 /// routes says otherwise.
 pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, RunError> {
-    let work = machine.work_cycles.get(&settings.app);
-    let ports = settings.nics as u8;
+    let work = machine.work_cycles.get(&settings.app());
+    let ports = settings.nics() as u8;
     let mut config = app_of_settings(settings, PortMap::one_armed(ports));
     config.work = Cycles(
-        *work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: settings.app.clone() })?,
+        *work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: settings.app().clone() })?,
     );
-    config.payload = match settings.payload.as_str() {
-        "read" => Payload::Read,
-        "overwrite" => Payload::Overwrite,
-        _ => Payload::Untouched,
-    };
-    config.kvs.index_slots = settings.kvs_index_slots;
-    config.kvs.log = Bytes(u64::from(settings.kvs_log_mib) << 20);
+    config.payload = settings.read::<SyntheticOptions>().payload;
+    let KvsOptions { kvs_index_slots, kvs_log_mib, .. } = settings.read();
+    config.kvs.index_slots = kvs_index_slots;
+    config.kvs.log = Bytes(u64::from(kvs_log_mib) << 20);
     config.seed = seed;
-    if matches!(settings.app.as_str(), "l3fwd" | "synthetic") {
-        config.egress = match settings.routes_by_port() {
-            true => Egress::Route,
-            false => Egress::Peer,
-        };
-        config.routes = match &settings.routes_file {
+    if settings.uses_routes() {
+        let RouteOptions { routes_file, routes } = settings.read();
+        config.egress = if settings.routes_by_port() { Egress::Route } else { Egress::Peer };
+        config.routes = match &routes_file {
             Some(file) => read_routes(file.as_ref(), ports)?.into(),
             // Of IPv6 a default only, which takes no memory.
-            None => generate_routes(seed, settings.routes as usize, 1, ports).into(),
+            None => generate_routes(seed, routes as usize, 1, ports).into(),
         };
     }
     Ok(config)

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
+use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
 use nicforge_apps::{AppConfig, Flow, Place as AppPlace, SharedTables};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
-use nicforge_nic::{Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PortId, registers};
+use nicforge_nic::{
+    Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PoolOptions, PortId, TransmitOptions, registers,
+};
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, HostBytes, Register, Sim};
 use nicforge_units::{Frequency, Time};
@@ -24,9 +27,10 @@ use super::requests::preload_pairs;
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::{RunError, RunIo};
 use crate::machine::Machine;
-use crate::nicmem::{NearMemory, pool_order};
-use crate::packet_loop::PacketLoop;
+use crate::nicmem::NearMemory;
+use crate::packet_loop::{Burst, PacketLoop};
 use crate::registry::Registry;
+use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
 use crate::settings::Settings;
 use crate::world::control::{ControlCore, Switches};
 use crate::world::device::Device;
@@ -56,10 +60,10 @@ pub struct Built {
 /// The machine with what the settings change.
 pub(super) fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
     let mut hardware = machine.hardware.clone();
-    hardware.io_ways = settings.io_ways;
-    hardware.nics = settings.nics;
+    hardware.io_ways = settings.read::<Llc>().io_ways;
+    hardware.nics = settings.nics();
     hardware.cores = settings.all_cores();
-    if let Some(ghz) = settings.cpu_ghz {
+    if let Some(ghz) = settings.read::<Clock>().cpu_ghz {
         hardware.core.frequency = Frequency::from_ghz(ghz);
     }
     hardware
@@ -117,29 +121,33 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
         nic.write_register(&mut SimDma::on(&mut memory_system, port, Time::ZERO), index, value);
     }
     let line = line_of(&hardware);
-    let queues = (settings.cores / settings.nics) as u16;
-    let generators = (0..settings.nics).map(|port| {
+    let queues = settings.queues() as u16;
+    let generators = (0..settings.nics()).map(|port| {
         let source = traffic_source(settings, line, seed, port, queues, io.pcap_out.is_none())?;
         Ok::<_, RunError>(Generator::new(source, line))
     });
     let outside = Outside {
         generators: generators.collect::<Result<Vec<_>, _>>()?,
-        sink: Sink::new(settings.cores, io.pcap_out.is_some(), settings.arrival == "ping_pong"),
+        sink: Sink::new(
+            settings.cores(),
+            io.pcap_out.is_some(),
+            settings.read::<Arrivals>().arrival == Arrival::PingPong,
+        ),
     };
     let host_parts = HostParts { nics: parts.nics, cores: parts.cores, co_runners: parts.co_runners };
     let host = host_of(host_parts, memory_system, settings, &hardware);
-    let polling_starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
-    let ends = vec![vec![End::Outside; settings.nics]];
+    let polling_starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
+    let ends = vec![vec![End::Outside; settings.nics()]];
     let (mut observers, switches) = (Vec::<Box<dyn Observer>>::new(), Switches::default());
     if let Some(heuristic) = heuristic(settings) {
         let control = Control::new(heuristic);
         observers.push(Box::new(ControlCore::new(control, hardware.pcie.mmio_write, switches.clone())));
     }
-    let probe = settings.timeline_ms.map(|ms| SharedProbe::new(Time::from_seconds(ms / 1e3)));
+    let probe = settings.read::<TimelineOptions>().timeline_ms.map(|ms| SharedProbe::new(Time::from_seconds(ms / 1e3)));
     observers.extend(probe.clone().map(|probe| Box::new(probe) as Box<dyn Observer>));
     let mut world = World::new(vec![host], ends, outside, observers).polling_from(polling_starts);
     // Cores that poll wait for a packet; all others begin.
-    for number in settings.cores..world.hosts[0].cores.len() {
+    for number in settings.cores()..world.hosts[0].cores.len() {
         world.begin(Place { host: 0, number }, Time::ZERO);
     }
     Ok(Built {
@@ -148,7 +156,7 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
         probe,
         switches,
         hardware,
-        queues: settings.cores / settings.nics,
+        queues: settings.queues(),
         has_target: has_target(settings),
     })
 }
@@ -157,14 +165,14 @@ pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> R
 fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardware: &Hardware) -> Host {
     let mut devices: Vec<Device> =
         parts.nics.into_iter().map(|(nic, port)| Device::Ring(RingDevice::new(nic, port))).collect();
-    let starts = Time::from_seconds(settings.polling_starts_ms / 1e3);
+    let starts = Time::from_seconds(settings.read::<Measurement>().polling_starts_ms / 1e3);
     let packets = parts.cores.into_iter().map(|PacketCore { core, software }| {
         Core::new(core, Box::new(PacketProgram::new(software))).starting_at(starts)
     });
     let mut cores: Vec<Core> = packets.chain(parts.co_runners).collect();
     let first_player = cores.len();
     let players = (0..settings.emulator_cores()).map(|device| {
-        let mut core = core_of(hardware, settings.cores + device);
+        let mut core = core_of(hardware, settings.cores() + device);
         if settings.emulator_cores_here() == 0 {
             core.be_behind_link(hardware.other_socket.latency);
         }
@@ -174,7 +182,7 @@ fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardwa
     cores.extend(players.collect::<Vec<_>>());
     let mut host = Host::new(machine, devices, cores);
     for device in 0..settings.emulator_cores() {
-        host.plays(first_player + device, device, settings.cores + device);
+        host.plays(first_player + device, device, settings.cores() + device);
     }
     host
 }
@@ -182,7 +190,7 @@ fn host_of(parts: HostParts, machine: Lent<SimHost>, settings: &Settings, hardwa
 /// Whether one core per NIC is a target before the run ends.
 fn has_target(settings: &Settings) -> bool {
     // A replay has no window: it ends when all is done.
-    let begins = settings.arrival == "replay" || settings.target_begins_ms < settings.ends_ms();
+    let begins = settings.replays() || settings.read::<TargetTime>().target_begins_ms < settings.ends_ms();
     begins && settings.has_target()
 }
 
@@ -217,12 +225,12 @@ fn fill(
     for core in &mut parts.cores {
         core.software.app.start(cpu);
     }
-    if settings.preload_flows && settings.app != "kvs" && settings.arrival != "replay" {
+    if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
         preload(settings, seed, &mut parts.cores, cpu)?;
     }
-    if settings.app == "kvs" {
+    if settings.app() == "kvs" {
         preload_pairs(settings, seed, &mut parts.cores, cpu)?;
-        if settings.kvs_hot_preload {
+        if settings.read::<HotOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
         }
     }
@@ -242,9 +250,10 @@ fn fill(
 
 /// Buffers for all rings and cores.
 fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
-    let per_core = receive_buffers(settings) + settings.tx_entries + 2 * settings.pool_cache + 2 * settings.burst;
-    let pool = Pool::with_room(space, settings.cores * per_core, settings.buffer_bytes);
-    pool.in_order(pool_order(settings))
+    let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
+    let in_rings = receive_buffers(settings) + settings.read::<TransmitOptions>().tx_entries;
+    let per_core = in_rings + 2 * pool_cache + 2 * settings.read::<Burst>().burst;
+    Pool::with_room(space, settings.cores() * per_core, buffer_bytes).in_order(pool_order)
 }
 
 /// Hands out the address space, and makes everything that lies in it.
@@ -256,7 +265,7 @@ pub(super) fn parts(
     seed: u64,
 ) -> Result<Parts, RunError> {
     let mut space = AddressSpace::default();
-    let queues = settings.cores / settings.nics;
+    let queues = settings.queues();
     let mut near = NearMemory::reserve_all(&mut space, settings);
     let mut config = app_config(machine, settings, seed)?;
     let copied = near_areas(&mut near, settings, &mut config)?;
@@ -274,22 +283,23 @@ pub(super) fn parts(
     let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
     let halves = interface(settings, &given, seed, &mut space)?;
     let shared = SharedTables::allocate(&config, &mut space);
-    let of_target = AppConfig { more_reads: (settings.target_accesses, settings.target_begins()), ..config.clone() };
+    let more_reads = (settings.read::<SyntheticOptions>().target_accesses, settings.target_begins());
+    let of_target = AppConfig { more_reads, ..config.clone() };
     let mut cores = Vec::new();
     for (number, driver) in halves.drivers.into_iter().enumerate() {
         let rings = tx_rings.iter().map(|rings| rings[number]);
         let transmit = transmit_drivers(&mut space, rings, number, costs, &near);
         let work = hardware.core.pool;
-        let cache = PoolCache::new(&mut space, pool, settings.pool_cache, work);
+        let cache = PoolCache::new(&mut space, pool, settings.read::<PoolOptions>().pool_cache, work);
         let its_near = &near[number / queues];
         let cache = its_near.cache(&mut space, cache, (settings, queues), work);
         let config = match number % queues {
             0 => &of_target,
             _ => &config,
         };
-        let place = AppPlace { core: number, cores: settings.cores };
+        let place = AppPlace { core: number, cores: settings.cores() };
         let app = registry.apps.build::<Sim>(config, place, &mut space, &shared)?;
-        let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.burst);
+        let software = PacketLoop::new(vec![driver], transmit, cache, app, settings.read::<Burst>().burst);
         cores.push(PacketCore { core: core_of(hardware, number), software });
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
@@ -300,7 +310,7 @@ pub(super) fn parts(
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
         let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
-        config.steer(&mut nic.steering, device * queues, settings.cores)?;
+        config.steer(&mut nic.steering, device * queues, settings.cores())?;
         Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
@@ -316,7 +326,7 @@ fn near_areas(
     config: &mut AppConfig,
 ) -> Result<Option<Allocation>, RunError> {
     for near in near.iter_mut() {
-        let bytes = settings.hot_area_bytes(settings.nics);
+        let bytes = settings.hot_area_bytes(settings.nics());
         config.kvs.hot.extend(near.make_area(bytes)?);
     }
     match near.first_mut() {
@@ -350,20 +360,20 @@ fn transmit_drivers(
 /// A transmit ring for every core on every NIC.
 fn tx_rings(space: &mut AddressSpace, settings: &Settings) -> Result<Vec<Vec<TxRing>>, RunError> {
     let mut of_nic = || {
-        let (entries, inlines) = (settings.tx_entries, settings.inlines_on_transmit());
-        let rings = (0..settings.cores).map(|_| TxRing::with(space, entries, inlines));
+        let (entries, inlines) = (settings.read::<TransmitOptions>().tx_entries, settings.inlines_on_transmit());
+        let rings = (0..settings.cores()).map(|_| TxRing::with(space, entries, inlines));
         rings.collect::<Result<Vec<_>, _>>()
     };
-    let rings = (0..settings.nics).map(|_| of_nic());
+    let rings = (0..settings.nics()).map(|_| of_nic());
     Ok(rings.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// Puts all flows into the tables of the cores that they are steered to, as after a long run.
 fn preload(settings: &Settings, seed: u64, cores: &mut [PacketCore], cpu: &mut SimCpu) -> Result<(), RunError> {
-    let queues = settings.cores / settings.nics;
+    let queues = settings.queues();
     let rss = Toeplitz::default();
     let steering = IndirectionTable::spread_over(queues as u16);
-    for port in 0..settings.nics {
+    for port in 0..settings.nics() {
         let flows = flows_of(settings, seed, port)?;
         for flow in 0..flows.count() {
             let tuple = flows.tuple(flow);

@@ -4,13 +4,13 @@ use std::ops::Add;
 
 use nicforge_nic::{DropCounters, Lending, Waiting};
 use nicforge_platform::sim::CoreCycles;
+use nicforge_record::CoreFigures;
 use nicforge_units::Time;
 
 use super::build::Built;
 use crate::counts::{by_cause, share};
 use crate::world::World;
 use crate::world::core_time::Cores;
-use nicforge_record::CoreFigures;
 
 /// Counts of one core at one time.
 #[derive(Clone)]

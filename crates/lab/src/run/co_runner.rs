@@ -6,18 +6,19 @@ use nicforge_platform::AddressSpace;
 use nicforge_platform::sim::Hardware;
 
 use super::build::core_of;
+use crate::run::options::{CoRunners, Copies, Copying};
 use crate::settings::Settings;
 use crate::world::Core;
 
 /// What copies memory as the settings have it, to or from `near`, memory of a NIC.
 fn copier(settings: &Settings, hardware: &Hardware, space: &mut AddressSpace, near: Option<Allocation>) -> Copier {
     let near = near.map(|memory| memory.at);
-    let ends = match settings.copy.as_str() {
-        "host_to_nicmem" => [None, near],
-        "nicmem_to_host" => [near, None],
-        _ => [None, None],
+    let ends = match settings.read::<CoRunners>().copy {
+        Copying::HostToNicmem => [None, near],
+        Copying::NicmemToHost => [near, None],
+        Copying::None | Copying::HostToHost => [None, None],
     };
-    let len = settings.copy_kib * 1024;
+    let len = settings.read::<Copies>().copy_kib * 1024;
     Copier::new(space, ends, len, hardware.core.copy_line)
 }
 
@@ -30,14 +31,15 @@ pub fn co_runners(
     seed: u64,
     near: Option<Allocation>,
 ) -> Vec<Core> {
+    let CoRunners { stream_cores, graph_cores, copy } = settings.read();
     let elsewhere = settings.co_runners_elsewhere();
     // Nobody sees which lines the other socket's cores use, so they may be the same ones.
-    let shared_stream = (elsewhere && settings.stream_cores > 0).then(|| CoRunner::stream(space));
-    let shared_graph = (elsewhere && settings.graph_cores > 0).then(|| CoRunner::graph(space, 0));
-    let streams = (0..settings.stream_cores).map(|_| None);
-    let graphs = (0..settings.graph_cores).map(|number| Some(seed + 2 * number as u64));
+    let shared_stream = (elsewhere && stream_cores > 0).then(|| CoRunner::stream(space));
+    let shared_graph = (elsewhere && graph_cores > 0).then(|| CoRunner::graph(space, 0));
+    let streams = (0..stream_cores).map(|_| None);
+    let graphs = (0..graph_cores).map(|number| Some(seed + 2 * number as u64));
     let programs: Vec<Option<u64>> = streams.chain(graphs).collect();
-    let first = settings.cores + settings.emulator_cores_here();
+    let first = settings.cores() + settings.emulator_cores_here();
     let actor = |(number, graph): (usize, Option<u64>)| {
         let program = match (graph, &shared_graph, &shared_stream) {
             (Some(seed), Some(graph), _) => graph.seeded(seed),
@@ -52,7 +54,7 @@ pub fn co_runners(
         Core::new(core, Box::new(program))
     };
     let mut actors: Vec<_> = programs.into_iter().enumerate().map(actor).collect();
-    if settings.copy != "none" {
+    if copy != Copying::None {
         // The last of this socket.
         let core = core_of(hardware, settings.all_cores() - 1);
         let program = CoRunner::Copy(copier(settings, hardware, space, near));

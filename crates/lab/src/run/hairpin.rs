@@ -1,5 +1,7 @@
 //! From settings to NICs that handle flows without software.
 
+use nicforge_apps::options::HairpinOptions;
+use nicforge_interfaces::options::RxRing;
 use nicforge_nic::hairpin::{FlowAction, FlowMatch, FlowTable, Hairpin, HairpinSpec};
 use nicforge_platform::AddressSpace;
 use nicforge_platform::sim::SimCpu;
@@ -8,13 +10,14 @@ use nicforge_wire::headers::{MacAddress, ip_protocol};
 
 use super::RunError;
 use super::traffic::flows_of;
+use crate::run::options::Flows;
 use crate::settings::Settings;
 
 /// A table for each NIC, or none where software does it all.
 pub fn flow_tables(settings: &Settings, space: &mut AddressSpace) -> Vec<FlowTable> {
-    let wanted = settings.app == "counter" && settings.offload == "accel_nfv";
-    let nics = if wanted { settings.nics } else { 0 };
-    let share = settings.flows.div_ceil(settings.nics as u64);
+    let wanted = settings.offloads_flows();
+    let nics = if wanted { settings.nics() } else { 0 };
+    let share = settings.read::<Flows>().flows.div_ceil(settings.nics() as u64);
     (0..nics).map(|_| FlowTable::allocate(space, share)).collect()
 }
 
@@ -24,9 +27,9 @@ pub fn hairpin_of(settings: &Settings, table: Option<&FlowTable>, device: usize)
     let port = device as u8;
     Some(Hairpin::new(HairpinSpec {
         table,
-        memory: Bytes(settings.flow_memory_kib * 1024),
-        fetches: settings.flow_fetches,
-        queue: settings.rx_entries,
+        memory: Bytes(settings.read::<HairpinOptions>().flow_memory_kib * 1024),
+        fetches: settings.read::<HairpinOptions>().flow_fetches,
+        queue: settings.read::<RxRing>().rx_entries,
         // As applications have them: the port's own, and that of whatever is behind its cable.
         addresses: (MacAddress([2, 0, 0, 0, 0, port]), MacAddress([2, 0, 0, 0, 1, port])),
     }))

@@ -6,6 +6,8 @@ use nicforge_nic::transmit::TransmitEngine;
 use nicforge_nic::{DropCounters, NicCounters, Pool, Waiting};
 use nicforge_platform::FlatCpu;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters};
+use nicforge_record::CoreFigures;
+use nicforge_record::{Metrics, Steadiness, drop_fraction};
 use nicforge_units::{Frequency, Lines, Time};
 use nicforge_wire::capture::write_file;
 
@@ -14,13 +16,12 @@ use super::by_core::{CoreCounts, borrowed, by_core};
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::counts::{by_cause, share};
 use crate::machine::Machine;
+use crate::run::options::{Warmup, WindowOptions};
 use crate::settings::Settings;
 use crate::world::World;
 use crate::world::core_time::Cores;
 use crate::world::generator::Generator;
 use crate::world::sink::Captured;
-use nicforge_record::CoreFigures;
-use nicforge_record::{Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
 const STEPS: u64 = 50;
@@ -142,10 +143,10 @@ pub fn one_window(
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
     let mut built = build(machine, settings, seed, io)?;
-    let warmup = Time::from_seconds(settings.warmup_ms / 1e3);
-    let length = Time::from_seconds(settings.window_ms / 1e3);
+    let warmup = Time::from_seconds(settings.read::<Warmup>().warmup_ms / 1e3);
+    let length = Time::from_seconds(settings.read::<WindowOptions>().window_ms / 1e3);
     let world = &mut built.world;
-    let replays = settings.arrival == "replay";
+    let replays = settings.replays();
     let (from, until) = match replays {
         // A capture is a whole: all of it is the window.
         true => (Time::ZERO, Time::NEVER),

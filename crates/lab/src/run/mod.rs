@@ -13,6 +13,7 @@ mod hairpin;
 mod hot_area;
 mod interface;
 mod measure;
+pub mod options;
 mod plan;
 mod requests;
 mod search;
@@ -24,22 +25,24 @@ use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
 use nicforge_nic::NicmemError;
 use nicforge_nic::hairpin::TableFull;
+use nicforge_options::ConfigError;
 use nicforge_platform::SpaceError;
+use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
+use self::options::{Measure, Measurement};
 use crate::machine::Machine;
 use crate::registry::Registry;
 use crate::settings::Settings;
-use nicforge_options::ConfigError;
-use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};
-pub(crate) use interface::{bisect, heuristic, receive_buffers};
+pub use interface::ring_frames;
 #[cfg(target_os = "linux")]
-pub use interface::{ring_frames, topology};
+pub(crate) use interface::{Surroundings, plan_of};
+pub(crate) use interface::{heuristic, receive_buffers};
 pub use plan::{at_fault, check_point};
 pub use search::trials_max;
 pub use traffic::{check_replay, line_of, traffic_source};
@@ -256,9 +259,9 @@ pub fn run_point(
     if settings.is_of_whole_systems() {
         return crate::systems::run_point(machine, settings, seed, progress);
     }
-    match settings.measure.as_str() {
-        "no_drop_rate" => search::no_drop_rate(machine, settings, seed, io, progress),
-        _ => measure::one_window(machine, settings, seed, io, progress),
+    match settings.read::<Measurement>().measure {
+        Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, io, progress),
+        Measure::Window => measure::one_window(machine, settings, seed, io, progress),
     }
 }
 

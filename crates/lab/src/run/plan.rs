@@ -1,7 +1,11 @@
 //! Whether a point can run, found out before any does: rings and tables against the memory that
 //! there is, flows for all who get a share, and what files say. And which keys are at fault if not.
 
+use nicforge_apps::options::{FlowTableOptions, KvsOptions, SyntheticOptions};
 use nicforge_interfaces::InterfaceError;
+use nicforge_interfaces::options::RxRing;
+use nicforge_interfaces::rx_bisect::RxBisectOptions;
+use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_platform::SpaceError;
 use nicforge_platform::sim::{Hardware, Hierarchy};
 use nicforge_units::CACHE_LINE_BYTES;
@@ -11,7 +15,8 @@ use super::build::{Parts, hardware_of, parts};
 use super::traffic::check_shares;
 use crate::machine::Machine;
 use crate::registry::Registry;
-use crate::settings::{Settings, key};
+use crate::run::options::{Copies, Flows};
+use crate::settings::Settings;
 
 /// Builds everything but memory and traffic, and throws it away.
 ///
@@ -68,29 +73,30 @@ fn ring_keys(settings: &Settings) -> Vec<&'static str> {
     largest_first(
         settings,
         &[
-            ("rx_entries", settings.rx_entries as u64),
-            ("bx_entries", settings.bx_entries as u64),
-            ("ax_entries", settings.ax_entries as u64),
-            ("tx_entries", settings.tx_entries as u64),
+            ("rx_entries", settings.read::<RxRing>().rx_entries as u64),
+            ("bx_entries", settings.read::<RxBisectOptions>().bx_entries as u64),
+            ("ax_entries", settings.read::<RxBisectOptions>().ax_entries as u64),
+            ("tx_entries", settings.read::<TransmitOptions>().tx_entries as u64),
         ],
     )
 }
 
 /// What takes memory, the most first.
 fn memory_keys(settings: &Settings) -> Vec<&'static str> {
-    let cores = settings.cores as u64;
+    let (cores, store) = (settings.cores() as u64, settings.read::<KvsOptions>());
+    let PoolOptions { buffer_bytes, .. } = settings.read();
     largest_first(
         settings,
         &[
-            ("kvs_log_mib", u64::from(settings.kvs_log_mib) << 20),
-            ("kvs_index_slots", settings.kvs_index_slots * 8),
-            ("table_entries", settings.table_entries * CACHE_LINE_BYTES),
-            ("array_mib", u64::from(settings.array_mib) << 20),
-            ("flows", settings.flows * CACHE_LINE_BYTES * u64::from(settings.offload != "none")),
-            ("copy_kib", settings.copy_kib * 1024),
-            ("nicmem_kib", settings.nicmem_kib * 1024 * settings.nics as u64),
-            ("rx_entries", (settings.rx_entries * settings.buffer_bytes) as u64 * cores),
-            ("tx_entries", (settings.tx_entries * settings.buffer_bytes) as u64 * cores),
+            ("kvs_log_mib", u64::from(store.kvs_log_mib) << 20),
+            ("kvs_index_slots", store.kvs_index_slots * 8),
+            ("table_entries", settings.read::<FlowTableOptions>().table_entries * CACHE_LINE_BYTES),
+            ("array_mib", u64::from(settings.read::<SyntheticOptions>().array_mib) << 20),
+            ("flows", settings.read::<Flows>().flows * CACHE_LINE_BYTES * u64::from(settings.offloads_flows())),
+            ("copy_kib", settings.read::<Copies>().copy_kib * 1024),
+            ("nicmem_kib", settings.read::<NicmemOptions>().nicmem_kib * 1024 * settings.nics() as u64),
+            ("rx_entries", (settings.read::<RxRing>().rx_entries * buffer_bytes) as u64 * cores),
+            ("tx_entries", (settings.read::<TransmitOptions>().tx_entries * buffer_bytes) as u64 * cores),
         ],
     )
 }
@@ -98,7 +104,7 @@ fn memory_keys(settings: &Settings) -> Vec<&'static str> {
 /// Those of `keys` that matter in a point with `settings`, by what each takes.
 fn largest_first(settings: &Settings, keys: &[(&'static str, u64)]) -> Vec<&'static str> {
     let mut keys = keys.to_vec();
-    keys.retain(|(name, _)| key(name).is_some_and(|key| key.is_used(settings)));
+    keys.retain(|(name, _)| settings.counts(name));
     keys.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
     keys.into_iter().map(|(name, _)| name).collect()
 }

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use nicforge_apps::kvs::Kvs;
+use nicforge_apps::options::ValueOptions;
 use nicforge_platform::sim::SimCpu;
 use nicforge_wire::headers::{MacAddress, key_hash, partition_of};
 use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestConfig, Requests, TrafficSource};
@@ -10,14 +11,16 @@ use nicforge_wire::traffic::{ArrivalModel, FlowChoice, Line, PairSpace, RequestC
 use super::RunError;
 use super::build::PacketCore;
 use super::hot_area::hot_keys;
+use super::options::{self, HotArea, KeyChoice, KeyZipf, Pairs};
 use super::traffic::{choice, flows_of};
 use crate::settings::Settings;
 
 /// The pairs behind port `port`: each port has its own share.
 pub(super) fn pairs_of(settings: &Settings, seed: u64, port: usize) -> Result<PairSpace, RunError> {
-    let share = settings.kvs_keys.div_ceil(settings.nics as u64);
+    let Pairs { kvs_keys, kvs_key_bytes: key, .. } = settings.read();
+    let share = kvs_keys.div_ceil(settings.nics() as u64);
     // Both sizes are declared with bounds below 2^16.
-    let (key, value) = (settings.kvs_key_bytes, settings.kvs_value_bytes);
+    let value = settings.read::<ValueOptions>().kvs_value_bytes;
     let seed = seed ^ (port as u64) << 48;
     Ok(PairSpace::new(seed, share, key as u16, value as u16)?)
 }
@@ -31,6 +34,7 @@ pub fn requests_source(
     queues: u16,
     arrival: ArrivalModel,
 ) -> Result<TrafficSource, RunError> {
+    let options::Requests { kvs_put_share, kvs_delete_share, kvs_key_choice } = settings.read();
     let config = RequestConfig {
         seed: seed.wrapping_add(port as u64),
         line,
@@ -38,13 +42,15 @@ pub fn requests_source(
         clients: flows_of(settings, seed, port)?,
         client_choice: choice(settings),
         pairs: pairs_of(settings, seed, port)?,
-        key_choice: match settings.kvs_key_choice.as_str() {
-            "zipf" => FlowChoice::Zipf { s: settings.kvs_zipf_s },
-            "hot_area" => FlowChoice::Hot { flows: hot_keys(settings), share: settings.hot_share },
-            _ => FlowChoice::Uniform,
+        key_choice: match kvs_key_choice {
+            KeyChoice::Zipf => FlowChoice::Zipf { s: settings.read::<KeyZipf>().kvs_zipf_s },
+            KeyChoice::HotArea => {
+                FlowChoice::Hot { flows: hot_keys(settings), share: settings.read::<HotArea>().hot_share }
+            }
+            KeyChoice::Uniform => FlowChoice::Uniform,
         },
-        put_share: settings.kvs_put_share,
-        delete_share: settings.kvs_delete_share,
+        put_share: kvs_put_share,
+        delete_share: kvs_delete_share,
         queues,
         // A private address for each port, and MAC addresses as other traffic has them.
         server: Ipv4Addr::new(10, 0, port as u8, 1),
@@ -61,11 +67,12 @@ pub fn preload_pairs(
     cores: &mut [PacketCore],
     cpu: &mut SimCpu,
 ) -> Result<(), RunError> {
-    let queues = settings.cores / settings.nics;
-    let wanted = settings.kvs_preload_keys.unwrap_or(settings.kvs_keys);
-    let share = wanted.div_ceil(settings.nics as u64);
+    let queues = settings.queues();
+    let Pairs { kvs_keys, kvs_preload_keys, .. } = settings.read();
+    let wanted = kvs_preload_keys.unwrap_or(kvs_keys);
+    let share = wanted.div_ceil(settings.nics() as u64);
     let (mut key, mut value) = (Vec::new(), Vec::new());
-    for port in 0..settings.nics {
+    for port in 0..settings.nics() {
         let pairs = pairs_of(settings, seed, port)?;
         for index in 0..share.min(pairs.count()) {
             pairs.key(index, &mut key);

@@ -11,14 +11,16 @@
 //! ([`DropCause::is_of_load`](nicforge_nic::DropCause::is_of_load)): what software discards for what a
 //! frame is, it discards at every rate.
 
+use nicforge_record::{Metrics, Steadiness};
+use nicforge_units::{BitRate, Time};
+
 use super::build::{Built, build};
 use super::measure::{Measured, Window, finish, run_out, run_to};
 use super::{PointRun, Progress, RunError, RunIo};
 use crate::machine::Machine;
+use crate::run::options::{Rate, Warmup, WindowOptions};
 use crate::settings::Settings;
 use crate::world::World;
-use nicforge_record::{Metrics, Steadiness};
-use nicforge_units::{BitRate, Time};
 
 /// The search ends when the interval is this share of the offered rate.
 const RESOLUTION: f64 = 0.01;
@@ -51,14 +53,14 @@ pub fn no_drop_rate(
         built: build(machine, settings, seed, &io)?,
         settings,
         low: 0.0,
-        high: settings.offered_gbps,
+        high: settings.read::<Rate>().offered_gbps,
         best: None,
         slowest: Measured::default(),
         trials: 0,
         progress,
     };
     search.warm_up()?;
-    search.halve(settings.offered_gbps)?;
+    search.halve(settings.read::<Rate>().offered_gbps)?;
     search.go_on_upwards()?;
     search.end()
 }
@@ -82,8 +84,8 @@ impl Search<'_> {
     /// Frames at the highest rate, until tables and caches are warm. What is lost meanwhile is put
     /// down to the cold start.
     fn warm_up(&mut self) -> Result<(), RunError> {
-        let until = Time::from_seconds(self.settings.warmup_ms / 1e3);
-        let highest = self.settings.offered_gbps;
+        let until = Time::from_seconds(self.settings.read::<Warmup>().warmup_ms / 1e3);
+        let highest = self.settings.read::<Rate>().offered_gbps;
         offer(&mut self.built, self.settings, highest, Time::ZERO, until);
         let mut tell = part(self.progress, 0);
         let world = &mut self.built.world;
@@ -109,7 +111,7 @@ impl Search<'_> {
     }
 
     fn resolution(&self) -> f64 {
-        RESOLUTION * self.settings.offered_gbps
+        RESOLUTION * self.settings.read::<Rate>().offered_gbps
     }
 
     /// Trials at `rate` and then in the middle of the interval, until that is as small as the resolution.
@@ -123,7 +125,7 @@ impl Search<'_> {
 
     /// Trials above what was found, in steps that double until one fails, and halves the interval again.
     fn go_on_upwards(&mut self) -> Result<(), RunError> {
-        let (from, highest) = (self.low, self.settings.offered_gbps);
+        let (from, highest) = (self.low, self.settings.read::<Rate>().offered_gbps);
         if from == 0.0 {
             return Ok(());
         }
@@ -136,7 +138,7 @@ impl Search<'_> {
     }
 
     fn end(self) -> Result<PointRun, RunError> {
-        let highest = self.settings.offered_gbps;
+        let highest = self.settings.read::<Rate>().offered_gbps;
         // A window counts whole frames, the one that it begins with among them: in a short one that is more than its
         // rate.
         let rate = |metrics: &Metrics| metrics.offered_gbps.min(highest);
@@ -173,10 +175,11 @@ struct Trial {
 /// Offers frames at `gbps` for a window, and waits until the last one has left.
 fn trial(built: &mut Built, settings: &Settings, gbps: f64, tell: Progress<'_>) -> Result<Trial, RunError> {
     let from = built.world.now();
-    let until = match settings.arrival == "replay" {
+    let until = if settings.replays() {
         // A capture is a whole: all of it is a trial.
-        true => Time::NEVER,
-        false => from + Time::from_seconds(settings.window_ms / 1e3),
+        Time::NEVER
+    } else {
+        from + Time::from_seconds(settings.read::<WindowOptions>().window_ms / 1e3)
     };
     let lost_before = lost(built);
     built.world.outside.sink.open_window(from, until);
@@ -208,6 +211,6 @@ fn lost(built: &Built) -> u64 {
 }
 
 fn offer(built: &mut Built, settings: &Settings, gbps: f64, from: Time, until: Time) {
-    let rate = BitRate::from_gbps(gbps / settings.nics as f64);
+    let rate = BitRate::from_gbps(gbps / settings.nics() as f64);
     built.world.offer(rate, from, until);
 }

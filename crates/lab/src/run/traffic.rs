@@ -13,6 +13,10 @@ use nicforge_wire::traffic::{
     Synthetic, SyntheticConfig, Target, TrafficError, TrafficSource,
 };
 
+use super::options::{
+    self, Arrival, Arrivals, Bimodal, Bursts, Capture, Choices, Empirical, FlowChoices, Flows, Measure, Measurement,
+    PacketBytes, PacketSizes, PingPong, Rate, Sizes, Timing, Zipf,
+};
 use super::requests::requests_source;
 use super::search;
 use super::{RunError, read_text};
@@ -30,7 +34,7 @@ pub fn line_of(hardware: &Hardware) -> Line {
 
 /// The flows of port `port`: each port has its own share.
 pub fn flows_of(settings: &Settings, seed: u64, port: usize) -> Result<FlowSpace, RunError> {
-    let share = settings.flows.div_ceil(settings.nics as u64);
+    let share = settings.read::<Flows>().flows.div_ceil(settings.nics() as u64);
     Ok(FlowSpace::new(seed ^ (port as u64) << 48, share)?)
 }
 
@@ -44,11 +48,11 @@ pub fn traffic_source(
     queues: u16,
     zero_payload: bool,
 ) -> Result<TrafficSource, RunError> {
-    let rate = BitRate::from_gbps(settings.offered_gbps / settings.nics as f64);
-    if settings.arrival == "replay" {
+    let rate = BitRate::from_gbps(settings.read::<Rate>().offered_gbps / settings.nics() as f64);
+    if settings.replays() {
         return replay(settings, line, rate);
     }
-    if settings.app == "kvs" {
+    if settings.app() == "kvs" {
         let arrival = arrival(settings, rate);
         return requests_source(settings, line, seed, port, queues, arrival);
     }
@@ -70,25 +74,28 @@ pub fn traffic_source(
 }
 
 fn arrival(settings: &Settings, rate: BitRate) -> ArrivalModel {
-    match settings.arrival.as_str() {
-        "poisson" => ArrivalModel::Poisson { rate },
-        "bursts" => ArrivalModel::Bursts { rate, frames: settings.burst_packets },
-        "ping_pong" => ArrivalModel::PingPong {
-            in_flight: settings.in_flight,
-            timeout: Time::from_seconds(settings.request_timeout_us / 1e6),
-        },
-        _ => ArrivalModel::Constant { rate },
+    match settings.read::<Arrivals>().arrival {
+        Arrival::Poisson => ArrivalModel::Poisson { rate },
+        Arrival::Bursts => ArrivalModel::Bursts { rate, frames: settings.read::<Bursts>().burst_packets },
+        Arrival::PingPong => {
+            let PingPong { in_flight, request_timeout_us } = settings.read();
+            ArrivalModel::PingPong { in_flight, timeout: Time::from_seconds(request_timeout_us / 1e6) }
+        }
+        // A replay has times of its own.
+        Arrival::Constant | Arrival::Replay => ArrivalModel::Constant { rate },
     }
 }
 
 fn sizes(settings: &Settings) -> Result<SizeModel, RunError> {
-    Ok(match (settings.packet_sizes.as_str(), &settings.size_file) {
-        ("imix", _) => SizeModel::Imix,
-        ("bimodal", _) => {
-            SizeModel::Bimodal { small: 64, large: settings.packet_bytes, small_share: settings.small_share }
+    let PacketBytes { packet_bytes } = settings.read();
+    Ok(match (settings.read::<Sizes>().packet_sizes, settings.read::<Empirical>().size_file) {
+        (PacketSizes::Imix, _) => SizeModel::Imix,
+        (PacketSizes::Bimodal, _) => {
+            let small_share = settings.read::<Bimodal>().small_share;
+            SizeModel::Bimodal { small: 64, large: packet_bytes, small_share }
         }
-        ("empirical", Some(file)) => sizes_of_file(PathBuf::from(file))?,
-        _ => SizeModel::Fixed(settings.packet_bytes),
+        (PacketSizes::Empirical, Some(file)) => sizes_of_file(PathBuf::from(file))?,
+        (PacketSizes::Empirical, None) | (PacketSizes::Fixed, _) => SizeModel::Fixed(packet_bytes),
     })
 }
 
@@ -98,25 +105,26 @@ fn sizes_of_file(path: PathBuf) -> Result<SizeModel, RunError> {
 }
 
 pub(super) fn choice(settings: &Settings) -> FlowChoice {
-    match settings.flow_choice.as_str() {
-        "zipf" => FlowChoice::Zipf { s: settings.zipf_s },
-        "single" => FlowChoice::Single,
-        "round_robin" => FlowChoice::RoundRobin,
-        _ => FlowChoice::Uniform,
+    match settings.read::<Choices>().flow_choice {
+        FlowChoices::Zipf => FlowChoice::Zipf { s: settings.read::<Zipf>().zipf_s },
+        FlowChoices::Single => FlowChoice::Single,
+        FlowChoices::RoundRobin => FlowChoice::RoundRobin,
+        FlowChoices::Uniform => FlowChoice::Uniform,
     }
 }
 
 fn shares(settings: &Settings, flows: &FlowSpace, queues: u16) -> Result<Option<Shares>, RunError> {
+    let options::Shares { target_share, busiest_to_idlest } = settings.read();
+    let options::TargetBytes { target_packet_bytes } = settings.read();
     let queue_of = queue_among(queues);
     if settings.has_queue_shares(queues.into()) {
-        let ratio = settings.busiest_to_idlest;
-        let shares = QueueShares::falling(flows, queues, ratio, queue_of)?;
+        let shares = QueueShares::falling(flows, queues, busiest_to_idlest, queue_of)?;
         return Ok(Some(Shares::Queues(shares)));
     }
-    if settings.target_share == 0.0 {
+    if target_share == 0.0 {
         return Ok(None);
     }
-    let target = Target::new(flows, settings.target_share, settings.target_packet_bytes, |tuple| queue_of(tuple) == 0)?;
+    let target = Target::new(flows, target_share, target_packet_bytes, |tuple| queue_of(tuple) == 0)?;
     let target = target.beginning_at(settings.target_begins());
     Ok(Some(Shares::Target(target)))
 }
@@ -133,15 +141,15 @@ fn queue_among(queues: u16) -> impl Fn(&FlowTuple) -> u16 {
 /// # Errors
 /// What [`traffic_source`] says, which looks at all.
 pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), RunError> {
-    let queues = settings.cores / settings.nics;
+    let queues = settings.queues();
     let of_queues = settings.has_queue_shares(queues);
-    let of_target = settings.target_share > 0.0 && settings.makes_up_frames();
+    let of_target = settings.read::<options::Shares>().target_share > 0.0 && settings.makes_up_frames();
     if !of_queues && !of_target {
         return Ok(());
     }
     let queues = queues as u16;
     let queue_of = queue_among(queues);
-    for port in 0..settings.nics {
+    for port in 0..settings.nics() {
         let flows = flows_of(settings, seed, port)?;
         let queue_of_each = (0..flows.count()).map(|flow| queue_of(&flows.tuple(flow)));
         match of_queues {
@@ -173,10 +181,10 @@ fn check_target(
     queue_of_each: impl Iterator<Item = u16> + Clone,
     queues: u16,
 ) -> Result<(), TrafficError> {
-    let single = settings.flow_choice == "single";
+    let single = settings.read::<Choices>().flow_choice == FlowChoices::Single;
     let has_target = queue_of_each.clone().any(|queue| queue == 0);
     let has_other = queues > 1 && queue_of_each.clone().any(|queue| queue != 0);
-    if single || !has_target || settings.target_share < 1.0 && !has_other {
+    if single || !has_target || settings.read::<options::Shares>().target_share < 1.0 && !has_other {
         return Err(TrafficError::TargetFlows);
     }
     Ok(())
@@ -184,19 +192,20 @@ fn check_target(
 
 fn replay(settings: &Settings, line: Line, rate: BitRate) -> Result<TrafficSource, RunError> {
     let path = capture_of(settings);
-    let timing = match settings.replay_timing.as_str() {
-        "recorded" => ReplayTiming::Recorded,
-        _ => ReplayTiming::Scaled(rate),
+    let Capture { replay_timing, replay_loops, .. } = settings.read();
+    let timing = match replay_timing {
+        Timing::Recorded => ReplayTiming::Recorded,
+        Timing::Scaled => ReplayTiming::Scaled(rate),
     };
     let failed = |cause| RunError::Capture { path: path.clone(), cause };
     let reader = CaptureReader::open(&path).map_err(|cause| failed(cause.into()))?;
-    let replay = Replay::load(reader, line, timing, settings.replay_loops).map_err(failed)?;
+    let replay = Replay::load(reader, line, timing, replay_loops).map_err(failed)?;
     check_replay(settings, &replay)?;
     Ok(TrafficSource::Replay(Box::new(replay)))
 }
 
 fn capture_of(settings: &Settings) -> PathBuf {
-    PathBuf::from(settings.pcap.as_deref().unwrap_or_default())
+    PathBuf::from(settings.read::<Capture>().pcap.unwrap_or_default())
 }
 
 /// Whether a run can last as long as its capture, which is `replay` whatever timing that has.
@@ -204,16 +213,16 @@ fn capture_of(settings: &Settings) -> PathBuf {
 /// # Errors
 /// It cannot.
 pub fn check_replay(settings: &Settings, replay: &Replay) -> Result<(), RunError> {
-    let rate = BitRate::from_gbps(settings.offered_gbps / settings.nics as f64);
-    let searches = settings.measure == "no_drop_rate";
-    let (timing, times) = match settings.replay_timing.as_str() {
+    let rate = BitRate::from_gbps(settings.read::<Rate>().offered_gbps / settings.nics() as f64);
+    let searches = settings.read::<Measurement>().measure == Measure::NoDropRate;
+    let Capture { replay_timing, replay_loops: loops, .. } = settings.read();
+    let (timing, times) = match replay_timing {
         _ if searches => (ReplayTiming::Scaled(rate), search::LENGTHS),
-        "recorded" => (ReplayTiming::Recorded, 1),
-        _ => (ReplayTiming::Scaled(rate), 1),
+        Timing::Recorded => (ReplayTiming::Recorded, 1),
+        Timing::Scaled => (ReplayTiming::Scaled(rate), 1),
     };
     let lasts = |loops| replay.lasts(timing, loops).as_ps().saturating_mul(times);
     let fits = |loops: u32| lasts(loops) <= Time::RUN_MAX.as_ps();
-    let loops = settings.replay_loops;
     if fits(loops) {
         return Ok(());
     }

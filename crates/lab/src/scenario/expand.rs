@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::machine::Machine;
-use crate::settings::{Allowed, KEYS, Key, Settings, Value};
-use nicforge_options::{ConfigError, Place};
+use nicforge_options::{Allowed, ConfigError, Place, Value};
 
 use super::{Assignment, Point, Scenario, Sweep, Variant};
+use crate::machine::Machine;
+use crate::settings::{Catalogue, Settings};
 
 /// Keys that stand in `params` of every point, swept or not.
 const ALWAYS_SHOWN: [&str; 9] =
@@ -20,12 +21,18 @@ impl Scenario {
     /// All points: variants in file order, each with every combination of the sweep, the
     /// last swept key changing fastest. A key of `overrides` replaces that key wherever the
     /// file sets, varies or sweeps it.
-    pub fn expand(&self, machine: &Machine, overrides: &[Assignment]) -> Result<Vec<Point>, ConfigError> {
+    ///
+    /// # Errors
+    /// Settings that do not go together, files that are not there, points that nobody could tell apart.
+    pub fn expand(
+        &self,
+        machine: &Machine,
+        overrides: &[Assignment],
+        catalogue: &Arc<Catalogue>,
+    ) -> Result<Vec<Point>, ConfigError> {
         let scenario = self.overridden(overrides);
         let shown = scenario.shown_keys(overrides);
         let mut points: Vec<Point> = Vec::new();
-        let mut unused: BTreeMap<&'static str, (Place, bool)> = BTreeMap::new();
-        let mut with_systems = false;
         let plain = Variant { name: None, place: Place::file(&self.file), settings: Vec::new() };
         let variants = match scenario.variants.as_slice() {
             [] => std::slice::from_ref(&plain),
@@ -34,9 +41,7 @@ impl Scenario {
         for variant in variants {
             for swept in scenario.combinations() {
                 let assignments = scenario.settings.iter().chain(&variant.settings).chain(swept);
-                let (settings, places) = apply(machine, assignments, &self.file)?;
-                note_unused(&settings, &places, &mut unused);
-                with_systems |= settings.is_of_whole_systems();
+                let (settings, places) = apply((machine, catalogue), assignments, &self.file)?;
                 let point = Point {
                     variant: self.name_of(variant, &settings),
                     params: params(&settings, &shown, &scenario.sweep),
@@ -50,7 +55,6 @@ impl Scenario {
                 points.push(point);
             }
         }
-        refuse_unused(unused, overrides, with_systems)?;
         refuse_twins(&points, variants)?;
         Ok(points)
     }
@@ -58,7 +62,7 @@ impl Scenario {
     /// The variant's name, or that of its interface. One that sets an interface is called for it, so where
     /// another one runs in its place, that stands in front.
     fn name_of(&self, variant: &Variant, settings: &Settings) -> String {
-        let runs = &settings.interface;
+        let runs = settings.interface();
         let mut all = self.variants.iter();
         let written = all.find(|written| written.place == variant.place);
         let written = written.into_iter().flat_map(|written| &written.settings);
@@ -110,15 +114,15 @@ impl Scenario {
 }
 
 fn apply<'a>(
-    machine: &Machine,
+    (machine, catalogue): (&Machine, &Arc<Catalogue>),
     assignments: impl Iterator<Item = &'a Assignment>,
     scenario_file: &Path,
 ) -> Result<(Settings, Places), ConfigError> {
-    let mut settings = Settings::for_machine(machine);
+    let mut settings = Settings::for_machine(catalogue, machine);
     let mut places = Places::new();
     for set in assignments {
         let found = find_file(set, scenario_file)?;
-        found.as_ref().unwrap_or(set).apply(&mut settings)?;
+        found.as_ref().unwrap_or(set).apply(&mut settings);
         places.insert(set.key.name, set.place.clone());
     }
     Ok((settings, places))
@@ -151,34 +155,6 @@ fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment
     }
 }
 
-/// A key that is set, but matters in no point, is a mistake of whoever set it.
-fn note_unused(settings: &Settings, places: &Places, unused: &mut BTreeMap<&'static str, (Place, bool)>) {
-    for (name, place) in places {
-        let used = crate::settings::key(name).is_some_and(|key| key.is_used(settings));
-        let entry = unused.entry(name).or_insert((place.clone(), false));
-        entry.1 |= used;
-    }
-}
-
-/// What the file sets may lose its use by an override: then the file is not at fault.
-fn refuse_unused(
-    unused: BTreeMap<&'static str, (Place, bool)>,
-    overrides: &[Assignment],
-    with_systems: bool,
-) -> Result<(), ConfigError> {
-    let overridden = |name: &str| overrides.iter().any(|set| set.key.name == name);
-    for (name, (place, used)) in unused {
-        let Some(key) = crate::settings::key(name) else {
-            continue;
-        };
-        let excused = key.depends_on().any(overridden);
-        if !used && (overridden(name) || !excused) {
-            return Err(super::assign::unused(key, &place, with_systems));
-        }
-    }
-    Ok(())
-}
-
 /// Two rows of a report that nobody could tell apart.
 fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigError> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -198,10 +174,12 @@ fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigErro
 
 /// What counts in this point, and what is swept, which is the axis of plots.
 fn params(settings: &Settings, shown: &[&str], sweep: &[Sweep]) -> serde_json::Map<String, serde_json::Value> {
-    let swept = |key: &Key| sweep.iter().any(|sweep| sweep.values[0].key.name == key.name);
-    KEYS.iter()
-        .filter(|key| shown.contains(&key.name))
-        .filter(|key| key.counts(settings) || swept(key) && !key.is_replaced(settings))
-        .filter_map(|key| Some((key.name.to_string(), (key.get)(settings)?.to_json())))
+    let chosen = settings.chosen();
+    let counts = |name: &str| chosen.iter().any(|owner| owner.declares(name));
+    let swept = |name: &str| sweep.iter().any(|sweep| sweep.values[0].key.name == name);
+    let keys = settings.catalogue().vocabulary().keys().into_iter();
+    keys.filter(|key| shown.contains(&key.name))
+        .filter(|key| counts(key.name) || swept(key.name))
+        .filter_map(|key| Some((key.name.to_string(), serde_json::json!(settings.value(key)?))))
         .collect()
 }

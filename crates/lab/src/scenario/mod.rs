@@ -13,8 +13,9 @@ mod parse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::settings::{KEYS, Key, Names, Settings};
-use nicforge_options::{ConfigError, Place, read_text};
+use nicforge_options::{ConfigError, Place, Value, read_text};
+
+use crate::settings::{Catalogue, Settings};
 
 pub use assign::{Assignment, parse_override};
 #[cfg(target_os = "linux")]
@@ -94,11 +95,11 @@ impl Point {
 
     /// Whether everything that counts is the same in `other`, so that both measure the same.
     pub fn equals(&self, other: &Point) -> bool {
-        let of = |point: &Point, key: &Key| {
-            let counts = key.counts(&point.settings);
-            counts.then(|| (key.get)(&point.settings))
+        let of = |point: &Point| -> Vec<(&'static str, Option<Value>)> {
+            let effective = point.settings.effective().into_iter();
+            effective.map(|(_, key, value)| (key.name, value)).collect()
         };
-        KEYS.iter().all(|key| of(self, key) == of(other, key))
+        of(self) == of(other)
     }
 
     /// Where the first of `keys` was set that was; where none was, the variant's place.
@@ -109,8 +110,8 @@ impl Point {
 }
 
 /// Reads and parses a scenario file.
-pub fn load_scenario(file: &Path, names: &Names<'_>) -> Result<Scenario, ConfigError> {
-    parse_scenario(&read_text(file)?, file, names)
+pub fn load_scenario(file: &Path, catalogue: &Catalogue) -> Result<Scenario, ConfigError> {
+    parse_scenario(&read_text(file)?, file, catalogue)
 }
 
 #[cfg(test)]

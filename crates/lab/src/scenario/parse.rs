@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use crate::settings::Names;
 use nicforge_options::{ConfigError, Field, Located, Node, Place, parse_tree, shorten};
 
 use super::assign::known_key;
 use super::{Assignment, MOST_POINTS, Scenario, Sweep, Variant};
+use crate::settings::Catalogue;
 
 const SECTIONS: [&str; 4] = ["scenario", "settings", "variant", "sweep"];
 const SCENARIO_KEYS: [&str; 5] = ["name", "title", "description", "machine", "seed"];
 
 /// Parses a scenario file's text; `file` is only for the errors.
-pub fn parse_scenario(text: &str, file: &Path, names: &Names<'_>) -> Result<Scenario, ConfigError> {
+pub fn parse_scenario(text: &str, file: &Path, catalogue: &Catalogue) -> Result<Scenario, ConfigError> {
     let root = parse_tree(text, file)?;
     let mut scenario = Scenario {
         file: file.to_path_buf(),
@@ -31,12 +31,12 @@ pub fn parse_scenario(text: &str, file: &Path, names: &Names<'_>) -> Result<Scen
         match field.key.as_str() {
             "scenario" => {
                 header = field.value.place.clone();
-                read_header(&mut scenario, &field.value)?;
+                read_header(&mut scenario, &field.value, catalogue)?;
             }
-            "settings" => scenario.settings = read_settings(&field.value, "[settings]", names)?,
-            "variant" => scenario.variants = read_variants(&field.value, names)?,
-            "sweep" => scenario.sweep = read_sweep(&field.value, names)?,
-            _ => return Err(unknown_section(field)),
+            "settings" => scenario.settings = read_settings(&field.value, "[settings]", catalogue)?,
+            "variant" => scenario.variants = read_variants(&field.value, catalogue)?,
+            "sweep" => scenario.sweep = read_sweep(&field.value, catalogue)?,
+            _ => return Err(unknown_section(field, catalogue)),
         }
     }
     require(&scenario.name, "name", "name = \"my-scenario\"", &header)?;
@@ -46,8 +46,8 @@ pub fn parse_scenario(text: &str, file: &Path, names: &Names<'_>) -> Result<Scen
     Ok(scenario)
 }
 
-fn unknown_section(field: &Field) -> ConfigError {
-    if crate::settings::key(&field.key).is_some() {
+fn unknown_section(field: &Field, catalogue: &Catalogue) -> ConfigError {
+    if catalogue.vocabulary().key(&field.key).is_some() {
         let wrong = format!("`{}` stands outside any section", field.key);
         return ConfigError::new(&field.place, wrong, "put it under [settings]");
     }
@@ -62,7 +62,7 @@ fn require(value: &str, key: &str, example: &str, place: &Place) -> Result<(), C
     Err(ConfigError::new(place, wrong, format!("add {example} under [scenario]")))
 }
 
-fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigError> {
+fn read_header(scenario: &mut Scenario, value: &Located, catalogue: &Catalogue) -> Result<(), ConfigError> {
     for field in value.table("[scenario]")? {
         let value = &field.value;
         match field.key.as_str() {
@@ -74,7 +74,7 @@ fn read_header(scenario: &mut Scenario, value: &Located) -> Result<(), ConfigErr
                 scenario.machine_place = value.place.clone();
             }
             "seed" => scenario.seed = read_seed(value)?,
-            key if crate::settings::key(key).is_some() => {
+            key if catalogue.vocabulary().key(key).is_some() => {
                 let wrong = format!("`{key}` is a setting");
                 return Err(ConfigError::new(&field.place, wrong, "put it under [settings]"));
             }
@@ -112,12 +112,12 @@ fn read_seed(value: &Located) -> Result<u64, ConfigError> {
     })
 }
 
-fn read_settings(value: &Located, what: &str, names: &Names<'_>) -> Result<Vec<Assignment>, ConfigError> {
+fn read_settings(value: &Located, what: &str, catalogue: &Catalogue) -> Result<Vec<Assignment>, ConfigError> {
     let fields = value.table(what)?;
-    fields.iter().map(|field| Assignment::of_field(field, names)).collect()
+    fields.iter().map(|field| Assignment::of_field(field, catalogue)).collect()
 }
 
-fn read_variants(value: &Located, names: &Names<'_>) -> Result<Vec<Variant>, ConfigError> {
+fn read_variants(value: &Located, catalogue: &Catalogue) -> Result<Vec<Variant>, ConfigError> {
     let Node::List(tables) = &value.node else {
         let right = "head each variant with [[variant]], in double brackets";
         return Err(ConfigError::new(&value.place, "`variant` is no list of tables", right));
@@ -135,7 +135,7 @@ fn read_variants(value: &Located, names: &Names<'_>) -> Result<Vec<Variant>, Con
                 variant.name = Some(name);
                 variant.place = field.place.clone();
             } else {
-                variant.settings.push(Assignment::of_field(field, names)?);
+                variant.settings.push(Assignment::of_field(field, catalogue)?);
             }
         }
         variants.push(variant);
@@ -143,13 +143,13 @@ fn read_variants(value: &Located, names: &Names<'_>) -> Result<Vec<Variant>, Con
     Ok(variants)
 }
 
-fn read_sweep(value: &Located, names: &Names<'_>) -> Result<Vec<Sweep>, ConfigError> {
+fn read_sweep(value: &Located, catalogue: &Catalogue) -> Result<Vec<Sweep>, ConfigError> {
     let fields = value.table("[sweep]")?;
-    fields.iter().map(|field| read_swept(field, names)).collect()
+    fields.iter().map(|field| read_swept(field, catalogue)).collect()
 }
 
-fn read_swept(field: &Field, names: &Names<'_>) -> Result<Sweep, ConfigError> {
-    let key = known_key(&field.key, &field.place)?;
+fn read_swept(field: &Field, catalogue: &Catalogue) -> Result<Sweep, ConfigError> {
+    let key = known_key(&field.key, &field.place, catalogue)?;
     let Node::List(items) = &field.value.node else {
         let wrong = format!("the sweep of `{}` is {}", key.name, field.value.node.show());
         let right = format!("write a list: {} = [{}]", key.name, field.value.node.show());
@@ -165,7 +165,7 @@ fn read_swept(field: &Field, names: &Names<'_>) -> Result<Sweep, ConfigError> {
     }
     let mut values: Vec<Assignment> = Vec::new();
     for item in items {
-        let value = Assignment::new(key, item, names)?;
+        let value = Assignment::new(key, item, catalogue)?;
         if values.iter().any(|other| other.value == value.value) {
             let wrong = format!("the sweep of `{}` has {} twice", key.name, value.value);
             return Err(ConfigError::new(&value.place, wrong, "remove one of the two"));

@@ -7,11 +7,7 @@ use std::path::Path;
 
 use super::*;
 use crate::machine::{Machine, parse_machine};
-
-const NAMES: Names<'static> = Names {
-    interfaces: &["emulated", "priv_ring", "sh_ring"],
-    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"],
-};
+use crate::settings::Catalogue;
 
 fn machine() -> Machine {
     let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
@@ -24,11 +20,12 @@ fn with_header(rest: &str) -> String {
 }
 
 fn parse(text: &str) -> Result<Scenario, ConfigError> {
-    parse_scenario(text, Path::new("s.toml"), &NAMES)
+    parse_scenario(text, Path::new("s.toml"), &Catalogue::shipped())
 }
 
 /// The points of a scenario with `--set` of each of `overrides`.
 fn points(rest: &str, overrides: &[&str]) -> Result<Vec<Point>, ConfigError> {
-    let overrides: Result<Vec<_>, _> = overrides.iter().map(|text| parse_override(text, &NAMES)).collect();
-    parse(&with_header(rest))?.expand(&machine(), &overrides?)
+    let overrides: Result<Vec<_>, _> =
+        overrides.iter().map(|text| parse_override(text, &Catalogue::shipped())).collect();
+    parse(&with_header(rest))?.expand(&machine(), &overrides?, &Catalogue::shipped())
 }

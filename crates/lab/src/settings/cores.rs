@@ -1,9 +1,11 @@
 //! Which cores of which socket run what, and whether the machine has them.
 
-use crate::machine::Machine;
+use nicforge_interfaces::emulated::{EmulatedOptions, Socket};
+use nicforge_options::{Finding, ensure};
 
 use super::Settings;
-use super::check::{Finding, ensure};
+use crate::machine::Machine;
+use crate::run::options::{CoRunnerPlace, CoRunners, Copying};
 
 /// `1 core`, `2 cores`.
 fn counted(count: usize, what: &str) -> String {
@@ -15,18 +17,18 @@ fn counted(count: usize, what: &str) -> String {
 
 impl Settings {
     pub(super) fn check_cores(&self, machine: &Machine) -> Result<(), Finding> {
-        let hardware = &machine.hardware;
-        ensure(self.nics <= hardware.nics, &["nics"], || {
+        let (hardware, cores, nics) = (&machine.hardware, self.cores(), self.nics());
+        ensure(nics <= hardware.nics, &["nics"], || {
             (
-                format!("{} wanted, {} has {}", counted(self.nics, "NIC"), machine.name, hardware.nics),
+                format!("{} wanted, {} has {}", counted(nics, "NIC"), machine.name, hardware.nics),
                 format!("set nics to at most {}", hardware.nics),
             )
         })?;
-        ensure(self.cores.is_multiple_of(self.nics.max(1)), &["cores", "nics"], || {
-            let below = self.cores - self.cores % self.nics;
+        ensure(cores.is_multiple_of(nics.max(1)), &["cores", "nics"], || {
+            let below = cores - cores % nics;
             (
-                format!("{} cannot be divided evenly over {}", counted(self.cores, "core"), counted(self.nics, "NIC")),
-                format!("set cores to a multiple of {}, such as {}", self.nics, below.max(self.nics)),
+                format!("{} cannot be divided evenly over {}", counted(cores, "core"), counted(nics, "NIC")),
+                format!("set cores to a multiple of {}, such as {}", nics, below.max(nics)),
             )
         })?;
         self.check_this_socket(machine)?;
@@ -36,13 +38,14 @@ impl Settings {
     fn check_this_socket(&self, machine: &Machine) -> Result<(), Finding> {
         let there = machine.hardware.cores;
         let emulators = self.emulator_cores_here();
-        let runners = self.stream_cores + self.graph_cores + self.copy_cores();
+        let CoRunners { stream_cores, graph_cores, .. } = self.read();
+        let runners = stream_cores + graph_cores + self.copy_cores();
         let keys = &["cores", "stream_cores", "graph_cores", "copy", "emulator_socket", "interface"];
         ensure(self.all_cores() <= there, keys, || {
             (
                 format!(
                     "{}{} and {} wanted, {} has {}",
-                    counted(self.cores, "core"),
+                    counted(self.cores(), "core"),
                     that_play(emulators),
                     counted(runners, "co-runner"),
                     machine.name,
@@ -56,10 +59,8 @@ impl Settings {
     fn check_other_socket(&self, machine: &Machine) -> Result<(), Finding> {
         let there = machine.hardware.other_socket.cores;
         let emulators = self.emulator_cores() - self.emulator_cores_here();
-        let runners = match self.co_runners_elsewhere() {
-            true => self.stream_cores + self.graph_cores,
-            false => 0,
-        };
+        let CoRunners { stream_cores, graph_cores, .. } = self.read();
+        let runners = if self.co_runners_elsewhere() { stream_cores + graph_cores } else { 0 };
         let keys = &["stream_cores", "graph_cores", "co_runner_socket", "emulator_socket", "interface"];
         ensure(runners + emulators <= there, keys, || {
             let here = match emulators {
@@ -77,47 +78,34 @@ impl Settings {
         })
     }
 
-    /// The interface whose rings drivers see: the one that a core plays, where one does.
-    pub fn seen_by_drivers(&self) -> &str {
-        match self.interface.as_str() {
-            "emulated" => &self.emulates,
-            interface => interface,
-        }
-    }
-
     /// Cores that play NICs: one for each where they are emulated.
     pub fn emulator_cores(&self) -> usize {
-        match self.interface.as_str() {
-            "emulated" => self.nics,
-            _ => 0,
-        }
+        if self.shape().is_some_and(|shape| shape.played) { self.nics() } else { 0 }
     }
 
     /// Those of them on the socket of the NICs.
     pub fn emulator_cores_here(&self) -> usize {
-        match self.emulator_socket.as_str() {
-            "other" => 0,
-            _ => self.emulator_cores(),
+        match self.read::<EmulatedOptions>().emulator_socket {
+            Socket::Other => 0,
+            Socket::Same => self.emulator_cores(),
         }
     }
 
     /// The core that copies memory, if one does.
     fn copy_cores(&self) -> usize {
-        usize::from(self.copy != "none")
+        usize::from(self.read::<CoRunners>().copy != Copying::None)
     }
 
     /// Cores of all kinds on the socket of the NICs.
     pub fn all_cores(&self) -> usize {
-        let here = self.cores + self.emulator_cores_here() + self.copy_cores();
-        match self.co_runners_elsewhere() {
-            true => here,
-            false => here + self.stream_cores + self.graph_cores,
-        }
+        let CoRunners { stream_cores, graph_cores, .. } = self.read();
+        let here = self.cores() + self.emulator_cores_here() + self.copy_cores();
+        if self.co_runners_elsewhere() { here } else { here + stream_cores + graph_cores }
     }
 
     /// Whether co-runners are on the other socket.
     pub fn co_runners_elsewhere(&self) -> bool {
-        self.co_runner_socket == "other"
+        self.read::<CoRunnerPlace>().co_runner_socket == Socket::Other
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use nicforge_apps::{AppConfig, PortMap};
 use nicforge_interfaces::kernel::Frame;
+use nicforge_interfaces::sinic::DriverOptions;
 use nicforge_interfaces::sinic::Options;
 use nicforge_interfaces::sinic::registers::config;
 use nicforge_nic::DriverCosts;
@@ -17,7 +18,10 @@ use super::stack::{ConnectionPlan, Endpoint, KernelCosts};
 use super::system::{BuiltSystem, System, SystemPlan};
 use crate::machine::{Integrated, Machine, Placement};
 use crate::run::RunError;
+use crate::run::options::Workload;
+use crate::run::options::{Clock, Run};
 use crate::settings::Settings;
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
 use crate::world::generator::Generator;
 use crate::world::sink::Sink;
 use crate::world::{End, Outside, Place, World};
@@ -72,13 +76,15 @@ struct Parts<'a> {
 
 /// The systems of a point; the first is the one that is looked at.
 pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Systems, RunError> {
-    let no_placement =
-        || RunError::NoPlacement { machine: machine.name.clone(), placement: settings.placement.clone() };
+    let no_placement = || RunError::NoPlacement {
+        machine: machine.name.clone(),
+        placement: settings.read::<SystemOptions>().placement.clone(),
+    };
     let integrated = machine.integrated.as_ref().ok_or_else(no_placement)?;
-    let placement = integrated.placement(&settings.placement);
+    let placement = integrated.placement(&settings.read::<SystemOptions>().placement);
     let parts = Parts { machine: integrated, placement: placement.ok_or_else(no_placement)?, settings, seed };
-    match settings.workload.as_str() {
-        "nat_gateway" => {
+    match settings.read::<Run>().workload {
+        Workload::NatGateway => {
             let gateway = parts.gateway(machine)?;
             let (client, server) = (parts.stressor(1, true)?, parts.stressor(2, false)?);
             let ends = vec![vec![to(1, 0), to(2, 0)], vec![to(0, 0)], vec![to(0, 1)]];
@@ -103,9 +109,9 @@ enum Role {
 impl Parts<'_> {
     fn attachment(&self) -> Attachment {
         let machine = self.machine;
-        let ghz = self.settings.cpu_ghz;
+        let ghz = self.settings.read::<Clock>().cpu_ghz;
         let clock = ghz.map_or(machine.frequency, Frequency::from_ghz);
-        let mib = self.settings.cache_mib;
+        let mib = self.settings.read::<SystemOptions>().cache_mib;
         let cache = mib.map_or(machine.l2.size, |mib| Bytes((mib as u64) << 20));
         Attachment::new(machine, self.placement, clock, cache)
     }
@@ -113,7 +119,7 @@ impl Parts<'_> {
     /// That of the system which is looked at.
     fn of_several_cores(&self) -> Attachment {
         let mut attachment = self.attachment();
-        attachment.hardware.cores = self.settings.cores;
+        attachment.hardware.cores = self.settings.cores();
         attachment
     }
 
@@ -124,12 +130,12 @@ impl Parts<'_> {
 
     /// The machine's SINIC, whose Config asks of its driver what the settings say.
     fn sinic(&self) -> Options {
-        let settings = self.settings;
+        let DriverOptions { driver_polls, receive_thread, transmit_thread, spread_receive } = self.settings.read();
         let asked = [
-            (config::POLL, settings.driver_polls),
-            (config::RX_THREAD, settings.receive_thread),
-            (config::TX_THREAD, settings.transmit_thread),
-            (config::RSS, settings.spread_receive),
+            (config::POLL, driver_polls),
+            (config::RX_THREAD, receive_thread),
+            (config::TX_THREAD, transmit_thread),
+            (config::RSS, spread_receive),
         ];
         let advice = asked.iter().filter(|(_, is)| *is).map(|(bit, _)| bit.mask());
         Options { advice: advice.fold(self.machine.sinic.advice, |all, bit| all | bit), ..self.machine.sinic.clone() }
@@ -141,15 +147,15 @@ impl Parts<'_> {
     }
 
     /// What the system that is looked at is made from, but for its links and what it does.
-    fn plan<'a>(&'a self, attachment: &'a Attachment) -> SystemPlan<'a> {
+    fn plan<'a>(&'a self, attachment: &'a Attachment, interface: &'a str) -> SystemPlan<'a> {
         SystemPlan {
             attachment,
             costs: self.costs(attachment),
             driver: self.machine.driver,
-            interface: &self.settings.interface,
+            interface,
             nic: self.machine.nic,
             sinic: self.sinic(),
-            cores: self.settings.cores,
+            cores: self.settings.cores(),
             connections: Vec::new(),
             incoming: Vec::new(),
             process_bytes: 0,
@@ -159,32 +165,35 @@ impl Parts<'_> {
 
     /// The system that is looked at.
     fn looked_at(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
-        let attachment = self.of_several_cores();
-        let work = match self.settings.workload.as_str() {
-            "web_server" => (self.work(machine, "web_server")?, self.work(machine, "web_dynamic")?),
-            "iscsi_initiator" => (self.work(machine, "iscsi_read")?, Cycles(0)),
+        let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
+        let work = match self.settings.read::<Run>().workload {
+            Workload::WebServer => (self.work(machine, "web_server")?, self.work(machine, "web_dynamic")?),
+            Workload::IscsiInitiator => (self.work(machine, "iscsi_read")?, Cycles(0)),
             // The benchmark's own loop is next to nothing (section 4.2.1).
             _ => (Cycles(0), Cycles(0)),
         };
-        let cores = self.settings.cores;
+        let cores = self.settings.cores();
         let plan = SystemPlan {
             connections: self.connections((0, 1), true, cores),
             incoming: vec![self.wire(0)],
             process_bytes: self.process_bytes(cores),
-            ..self.plan(&attachment)
+            ..self.plan(&attachment, &interface)
         };
         BuiltSystem::new(plan, |core, memory| self.process(Role::Near, (core, cores), memory, work))
     }
 
     /// A gateway, which translates addresses between its two NICs.
     fn gateway(&self, machine: &Machine) -> Result<BuiltSystem, RunError> {
-        let attachment = self.of_several_cores();
+        let (attachment, interface) = (self.of_several_cores(), self.settings.interface());
         let mut config = AppConfig::new("nat", PortMap::paired(2));
         config.work = self.work(machine, "nat")?;
         config.table_entries = GATEWAY_FLOWS;
         config.seed = self.seed;
-        let plan =
-            SystemPlan { incoming: vec![self.wire(0), self.wire(3)], gateway: Some(config), ..self.plan(&attachment) };
+        let plan = SystemPlan {
+            incoming: vec![self.wire(0), self.wire(3)],
+            gateway: Some(config),
+            ..self.plan(&attachment, &interface)
+        };
         BuiltSystem::new(plan, |_, _| AnyProcess::None)
     }
 
@@ -229,7 +238,7 @@ impl Parts<'_> {
     }
 
     fn call_bytes(&self) -> u64 {
-        (self.settings.call_kib as u64) << 10
+        (self.settings.read::<Sockets>().call_kib as u64) << 10
     }
 
     /// Where a process's buffer is behind the first one's.
@@ -238,19 +247,19 @@ impl Parts<'_> {
     }
 
     fn read_bytes(&self) -> u64 {
-        (self.settings.iscsi_read_kib as u64) << 10
+        (self.settings.read::<Iscsi>().iscsi_read_kib as u64) << 10
     }
 
     fn files(&self) -> Files {
-        Files::new(self.settings.web_directories as u64, self.seed)
+        Files::new(self.settings.read::<Web>().web_directories as u64, self.seed)
     }
 
     /// Bytes of memory that processes of `cores` cores need, at either end.
     fn process_bytes(&self, cores: usize) -> u64 {
-        let outstanding = self.settings.iscsi_outstanding as u64;
-        match self.settings.workload.as_str() {
-            "iscsi_initiator" => Initiator::memory_bytes(self.read_bytes(), outstanding),
-            "web_server" => {
+        let outstanding = self.settings.read::<Iscsi>().iscsi_outstanding as u64;
+        match self.settings.read::<Run>().workload {
+            Workload::IscsiInitiator => Initiator::memory_bytes(self.read_bytes(), outstanding),
+            Workload::WebServer => {
                 let own = REQUEST_ROOM + self.call_bytes();
                 self.files().bytes() + own * cores as u64
             }
@@ -260,34 +269,34 @@ impl Parts<'_> {
 
     /// The process of one of a system's cores.
     fn process(&self, role: Role, (core, cores): (usize, usize), memory: Addr, work: (Cycles, Cycles)) -> AnyProcess {
-        let (connections, len) = (self.settings.streams, self.call_bytes());
+        let (connections, len) = (self.settings.read::<Streams>().streams, self.call_bytes());
         let share = Share { process: core, processes: cores, connections };
         let stream = |direction| {
             let buffer = memory + self.apart(core);
             AnyProcess::Stream(Stream::new(direction, share, buffer, len, work.0))
         };
-        let outstanding = self.settings.iscsi_outstanding as u64;
+        let outstanding = self.settings.read::<Iscsi>().iscsi_outstanding as u64;
         if core > 0 && core >= connections {
             return AnyProcess::None;
         }
-        match (self.settings.workload.as_str(), role) {
-            ("iscsi_initiator", Role::Near) => {
+        match (self.settings.read::<Run>().workload, role) {
+            (Workload::IscsiInitiator, Role::Near) => {
                 let bytes = self.read_bytes();
                 AnyProcess::Initiator(Initiator::new(memory, bytes, outstanding, work.0))
             }
-            ("iscsi_initiator", Role::Far) => AnyProcess::Target(Target::new(memory, self.read_bytes())),
-            ("web_server", Role::Near) => {
+            (Workload::IscsiInitiator, Role::Far) => AnyProcess::Target(Target::new(memory, self.read_bytes())),
+            (Workload::WebServer, Role::Near) => {
                 let own = core as u64 * (REQUEST_ROOM + len);
                 let at = (memory, memory + self.files().bytes() + own);
                 let server = Server::new(self.files(), at, connections, work);
                 AnyProcess::Server(Box::new(server))
             }
-            ("web_server", Role::Far) => {
+            (Workload::WebServer, Role::Far) => {
                 let clients = Clients::new(self.files(), memory, connections, len);
                 AnyProcess::Clients(Box::new(clients))
             }
-            ("tcp_transmit", Role::Near) => stream(Direction::Out),
-            ("tcp_transmit", Role::Far) | (_, Role::Near) => stream(Direction::In),
+            (Workload::TcpTransmit, Role::Near) => stream(Direction::Out),
+            (Workload::TcpTransmit, Role::Far) | (_, Role::Near) => stream(Direction::In),
             (_, Role::Far) => stream(Direction::Out),
         }
     }
@@ -303,35 +312,35 @@ impl Parts<'_> {
             true => (OPENING_PORT, LISTENING_PORT),
             false => (LISTENING_PORT, OPENING_PORT),
         };
-        let streams = matches!(self.settings.workload.as_str(), "tcp_receive" | "tcp_transmit" | "nat_gateway");
+        let workload = self.settings.read::<Run>().workload;
+        let streams = matches!(workload, Workload::TcpReceive | Workload::TcpTransmit | Workload::NatGateway);
         let plan = |number: u16| ConnectionPlan {
             local: end(system, ports.0, number),
             remote: end(peer, ports.1, number),
             opens,
             // Requests and answers do not wait for each other's acknowledgement.
             nagle: streams,
-            buffer_bytes: (self.settings.socket_kib as u64) << 10,
+            buffer_bytes: (self.settings.read::<Sockets>().socket_kib as u64) << 10,
             mtu: MTU,
             seed: self.seed ^ u64::from(number) << 8 ^ u64::from(system),
             nic: 0,
             core: Share::of(number.into(), cores),
         };
-        let count = match self.settings.workload.as_str() {
-            "iscsi_initiator" => 1,
-            _ => self.settings.streams as u16,
-        };
+        let initiator = workload == Workload::IscsiInitiator;
+        let count = if initiator { 1 } else { self.settings.read::<Streams>().streams as u16 };
         (0..count).map(plan).collect()
     }
 
     /// The link that ends at system `system`; 3 is that at the second NIC of a gateway.
     fn wire(&self, system: u64) -> Link<Frame> {
         let us = |us: f64| Time::from_seconds(us * 1e-6);
+        let link: LinkOptions = self.settings.read();
         let plan = LinkPlan {
-            delay: us(self.settings.link_delay_us),
-            loss: self.settings.link_loss,
-            duplicates: self.settings.link_duplicates,
-            reordered: self.settings.link_reordered,
-            reordered_by: us(self.settings.link_reordered_by_us),
+            delay: us(link.link_delay_us),
+            loss: link.link_loss,
+            duplicates: link.link_duplicates,
+            reordered: link.link_reordered,
+            reordered_by: us(link.link_reordered_by_us),
             ..LinkPlan::default()
         };
         Link::new(&plan, self.seed.wrapping_mul(2).wrapping_add(system))

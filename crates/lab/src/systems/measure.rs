@@ -6,6 +6,7 @@ use nicforge_interfaces::kernel::KernelNic;
 use nicforge_nic::DropCounters;
 use nicforge_platform::Part;
 use nicforge_platform::sim::{CoreCycles, DmaCounters, MemoryCounters, SimCore};
+use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::build::{Systems, build};
@@ -13,11 +14,11 @@ use super::stack::KernelCounters;
 use super::standstill;
 use super::system::System;
 use crate::machine::Machine;
+use crate::run::options::{Run, Warmup, WindowOptions, Workload};
 use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 use crate::world::Host;
 use crate::world::device::Device;
-use nicforge_record::{CpuTime, Metrics, Steadiness, drop_fraction};
 
 /// How often progress is told.
 const STEPS: u64 = 20;
@@ -39,8 +40,8 @@ pub(crate) fn run_point(
 
 /// Runs `world` and measures it.
 pub(super) fn measure(mut systems: Systems, settings: &Settings, progress: Progress<'_>) -> Result<PointRun, RunError> {
-    let warm = Time::from_seconds(settings.warmup_ms * 1e-3);
-    let ends = warm + Time::from_seconds(settings.window_ms * 1e-3);
+    let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
+    let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
     let mut run = |systems: &mut Systems, from: Time, until: Time| {
         for step in 1..=STEPS {
             let part = (until - from).as_ps() / STEPS * step;
@@ -217,8 +218,8 @@ fn cpu_time(spent: &[CoreCycles], settings: &Settings) -> CpuTime {
     let all: u64 = Part::ALL.into_iter().map(of).sum::<u64>() + idle;
     let share = |ps: u64| ps as f64 / all.max(1) as f64;
     // A gateway's application is part of its kernel.
-    let (user, kernel) = match settings.workload.as_str() {
-        "nat_gateway" => (0, of(Part::App)),
+    let (user, kernel) = match settings.read::<Run>().workload {
+        Workload::NatGateway => (0, of(Part::App)),
         _ => (of(Part::App), 0),
     };
     CpuTime {

@@ -12,6 +12,7 @@
 pub mod attachment;
 mod build;
 mod measure;
+pub mod options;
 mod process;
 pub mod stack;
 mod standstill;

@@ -7,6 +7,7 @@ use super::measure::measure;
 use super::process::AnyProcess;
 use crate::machine::{Machine, parse_machine};
 use crate::run::RunError;
+use crate::settings::Catalogue;
 use crate::settings::Settings;
 use crate::world::device::Device;
 
@@ -22,15 +23,13 @@ fn machine() -> Machine {
 fn bytes_that_the_peer_should_not_have_sent_fail_the_run() {
     let machine = machine();
     for (workload, sender) in [("tcp_receive", 1), ("tcp_transmit", 0), ("nat_gateway", 2)] {
-        let settings = Settings {
-            workload: workload.into(),
-            interface: "v_sinic_zero_copy".into(),
-            placement: "OCC".into(),
-            streams: 2,
-            warmup_ms: 1.0,
-            window_ms: 1.0,
-            ..Settings::for_machine(&machine)
-        };
+        let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+            .with("workload", workload)
+            .with("interface", "v_sinic_zero_copy")
+            .with("placement", "OCC")
+            .with("streams", 2)
+            .with("warmup_ms", 1.0)
+            .with("window_ms", 1.0);
         for wrong in [false, true] {
             let systems = build(&machine, &settings, 1).unwrap();
             systems.systems[sender].kernel.borrow_mut().connections[1].plan.opens ^= wrong;
@@ -48,13 +47,11 @@ fn bytes_that_the_peer_should_not_have_sent_fail_the_run() {
 fn a_frame_that_is_nowhere_fails_the_run() {
     let machine = machine();
     for &(interface, _) in KERNEL_INTERFACES {
-        let settings = Settings {
-            workload: "tcp_receive".into(),
-            interface: interface.into(),
-            warmup_ms: 1.0,
-            window_ms: 1.0,
-            ..Settings::for_machine(&machine)
-        };
+        let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+            .with("workload", "tcp_receive")
+            .with("interface", interface)
+            .with("warmup_ms", 1.0)
+            .with("window_ms", 1.0);
         for system in [0, 1] {
             let mut systems = build(&machine, &settings, 1).unwrap();
             if let Device::Register(device) = &mut systems.world.hosts[system].devices[0] {
@@ -71,14 +68,12 @@ fn a_frame_that_is_nowhere_fails_the_run() {
 #[test]
 fn two_processes_that_only_write_stand_still_for_ever() {
     let machine = machine();
-    let settings = Settings {
-        workload: "tcp_transmit".into(),
-        interface: "conventional".into(),
-        socket_kib: 16,
-        warmup_ms: 2.0,
-        window_ms: 2.0,
-        ..Settings::for_machine(&machine)
-    };
+    let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+        .with("workload", "tcp_transmit")
+        .with("interface", "conventional")
+        .with("socket_kib", 16)
+        .with("warmup_ms", 2.0)
+        .with("window_ms", 2.0);
     for deaf in [false, true] {
         let systems = build(&machine, &settings, 1).unwrap();
         if deaf {
@@ -97,7 +92,7 @@ fn two_processes_that_only_write_stand_still_for_ever() {
 
 /// What runs at the far end where the near one reads.
 fn writer(machine: &Machine, settings: &Settings) -> AnyProcess {
-    let settings = Settings { workload: "tcp_receive".into(), ..settings.clone() };
+    let settings = settings.clone().with("workload", "tcp_receive");
     let systems = build(machine, &settings, 1).unwrap();
     let mut kernel = systems.systems[1].kernel.borrow_mut();
     std::mem::replace(&mut kernel.processors[0].process, AnyProcess::None)
@@ -110,12 +105,10 @@ fn writer(machine: &Machine, settings: &Settings) -> AnyProcess {
 fn a_wait_ends_with_a_frame_that_was_not_sent_when_it_began() {
     let machine = machine();
     let timeout = machine.integrated.as_ref().unwrap().sinic.wait_timeout;
-    let settings = Settings {
-        workload: "tcp_receive".into(),
-        interface: "sinic".into(),
-        placement: "OCC".into(),
-        ..Settings::for_machine(&machine)
-    };
+    let settings = Settings::for_machine(&Catalogue::shipped(), &machine)
+        .with("workload", "tcp_receive")
+        .with("interface", "sinic")
+        .with("placement", "OCC");
     let mut systems = build(&machine, &settings, 1).unwrap();
     let mut from = Time::from_us(205);
     systems.world.run_until(from).unwrap();

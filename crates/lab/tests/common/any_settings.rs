@@ -1,7 +1,7 @@
 //! Settings of one server as random as they can be, of runs that are short.
 
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_lab::settings::{RingGroups, Settings};
+use nicforge_lab::settings::Settings;
 use proptest::prelude::*;
 
 use super::machine::small;
@@ -23,18 +23,18 @@ fn server() -> impl Strategy<Value = Settings> {
         0..=1usize,
         prop::sample::select(vec!["ring", "stack"]),
     )
-        .prop_map(|(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, order)| Settings {
-            interface: interface.to_owned(),
-            app: app.to_owned(),
-            cores: share * nics,
-            nics,
-            rx_entries: 1 << rx,
-            tx_entries: 1 << tx,
-            burst,
-            io_ways,
-            stream_cores,
-            pool_order: order.to_owned(),
-            ..small()
+        .prop_map(|(interface, app, (share, nics), (rx, tx), burst, io_ways, stream_cores, order)| {
+            small()
+                .with("interface", interface)
+                .with("app", app)
+                .with("cores", share * nics)
+                .with("nics", nics)
+                .with("rx_entries", 1 << rx)
+                .with("tx_entries", 1 << tx)
+                .with("burst", burst)
+                .with("io_ways", io_ways)
+                .with("stream_cores", stream_cores)
+                .with("pool_order", order)
         })
 }
 
@@ -61,7 +61,7 @@ fn groups(masks: &[u32], rings: usize) -> String {
 
 /// Rings that are shared or divided, and how.
 fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
-    let queues = settings.cores / settings.nics;
+    let queues = settings.queues();
     (
         (1..=9u32, 1..=9u32),
         (0..=6usize, 1..=queues, written(queues)),
@@ -85,28 +85,27 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
                 (sharing, batch),
                 inner,
                 socket,
-            )| Settings {
-                ax_entries: 1 << ax,
-                bx_entries: 1 << bx,
-                ax_rings,
-                // Sets with as many rings as queues: one without a ring is refused.
-                association_sets: match ax_rings.is_multiple_of(queues) && written.is_none() {
-                    true => sets,
-                    false => 1,
-                },
-                associations: written.and_then(|masks| {
-                    let rings = if ax_rings == 0 { queues } else { ax_rings };
-                    RingGroups::parse(&groups(&masks, rings))
-                }),
-                ax_choice: choice.to_owned(),
-                ax_own: own.to_owned(),
-                consumption: consumption.to_owned(),
-                consumption_timeout_us: timeout,
-                sharing,
-                list_batch: 1 << batch,
-                emulates: inner.to_owned(),
-                emulator_socket: socket.to_owned(),
-                ..settings.clone()
+            )| {
+                let sets = if ax_rings.is_multiple_of(queues) && written.is_none() { sets } else { 1 };
+                let rings = if ax_rings == 0 { queues } else { ax_rings };
+                let associations = written.map(|masks| groups(&masks, rings));
+                let settings = associations
+                    .into_iter()
+                    .fold(settings.clone(), |settings, groups| settings.with("associations", groups));
+                settings
+                    .with("ax_entries", 1 << ax)
+                    .with("bx_entries", 1 << bx)
+                    .with("ax_rings", ax_rings)
+                    // Sets with as many rings as queues: one without a ring is refused.
+                    .with("association_sets", sets)
+                    .with("ax_choice", choice)
+                    .with("ax_own", own)
+                    .with("consumption", consumption)
+                    .with("consumption_timeout_us", timeout)
+                    .with("sharing", sharing)
+                    .with("list_batch", 1 << batch)
+                    .with("emulates", inner)
+                    .with("emulator_socket", socket)
             },
         )
 }
@@ -115,8 +114,8 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
 /// packet in hand.
 fn target(settings: Settings) -> impl Strategy<Value = Settings> {
     let accesses = prop::sample::select(vec![0, 30, 10_000]);
-    accesses.prop_map(move |target_accesses| match settings.app.as_str() {
-        "synthetic" => Settings { target_accesses, ..settings.clone() },
+    accesses.prop_map(move |target_accesses| match settings.app().as_str() {
+        "synthetic" => settings.clone().with("target_accesses", target_accesses),
         _ => settings.clone(),
     })
 }
@@ -132,19 +131,20 @@ fn traffic(settings: Settings) -> impl Strategy<Value = Settings> {
         (1..=200u32, 1..=300u32, 5.0..200.0f64),
         prop::sample::select(vec![0.0, 0.01]),
     )
-        .prop_map(move |(arrival, rate, (sizes, bytes), choice, flows, batch, polling)| Settings {
-            arrival: arrival.to_owned(),
-            offered_gbps: rate,
-            packet_sizes: sizes.to_owned(),
-            packet_bytes: bytes,
-            flow_choice: choice.to_owned(),
-            flows: flows.0,
-            preload_flows: flows.1,
-            table_entries: flows.2,
-            burst_packets: batch.0,
-            in_flight: batch.1,
-            request_timeout_us: batch.2,
-            polling_starts_ms: polling,
-            ..settings.clone()
+        .prop_map(move |(arrival, rate, (sizes, bytes), choice, flows, batch, polling)| {
+            settings
+                .clone()
+                .with("arrival", arrival)
+                .with("offered_gbps", rate)
+                .with("packet_sizes", sizes)
+                .with("packet_bytes", bytes)
+                .with("flow_choice", choice)
+                .with("flows", flows.0)
+                .with("preload_flows", flows.1)
+                .with("table_entries", flows.2)
+                .with("burst_packets", batch.0)
+                .with("in_flight", batch.1)
+                .with("request_timeout_us", batch.2)
+                .with("polling_starts_ms", polling)
         })
 }

@@ -6,14 +6,8 @@ use std::sync::LazyLock;
 
 use nicforge_lab::machine::{Machine, parse_machine};
 use nicforge_lab::scenario::{MOST_POINTS, parse_override, parse_scenario};
-use nicforge_lab::settings::Names;
+use nicforge_lab::settings::Catalogue;
 use nicforge_options::ConfigError;
-
-/// Names as the registries would give them.
-pub const NAMES: Names<'static> = Names {
-    interfaces: &["priv_ring", "sh_ring"],
-    apps: &["l2fwd", "l3fwd", "nat", "lb", "synthetic", "counter", "kvs"],
-};
 
 /// Parsed once: it is longer than most inputs.
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
@@ -28,12 +22,12 @@ const FEW_POINTS: usize = 50;
 pub fn scenarios(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for line in text.lines().take(FEW_POINTS) {
-        let _ = parse_override(line, &NAMES);
+        let _ = parse_override(line, &Catalogue::shipped());
     }
     if let Err(error) = parse_machine(&text, Path::new("fuzz.toml")) {
         says_where_and_what(&error);
     }
-    let scenario = match parse_scenario(&text, Path::new("fuzz.toml"), &NAMES) {
+    let scenario = match parse_scenario(&text, Path::new("fuzz.toml"), &Catalogue::shipped()) {
         Ok(scenario) => scenario,
         Err(error) => return says_where_and_what(&error),
     };
@@ -43,7 +37,7 @@ pub fn scenarios(data: &[u8]) {
     if count > FEW_POINTS {
         return;
     }
-    match scenario.expand(&MACHINE, &[]) {
+    match scenario.expand(&MACHINE, &[], &Catalogue::shipped()) {
         Ok(points) => {
             assert_eq!(points.len(), count);
             assert!(points.iter().all(|point| point.settings.check(&MACHINE).is_ok()));

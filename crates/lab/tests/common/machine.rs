@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use nicforge_lab::machine::{Machine, parse_machine};
+use nicforge_lab::settings::Catalogue;
 use nicforge_lab::settings::Settings;
 
 static MACHINE: LazyLock<Machine> = LazyLock::new(|| {
@@ -18,20 +19,18 @@ pub fn machine() -> &'static Machine {
 
 /// A NAT on four cores and two NICs for a tenth of a millisecond, with small tables.
 pub fn small() -> Settings {
-    Settings {
-        cores: 4,
-        nics: 2,
-        rx_entries: 256,
-        tx_entries: 256,
-        flows: 500,
-        table_entries: 4096,
-        routes: 500,
-        array_mib: 1,
-        kvs_keys: 1000,
-        kvs_index_slots: 2000,
-        kvs_log_mib: 2,
-        warmup_ms: 0.02,
-        window_ms: 0.08,
-        ..Settings::for_machine(machine())
-    }
+    Settings::for_machine(&Catalogue::shipped(), machine())
+        .with("cores", 4)
+        .with("nics", 2)
+        .with("rx_entries", 256)
+        .with("tx_entries", 256)
+        .with("flows", 500)
+        .with("table_entries", 4096)
+        .with("routes", 500)
+        .with("array_mib", 1)
+        .with("kvs_keys", 1000)
+        .with("kvs_index_slots", 2000)
+        .with("kvs_log_mib", 2)
+        .with("warmup_ms", 0.02)
+        .with("window_ms", 0.08)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::run::{PointRun, RunIo, run_point};
+use nicforge_lab::settings::Catalogue;
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
 
@@ -15,14 +16,12 @@ pub fn machine() -> Machine {
 
 /// A short run of `workload` over `interface`, with its NICs at `placement`.
 pub fn settings(workload: &str, interface: &str, placement: &str) -> Settings {
-    Settings {
-        workload: workload.into(),
-        interface: interface.into(),
-        placement: placement.into(),
-        warmup_ms: 1.0,
-        window_ms: 2.0,
-        ..Settings::for_machine(&machine())
-    }
+    Settings::for_machine(&Catalogue::shipped(), &machine())
+        .with("workload", workload)
+        .with("interface", interface)
+        .with("placement", placement)
+        .with("warmup_ms", 1.0)
+        .with("window_ms", 2.0)
 }
 
 /// Runs a point. That every byte which a process reads is the one that its peer wrote there is

@@ -31,7 +31,9 @@ pub enum CaptureError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CaptureProblem {
     /// No pcap or pcapng header at the beginning.
-    #[error("not a pcap or pcapng file (a compressed one must be unpacked first), or its header is cut off")]
+    #[error(
+        "not a pcap or pcapng file (unpack it first if it is packed with anything but gzip), or its header is cut off"
+    )]
     NotACapture,
     /// A format version that nobody defined.
     #[error("capture format version {major}.{minor} is not supported (pcap: 2.x, pcapng: 1.x)")]
@@ -47,7 +49,7 @@ pub enum CaptureProblem {
          228 and 229, Linux cooked 113 and 276 are)"
     )]
     UnsupportedLinkType(i32),
-    /// The file ends within a record.
+    /// The file ends within its first record.
     #[error("the file ends within a record")]
     Truncated,
     /// A record or block claims more bytes than any capture program writes.
@@ -82,6 +84,10 @@ pub struct SkipCounts {
     pub longer_than_original: u64,
     /// Skipped: packets of a link type other than Ethernet that have no Ethernet form.
     pub no_ethernet_form: u64,
+    /// Skipped: pcapng packets of interfaces with a link type that is not read.
+    pub other_link_type: u64,
+    /// Skipped: the last record, of which the file has the beginning only.
+    pub cut_off: u64,
     /// Skipped: pcapng blocks of unknown kinds.
     pub unknown_blocks: u64,
     /// Yielded: records that hold fewer bytes than the packet had.
@@ -99,6 +105,6 @@ pub struct SkipCounts {
 impl SkipCounts {
     /// Records that were not yielded.
     pub fn skipped(&self) -> u64 {
-        self.zero_length + self.longer_than_original + self.no_ethernet_form
+        self.zero_length + self.longer_than_original + self.no_ethernet_form + self.other_link_type + self.cut_off
     }
 }

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_units::Time;
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
@@ -11,6 +13,7 @@ use pcap_parser::{Block, LegacyPcapBlock, PcapBlockOwned, PcapError, UnknownBloc
 use super::error::{CaptureError, CaptureProblem, SkipCounts};
 use super::interface::{Interface, fcs_bytes_of};
 use super::packet_block::{PACKET_BLOCK, packet_block};
+use super::source::Source;
 
 /// Longest record that is read, in bytes: libpcap's own limit (MAXIMUM_SNAPLEN).
 pub const RECORD_BYTES_MAX: usize = 262_144;
@@ -20,6 +23,8 @@ const BUFFER_BYTES: usize = RECORD_BYTES_MAX + 65_536;
 const BLOCK_BYTES_MIN: usize = 12;
 /// Most interfaces of one pcapng section.
 pub(super) const INTERFACES_MAX: usize = 4_096;
+/// The path that means no file.
+const STANDARD_INPUT: &str = "-";
 /// Longest FCS of a frame, in bytes: that of any link is 2 or 4, and 64 bits is the longest checksum there is.
 const FCS_BYTES_MAX: u32 = 8;
 /// Latest time of a record after the first: half of what `Time` holds, so that sums fit.
@@ -57,7 +62,9 @@ pub struct CaptureReader<'r> {
     pending: usize,
     interfaces: Vec<Interface>,
     state: RecordState,
-    failed: bool,
+    /// Whether bytes that were packed are missing.
+    is_cut: Arc<AtomicBool>,
+    is_over: bool,
 }
 
 /// What is known from record to record.
@@ -69,13 +76,23 @@ struct RecordState {
     time: Time,
     records: u64,
     counts: SkipCounts,
+    /// Whether any was handed out.
+    yielded: bool,
+    /// The link type of a packet that was left out because of it.
+    other_link: Option<i32>,
     /// The byte order of this section of a pcapng.
     big_endian: Option<bool>,
 }
 
 impl CaptureReader<'static> {
-    /// Opens a capture file.
+    /// Opens a capture file, packed with gzip or not; `-` is standard input.
+    ///
+    /// # Errors
+    /// It cannot be opened, or does not begin as a capture.
     pub fn open(path: &Path) -> Result<CaptureReader<'static>, CaptureError> {
+        if path == Path::new(STANDARD_INPUT) {
+            return CaptureReader::new(std::io::stdin());
+        }
         let file = File::open(path).map_err(|source| CaptureError::Open { path: path.to_owned(), source })?;
         CaptureReader::new(file)
     }
@@ -84,34 +101,57 @@ impl CaptureReader<'static> {
 impl<'r> CaptureReader<'r> {
     /// Reads a capture from anywhere; buffers by itself.
     pub fn new(source: impl Read + Send + 'r) -> Result<CaptureReader<'r>, CaptureError> {
-        let parser = create_reader(BUFFER_BYTES, FillingReader(source)).map_err(|error| {
-            let problem = match error {
+        let broken = |problem| CaptureError::Broken { problem, records: 0, offset: 0 };
+        let source = Source::new(source).map_err(|_| broken(CaptureProblem::ReadFailed))?;
+        let is_cut = source.is_cut();
+        let parser = create_reader(BUFFER_BYTES, source).map_err(|error| {
+            broken(match error {
                 PcapError::ReadError => CaptureProblem::ReadFailed,
                 _ => CaptureProblem::NotACapture,
-            };
-            CaptureError::Broken { problem, records: 0, offset: 0 }
+            })
         })?;
-        let mut reader =
-            CaptureReader { parser, pending: 0, interfaces: Vec::new(), state: RecordState::default(), failed: false };
+        let (interfaces, state) = (Vec::new(), RecordState::default());
+        let mut reader = CaptureReader { parser, pending: 0, interfaces, state, is_cut, is_over: false };
         // The header comes first in every capture: so a bad version or link type shows here.
         reader.step().map_err(|problem| reader.broken(problem))?;
         Ok(reader)
     }
 
-    /// The next frame, or `None` at the end of the file.
+    /// The next frame, or `None` at the end of the file. A file that ends within a record behind others ends
+    /// there, and the record is counted.
+    ///
+    /// # Errors
+    /// The rest cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         loop {
             match self.step() {
-                Ok(Step::End) => return Ok(None),
+                Ok(Step::End) => return self.end().map(|()| None),
                 Ok(Step::Nothing) => {}
                 Ok(Step::Record) => break,
+                Err(CaptureProblem::Truncated) if self.state.records > 0 => {
+                    self.is_cut.store(true, Ordering::Relaxed);
+                    return self.end().map(|()| None);
+                }
                 Err(problem) => {
-                    self.failed = true;
+                    self.is_over = true;
                     return Err(self.broken(problem));
                 }
             }
         }
+        self.state.yielded = true;
         Ok(Some(Record { time: self.state.time, bytes: &self.state.frame, original_len: self.state.original_len }))
+    }
+
+    /// Nothing more comes. A capture none of whose interfaces can be read is not an empty one.
+    fn end(&mut self) -> Result<(), CaptureError> {
+        if std::mem::replace(&mut self.is_over, true) {
+            return Ok(());
+        }
+        self.state.counts.cut_off += u64::from(self.is_cut.load(Ordering::Relaxed));
+        match self.state.other_link {
+            Some(number) if !self.state.yielded => Err(self.broken(CaptureProblem::UnsupportedLinkType(number))),
+            _ => Ok(()),
+        }
     }
 
     /// Records read so far, skipped ones included.
@@ -130,7 +170,7 @@ impl<'r> CaptureReader<'r> {
 
     /// Takes one block.
     fn step(&mut self) -> Result<Step, CaptureProblem> {
-        if self.failed {
+        if self.is_over {
             return Ok(Step::End);
         }
         self.parser.consume(self.pending);
@@ -277,7 +317,16 @@ impl RecordState {
         captured: &[u8],
         original_len: u32,
     ) -> Result<Step, CaptureProblem> {
-        let link = interface.link.map_err(CaptureProblem::UnsupportedLinkType)?;
+        let link = match interface.link {
+            Ok(link) => link,
+            Err(number) => {
+                // Another interface of the same file may have frames.
+                self.records += 1;
+                self.counts.other_link_type += 1;
+                self.other_link = Some(number);
+                return Ok(Step::Nothing);
+            }
+        };
         if captured.len() > RECORD_BYTES_MAX {
             return Err(CaptureProblem::RecordTooLong);
         }
@@ -326,24 +375,5 @@ impl RecordState {
     fn out_of_range(&mut self) -> Time {
         self.counts.time_out_of_range += 1;
         Time::from_ps(TIME_MAX_PS)
-    }
-}
-
-/// Fills as much of the buffer as the source can give, so that a short first read (of a pipe)
-/// does not look like a short file.
-struct FillingReader<R>(R);
-
-impl<R: Read> Read for FillingReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.0.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(length) => filled += length,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
     }
 }

@@ -44,6 +44,8 @@ impl ReplayCounts {
             (reader.zero_length, "without bytes".to_string()),
             (reader.longer_than_original, "longer than their packet".to_string()),
             (reader.no_ethernet_form, "that have no Ethernet form".to_string()),
+            (reader.other_link_type, "of interfaces with a link type that is not read".to_string()),
+            (reader.cut_off, "cut off by the end of the file (copy it again, if it should be whole)".to_string()),
             (reader.unknown_blocks, "in blocks of unknown kinds".to_string()),
         ];
         causes.into_iter().filter(|(count, _)| *count > 0).collect()

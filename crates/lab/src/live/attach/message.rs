@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nicforge_apps::PortMap;
 use nicforge_nic::{DropCounters, PortId};
@@ -16,7 +16,7 @@ use crate::live::layout::Blueprint;
 use crate::live::worker::WorkerCounts;
 use crate::run::RunError;
 use crate::scenario::parse_override;
-use crate::settings::{KEYS, Names};
+use crate::settings::Catalogue;
 
 /// The version of what is said here and of what lies in the region: both sides have the same.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
@@ -101,8 +101,9 @@ impl Invitation {
     pub fn new(blueprint: &Blueprint, worker: usize, order: u64, wipes: bool) -> Invitation {
         let config = &blueprint.config;
         let made = |name| config.assignments.iter().any(|set| set.key.name == name);
-        let settings = KEYS.iter().filter(|key| made(key.name)).filter_map(|key| {
-            let value = (key.get)(&config.settings)?;
+        let keys = config.settings.catalogue().vocabulary().keys().into_iter();
+        let settings = keys.filter(|key| made(key.name)).filter_map(|key| {
+            let value = config.settings.value(key)?;
             Some(format!("{}={value}", key.name))
         });
         let ports = blueprint.app.ports.0.iter();
@@ -129,19 +130,22 @@ impl Invitation {
     ///
     /// # Errors
     /// A setting that this program does not know, or a file that is not here.
-    pub fn blueprint(&self, names: &Names<'_>) -> Result<Blueprint, RunError> {
+    pub fn blueprint(&self, catalogue: &Arc<Catalogue>) -> Result<Blueprint, RunError> {
         let wrong = |error: nicforge_options::ConfigError| RunError::Attach(error.to_string());
         let mut config = LiveConfig {
             idle: self.idle,
             app: self.app,
             // That there is one is what counts: workers may die.
             attach: Some(std::path::PathBuf::new()),
-            ..LiveConfig::blank()
+            ..LiveConfig::of_defaults(catalogue)
         };
         for text in &self.settings {
-            let set = parse_override(text, names).map_err(wrong)?;
-            config.set_unchecked(set).map_err(wrong)?;
+            let set = parse_override(text, catalogue).map_err(wrong)?;
+            config.set_unchecked(set);
         }
+        // Rings that do not go together are the other side's mistake.
+        let checked = config.settings.check_interface();
+        checked.map_err(|finding| RunError::Attach(format!("{}; {}", finding.wrong, finding.right)))?;
         let mut map = PortMap::paired(self.ports.len() as u8);
         for (port, plan) in map.0.iter_mut().zip(&self.ports) {
             port.mac = MacAddress(plan.mac);

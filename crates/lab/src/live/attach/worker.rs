@@ -4,10 +4,12 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::handover::receive_files;
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveError};
 use nicforge_platform::{Addr, Cpu, Ground};
@@ -19,8 +21,7 @@ use crate::live::locked;
 use crate::live::pin::go_to;
 use crate::live::worker::{Ended, Worker, WorkerCounts, WorkerParts};
 use crate::run::RunError;
-use crate::settings::Names;
-use nicforge_options::{ConfigError, Place};
+use crate::settings::Catalogue;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ pub struct Attached {
 pub fn attach(
     socket: &Path,
     worker: Option<usize>,
-    names: &Names<'_>,
+    catalogue: &Arc<Catalogue>,
     stop: &AtomicBool,
     told: &mut dyn FnMut(usize),
 ) -> Result<Attached, RunError> {
@@ -62,7 +63,7 @@ pub fn attach(
     stream.write_all(&line(&hello)).map_err(failed())?;
     let (invitation, files) = receive_invitation(&stream)?;
     stream.set_read_timeout(None).map_err(failed())?;
-    let blueprint = invitation.blueprint(names)?;
+    let blueprint = invitation.blueprint(catalogue)?;
     told(invitation.worker);
     let mut member = Member::new(blueprint, &invitation, files)?;
     let reader = stream.try_clone().map_err(failed())?;

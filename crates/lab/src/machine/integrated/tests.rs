@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use nicforge_interfaces::sinic::DriverOptions;
+use nicforge_options::ConfigError;
+
 use super::super::{Machine, parse_machine};
 use super::*;
+use crate::settings::Catalogue;
 use crate::settings::Settings;
-use nicforge_options::ConfigError;
 
 const SHIPPED: &str = include_str!("../../../../../machines/m5-10gbe.toml");
 
@@ -57,18 +60,18 @@ fn truth(is: bool) -> String {
 #[test]
 fn a_device_is_set_up_as_appendix_a_4_has_it() {
     let machine = parse(SHIPPED).unwrap();
-    let settings = Settings::for_machine(&machine);
+    let settings = Settings::for_machine(&Catalogue::shipped(), &machine);
     let machine = machine.integrated.unwrap();
     let (nic, sinic) = (&machine.nic, &machine.sinic);
     // What software is told besides comes from settings and from the interface's name.
-    let advised = |name: &str| truth(sinic.advice != 0 || settings.interface.contains(name));
+    let advised = |name: &str| truth(sinic.advice != 0 || settings.interface().contains(name));
     let here = |option: &str| match option {
         "rx_fifo_size" => bytes(nic.rx_fifo),
         "tx_fifo_size" => bytes(nic.tx_fifo),
         "intr_delay" => format!("{} μs", nic.interrupt_delay.as_ns() / 1e3),
-        "rx_thread" => truth(settings.receive_thread),
-        "tx_thread" => truth(settings.transmit_thread),
-        "rss" => truth(settings.spread_receive),
+        "rx_thread" => truth(settings.read::<DriverOptions>().receive_thread),
+        "tx_thread" => truth(settings.read::<DriverOptions>().transmit_thread),
+        "rss" => truth(settings.read::<DriverOptions>().spread_receive),
         "rx_max_copy" => bytes(sinic.rx_max_copy),
         "tx_max_copy" => bytes(sinic.tx_max_copy),
         "rx_max_intr" => sinic.rx_max_intr.to_string(),

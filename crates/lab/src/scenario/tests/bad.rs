@@ -1,8 +1,7 @@
 //! Each mistake, the line it is reported at, and the remedy.
 
 use super::*;
-use crate::scenario::assign::unused;
-use nicforge_options::Place;
+use crate::settings::Catalogue;
 
 /// The error of `rest`, parsed and expanded.
 fn error(rest: &str) -> String {
@@ -92,34 +91,19 @@ fn keys_that_need_others() {
     refused(search, "6:11", &["a rate that it can vary"]);
 }
 
+/// A key of a module that no point uses is no error: the command line says so.
 #[test]
-fn keys_that_nothing_uses() {
-    refused("[settings]\nburst_packets = 4\n", "5:17", &["nothing uses it", "arrival = bursts"]);
-    refused("[settings]\nservers = 4\n", "5:11", &["it needs app = lb"]);
-    // A store's frames are as large as its pairs.
-    let of_a_store = "[settings]\napp = \"kvs\"\npacket_bytes = 64\n";
-    refused(of_a_store, "6:16", &["nothing uses it", "not app = kvs"]);
-    // Whole systems use none of the one server's keys; those of several have conditions left.
-    let remedy = |name: &str| {
-        let key = crate::settings::key(name).unwrap();
-        unused(key, &Place::argument("--set"), true).to_string()
-    };
-    let error = remedy("timeline_ms");
-    let both = "it needs workload = frames and measure = window; set";
-    assert!(error.contains(both), "{error}");
-    let error = remedy("rx_entries");
-    assert!(error.contains("it needs workload = frames; set"), "{error}");
-    let error = remedy("streams");
-    let left = "it needs workload = tcp_receive or tcp_transmit or web_server or nat_gateway; set";
-    assert!(error.contains(left), "{error}");
-    let store = points("[settings]\napp = \"kvs\"\n", &[]).unwrap();
-    assert!(!store[0].params.contains_key("packet_bytes"));
-    // An override may take away the use of what the file sets, but not of what it sets itself.
-    let servers = "[settings]\napp = \"lb\"\nservers = 4\n";
-    assert!(points(servers, &["app=nat"]).is_ok());
-    assert!(points(servers, &["app=nat", "servers=8"]).is_err());
-    // One point that uses it is enough.
-    assert!(points("[settings]\nservers = 4\n[sweep]\napp = [\"nat\", \"lb\"]\n", &[]).is_ok());
+fn keys_of_modules_that_no_point_uses_do_not_count() {
+    for rest in [
+        "[settings]\nburst_packets = 4\n",
+        "[settings]\nservers = 4\n",
+        "[settings]\napp = \"kvs\"\npacket_bytes = 64\n",
+    ] {
+        let points = points(rest, &[]).unwrap();
+        let key = rest.lines().last().unwrap().split_once(' ').unwrap().0;
+        assert!(!points[0].settings.counts(key), "{key}");
+        assert!(!points[0].params.contains_key(key), "{key}");
+    }
 }
 
 #[test]
@@ -135,7 +119,7 @@ fn missing_files() {
     refused(routes, "6:15", &["`routes_file`", "looked for no/routes"]);
     let sizes = "[settings]\npacket_sizes = \"empirical\"\nsize_file = \"no/sizes\"\n";
     refused(sizes, "6:13", &["`size_file`"]);
-    let error = load_scenario(Path::new("no/such.toml"), &NAMES).unwrap_err().to_string();
+    let error = load_scenario(Path::new("no/such.toml"), &Catalogue::shipped()).unwrap_err().to_string();
     assert!(error.starts_with("no/such.toml: cannot be read"), "{error}");
 }
 
@@ -145,13 +129,13 @@ fn missing_machine() {
     std::fs::create_dir(folder.path().join("machines")).unwrap();
     std::fs::write(folder.path().join("machines/xeon-4216.toml"), "").unwrap();
     let file = folder.path().join("s.toml");
-    let scenario = parse_scenario(&with_header(""), &file, &NAMES).unwrap();
+    let scenario = parse_scenario(&with_header(""), &file, &Catalogue::shipped()).unwrap();
     let error = scenario.machine_file().unwrap_err().to_string();
     assert!(error.contains("s.toml:3:11: there is no machine file"), "{error}");
     assert!(error.ends_with("did you mean \"xeon-4216\"?"), "{error}");
     let elsewhere = tempfile::tempdir().unwrap();
     let file = elsewhere.path().join("s.toml");
-    let scenario = parse_scenario(&with_header(""), &file, &NAMES).unwrap();
+    let scenario = parse_scenario(&with_header(""), &file, &Catalogue::shipped()).unwrap();
     let error = scenario.machine_file().unwrap_err();
     let looked = format!("in {}, in a folder above it", elsewhere.path().display());
     assert!(error.wrong.contains(&looked), "{}", error.wrong);
@@ -164,7 +148,7 @@ fn known_machines_are_listed_once() {
     // Tests run in the crate's folder, two below the machines.
     let file = Path::new("../../scenarios/s.toml");
     let text = with_header("").replace("xeon-4216-cx5", "foo");
-    let scenario = parse_scenario(&text, file, &NAMES).unwrap();
+    let scenario = parse_scenario(&text, file, &Catalogue::shipped()).unwrap();
     let error = scenario.machine_file().unwrap_err();
     let (_, listed) = error.right.split_once("known: ").unwrap();
     let mut names: Vec<&str> = listed.split(", ").collect();
@@ -229,5 +213,4 @@ fn overrides() {
     assert!(error("seed=3").contains("--seed"));
     assert!(error("io_ways=12").starts_with("--set io_ways=12: 12 I/O ways wanted"));
     assert!(error("pcap=no/x").contains("looked for no/x)"));
-    assert!(error("zipf_s=1.2").contains("it needs flow_choice = zipf"));
 }

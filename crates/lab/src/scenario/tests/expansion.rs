@@ -1,6 +1,10 @@
 //! What a right scenario expands to.
 
+use nicforge_interfaces::options::RxRing;
+
 use super::*;
+use crate::run::options::{Capture, Llc};
+use crate::settings::Catalogue;
 
 #[test]
 fn without_variant_or_sweep_there_is_one_point_named_after_the_interface() {
@@ -13,7 +17,7 @@ fn without_variant_or_sweep_there_is_one_point_named_after_the_interface() {
 fn cores_nics_and_ways_are_the_machines_unless_set() {
     let points = points("", &[]).unwrap();
     let settings = &points[0].settings;
-    assert_eq!((settings.cores, settings.nics, settings.io_ways), (16, 2, 2));
+    assert_eq!((settings.cores(), settings.nics(), settings.read::<Llc>().io_ways), (16, 2, 2));
 }
 
 #[test]
@@ -21,12 +25,14 @@ fn variants_come_first_and_the_last_swept_key_changes_fastest() {
     let rest = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\ninterface = \"sh_ring\"\n\
                 [sweep]\nrx_entries = [64, 128]\ncores = [2, 4]\n";
     let points = points(rest, &[]).unwrap();
-    let rows: Vec<(&str, usize, usize)> =
-        points.iter().map(|point| (point.variant.as_str(), point.settings.rx_entries, point.settings.cores)).collect();
+    let rows: Vec<(&str, usize, usize)> = points
+        .iter()
+        .map(|point| (point.variant.as_str(), point.settings.read::<RxRing>().rx_entries, point.settings.cores()))
+        .collect();
     assert_eq!(rows[..4], [("a", 64, 2), ("a", 64, 4), ("a", 128, 2), ("a", 128, 4)]);
     assert_eq!(rows[4], ("b", 64, 2));
     assert_eq!(rows.len(), 8);
-    assert_eq!(points[4].settings.interface, "sh_ring");
+    assert_eq!(points[4].settings.interface(), "sh_ring");
 }
 
 #[test]
@@ -92,8 +98,11 @@ fn set_replaces_settings_variants_and_sweeps() {
     assert_eq!(points.len(), 2);
     for point in &points {
         let settings = &point.settings;
-        assert_eq!((settings.cores, settings.rx_entries, settings.io_ways), (4, 256, 5));
-        assert_eq!(settings.app, "lb");
+        assert_eq!(
+            (settings.cores(), settings.read::<RxRing>().rx_entries, settings.read::<Llc>().io_ways),
+            (4, 256, 5)
+        );
+        assert_eq!(settings.app(), "lb");
         assert_eq!(point.params["io_ways"], 5);
     }
 }
@@ -101,7 +110,7 @@ fn set_replaces_settings_variants_and_sweeps() {
 #[test]
 fn the_last_set_of_a_key_wins() {
     let points = points("", &["cores=4", "cores=8"]).unwrap();
-    assert_eq!(points[0].settings.cores, 8);
+    assert_eq!(points[0].settings.cores(), 8);
 }
 
 #[test]
@@ -109,9 +118,9 @@ fn files_are_found_beside_the_scenario() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.pcap"), "").unwrap();
     let text = with_header("[settings]\narrival = \"replay\"\npcap = \"x.pcap\"\n");
-    let scenario = parse_scenario(&text, &folder.path().join("s.toml"), &NAMES).unwrap();
-    let points = scenario.expand(&machine(), &[]).unwrap();
-    let found = points[0].settings.pcap.clone().unwrap();
+    let scenario = parse_scenario(&text, &folder.path().join("s.toml"), &Catalogue::shipped()).unwrap();
+    let points = scenario.expand(&machine(), &[], &Catalogue::shipped()).unwrap();
+    let found = points[0].settings.read::<Capture>().pcap.unwrap();
     assert_eq!(Path::new(&found), folder.path().join("x.pcap"));
 }
 
@@ -123,6 +132,6 @@ fn the_machine_is_found_above_the_scenario() {
     let machine = folder.path().join("machines/xeon-4216-cx5.toml");
     std::fs::write(&machine, "").unwrap();
     let file = folder.path().join("scenarios/paper/s.toml");
-    let scenario = parse_scenario(&with_header(""), &file, &NAMES).unwrap();
+    let scenario = parse_scenario(&with_header(""), &file, &Catalogue::shipped()).unwrap();
     assert_eq!(scenario.machine_file().unwrap(), machine);
 }

@@ -33,6 +33,11 @@ impl Link {
         })
     }
 
+    /// One that no interface of the system is behind, and nobody at its other end yet.
+    pub fn made(name: String, mtu: usize) -> Link {
+        Link { name, is_up: false, mtu, downs: 0, mtu_changes: 0 }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

@@ -6,29 +6,42 @@
 //! | xdp/ | the same through an AF_XDP socket, past the system's stack |
 //! | link.rs | what is behind these: up or down, how long frames may be |
 //! | tap.rs | a TAP device: the system's own stack is at the other end |
+//! | memif/ | shared memory with another data plane: VPP, DPDK |
+//! | vhost_user/ | a guest's virtio-net: QEMU, or DPDK's virtio-user |
+//! | spread.rs | which of several rings a frame leaves by |
+//! | foreign/ | memory that another program shares with us, which may lie about it |
 //! | capture.rs | capture files, in and out |
 //! | pair.rs | memory: two ends of a cable within this program |
 
 mod capture;
+mod foreign;
 mod link;
+mod memif;
 mod packet;
 mod pair;
+mod spread;
 mod system;
 mod tap;
+#[cfg(test)]
+mod testpmd;
+mod vhost_user;
 mod xdp;
 
 use std::os::fd::BorrowedFd;
 
 use nicforge_units::Time;
+use nicforge_wire::offload::{Offload, OffloadError};
 use nicforge_wire::unfinished::TxOffload;
 
 use super::LiveError;
 
 pub use capture::CapturePort;
 pub use link::Link;
+pub use memif::{MEMIF_QUEUES_MAX, MemifPort, MemifRole, Terms as MemifTerms};
 pub use packet::PacketPort;
 pub use pair::{PairPort, pair};
 pub use tap::TapPort;
+pub use vhost_user::{VHOST_USER_QUEUES_MAX, VhostUserPort};
 pub use xdp::XdpPort;
 
 /// What a port counted.
@@ -63,6 +76,24 @@ impl PortCounters {
         self.sent += 1;
         self.sent_bytes += bytes;
     }
+}
+
+/// Hands a frame over for which `offload` is still to be done: as it is if it has at most `longest` bytes and
+/// others can finish it, else finished; `scratch` is room for one that is cut out. Returns as how many frames.
+fn hand_over(
+    offload: &Offload,
+    frame: &mut [u8],
+    longest: usize,
+    scratch: &mut Vec<u8>,
+    each: &mut dyn FnMut(&[u8], TxOffload),
+) -> Result<usize, OffloadError> {
+    if frame.len() <= longest
+        && let Some(left) = TxOffload::left(offload, frame)
+    {
+        each(frame, left);
+        return Ok(1);
+    }
+    offload.finish(frame, scratch, &mut |frame| each(frame, TxOffload::default()))
 }
 
 /// Does what is `left` to do for `frame` and sends what becomes of it.

@@ -19,8 +19,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 mod large;
 mod tag;
 
-use super::{Link, Port, PortCounters, system};
+use super::{Link, Port, PortCounters, hand_over, system};
 use crate::live::LiveError;
+use system::Takes;
 use tag::{put_tag_in, tag_of};
 
 /// Messages received or sent by one call.
@@ -85,7 +86,19 @@ fn touched() -> Vec<u8> {
 
 impl PacketPort {
     /// Opens the interface `name`, in promiscuous mode.
+    ///
+    /// # Errors
+    /// It is not there, or the system refuses.
     pub fn open(name: &str) -> Result<PacketPort, LiveError> {
+        PacketPort::opened(name, Takes::All)
+    }
+
+    /// Opens the interface `name` for frames out of it only.
+    pub(super) fn sender(name: &str) -> Result<PacketPort, LiveError> {
+        PacketPort::opened(name, Takes::Nothing)
+    }
+
+    fn opened(name: &str, takes: Takes) -> Result<PacketPort, LiveError> {
         let failed = |cause: io::Error| LiveError::of(format!("interface {name}"))(cause);
         system::interface_request(name).map_err(failed)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -103,8 +116,10 @@ impl PacketPort {
             // Without the privilege the usual size stays.
             let _ = system::set_option(fd, libc::SOL_SOCKET, option, SOCKET_BYTES);
         }
-        system::make_promiscuous(fd, index).map_err(failed)?;
-        let mac = system::bind_to(fd, index).map_err(failed)?;
+        if takes == Takes::All {
+            system::make_promiscuous(fd, index).map_err(failed)?;
+        }
+        let mac = system::bind_to(fd, index, takes).map_err(failed)?;
         let link = Link::of(fd, name).map_err(failed)?;
         let mut outgoing = touched();
         outgoing.clear();
@@ -112,7 +127,7 @@ impl PacketPort {
             link,
             socket,
             mac,
-            slots: touched().into(),
+            slots: if takes == Takes::All { touched().into() } else { Box::default() },
             beside: Box::new([[0; CONTROL / 8]; BATCH]),
             waiting: Vec::with_capacity(BATCH),
             next: 0,
@@ -189,20 +204,12 @@ impl PacketPort {
             return 0;
         };
         let offload = Offload::decode(header);
-        if frame.len() <= longest
-            && tag.is_none()
-            && let Some(left) = TxOffload::left(&offload, frame)
-        {
-            each(frame, left);
-            return 1;
-        }
-        let mut each = |frame: &[u8]| each(frame, TxOffload::default());
         let tagged = &mut self.tagged;
         let finished = match tag {
-            None => offload.finish(frame, &mut self.scratch, &mut each),
+            None => hand_over(&offload, frame, longest, &mut self.scratch, each),
             Some(tag) => offload.finish(frame, &mut self.scratch, &mut |frame| {
                 put_tag_in(tagged, frame, tag);
-                each(tagged);
+                each(tagged, TxOffload::default());
             }),
         };
         match finished {

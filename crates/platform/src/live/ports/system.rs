@@ -31,12 +31,24 @@ pub fn option<T: Copy + Default>(socket: BorrowedFd<'_>, level: c_int, name: c_i
     done(result).map(|()| value)
 }
 
-/// Binds a packet socket to interface `index` for all protocols; returns its hardware address.
-pub fn bind_to(socket: BorrowedFd<'_>, index: u32) -> io::Result<[u8; 6]> {
+/// What a packet socket takes of its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Every frame.
+    All,
+    /// None: it only sends.
+    Nothing,
+}
+
+/// Binds a packet socket to interface `index`; returns its hardware address.
+pub fn bind_to(socket: BorrowedFd<'_>, index: u32, takes: Takes) -> io::Result<[u8; 6]> {
     // SAFETY: all zeros is a value of this plain structure.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = match takes {
+        Takes::All => (libc::ETH_P_ALL as u16).to_be(),
+        Takes::Nothing => 0,
+    };
     address.sll_ifindex = index as c_int;
     let mut len = size_of::<libc::sockaddr_ll>() as socklen_t;
     let pointer = (&raw mut address).cast::<libc::sockaddr>();
@@ -137,7 +149,8 @@ pub fn receive_queues(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
 }
 
 /// Whether the interface `name` is none of a device on a wire, but made by software or by a
-/// hypervisor (ETHTOOL_GDRVINFO of linux/ethtool.h: it is on no bus, or on virtio's).
+/// hypervisor (ETHTOOL_GDRVINFO of linux/ethtool.h: it is on no bus, or on one that is none: a TAP device
+/// says `tap`, virtio's and Xen's adapters what they are).
 pub fn is_virtual(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     const GET_DRIVER: u32 = 0x3;
     const BUS: usize = 4 + 3 * 32;
@@ -147,7 +160,8 @@ pub fn is_virtual(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
     match ethtool(socket, name, &mut driver) {
         Ok(()) => {
             let bus = &bytemuck::bytes_of(&driver)[BUS..];
-            Ok(bus[0] == 0 || bus.starts_with(b"virtio"))
+            let none = [&b"tap\0"[..], b"tun\0", b"virtio", b"vif-"];
+            Ok(bus[0] == 0 || none.iter().any(|begin| bus.starts_with(begin)))
         }
         Err(cause) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(true),
         Err(cause) => Err(cause),

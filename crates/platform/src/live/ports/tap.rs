@@ -26,6 +26,9 @@ pub struct TapPort {
 
 impl TapPort {
     /// Makes or takes the device `name`. Somebody else gives it an address and brings it up.
+    ///
+    /// # Errors
+    /// Another program has its file, or the system refuses.
     pub fn open(name: &str) -> Result<TapPort, LiveError> {
         let failed = |cause| LiveError::of(format!("TAP device {name}"))(cause);
         let file = OpenOptions::new()
@@ -34,7 +37,16 @@ impl TapPort {
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")
             .map_err(failed)?;
-        system::become_tap(file.as_fd(), name).map_err(failed)?;
+        system::become_tap(file.as_fd(), name).map_err(|cause| match cause.raw_os_error() {
+            Some(libc::EBUSY) => LiveError::Interface {
+                name: name.to_owned(),
+                problem: "another program has the file of this TAP device".into(),
+                remedy: "if that is QEMU, plug the guest in with `vhost_user`, or open the device from the kernel's \
+                         side with `interface`"
+                    .into(),
+            },
+            _ => failed(cause),
+        })?;
         let flags = SocketFlags::CLOEXEC;
         let asks =
             socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None).map_err(|cause| failed(cause.into()))?;

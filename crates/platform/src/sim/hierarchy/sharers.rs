@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn all_that_share_are_visited_but_who_asks() {
         assert_eq!(visited(&[3, 7, 15], 16, 7), [3, 15]);
-        assert_eq!(visited(&[3], 16, 3), []);
+        assert_eq!(visited(&[3], 16, 3), [0usize; 0]);
         // Those that are sixteen apart are looked into as well.
         assert_eq!(visited(&[1, 18], 33, 2), [1, 17, 18]);
         assert_eq!(visited(&[0, 32], 33, 16), [0, 32]);

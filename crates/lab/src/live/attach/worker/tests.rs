@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
-use nicforge_interfaces::Interfaces;
 use nicforge_platform::live::Clock;
 use nicforge_platform::live::ports::{PairPort, Port, pair};
 use nicforge_units::Time;
@@ -18,6 +17,7 @@ use super::*;
 use crate::live::scenario::SetAtEnd;
 use crate::live::{LiveRun, locked, parse_live, run_live_over};
 use crate::run::RunError;
+use crate::settings::Catalogue;
 use liar::{Liar, Lie, Lying};
 
 mod liar;
@@ -28,10 +28,6 @@ const SOCKET: &str = "NICFORGE_TEST_LIAR_SOCKET";
 const LIE: &str = "NICFORGE_TEST_LIE";
 const PATIENCE: Time = Time::from_ms(30_000);
 
-fn names<'a>(interfaces: &'a [&'a str]) -> Names<'a> {
-    Names { interfaces, apps: nicforge_apps::Apps::shipped().names().leak() }
-}
-
 /// Not a test by itself: a worker's process, place 1, or place 0 with a lie.
 #[test]
 #[ignore = "started by another test"]
@@ -39,26 +35,25 @@ fn a_worker_process() {
     let Some(socket) = std::env::var_os(SOCKET) else {
         return;
     };
-    let (socket, interfaces) = (Path::new(&socket), Interfaces::shipped().names());
-    let names = names(&interfaces);
+    let socket = Path::new(&socket);
     let lie = std::env::var(LIE).unwrap();
     match Lie::ALL.into_iter().find(|known| format!("{known:?}") == lie) {
         None => {
             let worker = lie.parse().unwrap();
             let stop = AtomicBool::new(false);
-            attach(socket, Some(worker), &names, &stop, &mut |_| {}).unwrap();
+            attach(socket, Some(worker), &Catalogue::shipped(), &stop, &mut |_| {}).unwrap();
         }
-        Some(lie) => work_wrongly(socket, lie, &names),
+        Some(lie) => work_wrongly(socket, lie),
     }
 }
 
 /// Works at place 0 until it is ended.
-fn work_wrongly(socket: &Path, lie: Lie, names: &Names<'_>) {
+fn work_wrongly(socket: &Path, lie: Lie) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let (version, worker) = (VERSION.to_owned(), Some(0));
     stream.write_all(&line(&Said::Hello { version, worker })).unwrap();
     let (invitation, files) = receive_invitation(&stream).unwrap();
-    let layout: Layout<Lying> = invitation.blueprint(names).unwrap().lay_out_on().unwrap();
+    let layout: Layout<Lying> = invitation.blueprint(&Catalogue::shipped()).unwrap().lay_out_on().unwrap();
     let [region, event]: [OwnedFd; 2] = files.try_into().unwrap();
     let control = Control::attach(region, &layout.space, &layout.shape).unwrap();
     let ledger = layout.ledgers[0];
@@ -209,8 +204,7 @@ fn running<T>(
         "[live]\nname = \"workers\"\nattach = {socket:?}\n[settings]\ninterface = \"{interface}\"\n\
          app = \"l2fwd\"\ncores = {workers}\n{settings}[[port]]\nread = \"a\"\n[[port]]\nread = \"b\"\n"
     );
-    let interfaces = Interfaces::shipped().names();
-    let config = parse_live(&text, Path::new("workers.toml"), &names(&interfaces)).unwrap();
+    let config = parse_live(&text, Path::new("workers.toml"), &Catalogue::shipped()).unwrap();
     let ((to, first), (from, second)) = (pair(), pair());
     let ports: Vec<Box<dyn Port>> = vec![Box::new(first), Box::new(second)];
     let (stop, events) = (AtomicBool::new(false), &Events::default());

@@ -6,21 +6,31 @@
 //!   wire ◄─ driver ◄────────────── transmit ring ◄─ chunk ◄─
 //!                     rings.rs: chunks come back by the fill and completion rings
 //! ```
+//!
+//! An interface that is made by software sends by a packet socket instead: its kernel takes joined segments of
+//! up to 64 KiB there, and by the transmit ring one frame at a time, each with all the work of a segment.
+//! Such an interface hands over what its peer's stack left undone, and does not say so: begun checksums are
+//! known by what they are, and a segment by being longer than any frame.
 
 mod program;
 mod rings;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use nicforge_units::Time;
-use nicforge_wire::offload::finish_begun;
+use nicforge_wire::headers::ip_protocol;
+use nicforge_wire::offload::{Offload, finish_begun};
+use nicforge_wire::unfinished::TxOffload;
+use nicforge_wire::{IpAddresses, parse_frame};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use super::{Link, Port, PortCounters, system};
+use super::{Link, PacketPort, Port, PortCounters, finish_and_send, system};
 use crate::live::LiveError;
 use program::{Attachment, Failed};
 use socket::XdpSocket;
@@ -36,8 +46,11 @@ pub struct XdpPort {
     socket: XdpSocket,
     /// A frame that came in several chunks, so far.
     parts: Vec<u8>,
-    /// Whether frames may have checksums that are only begun.
+    /// Whether frames may have checksums that are only begun, and segments are not cut.
     is_virtual: bool,
+    /// What sends in place of the transmit ring.
+    sender: Option<PacketPort>,
+    scratch: Vec<u8>,
     /// Frames that found no room, as the kernel counts.
     lost: u64,
     counters: PortCounters,
@@ -73,11 +86,15 @@ impl XdpPort {
         let attach = || Attachment::new(index, queue, socket.file());
         let is_taken = |failed: &Failed| failed.1.raw_os_error() == Some(libc::EBUSY);
         let attachment = when_free(attach, is_taken).map_err(|failure| explain(name, failure))?;
+        // Behind a driver there may be what a stack began.
+        let is_virtual = is_virtual || !attachment.is_native;
+        let sender = if is_virtual { Some(PacketPort::sender(name)?) } else { None };
         Ok(XdpPort {
             link,
             mac,
-            // Behind a driver there may be what a stack began.
-            is_virtual: is_virtual || !attachment.is_native,
+            is_virtual,
+            sender,
+            scratch: Vec::new(),
             _attachment: attachment,
             packets,
             socket,
@@ -87,23 +104,45 @@ impl XdpPort {
         })
     }
 
-    /// Hands the frame that `piece` completes over to `each`; whether it completes one.
-    fn hand_over(&mut self, piece: socket::Piece, each: &mut dyn FnMut(&[u8])) -> bool {
+    /// Hands the frame that `piece` completes over to `each`; as how many frames.
+    fn hand_over(&mut self, piece: socket::Piece, each: &mut dyn FnMut(&[u8])) -> usize {
+        let mut frames = 0;
         let is_whole = self.parts.is_empty() && !piece.goes_on;
         let bytes = self.socket.bytes(piece);
         if !is_whole {
             self.parts.extend_from_slice(bytes);
         }
         if !piece.goes_on {
-            let frame = if is_whole { bytes } else { &mut self.parts };
-            if self.is_virtual {
-                finish_begun(frame);
-            }
-            each(frame);
+            let frame = if is_whole { bytes } else { &mut self.parts[..] };
+            let segments = if self.is_virtual { segments_of(frame, &self.link) } else { None };
+            let cut = segments.map(|offload| offload.finish(frame, &mut self.scratch, each));
+            frames = match cut {
+                Some(Ok(frames)) => frames,
+                // No segment, so one frame, however long.
+                _ => {
+                    if self.is_virtual {
+                        finish_begun(frame);
+                    }
+                    each(frame);
+                    1
+                }
+            };
             self.parts.clear();
         }
         self.socket.give_back(piece);
-        !piece.goes_on
+        frames
+    }
+
+    /// Counts what the packet socket did as what the port did.
+    fn count_sent(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            let done = std::mem::take(sender.counters_mut());
+            self.counters.sent += done.sent;
+            self.counters.sent_bytes += done.sent_bytes;
+            self.counters.refused += done.refused;
+            self.counters.above_mtu += done.above_mtu;
+            self.counters.cut += done.cut;
+        }
     }
 
     /// Sends what is in the ring.
@@ -118,6 +157,23 @@ impl XdpPort {
             Err(cause) => Err(LiveError::of(format!("interface {}", self.link.name()))(cause)),
         }
     }
+}
+
+/// What is to be done for `frame` if it is a TCP segment longer than `link` carries: its sender left it whole, and
+/// nothing says how long its frames shall be, so they are as long as the link carries.
+fn segments_of(frame: &[u8], link: &Link) -> Option<Offload> {
+    if link.carries(frame) {
+        return None;
+    }
+    let summary = parse_frame(frame).ok().filter(|summary| summary.protocol == ip_protocol::TCP)?;
+    let headers = summary.headers_end(frame) - usize::from(summary.l3_offset);
+    let kind = match summary.addresses {
+        IpAddresses::V4 { .. } => Offload::TCP_V4,
+        IpAddresses::V6 { .. } => Offload::TCP_V6,
+        IpAddresses::None => return None,
+    };
+    let segment_bytes = u16::try_from(link.mtu.checked_sub(headers)?).ok()?;
+    Some(Offload { checksum: None, kind, segment_bytes })
 }
 
 /// Tries until the place is free, for a while: the kernel clears up after whoever had it before when
@@ -188,14 +244,24 @@ impl Port for XdpPort {
         while frames < budget
             && let Some(piece) = self.socket.take()
         {
-            frames += usize::from(self.hand_over(piece, each));
+            frames += self.hand_over(piece, each);
         }
         self.socket.settle();
         self.counters.received += frames as u64;
         Ok(frames)
     }
 
-    fn send(&mut self, frame: &[u8], _now: Time) -> Result<(), LiveError> {
+    fn send_unfinished(&mut self, frame: &[u8], left: TxOffload, now: Time) -> Result<(), LiveError> {
+        match &mut self.sender {
+            Some(sender) => sender.send_unfinished(frame, left, now),
+            None => finish_and_send(self, frame, left, now),
+        }
+    }
+
+    fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError> {
+        if let Some(sender) = &mut self.sender {
+            return sender.send(frame, now);
+        }
         if !self.link.carries(frame) {
             self.counters.above_mtu += 1;
             return Ok(());
@@ -219,7 +285,12 @@ impl Port for XdpPort {
     }
 
     fn flush(&mut self) -> Result<(), LiveError> {
-        self.send_on()
+        let Some(sender) = &mut self.sender else {
+            return self.send_on();
+        };
+        let flushed = sender.flush();
+        self.count_sent();
+        flushed
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
@@ -237,6 +308,9 @@ impl Port for XdpPort {
 
     /// Asks the kernel what it had no room for, and how the interface is.
     fn look(&mut self) -> Result<(), LiveError> {
+        if let Some(sender) = &mut self.sender {
+            sender.look()?;
+        }
         let failed = LiveError::of(format!("interface {}", self.link.name()));
         let looked = self.link.look(self.packets.as_fd());
         let counted = looked.and_then(|()| self.socket.statistics().map_err(io::Error::from));
@@ -257,7 +331,7 @@ impl Port for XdpPort {
 
     /// What the kernel does not take any more was refused.
     fn finish(&mut self) -> Result<(), LiveError> {
-        self.send_on()?;
+        self.flush()?;
         self.counters.refused += self.socket.queued() as u64;
         Ok(())
     }

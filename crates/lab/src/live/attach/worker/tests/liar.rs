@@ -148,11 +148,11 @@ fn build<G: KnownGround>(name: &str) -> fn(&Plan, &mut AddressSpace) -> Result<B
 
 impl KnownGround for Lying {
     fn builder(entry: &InterfaceEntry) -> Option<interfaces::Build<Lying>> {
-        Some(build(entry.name))
+        Some(build(entry.name()))
     }
 
     fn played_builder(entry: &InterfaceEntry) -> Option<interfaces::Build<Played<Lying>>> {
-        Some(build(entry.name))
+        Some(build(entry.name()))
     }
 }
 

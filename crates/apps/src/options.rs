@@ -1,0 +1,136 @@
+//! Options of the applications.
+
+use nicforge_nic::NicmemOptions;
+use nicforge_options::{Allowed, choice, options};
+
+use crate::Payload;
+
+options! {
+    /// Tables of flows.
+    pub struct FlowTableOptions {
+        /// Whether flows are in the application's tables before traffic begins.
+        preload_flows: bool = true, "", Allowed::Flag;
+        /// Entries of the flow table over all cores.
+        table_entries: u64 = 10_000_000, "entries", Allowed::Whole(16, 100_000_000),
+            source "rxBisect paper, section 6: Applications";
+    }
+}
+
+choice! {
+    /// What NICs do without software.
+    pub enum Offload {
+        /// Nothing.
+        None = "none",
+        /// Count the packets of known flows, rewrite their addresses and send them out.
+        AccelNfv = "accel_nfv",
+    }
+}
+
+options! {
+    /// The counter.
+    pub struct CounterOptions {
+        embed table: FlowTableOptions;
+        /// What NICs do without software: nothing, or count the packets of known flows, rewrite their
+        /// addresses and send them out (hairpin).
+        offload: Offload = Offload::None, "", Offload::ALLOWED, source "nicmem paper, section 2.4";
+    }
+}
+
+options! {
+    /// NICs that handle flows without software.
+    pub struct HairpinOptions {
+        /// Memory of each NIC for state of these flows, 64 bytes each; the rest is in host memory.
+        flow_memory_kib: u64 = 4096, "KiB", Allowed::Whole(1, 4_194_304);
+        /// States of flows that a NIC fetches from host memory at a time.
+        flow_fetches: usize = 8, "fetches", Allowed::Whole(1, 256);
+    }
+}
+
+options! {
+    /// The load balancer.
+    pub struct LbOptions {
+        embed table: FlowTableOptions;
+        /// Back-end servers.
+        servers: u32 = 32, "servers", Allowed::Whole(1, 65536), source "rxBisect paper, section 6: Applications";
+    }
+}
+
+options! {
+    /// Routes.
+    pub struct RouteOptions {
+        /// Routes, a file of `prefix/length port` lines, by which packets leave; generated when unset, and then
+        /// each packet leaves by the port that it came in on.
+        routes_file: Option<String> = None, "", Allowed::File, default "generated routes";
+        /// How many IPv4 routes are generated when there is no `routes_file`, beside a default route of IPv6.
+        routes: u32 = 16_000, "routes", Allowed::Whole(1, 1_000_000);
+    }
+}
+
+options! {
+    /// The synthetic application.
+    pub struct SyntheticOptions {
+        embed route: RouteOptions;
+        /// Random reads per packet that the core of the first queue of each NIC makes besides.
+        target_accesses: u32 = 0, "reads", Allowed::Whole(0, 100_000);
+        /// Random reads per packet.
+        reads: u32 = 2, "reads", Allowed::Whole(0, 10_000);
+        /// How many of them are in flight at a time; 1: each waits for the one before.
+        reads_in_flight: u32 = 1, "reads", Allowed::Whole(1, 16);
+        /// Size of the array that is read, shared by all cores.
+        array_mib: u32 = 40, "MiB", Allowed::Whole(1, 1024);
+        /// What is done with the payload.
+        payload: Payload = Payload::Untouched, "", Payload::ALLOWED;
+    }
+}
+
+choice! {
+    /// Where values of hot items are.
+    pub enum HotValues {
+        /// In host memory, copied into replies.
+        Host = "host",
+        /// In memory of the NIC, sent from there.
+        Nicmem = "nicmem",
+    }
+}
+
+options! {
+    /// Values of a key-value store.
+    pub struct ValueOptions {
+        /// Size of values.
+        kvs_value_bytes: u32 = 1024, "bytes", Allowed::Whole(8, 8192),
+            source "nicmem paper, set-up of the key-value store";
+    }
+}
+
+options! {
+    /// The key-value store.
+    pub struct KvsOptions {
+        embed value: ValueOptions;
+        /// Whether values of hot items are copied out of host memory into replies, or sent from memory
+        /// of the NIC (nmKVS), of which the hot area takes its size.
+        kvs_hot_values: HotValues = HotValues::Host, "", HotValues::ALLOWED, source "nicmem paper, section 2.2.2";
+        /// Slots of the store's index over all cores; a pair that finds its bucket of eight full
+        /// takes the place of the oldest in it.
+        kvs_index_slots: u64 = 2_000_000, "slots", Allowed::Whole(8, 1_000_000_000);
+        /// Circular logs of the store over all cores; new pairs overwrite the oldest.
+        kvs_log_mib: u32 = 2048, "MiB", Allowed::Whole(1, 65_536);
+    }
+}
+
+options! {
+    /// The hot area of a key-value store.
+    pub struct HotAreaOptions {
+        /// Hot area: the first keys, as many as have values of this size in all over all NICs.
+        kvs_hot_kib: u64 = 256, "KiB", Allowed::Whole(0, 4_194_304),
+            source "nicmem paper, section 2.3: memory that the adapter exposes";
+    }
+}
+
+options! {
+    /// Hot values in memory of NICs.
+    pub struct HotOptions {
+        embed memory: NicmemOptions;
+        /// Whether the hot area's keys are in memory of the NIC before traffic begins.
+        kvs_hot_preload: bool = true, "", Allowed::Flag;
+    }
+}

@@ -1,0 +1,43 @@
+//! P4-16 1.2.5: front end, IR, interpreter, JIT, architectures.
+
+pub mod ast;
+pub mod check;
+pub mod constant;
+pub mod diagnostics;
+pub mod hir;
+mod include;
+mod info;
+pub mod ir;
+mod lexer;
+mod lower;
+mod parse;
+mod preprocess;
+pub mod source;
+mod token;
+pub(crate) use lower::prefix_mask as lower_prefix_mask;
+mod arch;
+mod bits;
+pub mod compile;
+mod externs;
+mod hash;
+mod interpret;
+mod jit;
+mod machine;
+pub mod meter;
+mod names;
+mod outcome;
+mod pipeline;
+mod switch;
+pub mod tables;
+pub mod trace;
+pub mod types;
+
+pub use compile::Options;
+pub use diagnostics::Diagnostics;
+pub use jit::JitError;
+pub use outcome::{Counters, Output, OwnedOutput, PacketGone};
+pub use pipeline::{Engine, PACKET_BYTES_MAX, Pipeline, Program};
+pub use switch::{Session, Switch};
+pub mod entries;
+pub mod stf;
+pub mod target;

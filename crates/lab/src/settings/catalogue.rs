@@ -1,0 +1,132 @@
+//! All owners of keys: interfaces and applications, which others may add to, and the lab's own.
+
+use std::sync::{Arc, LazyLock};
+
+use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions};
+use nicforge_interfaces::describe::Description;
+use nicforge_interfaces::kernel;
+use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
+use nicforge_options::{Owner, Vocabulary};
+
+use crate::packet_loop::Burst;
+use crate::registry::Registry;
+use crate::run::options::*;
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
+
+/// All owners of keys.
+#[derive(Debug)]
+pub struct Catalogue {
+    vocabulary: Vocabulary,
+    interfaces: Vec<Description>,
+}
+
+static SHIPPED: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::new(&Registry::shipped())));
+
+impl Catalogue {
+    /// The catalogue of what is shipped.
+    pub fn shipped() -> Arc<Catalogue> {
+        Arc::clone(&SHIPPED)
+    }
+
+    /// The catalogue of what `registry` has, of the interfaces of whole systems, and of the lab.
+    pub fn new(registry: &Registry) -> Catalogue {
+        let entries = registry.interfaces.entries().iter();
+        let interfaces: Vec<Description> = entries.map(|entry| entry.description.clone()).collect();
+        let applications = registry.apps.entries().iter().map(|entry| entry.owner.clone());
+        // Columns of reports have this order: an interface that builds on another is said before the cores.
+        let (built_on, plain): (Vec<_>, Vec<_>) = interfaces.iter().partition(|interface| interface.builds_on());
+        let owner = |interface: &Description| interface.owner.clone();
+        let mut owners = vec![lab::<Run>("every run")];
+        owners.extend(built_on.into_iter().map(owner));
+        owners.extend([lab::<Application>(FRAMES), lab::<Cores>("every run"), lab::<Nics>(FRAMES)]);
+        owners.extend(plain.into_iter().map(owner));
+        owners.extend([
+            lab::<TransmitOptions>(FRAMES),
+            lab::<PoolOptions>(FRAMES),
+            lab::<Llc>(FRAMES),
+            lab::<Clock>("every run"),
+            lab::<SystemOptions>(SYSTEMS),
+        ]);
+        owners.extend(kernel::registry::owners());
+        owners.extend([
+            lab::<Streams>("whole systems but workload = iscsi_initiator"),
+            lab::<Sockets>(SYSTEMS),
+            lab::<Iscsi>("workload = iscsi_initiator"),
+            lab::<Web>("workload = web_server"),
+            lab::<LinkOptions>(SYSTEMS),
+            lab::<Burst>(FRAMES),
+        ]);
+        owners.extend(traffic());
+        owners.extend([
+            lab::<Pairs>("app = kvs"),
+            lab::<Requests>("requests of app = kvs"),
+            lab::<KeyZipf>("kvs_key_choice = zipf"),
+            lab::<HotAreaOptions>("kvs_key_choice = hot_area, or kvs_hot_values = nicmem"),
+            lab::<HotArea>("kvs_key_choice = hot_area"),
+        ]);
+        owners.extend(applications);
+        owners.extend([
+            lab::<HairpinOptions>("offload = accel_nfv"),
+            lab::<HotOptions>("kvs_hot_values = nicmem"),
+            lab::<CoRunners>(FRAMES),
+            lab::<Copies>("a copying co-runner (copy)"),
+            lab::<NicmemOptions>("copies to or from NIC memory (copy)"),
+            lab::<CoRunnerPlace>("stream_cores or graph_cores above 0"),
+            lab::<Measurement>(FRAMES),
+            lab::<Warmup>("a window, or a search"),
+            lab::<TimelineOptions>("measure = window"),
+            lab::<WindowOptions>("a window, or a search"),
+        ]);
+        Catalogue { vocabulary: Vocabulary::new(owners), interfaces }
+    }
+
+    /// Every owner and every key.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// What interface `name` says about itself; `None` for unknown ones and those of whole systems.
+    pub fn interface(&self, name: &str) -> Option<&Description> {
+        self.interfaces.iter().find(|interface| interface.owner.name == name)
+    }
+
+    /// The names of all interfaces but those of whole systems.
+    pub fn interfaces(&self) -> impl Iterator<Item = &'static str> {
+        self.interfaces.iter().map(|interface| interface.owner.name)
+    }
+
+    /// The interfaces of whole systems.
+    pub fn system_interfaces(&self) -> Vec<&'static str> {
+        let mut names = self.vocabulary.names("interface");
+        names.retain(|name| self.interface(name).is_none());
+        names
+    }
+}
+
+const FRAMES: &str = "workload = frames";
+const SYSTEMS: &str = "whole systems (every other workload)";
+
+/// An owner of the lab, which a point chooses by `choice`.
+fn lab<O: nicforge_options::Options>(choice: &'static str) -> Owner {
+    Owner::of::<O>("", choice, "")
+}
+
+fn traffic() -> Vec<Owner> {
+    vec![
+        lab::<Rate>("traffic at a rate (arrival)"),
+        lab::<Arrivals>(FRAMES),
+        lab::<Bursts>("arrival = bursts"),
+        lab::<PingPong>("arrival = ping_pong"),
+        lab::<PacketBytes>("packet_sizes = fixed or bimodal"),
+        lab::<Sizes>("made-up frames"),
+        lab::<Bimodal>("packet_sizes = bimodal"),
+        lab::<Empirical>("packet_sizes = empirical"),
+        lab::<Flows>("made-up flows, or offload = accel_nfv"),
+        lab::<Choices>("made-up flows"),
+        lab::<Zipf>("flow_choice = zipf"),
+        lab::<Shares>("made-up frames"),
+        lab::<TargetBytes>("target_share above 0"),
+        lab::<TargetTime>("target_share, or target_accesses, above 0"),
+        lab::<Capture>("arrival = replay"),
+    ]
+}

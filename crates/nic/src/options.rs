@@ -1,0 +1,49 @@
+//! Options of what all NICs and drivers have.
+
+use nicforge_options::{Allowed, options};
+
+use crate::{PoolOrder, room_for};
+
+options! {
+    /// The levels of packet buffers.
+    pub struct PoolOptions {
+        /// Packet buffers that each core's level of the pool keeps; one and a half times as many
+        /// make it give some to the shared level.
+        pool_cache: usize = 256, "buffers", Allowed::Whole(0, 4096),
+            source "DPDK user guide, testpmd: mbuf cache of 250, rounded";
+        /// Which buffers the level of the pool that cores share gives out: those that it got first, or last.
+        pool_order: PoolOrder = PoolOrder::Ring, "", PoolOrder::ALLOWED,
+            source "DPDK programmer's guide, mempool handlers: ring is the default, stack another one";
+        /// Bytes of frame that a packet buffer holds, rounded up to whole cache lines. Longer frames are
+        /// dropped (`oversized_frame`).
+        buffer_bytes: usize = 2048, "bytes", Allowed::Whole(2048, 65_600),
+            source "DPDK: RTE_MBUF_DEFAULT_DATAROOM";
+    }
+}
+
+impl PoolOptions {
+    /// Bytes of frame that a packet buffer really holds: whole cache lines.
+    pub fn buffer_room(&self) -> usize {
+        room_for(self.buffer_bytes as u64) as usize
+    }
+}
+
+options! {
+    /// Transmit rings.
+    pub struct TransmitOptions {
+        /// Whether transmit descriptors hold headers; with `nm_nfv` they always do.
+        tx_inline: bool = false, "", Allowed::Flag, source "nicmem paper, section 2.2.2";
+        /// Transmit ring entries per queue.
+        tx_entries: usize = 1024, "entries", Allowed::PowerOfTwo(8, 65536),
+            source "nicmem paper, set-up: default ring size";
+    }
+}
+
+options! {
+    /// Memory of NICs.
+    pub struct NicmemOptions {
+        /// Memory that each NIC gives to software: for values of hot items and copies first, the rest for
+        /// packets of interfaces that use it.
+        nicmem_kib: u64 = 22_528, "KiB", Allowed::Whole(0, 4_194_304), default "the machine's";
+    }
+}

@@ -1,0 +1,90 @@
+//! Programs over the library against programs over the kernel, across a TAP device in a namespace of its own.
+#![allow(unsafe_code, reason = "a namespace for this thread and what it starts")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Running, has, output, text};
+use nicforge_sockets::attach::{Attachment, NetworkConfig, address};
+
+/// A namespace for this thread, whose service has 10.9.0.2 and fd09::2, and whose kernel has 10.9.0.1 and fd09::1.
+fn network() -> Option<Running> {
+    if !has("ip") || !has("python3") {
+        return None;
+    }
+    // SAFETY: only this thread and what it starts changes its network.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 || !std::path::Path::new("/dev/net/tun").exists() {
+        eprintln!("skipped: needs root and /dev/net/tun");
+        return None;
+    }
+    let addresses = ["10.9.0.2/24", "fd09::2/64"].map(|text| address(text).unwrap()).to_vec();
+    let attachment = Attachment::Tap("nf0".into());
+    let service = Running::on(Some(NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500 }));
+    for words in
+        ["link set lo up", "addr add 10.9.0.1/24 dev nf0", "addr add fd09::1/64 dev nf0 nodad", "link set nf0 up"]
+    {
+        text(output(Command::new("ip").args(words.split(' '))));
+    }
+    Some(service)
+}
+
+/// Echoes until the end of the stream, in a thread per connection; prints where.
+const SERVER: &str = "
+import socket, threading
+l = socket.create_server(('::', 7000), family=socket.AF_INET6, dualstack_ipv6=True)
+def serve(c):
+    while d := c.recv(50_000): c.sendall(d)
+    c.close()
+while True: threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).start()
+";
+
+/// Sends and receives at once, half-closes, and compares.
+const CLIENT: &str = "
+import socket, sys, threading, time
+for attempt in range(300):
+    try: c = socket.create_connection((sys.argv[1], 7000), timeout=20); break
+    except OSError: time.sleep(0.1)
+data = bytes(range(256)) * 4000
+def send(): c.sendall(data); c.shutdown(socket.SHUT_WR)
+t = threading.Thread(target=send); t.start()
+got = b''
+while d := c.recv(30_000): got += d
+t.join()
+assert got == data, len(got)
+try: socket.create_connection((sys.argv[1], 9), timeout=20); assert False
+except ConnectionRefusedError: print('whole')
+";
+
+#[test]
+fn kernel_and_library_talk_both_ways_over_both_families() {
+    if !common::wants_programs() {
+        return;
+    }
+    let Some(service) = network() else { return };
+    let mut ours = service.start("python3", &["-c", SERVER]);
+    service.listening(7000);
+    for host in ["10.9.0.2", "fd09::2"] {
+        assert_eq!(text(output(Command::new("python3").args(["-c", CLIENT, host]))), "whole\n", "{host}");
+    }
+    let mut kernels = common::Server(Command::new("python3").args(["-c", SERVER]).spawn().unwrap());
+    for host in ["10.9.0.1", "fd09::1"] {
+        assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host}");
+    }
+    kernels.kill();
+    // The kernel's client sees a reset when our server is killed.
+    let waits = "
+import socket
+c = socket.create_connection(('10.9.0.2', 7000), timeout=20); c.sendall(b'x'); c.recv(1)
+print('up', flush=True)
+try: c.recv(1); print('end')
+except ConnectionResetError: print('reset')
+";
+    let mut client = Command::new("python3");
+    let mut child = client.args(["-c", waits]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert_eq!(lines.next().unwrap().unwrap(), "up");
+    ours.kill();
+    assert_eq!(lines.next().unwrap().unwrap(), "reset");
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,83 @@
+//! A network for the service: a TAP device or an interface, with addresses of its own.
+
+use std::io::Read;
+use std::net::IpAddr;
+
+use nicforge_platform::live::LiveError;
+use nicforge_platform::live::ports::{PacketPort, Port, TapPort};
+use nicforge_tcp::Config;
+use nicforge_tcp::stack::{Address, HostConfig};
+use nicforge_wire::headers::MacAddress;
+
+use crate::transport::network::Network;
+
+/// Where frames come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A TAP device, made if there is none: the kernel's stack is at the other end.
+    Tap(String),
+    /// A network interface, through a packet socket. The kernel must have no address there, or it resets connections.
+    Interface(String),
+}
+
+/// The service's place in a network.
+#[derive(Clone, Debug)]
+pub struct NetworkConfig {
+    /// Port.
+    pub attachment: Attachment,
+    /// Own addresses with prefix lengths.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Routers.
+    pub gateways: Vec<IpAddr>,
+    /// Longest packet, bytes; the interface's when it has one.
+    pub mtu: u16,
+}
+
+/// No network could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The port.
+    #[error(transparent)]
+    Port(#[from] LiveError),
+    /// An address that is none.
+    #[error("`{0}` is not an address with a prefix length, such as 10.0.0.2/24")]
+    Address(String),
+    /// No secrets.
+    #[error("reading /dev/urandom: {0}")]
+    Random(std::io::Error),
+}
+
+/// Parses `10.0.0.2/24`.
+pub fn address(text: &str) -> Result<(IpAddr, u8), AttachError> {
+    let wrong = || AttachError::Address(text.into());
+    let (ip, prefix) = text.split_once('/').ok_or_else(wrong)?;
+    let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
+    let prefix: u8 = prefix.parse().map_err(|_| wrong())?;
+    if prefix <= if ip.is_ipv4() { 32 } else { 128 } { Ok((ip, prefix)) } else { Err(wrong()) }
+}
+
+impl NetworkConfig {
+    /// Opens the port and starts a stack behind it.
+    pub fn open(&self) -> Result<Network, AttachError> {
+        let mut secrets = [0; 22];
+        let random = std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut secrets));
+        random.map_err(AttachError::Random)?;
+        let port: Box<dyn Port> = match &self.attachment {
+            Attachment::Tap(name) => Box::new(TapPort::open(name)?),
+            Attachment::Interface(name) => Box::new(PacketPort::open(name)?),
+        };
+        // A TAP's own address is the kernel's end; ours is another one, unicast and locally administered.
+        let own = [secrets[16] & 0xfc | 2, secrets[17], secrets[18], secrets[19], secrets[20], secrets[21]];
+        let mac = match &self.attachment {
+            Attachment::Tap(_) => own,
+            Attachment::Interface(_) => port.hardware_address().unwrap_or(own),
+        };
+        let addresses = self.addresses.iter().map(|(ip, prefix)| Address::new(*ip, *prefix)).collect();
+        let mut host = HostConfig::ethernet(MacAddress(mac), addresses);
+        host.gateways = self.gateways.clone();
+        host.mtu = self.mtu;
+        let mut seed = [0; 16];
+        seed.copy_from_slice(&secrets[..16]);
+        Ok(Network::new(host, Config::default(), port, seed))
+    }
+}

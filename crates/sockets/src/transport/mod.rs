@@ -1,0 +1,132 @@
+//! What the service needs of a TCP stack.
+
+use std::net::{IpAddr, SocketAddr};
+
+use nicforge_units::Time;
+use rustix::io::Errno;
+
+pub mod loopback;
+mod names;
+pub mod network;
+pub mod route;
+#[cfg(test)]
+mod tests;
+
+/// A connection or listener of a transport. A name is not used twice, so that a late event cannot meet another connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u64);
+
+/// What happened since the last poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// [`Transport::accept`] of this listener returns something.
+    Incoming(Id),
+    /// A connect succeeded.
+    Connected(Id),
+    /// Bytes or the peer's FIN can be received.
+    Readable(Id),
+    /// [`Transport::send`] takes more, or less is unacknowledged.
+    Writable(Id),
+    /// The connection ended with this error: refused, reset, timed out. The transport forgets it on `release`.
+    Failed(Id, Errno),
+    /// Both directions have ended in order and everything is acknowledged.
+    Closed(Id),
+}
+
+/// A connection that a listener yields.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    /// Its name.
+    pub id: Id,
+    /// Own end.
+    pub local: SocketAddr,
+    /// The peer's end.
+    pub remote: SocketAddr,
+}
+
+/// A property of a connection that a socket option sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// Small segments leave at once.
+    NoDelay(bool),
+    /// Only full segments leave.
+    Cork(bool),
+    /// Probes after this time of silence, with this interval, so many.
+    KeepAlive(Option<KeepAlive>),
+    /// Unacknowledged data ends the connection after this time.
+    UserTimeout(Option<Time>),
+}
+
+/// Keep-alive probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Silence before the first.
+    pub idle: Time,
+    /// Time between two.
+    pub interval: Time,
+    /// Probes without an answer before the connection fails.
+    pub count: u32,
+}
+
+/// Figures of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// Smoothed round-trip time.
+    pub rtt: Time,
+    /// Its variance.
+    pub rtt_variance: Time,
+    /// Congestion window in bytes.
+    pub window: u64,
+    /// Maximum segment size in bytes.
+    pub mss: u32,
+    /// Segments retransmitted.
+    pub retransmits: u32,
+    /// Bytes sent and not acknowledged.
+    pub unacknowledged: u32,
+    /// State by RFC 9293's name.
+    pub state: &'static str,
+}
+
+/// A TCP stack, driven by one thread. All calls return at once; results come as events.
+pub trait Transport {
+    /// Whether `address` is one of the stack's own.
+    fn owns(&self, address: IpAddr) -> bool;
+    /// The own address from which `to` is reached.
+    fn source_for(&self, to: IpAddr) -> Option<IpAddr>;
+    /// The time of the calls that follow.
+    fn set_time(&mut self, _now: Time) {}
+    /// Listens at an address, which may be unspecified.
+    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno>;
+    /// The next connection that a listener has completed.
+    fn accept(&mut self, listener: Id) -> Option<Accepted>;
+    /// Stops listening; connections that were not accepted are reset.
+    fn unlisten(&mut self, listener: Id);
+    /// Begins a connection.
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno>;
+    /// Takes bytes to send; returns how many.
+    fn send(&mut self, id: Id, bytes: &[u8]) -> usize;
+    /// Gives received bytes; returns how many.
+    fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize;
+    /// Whether everything up to the peer's FIN has been received.
+    fn finished(&self, id: Id) -> bool;
+    /// Sends a FIN after what was taken.
+    fn finish(&mut self, id: Id);
+    /// Resets a connection and forgets it.
+    fn abort(&mut self, id: Id);
+    /// The owner is done: the stack ends the connection in the background (or forgets it when it has ended).
+    fn release(&mut self, id: Id);
+    /// Changes a property.
+    fn set(&mut self, id: Id, setting: Setting);
+    /// Figures.
+    fn info(&self, id: Id) -> Info;
+    /// Receives, sends, fires timers. Returns whether there was anything to do.
+    fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool;
+    /// Sends what calls since the last poll have made ready.
+    fn flush(&mut self) {}
+    /// When `poll` is due at the latest without other events.
+    fn deadline(&self) -> Option<Time>;
+    /// Descriptor whose readability makes `poll` due; none while the link is down.
+    fn waker(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}

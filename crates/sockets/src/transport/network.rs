@@ -1,0 +1,368 @@
+//! The project's TCP stack behind a port.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+
+use nicforge_platform::live::ports::Port;
+use nicforge_tcp::Config;
+use nicforge_tcp::config::KeepAlive;
+use nicforge_tcp::conn::{Connection, State, Tuning};
+use nicforge_tcp::ring::HeapBuffers;
+use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
+use nicforge_units::Time;
+use rustix::io::Errno;
+
+use super::names::{errno, refusal, state_name};
+use super::{Accepted, Event, Id, Info, Setting, Transport};
+
+/// Frames taken from the port before the stack's answers leave.
+const BUDGET: usize = 64;
+/// Longest frame of a port: 64 KiB and a link header.
+const FRAME_BYTES: usize = 65_600;
+
+/// How often the port's link is looked at.
+const LOOK_EVERY: Time = Time::from_ms(250);
+
+/// What this layer knows of a connection.
+#[derive(Debug)]
+struct Known {
+    at: ConnectionId,
+    /// Its handshake was reported.
+    open: bool,
+    /// Its end was reported.
+    ended: bool,
+}
+
+/// One listener of the stack with the addresses that share it: families of one port.
+#[derive(Debug)]
+struct Shared {
+    listener: ListenerId,
+    places: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    id: Id,
+    at: SocketAddr,
+    backlog: usize,
+    pending: VecDeque<Id>,
+}
+
+/// A stack and its port.
+pub struct Network {
+    stack: Stack<HeapBuffers>,
+    port: Box<dyn Port>,
+    tuning: Tuning,
+    known: HashMap<Id, Known>,
+    ids: HashMap<ConnectionId, Id>,
+    listeners: Vec<Shared>,
+    serial: u64,
+    now: Time,
+    frame: Vec<u8>,
+    events: Vec<Event>,
+    look_at: Time,
+    /// Errors of the port; its link is down, or a frame did not fit.
+    pub port_errors: u64,
+}
+
+impl Network {
+    /// A stack for `host` behind a port. `seed` is the source of its secrets.
+    pub fn new(host: HostConfig, config: Config, port: Box<dyn Port>, seed: [u8; 16]) -> Network {
+        let tuning = Tuning::new(&config);
+        Network {
+            stack: Stack::new(host, config, HeapBuffers, seed),
+            port,
+            tuning,
+            known: HashMap::new(),
+            ids: HashMap::new(),
+            listeners: Vec::new(),
+            serial: 0,
+            now: Time::ZERO,
+            frame: vec![0; FRAME_BYTES],
+            events: Vec::new(),
+            look_at: Time::ZERO,
+            port_errors: 0,
+        }
+    }
+
+    fn name(&mut self) -> Id {
+        self.serial += 1;
+        Id(self.serial)
+    }
+
+    fn learn(&mut self, at: ConnectionId, open: bool) -> Id {
+        let id = self.name();
+        self.known.insert(id, Known { at, open, ended: false });
+        self.ids.insert(at, id);
+        id
+    }
+
+    fn forget(&mut self, id: Id) -> Option<ConnectionId> {
+        let known = self.known.remove(&id)?;
+        self.ids.remove(&known.at);
+        Some(known.at)
+    }
+
+    fn connection(&self, id: Id) -> Option<&Connection> {
+        self.stack.connection(self.known.get(&id)?.at)
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.stack.next_event() {
+            match event {
+                StackEvent::Accepted(listener) => self.take_accepted(listener),
+                StackEvent::Arrived(at) => self.changed(at, Event::Readable),
+                StackEvent::Changed(at) => self.changed(at, Event::Writable),
+            }
+        }
+    }
+
+    fn changed(&mut self, at: ConnectionId, event: fn(Id) -> Event) {
+        let Some(id) = self.ids.get(&at).copied() else { return };
+        let Some(connection) = self.stack.connection(at) else { return };
+        let (state, error) = (connection.state(), connection.error());
+        let Some(known) = self.known.get_mut(&id).filter(|known| !known.ended) else { return };
+        if !known.open && state.is_synchronized() {
+            known.open = true;
+            self.events.push(Event::Connected(id));
+        }
+        known.ended = matches!(state, State::Closed | State::TimeWait);
+        self.events.push(match (known.ended, error) {
+            (true, Some(error)) => Event::Failed(id, errno(error)),
+            (true, None) if state == State::Closed && !known.open => Event::Failed(id, Errno::CONNABORTED),
+            (true, None) => Event::Closed(id),
+            (false, _) => event(id),
+        });
+    }
+
+    /// Takes connections from a listener of the stack to the addresses that share it, up to their backlogs.
+    fn take_accepted(&mut self, listener: ListenerId) {
+        let Some(index) = self.listeners.iter().position(|shared| shared.listener == listener) else { return };
+        while self.listeners[index].places.iter().any(|place| place.pending.len() < place.backlog) {
+            let Some(at) = self.stack.accept(listener) else { return };
+            let id = self.learn(at, true);
+            let local = self.stack.tuple(at).map(|tuple| tuple.local);
+            let fits = |place: &&mut Place| local.is_some_and(|local| local.is_ipv4() == place.at.is_ipv4());
+            match self.listeners[index].places.iter_mut().find(fits) {
+                Some(place) => {
+                    place.pending.push_back(id);
+                    self.events.push(Event::Incoming(place.id));
+                }
+                // Nobody listens to this family.
+                None => self.abort(id),
+            }
+        }
+    }
+
+    fn place(&mut self, id: Id) -> Option<(ListenerId, &mut Place)> {
+        self.listeners.iter_mut().find_map(|shared| {
+            let listener = shared.listener;
+            shared.places.iter_mut().find(|place| place.id == id).map(|place| (listener, place))
+        })
+    }
+
+    fn receive_frames(&mut self) -> bool {
+        let (stack, now) = (&mut self.stack, self.now);
+        match self.port.receive(BUDGET, &mut |frame| stack.receive(frame, now)) {
+            Ok(frames) => frames > 0,
+            Err(_) => {
+                self.port_errors += 1;
+                false
+            }
+        }
+    }
+
+    fn send_frames(&mut self) {
+        let mut any = false;
+        while let Some(len) = self.stack.transmit(self.now, &mut self.frame) {
+            any = true;
+            if self.port.send(&self.frame[..len], self.now).is_err() {
+                self.port_errors += 1;
+            }
+        }
+        if any && self.port.flush().is_err() {
+            self.port_errors += 1;
+        }
+    }
+}
+
+impl Transport for Network {
+    fn owns(&self, address: IpAddr) -> bool {
+        self.stack.host().owns(address)
+    }
+
+    fn source_for(&self, to: IpAddr) -> Option<IpAddr> {
+        self.stack.host().next_hop(to)?;
+        self.stack.host().source_for(to)
+    }
+
+    fn set_time(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    fn listen(&mut self, at: SocketAddr, backlog: usize) -> Result<Id, Errno> {
+        let local = Some(at.ip()).filter(|ip| !ip.is_unspecified());
+        let id = self.name();
+        let place = Place { id, at, backlog, pending: VecDeque::new() };
+        // Both families of a port share a listener of the stack, which knows one unspecified address for both.
+        let shares = |shared: &&mut Shared| {
+            let same = |other: &Place| other.at.port() == at.port() && other.at.ip().is_unspecified();
+            local.is_none() && shared.places.iter().any(same)
+        };
+        if let Some(shared) = self.listeners.iter_mut().find(shares) {
+            shared.places.push(place);
+            return Ok(id);
+        }
+        let listener = self.stack.listen(local, at.port(), backlog, self.tuning.clone(), true).map_err(refusal)?;
+        self.listeners.push(Shared { listener, places: vec![place] });
+        Ok(id)
+    }
+
+    fn accept(&mut self, listener: Id) -> Option<Accepted> {
+        let (shared, _) = self.place(listener)?;
+        loop {
+            let Some(id) = self.place(listener)?.1.pending.pop_front() else {
+                self.take_accepted(shared);
+                if self.place(listener)?.1.pending.is_empty() {
+                    return None;
+                }
+                continue;
+            };
+            if let Some(tuple) = self.known.get(&id).and_then(|known| self.stack.tuple(known.at)) {
+                let local = SocketAddr::new(tuple.local, tuple.local_port);
+                return Some(Accepted { id, local, remote: SocketAddr::new(tuple.remote, tuple.remote_port) });
+            }
+        }
+    }
+
+    fn unlisten(&mut self, listener: Id) {
+        let Some(index) = self.listeners.iter().position(|shared| shared.places.iter().any(|p| p.id == listener))
+        else {
+            return;
+        };
+        let places = &mut self.listeners[index].places;
+        let Some(at) = places.iter().position(|place| place.id == listener) else { return };
+        let place = places.remove(at);
+        if places.is_empty() {
+            let shared = self.listeners.remove(index);
+            self.stack.unlisten(shared.listener, self.now);
+        }
+        for id in place.pending {
+            self.abort(id);
+        }
+    }
+
+    fn connect(&mut self, from: SocketAddr, to: SocketAddr) -> Result<Id, Errno> {
+        let local = (Some(from.ip()), from.port());
+        let at = self.stack.connect(local, (to.ip(), to.port()), self.tuning.clone(), self.now).map_err(refusal)?;
+        Ok(self.learn(at, false))
+    }
+
+    fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
+        let Some(known) = self.known.get(&id) else { return 0 };
+        let sent = self.stack.send(known.at, bytes, false, self.now).unwrap_or(0);
+        if sent < bytes.len() {
+            self.stack.with(known.at, Connection::wait_for_space);
+        }
+        sent
+    }
+
+    fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {
+        let Some(known) = self.known.get(&id) else { return 0 };
+        self.stack.recv(known.at, bytes, self.now).unwrap_or(0)
+    }
+
+    fn finished(&self, id: Id) -> bool {
+        self.connection(id).is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
+    }
+
+    fn finish(&mut self, id: Id) {
+        if let Some(known) = self.known.get(&id) {
+            self.stack.shut_write(known.at, self.now);
+        }
+    }
+
+    fn abort(&mut self, id: Id) {
+        if let Some(at) = self.forget(id) {
+            self.stack.abort(at);
+            self.stack.release(at, self.now);
+        }
+    }
+
+    fn release(&mut self, id: Id) {
+        if let Some(at) = self.forget(id) {
+            self.stack.release(at, self.now);
+        }
+    }
+
+    fn set(&mut self, id: Id, setting: Setting) {
+        let Some(known) = self.known.get(&id) else { return };
+        let now = self.now;
+        self.stack.with(known.at, |connection| match setting {
+            Setting::NoDelay(on) => connection.set_no_delay(on),
+            Setting::Cork(on) => connection.set_cork(on),
+            Setting::UserTimeout(after) => connection.tuning.user_timeout = after,
+            Setting::KeepAlive(keep) => {
+                let keep_alive = keep.map_or(KeepAlive { on: false, ..connection.tuning.keep_alive }, |keep| {
+                    KeepAlive { on: true, idle: keep.idle, interval: keep.interval, probes: keep.count.min(255) as u8 }
+                });
+                if keep_alive != connection.tuning.keep_alive {
+                    connection.tuning.keep_alive = keep_alive;
+                    connection.start_keep_alive(now);
+                }
+            }
+        });
+    }
+
+    fn info(&self, id: Id) -> Info {
+        let Some(connection) = self.connection(id) else { return Info::default() };
+        // The fields of Linux's structure.
+        let info = connection.info(self.now);
+        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let mss = word(16);
+        Info {
+            rtt: Time::from_us(word(68).into()),
+            rtt_variance: Time::from_us(word(72).into()),
+            window: u64::from(word(80)) * u64::from(mss),
+            mss,
+            retransmits: word(100),
+            unacknowledged: connection.next().0.wrapping_sub(connection.una().0),
+            state: state_name(connection.state()),
+        }
+    }
+
+    fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool {
+        self.now = now;
+        if now >= self.look_at {
+            self.look_at = now + LOOK_EVERY;
+            self.port_errors += u64::from(self.port.look().is_err());
+        }
+        let mut busy = self.receive_frames();
+        if self.stack.poll_at().is_some_and(|due| due <= now) {
+            self.stack.on_timer(now);
+            busy = true;
+        }
+        self.send_frames();
+        self.take_events();
+        busy |= !self.events.is_empty();
+        events.append(&mut self.events);
+        busy
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        if !self.events.is_empty() {
+            return Some(Time::ZERO);
+        }
+        Some(self.stack.poll_at().map_or(self.look_at, |due| due.min(self.look_at)))
+    }
+
+    fn flush(&mut self) {
+        self.send_frames();
+        self.take_events();
+    }
+
+    fn waker(&self) -> Option<BorrowedFd<'_>> {
+        self.port.readable()
+    }
+}

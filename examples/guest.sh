@@ -1,0 +1,79 @@
+#!/bin/sh
+# A guest whose network adapter is plugged into a vhost_user port, under QEMU without hardware help (TCG).
+#
+#   guest.sh prepare DIR                   Debian's cloud kernel and a small initrd, into DIR
+#   guest.sh run DIR SOCKET COMMAND [ADDRESS GATEWAY]
+#                                          boots it, runs COMMAND in it (sh), and ends
+#
+# prepare needs apt-get, dpkg-deb, cpio and busybox (Debian: busybox-static); run needs qemu-system-x86_64.
+set -eu
+
+prepare() {
+    dir=$1
+    mkdir -p "$dir/tree"
+    cd "$dir"
+    kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+    ls "$kernel"_*.deb > /dev/null 2>&1 || apt-get download -q "$kernel"
+    rm -rf package
+    dpkg-deb -x "$kernel"_*.deb package
+    cp package/boot/vmlinuz-* vmlinuz
+    rm -rf tree
+    mkdir -p tree/bin tree/modules tree/proc tree/sys tree/dev tree/etc
+    cp "$(command -v busybox)" tree/bin/busybox
+    # Those that are not built in.
+    for module in failover net_failover virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_net; do
+        find package -name "$module.ko*" | while read -r file; do
+            cp "$file" tree/modules/
+            case $file in
+                *.xz) unxz "tree/modules/${file##*/}" ;;
+            esac
+        done
+    done
+    cat > tree/init <<'INIT'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev 2> /dev/null
+# Each goes in once those that it needs are there.
+for round in 1 2 3 4 5; do
+    for module in /modules/*.ko; do
+        insmod $module 2> /dev/null && rm $module
+    done
+done
+word() { sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
+card=$(ls /sys/class/net | grep -v '^lo$' | head -n 1)
+ip link set lo up
+ip link set "$card" up
+ip addr add "$(word nf_address)" dev "$card"
+ip route add default via "$(word nf_gateway)"
+echo "guest: begins"
+word nf_command | base64 -d > /command
+sh /command
+echo "guest: ends with $?"
+poweroff -f
+INIT
+    chmod +x tree/init
+    (cd tree && find . | cpio --quiet -o -H newc | gzip -1 > ../initrd)
+}
+
+run() {
+    dir=$1 socket=$2 command=$(printf %s "$3" | base64 -w 0)
+    address=${4:-10.99.4.2/24} gateway=${5:-10.99.4.1}
+    # Without vectors: QEMU 7.2 dies of a vhost-user adapter with MSI-X where KVM does not help.
+    exec qemu-system-x86_64 -accel tcg -cpu max -m 256 -nographic -no-reboot -nodefaults -serial stdio \
+        -object memory-backend-memfd,id=memory,size=256M,share=on -machine q35,memory-backend=memory \
+        -chardev "socket,id=port,path=$socket" \
+        -netdev vhost-user,id=net,chardev=port,queues=1 \
+        -device virtio-net-pci,netdev=net,mac=02:00:00:00:04:02,vectors=0,romfile= \
+        -kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
+        -append "console=ttyS0 quiet panic=-1 no_timer_check nf_address=$address nf_gateway=$gateway nf_command=$command"
+}
+
+what=${1:-}
+shift || true
+case $what in
+    prepare) prepare "$@" ;;
+    run) run "$@" ;;
+    *) sed -n '2,8p' "$0" >&2; exit 2 ;;
+esac
