@@ -71,12 +71,11 @@ impl<D: Dma> Nic<D> {
             match stage.ingress(&mut services, &mut frame) {
                 Verdict::Pass => {}
                 Verdict::Drop(cause) => return self.unsteered.count(cause.0),
-                Verdict::Consume(name) => return self.unsteered.count(name),
+                Verdict::Consume => return,
                 Verdict::Send(_) => {
                     let (stamp, now) = (frame.arrival, dma.now());
                     return self.transmit.push_internal(frame.into_bytes(), stamp, now);
                 }
-                Verdict::Sent => return,
             }
         }
         let arriving = frame.arriving();
@@ -116,13 +115,12 @@ impl<D: Dma> Nic<D> {
                     match stage.egress(&mut services, &mut frame) {
                         Verdict::Pass => {}
                         Verdict::Drop(cause) => return self.unsteered.count(cause.0),
-                        Verdict::Consume(name) => return self.unsteered.count(name),
+                        Verdict::Consume => return,
                         Verdict::Send(to) => {
                             port = to;
                             break;
                         }
-                        Verdict::Sent => return,
-                    }
+                            }
                 }
                 last_bit += dma.now() - began;
                 frame.into_bytes()

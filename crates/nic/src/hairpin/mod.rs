@@ -114,7 +114,7 @@ impl<D: Dma> Stage<D> for Hairpin {
             self.last = self.last.max(ready);
             let bytes = self.rewritten(frame.bytes(), frame.summary(), context.action);
             nic.injector.send(bytes, frame.arrival, self.last);
-            return Verdict::Sent;
+            return Verdict::Consume;
         }
         Verdict::Pass
     }

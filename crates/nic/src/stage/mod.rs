@@ -31,12 +31,10 @@ pub enum Verdict {
     Pass,
     /// It is dropped, and counted under this cause.
     Drop(DropCause),
-    /// The stage keeps it, or has answered it; it is counted under this name.
-    Consume(&'static str),
-    /// It goes out of this port, as it is now.
+    /// The stage keeps it, answers it or sends it itself, and counts it.
+    Consume,
+    /// It goes out of this port as it is now, past the other stages.
     Send(PortId),
-    /// The stage has sent it by the injector.
-    Sent,
 }
 
 /// What the instructions of a device's stages cost.
