@@ -8,13 +8,13 @@ use nicforge_units::{BitRate, Bytes, Time};
 use nicforge_wire::FrameSummary;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
-use crate::stage::{CostAccount, Stage};
+use crate::stage::{Chain, STAGE_REGISTERS, Stage};
 use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, Steering};
 
 mod arrival;
-mod chain;
 mod held;
+mod path;
 mod queues;
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ pub use queues::QueueState;
 pub mod registers {
     /// Receive registers: `RECEIVE + i` is register `i` of the interface's receive half.
     pub const RECEIVE: u32 = 0x0000;
-    /// Stages: `STAGES + 256 * s + i` is register `i` of stage `s`, counted from the wire.
+    /// Stages: `STAGES + 256 * s + i` is register `i` of stage `s`, counted from the wire. There are up to 16.
     pub const STAGES: u32 = 0x6000;
     /// Steering: `STEERING` selects the set of queues in use, `STEERING + 1 + 128 * set + entry`
     /// names the queue of an entry of its indirection table.
@@ -34,6 +34,8 @@ pub mod registers {
     /// Transmit doorbells: `TRANSMIT + queue`.
     pub const TRANSMIT: u32 = 0x8000;
 }
+
+const _: () = assert!(registers::STAGES + 16 * STAGE_REGISTERS == registers::STEERING);
 
 /// What a NIC is apart from its interface. The numbers come from a machine file.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,10 +87,10 @@ pub struct Nic<D: Dma> {
     spec: NicSpec,
     fifo: MacFifo,
     rss: Toeplitz,
-    /// Steps on the path, the one nearest to the wire first.
-    stages: Vec<Box<dyn Stage<D>>>,
-    /// What their instructions cost.
-    cost: CostAccount,
+    /// Steps on the path between the wire and the interface.
+    pub stages: Chain<D>,
+    /// When the frame before was through the stages.
+    passed_until: Time,
     /// Which queue a frame goes to.
     pub steering: Steering,
     /// The interface.
@@ -112,8 +114,8 @@ impl<D: Dma> Nic<D> {
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
-            stages: Vec::new(),
-            cost: CostAccount::default(),
+            stages: Chain::new(spec.port),
+            passed_until: Time::ZERO,
             steering: Steering::new(receive.queues(), receive.sets().len() as u16),
             queues: vec![QueueState::default(); usize::from(receive.queues())],
             receive,
@@ -133,14 +135,21 @@ impl<D: Dma> Nic<D> {
         self
     }
 
+    /// The same with `stage` behind those that there are, counted from the wire.
+    pub fn with_stage(mut self, stage: impl Stage<D>) -> Nic<D> {
+        self.stages.push(Box::new(stage));
+        self
+    }
+
     #[inline(always)]
     fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
         dma.wait_until(parsed.max(self.receive_free));
-        match self.stages.is_empty() {
-            true => self.deliver_to_host(dma, arriving, parsed),
-            false => self.pass_stages(dma, arriving, summary, parsed),
+        if self.stages.is_empty() {
+            self.deliver_to_host(dma, arriving, parsed);
+            self.receive_free = dma.now();
+        } else {
+            self.pass_stages(dma, arriving, summary, parsed);
         }
-        self.receive_free = dma.now();
     }
 
     /// The frame goes to the host, or is dropped.
@@ -200,7 +209,7 @@ impl<D: Dma> Nic<D> {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(dma, queue, value)
         } else if (registers::STAGES..registers::STEERING).contains(&index) {
-            self.write_stage_register(dma, index - registers::STAGES, value)
+            self.stages.write_register(dma, self.transmit.internal(), index - registers::STAGES, value)
         } else if index >= registers::STEERING {
             self.steering.write_register(index - registers::STEERING, value)
         } else {
@@ -215,11 +224,17 @@ impl<D: Dma> Nic<D> {
         if self.receive.due() <= dma.now() {
             self.receive.advance(dma);
         }
-        if self.stages.is_empty() {
-            return self.transmit.advance(dma, egress).min(self.receive.due());
+        if !self.stages.is_empty() {
+            self.advance_stages(dma);
         }
-        let next = self.advance_stages(dma, egress);
-        next.min(self.receive.due())
+        let next = self.transmit.advance(dma, egress, &mut self.stages);
+        next.min(self.receive.due()).min(self.stages.due())
+    }
+
+    /// When it has something to do of its own, or a frame's turn comes.
+    pub fn due(&self) -> Time {
+        let receives = self.receive.due().min(self.held_due());
+        receives.min(self.transmit.internal_due()).min(self.stages.due())
     }
 
     /// The name of the set of queues in use.

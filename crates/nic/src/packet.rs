@@ -93,7 +93,7 @@ pub struct Packet {
     pub rss_hash: u32,
     /// What the NIC verified.
     pub flags: RxFlags,
-    /// A stage's word to the host.
+    /// A stage's word to the host, and on transmit the host's to stages.
     pub mark: u64,
     /// What the NIC shall do on transmit.
     pub offload: TxOffload,

@@ -19,8 +19,8 @@ use crate::{Built, Plan};
 /// What the NIC and stages say of every frame, in all 32 bits: its stack left to it to compute a checksum and to cut.
 const FLAGS: RxFlags = RxFlags::L3_BAD.with(RxFlags::L4_BAD).with(RxFlags::L4_BEGUN).with(RxFlags(0xc35a_9600));
 const SEGMENT: u16 = 0xa5c3;
-/// What a stage says of every frame. The highest bit is clear, as one interface has no room for it.
-const MARK: u64 = 0x5a01_2345_6789_abcd;
+/// What a stage says of every frame.
+const MARK: u64 = 0xda01_2345_6789_abcd;
 
 pub(super) const GUARD_BYTES: usize = 16 << 10;
 pub(super) const GUARD: u8 = 0xa5;

@@ -13,6 +13,7 @@
 //! | limits.rs | full ring, empty pool, oversized frame |
 //! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
 //! | properties.rs | random traffic, stalls and switches of steering, every ring size |
+//! | stages.rs | a stage between the wire and the interface, in both directions |
 //! | stalls.rs | cores that stop and go at random |
 //!
 //! An interface inherits all of it by its line in the registry. What is special to one stands
@@ -31,6 +32,7 @@ mod limits;
 mod live;
 mod properties;
 mod setup;
+mod stages;
 mod stalls;
 
 pub use bench::Bench;

@@ -48,7 +48,7 @@ use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
 pub use config::{LiveConfig, Pin, PortConfig, PortKind};
-pub use device::{DeviceCounts, NicCounts, StationCounts};
+pub use device::{DeviceCounts, NicCounts, StageCounts};
 pub use events::Events;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};

@@ -7,6 +7,7 @@ use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain, walk_headers};
 
 use super::{Nic, RUN_AHEAD};
+use crate::stage::Frame;
 use crate::{Arriving, DropCause, PortId, RxFlags, Steering, TxOffload};
 
 /// What the parser finds out about a frame.
@@ -97,6 +98,14 @@ impl<D: Dma> Nic<D> {
         })
     }
 
+    /// A frame that a stage sends to the host, steered.
+    pub(super) fn frame_of<'a>(&mut self, bytes: &'a [u8], stamp: Time) -> Result<Frame<'a>, FrameError> {
+        let parsed = self.parse(bytes, bytes.len())?;
+        let from = (stamp, self.spec.port);
+        let arriving = parsed.arriving((bytes, bytes.len()), from, (&mut self.steering, &self.rss));
+        Ok(Frame::arrived(&arriving, parsed.summary))
+    }
+
     /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
     /// Whatever happens to it is counted.
     pub fn receive(&mut self, dma: &mut D, frame: &[u8], stamp: Time) {
@@ -145,7 +154,8 @@ impl<D: Dma> Nic<D> {
     fn take(&mut self, dma: &mut D, (frame, head): (&[u8], usize), parsed: &Parsed, stamp: Time) {
         let arriving = parsed.arriving((frame, head), (stamp, self.spec.port), (&mut self.steering, &self.rss));
         let state = &mut self.queues[usize::from(arriving.queue)];
-        if state.closed {
+        // Stages hear of frames whose queue is closed, too.
+        if state.closed && self.stages.is_empty() {
             state.drops.count("queue_closed");
             return;
         }

@@ -1,29 +1,32 @@
-//! State of flows in the NIC's own memory: a write-back cache of lines of host memory, set-associative.
+//! State of flows in the NIC's own memory: a write-back cache of a table in host memory, set-associative.
 
 use std::collections::VecDeque;
 
 use nicforge_platform::{Addr, Dma};
-use nicforge_units::{Bytes, CACHE_LINE_BYTES, Time};
+use nicforge_units::{Bytes, Time};
 
-/// State of a flow that fits a line.
-pub trait FlowState: Copy + Default {
-    /// As it lies in host memory.
-    fn encode(&self) -> [u64; 8];
+/// State of a flow.
+pub trait FlowState: Clone + Default {
+    /// Bytes that it takes in host memory and in the NIC's.
+    const BYTES: usize;
 
-    /// From host memory.
-    fn decode(words: &[u64; 8]) -> Self;
+    /// Writes it as it lies in host memory, in [`BYTES`](Self::BYTES) bytes.
+    fn encode(&self, into: &mut [u8]);
+
+    /// Reads it from host memory; zeros are a state that nobody wrote.
+    fn decode(bytes: &[u8]) -> Self;
 }
 
 /// Where a state is in the NIC's memory, until the next look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(usize);
 
-/// Lines that may stand in for one another.
+/// States that may stand in for one another.
 const WAYS: usize = 8;
-/// No line.
+/// No state.
 const NONE: u64 = u64::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Way<T> {
     line: u64,
     at: Addr,
@@ -38,11 +41,11 @@ struct Way<T> {
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextCounters {
-    /// Lines asked for.
+    /// States asked for.
     pub lookups: u64,
-    /// Of these, lines fetched from host memory.
+    /// Of these, states fetched from host memory.
     pub misses: u64,
-    /// Lines written back to host memory to make room.
+    /// States written back to host memory to make room.
     pub evictions: u64,
 }
 
@@ -55,28 +58,31 @@ pub struct Contexts<T> {
     /// Fetches that may be on their way at a time, and when those that are will be here.
     fetches: usize,
     on_their_way: VecDeque<Time>,
+    /// Where states are encoded.
+    buffer: Vec<u8>,
     /// What was counted so far.
     pub counters: ContextCounters,
 }
 
 impl<T: FlowState> Contexts<T> {
-    /// Memory of `size` (at least one set of eight lines), of which up to `fetches` (at least 1)
-    /// lines are fetched at a time.
+    /// Memory of `size` (at least one set of eight states), of which up to `fetches` (at least 1) are fetched at a time.
     pub fn new(size: Bytes, fetches: usize) -> Contexts<T> {
-        let sets = (size.0 / CACHE_LINE_BYTES / WAYS as u64).max(1);
-        let empty = Way { line: NONE, at: Addr(0), state: T::default(), dirty: false, here: Time::ZERO, used: 0 };
+        let sets = (size.0 / T::BYTES.max(1) as u64 / WAYS as u64).max(1);
+        let empty: Way<T> =
+            Way { line: NONE, at: Addr(0), state: T::default(), dirty: false, here: Time::ZERO, used: 0 };
         Contexts {
             ways: vec![empty; sets as usize * WAYS],
             sets,
             accesses: 0,
             fetches: fetches.max(1),
             on_their_way: VecDeque::new(),
+            buffer: vec![0; T::BYTES],
             counters: ContextCounters::default(),
         }
     }
 
-    /// Line `line`, which lies at `at` in host memory, and when it is here. A fetch waits while as many as may be are on
-    /// their way, and all that comes after it.
+    /// State number `line` of the table, which lies at `at` in host memory, and when it is here. While as many fetches as
+    /// may be are on their way, the device waits.
     pub fn get<D: Dma>(&mut self, dma: &mut D, line: u64, at: Addr) -> (Place, Time) {
         self.accesses += 1;
         self.counters.lookups += 1;
@@ -89,20 +95,20 @@ impl<T: FlowState> Contexts<T> {
         self.counters.misses += 1;
         let oldest = (0..WAYS).min_by_key(|&place| set[place].used);
         let place = oldest.unwrap_or(0);
-        let victim = set[place];
+        let victim = &set[place];
         if victim.line != NONE && victim.dirty {
             self.counters.evictions += 1;
-            dma.write(victim.at, bytemuck::bytes_of(&victim.state.encode()));
+            victim.state.encode(&mut self.buffer);
+            dma.write(victim.at, &self.buffer);
         }
         while self.on_their_way.len() >= self.fetches
             && let Some(first) = self.on_their_way.pop_front()
         {
             dma.wait_until(first);
         }
-        let mut words = [0u64; 8];
-        let here = dma.read_ahead(at, bytemuck::bytes_of_mut(&mut words));
+        let here = dma.read_ahead(at, &mut self.buffer);
         self.on_their_way.push_back(here);
-        set[place] = Way { line, at, state: T::decode(&words), dirty: false, here, used: self.accesses };
+        set[place] = Way { line, at, state: T::decode(&self.buffer), dirty: false, here, used: self.accesses };
         (Place(first + place), here)
     }
 
@@ -123,7 +129,8 @@ impl<T: FlowState> Contexts<T> {
     pub fn write_back<D: Dma>(&mut self, dma: &mut D) {
         for way in self.ways.iter_mut().filter(|way| way.dirty) {
             way.dirty = false;
-            dma.write(way.at, bytemuck::bytes_of(&way.state.encode()));
+            way.state.encode(&mut self.buffer);
+            dma.write(way.at, &self.buffer);
         }
     }
 }

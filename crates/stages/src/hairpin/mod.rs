@@ -6,28 +6,28 @@
 //!  parsed frame ─► flow known? ─ no ─► the interface, software
 //!                   │ yes: count, rewrite
 //!                   ▼
-//!  wire ◄─ transmit engine ◄─ hairpin queue        contexts.rs ══ lines in and out ══ table.rs
+//!  wire ◄─ transmit engine ◄─ hairpin queue        Contexts ══ lines in and out ══ table.rs
 //! ```
 //!
 //! Packets leave in the order in which they came. One that waits for its flow's context holds up
 //! those behind it, but their contexts are fetched meanwhile, several at a time.
 
 mod action;
+mod kind;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use nicforge_nic::DropCause;
+use nicforge_nic::stage::{ContextCounters, Contexts, Frame, Services, Stage, Verdict};
 use nicforge_platform::Dma;
 use nicforge_units::{Bytes, Time};
+use nicforge_wire::FrameSummary;
 use nicforge_wire::headers::MacAddress;
 use nicforge_wire::rewrite::set_macs;
-use nicforge_wire::FrameSummary;
-
-use crate::DropCause;
-use crate::stage::{Contexts, Frame, Services, Stage, Verdict};
 
 pub use action::{Endpoint, FlowAction};
-pub use crate::stage::ContextCounters;
+pub use kind::{HairpinKind, HairpinOptions};
 pub use table::{FlowContext, FlowMatch, FlowTable, TableFull};
 
 /// What a hairpin is told.
@@ -61,7 +61,7 @@ impl Hairpin {
     }
 
     /// What was counted so far.
-    pub fn counters(&self) -> ContextCounters {
+    pub fn contexts(&self) -> ContextCounters {
         self.contexts.counters
     }
 
@@ -117,6 +117,10 @@ impl<D: Dma> Stage<D> for Hairpin {
             return Verdict::Consume;
         }
         Verdict::Pass
+    }
+
+    fn sees_egress(&self) -> bool {
+        false
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,12 +1,11 @@
 //! What the NIC does to the frames of a flow, besides counting them and giving them new Ethernet
 //! addresses: what a router or a translator of addresses and ports does. Checksums follow.
 
+use nicforge_nic::RxFlags;
+use nicforge_nic::stage::Frame;
 use nicforge_wire::FrameSummary;
 use nicforge_wire::headers::Ipv4View;
 use nicforge_wire::rewrite::{End, decrement_hops, replace_end};
-
-use crate::RxFlags;
-use crate::stage::Frame;
 
 const SOURCE: u64 = 1;
 const DESTINATION: u64 = 2;
