@@ -131,8 +131,8 @@ impl Blueprint {
         let shape = shape(ports, count, &stages);
         let halves = halves.into_iter().zip(stages);
         let nics = halves.zip(&tx_rings).enumerate().map(|(device, ((half, stages), rings))| {
-            let nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
-            let mut nic = Nic { stages, ..nic };
+            let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
+            nic.stages = stages;
             app.steer(&mut nic.steering, 0, count).map(|()| nic)
         });
         Ok(Layout {

@@ -136,6 +136,6 @@ impl Injector<'_> {
 
     /// Frames that wait for the wire.
     pub fn waiting(&self) -> u64 {
-        self.out.len()
+        self.out.waiting()
     }
 }

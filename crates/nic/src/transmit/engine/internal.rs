@@ -49,7 +49,7 @@ impl InternalQueue {
     }
 
     /// Frames in it.
-    pub fn len(&self) -> u64 {
+    pub fn waiting(&self) -> u64 {
         self.frames.len() as u64
     }
 }
@@ -68,7 +68,7 @@ impl TransmitEngine {
 
     /// Frames that never were in host memory and wait for the wire.
     pub fn internal_inside(&self) -> u64 {
-        self.internal.len()
+        self.internal.waiting()
     }
 
     /// When the engine looks at them again; `Time::NEVER` when there are none.
