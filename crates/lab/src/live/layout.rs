@@ -92,9 +92,8 @@ impl Blueprint {
         let mut drivers: Vec<Vec<Box<dyn DriverHalf<G::Cpu>>>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
             tx_rings.push(transmit_rings(&mut space, settings)?);
-            let interfaces = &registry.interfaces;
-            let plan = plan_of(settings, interfaces, &surroundings(device, count), pool, &near);
-            let entry = interfaces.find(&settings.interface())?;
+            let plan = plan_of(settings, &registry.interfaces, &surroundings(device, count), pool, &near);
+            let entry = registry.interfaces.find(&settings.interface())?;
             let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
             fills.extend(level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first()));
             halves.push(half);
