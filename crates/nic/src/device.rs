@@ -135,6 +135,11 @@ impl<D: Dma> Nic<D> {
         self
     }
 
+    /// The same with these stages.
+    pub fn with_stages(self, stages: Chain<D>) -> Nic<D> {
+        Nic { stages, ..self }
+    }
+
     /// The same with `stage` behind those that there are, counted from the wire.
     pub fn with_stage(mut self, stage: impl Stage<D>) -> Nic<D> {
         self.stages.push(Box::new(stage));

@@ -82,8 +82,6 @@ impl Blueprint {
         let registry = settings.catalogue().registry();
         let (ports, count) = (config.ports.len(), settings.cores());
         let mut space = AddressSpace::default();
-        // One adapter with several ports, which share its memory.
-        let all = ports * count;
         let mut app = app.clone();
         let near = near_memory(&mut space, settings, ports, &mut app)?;
         let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
@@ -114,11 +112,10 @@ impl Blueprint {
             let rings = tx_rings.iter().map(|rings| rings[number]);
             let transmit = transmit_drivers(&mut space, rings, number, &near);
             let cache = PoolCache::new(&mut space, pool, pool_cache, Cycles(0));
-            let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
+            let cache = near.cache(&mut space, cache, (settings, ports * count), Cycles(0));
             let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
-            let place = Place { core: number, cores: count };
-            let app = registry.apps.build::<G>(app, place, &mut space, &shared)?;
+            let app = registry.apps.build::<G>(app, Place { core: number, cores: count }, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, burst),
@@ -131,9 +128,8 @@ impl Blueprint {
         let shape = shape(ports, count, &stages);
         let halves = halves.into_iter().zip(stages);
         let nics = halves.zip(&tx_rings).enumerate().map(|(device, ((half, stages), rings))| {
-            let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
-            nic.stages = stages;
-            app.steer(&mut nic.steering, 0, count).map(|()| nic)
+            let nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
+            steered(nic.with_stages(stages), app, count)
         });
         Ok(Layout {
             nics: nics.collect::<Result<_, AppError>>()?,
@@ -147,6 +143,12 @@ impl Blueprint {
             fills,
         })
     }
+}
+
+/// `nic`, which steers as `app` wants it on so many workers.
+fn steered<D: Dma>(mut nic: Nic<D>, app: &AppConfig, workers: usize) -> Result<Nic<D>, AppError> {
+    app.steer(&mut nic.steering, 0, workers)?;
+    Ok(nic)
 }
 
 /// What the interface of port `device` is built beside, where there are so many workers.
