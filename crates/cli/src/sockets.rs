@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use clap::Args;
-use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, address};
+use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, ORPHANS, address};
 use nicforge_sockets::launch::{LaunchError, command};
 use nicforge_sockets::observe::{ObserveError, limit, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
@@ -43,6 +43,15 @@ pub struct SocketsOptions {
     /// Longest packet in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: u16,
+    /// Connections that close without an owner, TIME-WAIT included; the oldest beyond it are reset
+    #[arg(long, value_name = "N", default_value_t = ORPHANS)]
+    orphans: usize,
+    /// Sockets that an application may have
+    #[arg(long, value_name = "N")]
+    connections: Option<usize>,
+    /// Bytes per second that an application may send
+    #[arg(long, value_name = "BYTES")]
+    rate: Option<u64>,
     /// Addresses that stay with the kernel, such as 127.0.0.0/8,::1
     #[arg(long, value_name = "PREFIXES")]
     kernel: Option<String>,
@@ -115,7 +124,7 @@ impl Place {
 pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
     let path = options.place.path();
     if options.serve {
-        let (stopper, thread) = start(&path, network(options)?)?;
+        let (stopper, thread) = start(config(&path, options), network(options)?)?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(SocketsError::Wait)?;
         signals.forever().next();
         stopper.stop();
@@ -127,7 +136,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         let path = path.display();
         return Err(CliError::Usage(format!("a service runs at {path} already; a network is given when it starts")));
     }
-    let own = if running { None } else { Some(start(&path, network)?) };
+    let own = if running { None } else { Some(start(config(&path, options), network)?) };
     let mut command = command(&path, &options.program).map_err(SocketsError::Launch)?;
     if let Some(kernel) = &options.kernel {
         command.env(KERNEL_VARIABLE, kernel);
@@ -147,8 +156,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
 type Running = std::thread::JoinHandle<Result<(), ServiceError>>;
 
 /// Starts a service in a thread of its own, where it is also made.
-fn start(path: &Path, network: Option<NetworkConfig>) -> Result<(Stopper, Running), CliError> {
-    let config = Config::at(path);
+fn start(config: Config, network: Option<NetworkConfig>) -> Result<(Stopper, Running), CliError> {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let opened = network.map(|network| network.open()).transpose().map_err(SocketsError::Attach);
@@ -199,6 +207,12 @@ fn wait(mut child: Child) -> Result<i32, CliError> {
     Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
 }
 
+/// The service's configuration.
+fn config(path: &Path, options: &SocketsOptions) -> Config {
+    let connections = options.connections.unwrap_or(Limits::default().connections);
+    Config { limits: Limits { connections, bytes_per_second: options.rate }, ..Config::at(path) }
+}
+
 fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> {
     let attachment = match (&options.tap, &options.interface) {
         (Some(name), _) => Attachment::Tap(name.clone()),
@@ -211,7 +225,13 @@ fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> 
     }
     let addresses: Result<Vec<_>, _> = options.address.iter().map(|text| address(text)).collect();
     let addresses = addresses.map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(Some(NetworkConfig { attachment, addresses, gateways: options.gateway.clone(), mtu: options.mtu }))
+    Ok(Some(NetworkConfig {
+        attachment,
+        addresses,
+        gateways: options.gateway.clone(),
+        mtu: options.mtu,
+        orphans: options.orphans,
+    }))
 }
 
 /// Shows a service's sockets, or limits an application.

@@ -10,6 +10,7 @@ use nicforge_tcp::stack::{Address, HostConfig};
 use nicforge_wire::headers::MacAddress;
 
 use crate::transport::network::Network;
+pub use crate::transport::network::ORPHANS;
 
 /// Where frames come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct NetworkConfig {
     pub gateways: Vec<IpAddr>,
     /// Longest packet, bytes; the interface's when it has one.
     pub mtu: u16,
+    /// Connections that nobody holds any more and that may still close, [`ORPHANS`] by default.
+    pub orphans: usize,
 }
 
 /// No network could be made.
@@ -78,6 +81,6 @@ impl NetworkConfig {
         host.mtu = self.mtu;
         let mut seed = [0; 16];
         seed.copy_from_slice(&secrets[..16]);
-        Ok(Network::new(host, Config::default(), port, seed))
+        Ok(Network::new(host, Config::default(), port, seed).with_orphans(self.orphans))
     }
 }

@@ -77,6 +77,7 @@ pub struct Service {
     by_listener: HashMap<Id, SocketAddr>,
     bindings: Bindings,
     random: std::fs::File,
+    instance: u64,
     /// Flows with something left to move.
     due: BTreeSet<u32>,
     /// Flows whose application has used up its rate.
@@ -121,6 +122,8 @@ impl Service {
         let mut random =
             random.map_err(|_| ServiceError { doing: "opening /dev/urandom".into(), cause: Errno::NOENT })?;
         let seed = random_word(&mut random);
+        let instance = random_word(&mut random);
+        status.page().instance.store(instance, Ordering::Release);
         let route = Route::new(network);
         for (source, file) in [(Source::Door, door.as_fd()), (Source::Stop, stop.as_fd())] {
             watch(&epoll, file, source, epoll::EventFlags::IN).map_err(ServiceError::of("watching"))?;
@@ -145,6 +148,7 @@ impl Service {
             by_listener: HashMap::new(),
             bindings: Bindings::new(seed),
             random,
+            instance,
             due: BTreeSet::new(),
             paused: Vec::new(),
             scratch: vec![0; BATCH_BYTES],
@@ -311,6 +315,7 @@ impl Service {
         let index = entry.key();
         let name = index as u32 | generation << INDEX_BITS;
         let (flow, given) = Flow::new(name, key, v6, ring_bytes, owner)?;
+        flow.memory.page().service.instance.store(self.instance, Ordering::Relaxed);
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         watch(&self.epoll, flow.end.as_fd(), Source::Flow(name), flags)?;
         self.by_cookie.insert(flow.cookie, name);

@@ -21,6 +21,10 @@ const BUDGET: usize = 64;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
 
+/// Connections that close without an owner, TIME-WAIT included. Beyond it the oldest are reset, as Linux does beyond
+/// `tcp_max_orphans` and `tcp_max_tw_buckets`.
+pub const ORPHANS: usize = 65_536;
+
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
 
@@ -62,6 +66,11 @@ pub struct Network {
     frame: Vec<u8>,
     events: Vec<Event>,
     look_at: Time,
+    /// Released connections, oldest first; some may have ended.
+    orphans: VecDeque<ConnectionId>,
+    orphans_most: usize,
+    /// Orphans that were reset because there were too many.
+    pub orphans_reset: u64,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -82,7 +91,33 @@ impl Network {
             frame: vec![0; FRAME_BYTES],
             events: Vec::new(),
             look_at: Time::ZERO,
+            orphans: VecDeque::new(),
+            orphans_most: ORPHANS,
+            orphans_reset: 0,
             port_errors: 0,
+        }
+    }
+
+    /// The same with another limit of orphans.
+    pub fn with_orphans(self, most: usize) -> Network {
+        Network { orphans_most: most, ..self }
+    }
+
+    /// Notes a connection that closes without an owner; a sixteenth of too many goes at a time.
+    fn note_orphan(&mut self, at: ConnectionId) {
+        self.orphans.push_back(at);
+        if self.orphans.len() <= self.orphans_most {
+            return;
+        }
+        let stack = &mut self.stack;
+        self.orphans.retain(|at| stack.connection(*at).is_some());
+        let many = self.orphans.len() > self.orphans_most;
+        let few = self.orphans_most - self.orphans_most / 16;
+        while many && self.orphans.len() > few {
+            if let Some(oldest) = self.orphans.pop_front() {
+                stack.abort(oldest);
+                self.orphans_reset += 1;
+            }
         }
     }
 
@@ -293,6 +328,7 @@ impl Transport for Network {
     fn release(&mut self, id: Id) {
         if let Some(at) = self.forget(id) {
             self.stack.release(at, self.now);
+            self.note_orphan(at);
         }
     }
 

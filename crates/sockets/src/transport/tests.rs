@@ -1,4 +1,4 @@
-//! The loopback against a model of two byte streams.
+//! The loopback against a model of two byte streams, and two networks over a cable in memory.
 
 use std::collections::VecDeque;
 
@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rustix::io::Errno;
 
 use super::loopback::Loopback;
+use super::network::Network;
 use super::{Event, Id, Transport};
 
 fn events(loopback: &mut Loopback) -> Vec<Event> {
@@ -117,4 +118,55 @@ proptest! {
             events(&mut loopback);
         }
     }
+}
+
+/// Two hosts, 10.0.0.1 and 10.0.0.2, with a cable between them.
+fn hosts() -> [Network; 2] {
+    let (a, b) = nicforge_platform::live::ports::pair();
+    let host = |last: u8, port| {
+        let addresses = vec![nicforge_tcp::stack::Address::new(std::net::IpAddr::from([10, 0, 0, last]), 24)];
+        let mac = nicforge_wire::headers::MacAddress([2, 0, 0, 0, 0, last]);
+        let config = nicforge_tcp::stack::HostConfig::ethernet(mac, addresses);
+        Network::new(config, nicforge_tcp::Config::default(), Box::new(port), [last; 16])
+    };
+    [host(1, a), host(2, b)]
+}
+
+/// Lets both hosts work until nothing moves; returns what happened at each.
+fn settle(hosts: &mut [Network; 2], now: Time) -> [Vec<Event>; 2] {
+    let mut seen = [Vec::new(), Vec::new()];
+    loop {
+        let mut busy = false;
+        for (host, seen) in hosts.iter_mut().zip(&mut seen) {
+            busy |= host.poll(now, seen);
+            host.flush();
+        }
+        if !busy {
+            return seen;
+        }
+    }
+}
+
+#[test]
+fn orphans_beyond_their_limit_are_reset_oldest_first() {
+    let [client, server] = hosts();
+    let mut hosts = [client.with_orphans(32), server];
+    let at = "10.0.0.2:80".parse().unwrap();
+    let listener = hosts[1].listen(at, 64).unwrap();
+    let mut served = Vec::new();
+    for port in 0..40 {
+        let from = std::net::SocketAddr::from(([10, 0, 0, 1], 4000 + port));
+        let id = hosts[0].connect(from, at).unwrap();
+        settle(&mut hosts, Time::from_ms(1));
+        served.extend(hosts[1].accept(listener).map(|accepted| accepted.id));
+        // The peer does not close: the connection stays in FIN-WAIT-2.
+        hosts[0].release(id);
+        settle(&mut hosts, Time::from_ms(1));
+    }
+    assert_eq!(served.len(), 40);
+    // At the 33rd and, from 30 on again, at the 36th and 39th, three went at a time.
+    assert_eq!(hosts[0].orphans_reset, 9);
+    let states: Vec<_> = served.iter().map(|id| hosts[1].info(*id).state).collect();
+    assert!(states[..9].iter().all(|state| *state == "CLOSED"), "{states:?}");
+    assert!(states[9..].iter().all(|state| *state == "CLOSE-WAIT"), "{states:?}");
 }
