@@ -32,7 +32,7 @@ mod view;
 
 pub use config::{Config, ServiceError};
 pub use limits::Limits;
-pub use view::{ApplicationView, SocketView, View};
+pub use view::{ApplicationView, HostView, SocketView, View};
 
 use application::Application;
 use bindings::Bindings;
@@ -53,6 +53,8 @@ struct Group {
 
 /// Events of one call of epoll.
 const EVENTS: usize = 256;
+/// Turns of a busy service between two looks at what the kernel reports: requests, and descriptors that closed.
+const REPORTS_EVERY: u32 = 4;
 /// Bytes that one socket moves before others have their turn.
 const BATCH_BYTES: usize = 64 << 10;
 
@@ -82,7 +84,6 @@ pub struct Service {
     due: BTreeSet<u32>,
     /// Flows whose application has used up its rate.
     paused: Vec<u32>,
-    scratch: Vec<u8>,
     now: Time,
     refused: u64,
     /// A copy of the port's descriptor, while it is watched.
@@ -151,7 +152,6 @@ impl Service {
             instance,
             due: BTreeSet::new(),
             paused: Vec::new(),
-            scratch: vec![0; BATCH_BYTES],
             now: Time::ZERO,
             refused: 0,
             port_watched: None,
@@ -167,9 +167,13 @@ impl Service {
     pub fn run(&mut self) -> Result<(), ServiceError> {
         let mut reported = Vec::with_capacity(EVENTS);
         let mut events = Vec::new();
-        let mut busy = true;
+        let (mut busy, mut turn) = (true, 0u32);
         while !self.stopping.load(Ordering::Acquire) {
-            self.wait(busy, &mut reported)?;
+            turn = turn.wrapping_add(1);
+            // Entries and frames need no report of the kernel; a busy service asks for the rest now and then.
+            if !busy || turn.is_multiple_of(REPORTS_EVERY) {
+                self.wait(busy, &mut reported)?;
+            }
             self.now = now();
             self.route.set_time(self.now);
             busy = self.take_entries();
@@ -197,7 +201,7 @@ impl Service {
             fence(Ordering::SeqCst);
             let ready =
                 |(_, application): (usize, &Application)| application.context.as_ref().is_some_and(|c| c.ready());
-            if !self.applications.iter().any(ready) {
+            if !self.applications.iter().any(ready) && self.route.arm() {
                 timeout = self.sleep_limit();
             }
         }

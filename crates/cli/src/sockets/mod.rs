@@ -1,24 +1,37 @@
-//! `nicforge sockets` and `nicforge ss`: unmodified programs over the project's TCP, and what it does.
+//! `nicforge sockets`: unmodified programs over the project's TCP.
+//!
+//! | file | command |
+//! | --- | --- |
+//! | ss.rs | `nicforge ss`: sockets, traces of connections, limits |
+//! | tcpdump.rs | `nicforge tcpdump` |
+//! | metrics.rs | the page for Prometheus |
+
+mod metrics;
+mod ss;
+mod tcpdump;
 
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use clap::Args;
 use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, ORPHANS, address};
 use nicforge_sockets::launch::{LaunchError, command};
-use nicforge_sockets::observe::{ObserveError, limit, list};
+use nicforge_sockets::observe::{ObserveError, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
 use nicforge_sockets::posix::policy::KERNEL_VARIABLE;
-use nicforge_sockets::service::{Config, Limits, Service, ServiceError, SocketView, Stopper};
+use nicforge_sockets::service::{Config, Limits, Service, ServiceError, Stopper};
 use nicforge_sockets::transport::Transport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use thiserror::Error;
 
 use crate::error::CliError;
-use crate::output::{columns, print};
+
+pub use metrics::page;
+pub use ss::{SsOptions, ss};
+pub use tcpdump::{TcpdumpOptions, tcpdump};
 
 /// Options of `nicforge sockets`.
 #[derive(Args)]
@@ -52,6 +65,9 @@ pub struct SocketsOptions {
     /// Bytes per second that an application may send
     #[arg(long, value_name = "BYTES")]
     rate: Option<u64>,
+    /// Serve counters for Prometheus on this loopback address, such as 127.0.0.1:9478
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Addresses that stay with the kernel, such as 127.0.0.0/8,::1
     #[arg(long, value_name = "PREFIXES")]
     kernel: Option<String>,
@@ -66,28 +82,6 @@ pub struct Place {
     /// The service's socket [default: as NICFORGE_SOCKETS says, or nicforge-sockets in the user's runtime folder or /tmp]
     #[arg(long, value_name = "PATH")]
     service: Option<PathBuf>,
-}
-
-/// Options of `nicforge ss`.
-#[derive(Args)]
-pub struct SsOptions {
-    #[command(flatten)]
-    place: Place,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// List listeners only
-    #[arg(short, long)]
-    listening: bool,
-    /// Limit this process instead
-    #[arg(long, value_name = "PID")]
-    limit: Option<u32>,
-    /// Sockets that the limited process may have
-    #[arg(long, value_name = "N", requires = "limit")]
-    connections: Option<usize>,
-    /// Bytes per second that it may send
-    #[arg(long, value_name = "BYTES", requires = "limit")]
-    rate: Option<u64>,
 }
 
 /// Why sockets could not be had.
@@ -111,7 +105,12 @@ pub enum SocketsError {
 }
 
 impl Place {
-    fn path(&self) -> PathBuf {
+    pub(crate) fn at(service: Option<PathBuf>) -> Place {
+        Place { service }
+    }
+
+    /// The service's socket.
+    pub(crate) fn path(&self) -> PathBuf {
         let named = self.service.clone().or_else(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from));
         named.unwrap_or_else(|| {
             let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
@@ -123,6 +122,10 @@ impl Place {
 /// Runs a program over a service, which is started where none answers, or a service alone.
 pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
     let path = options.place.path();
+    if let Some(address) = options.metrics {
+        let path = path.clone();
+        crate::live::serve_page(address, move || metrics::page(&path))?;
+    }
     if options.serve {
         let (stopper, thread) = start(config(&path, options), network(options)?)?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(SocketsError::Wait)?;
@@ -232,59 +235,4 @@ fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> 
         mtu: options.mtu,
         orphans: options.orphans,
     }))
-}
-
-/// Shows a service's sockets, or limits an application.
-pub fn ss(options: &SsOptions) -> Result<(), CliError> {
-    let path = options.place.path();
-    if let Some(pid) = options.limit {
-        let limits = Limits {
-            connections: options.connections.unwrap_or(Limits::default().connections),
-            bytes_per_second: options.rate,
-        };
-        return Ok(limit(&path, pid, limits).map_err(SocketsError::Observe)?);
-    }
-    let mut seen = list(&path).map_err(SocketsError::Observe)?;
-    seen.sockets.retain(|socket| !options.listening || socket.state == "LISTEN");
-    if options.json {
-        let json = serde_json::json!({ "applications": seen.applications, "sockets": seen.sockets });
-        return print(&format!("{json:#}\n"));
-    }
-    let head = ["State", "Recv-Q", "Send-Q", "Local", "Peer", "Process", ""].map(String::from).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(seen.sockets.iter().map(row)).collect();
-    print(&columns(&rows))?;
-    let refused: u64 = seen.applications.iter().map(|application| application.refused).sum();
-    if refused > 0 { print(&format!("{refused} entries and requests refused\n")) } else { Ok(()) }
-}
-
-/// A line as `ss -tin` has it.
-fn row(socket: &SocketView) -> Vec<String> {
-    let mut details = Vec::new();
-    if socket.mss_bytes > 0 {
-        details.push(format!("mss:{}", socket.mss_bytes));
-    }
-    if socket.rtt_us > 0.0 {
-        details.push(format!("rtt:{:.3}ms", socket.rtt_us / 1000.0));
-    }
-    if socket.window_bytes > 0 && socket.mss_bytes > 0 {
-        details.push(format!("cwnd:{}", socket.window_bytes / u64::from(socket.mss_bytes)));
-    }
-    if socket.sent_bytes + socket.received_bytes > 0 {
-        details.push(format!("bytes_sent:{} bytes_received:{}", socket.sent_bytes, socket.received_bytes));
-    }
-    if socket.unacknowledged_bytes > 0 {
-        details.push(format!("unacked:{}", socket.unacknowledged_bytes));
-    }
-    if socket.retransmits > 0 {
-        details.push(format!("retrans:{}", socket.retransmits));
-    }
-    vec![
-        socket.state.clone(),
-        socket.receive_queue_bytes.to_string(),
-        socket.send_queue_bytes.to_string(),
-        socket.local.clone(),
-        socket.remote.clone(),
-        format!("{}({})", socket.program, socket.pid),
-        details.join(" "),
-    ]
 }
