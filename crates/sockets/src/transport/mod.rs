@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::watch::Watch;
 
+mod figures;
 pub mod loopback;
 mod names;
 pub mod network;
+mod orphans;
 pub mod route;
 #[cfg(test)]
 mod tests;
