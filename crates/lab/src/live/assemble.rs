@@ -13,7 +13,7 @@ use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{
     CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
 };
-use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock, WakeEvent};
 use nicforge_stages::responder::{Addresses, NextHop, Responder};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
@@ -43,6 +43,8 @@ pub struct Assembly {
     pub control: Control,
     /// Wakes the device.
     pub bell: Bell,
+    /// Wakes the only worker, where that is software with a wait of its own.
+    pub event: Option<WakeEvent>,
 }
 
 impl Assembly {
@@ -112,7 +114,8 @@ pub fn put_together(
 ) -> Result<Assembly, RunError> {
     let config = &blueprint.config;
     let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills, starts } = blueprint.lay_out()?;
-    let control = Control::new(&space, &shape)?;
+    let mut control = Control::new(&space, &shape)?;
+    let event = config.tcp.is_some().then(|| control.wake_by_event(0)).transpose()?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
     for pool in std::iter::once(&pool).chain(&near) {
@@ -169,6 +172,7 @@ pub fn put_together(
         near,
         control,
         bell,
+        event,
     })
 }
 
@@ -255,6 +259,10 @@ fn responder(
     mac: MacAddress,
     next_hop: MacAddress,
 ) -> Responder {
+    if config.tcp.is_some() {
+        // The stack has neighbours of its own.
+        return Responder::new(mac, None).that_is_deaf();
+    }
     let mut responder = Responder::new(mac, set.address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
         let every = Time::from_seconds(config.ask_again_s);

@@ -59,6 +59,8 @@ pub struct Responder {
     address6: Option<Ipv6Addr>,
     /// Whether echo requests to its address are its own to answer, and not the application's.
     echoes: bool,
+    /// Whether every frame is for software.
+    deaf: bool,
     next_hop: Option<NextHop>,
     events: Vec<String>,
     counts: ResponderCounts,
@@ -72,6 +74,7 @@ impl Responder {
             address,
             address6: None,
             echoes: false,
+            deaf: false,
             next_hop: None,
             events: Vec::new(),
             counts: ResponderCounts::default(),
@@ -81,6 +84,11 @@ impl Responder {
     /// The same, which answers echo requests to its address too.
     pub fn that_echoes(self) -> Responder {
         Responder { echoes: true, ..self }
+    }
+
+    /// The same, which leaves everything to software that speaks for itself.
+    pub fn that_is_deaf(self) -> Responder {
+        Responder { deaf: true, ..self }
     }
 
     /// The same, which has IPv6 address `address` too, if that is one.
@@ -112,6 +120,9 @@ impl Responder {
     #[inline]
     pub fn hear(&mut self, frame: &[u8], now: Time) -> Heard {
         const KIND: std::ops::Range<usize> = 12..14;
+        if self.deaf {
+            return Heard::NotOurs;
+        }
         let heard = if frame.get(KIND) == Some(&ethertype::ARP.to_be_bytes()) {
             // What is cut off is for software to refuse.
             if frame.len() < QUESTION_LEN { Heard::NotOurs } else { self.hear_arp(frame, now) }
