@@ -143,6 +143,7 @@ pub struct ListOptions {
 pub enum Listed {
     Interfaces,
     Apps,
+    Stages,
     Machines,
     Scenarios,
     Settings,
