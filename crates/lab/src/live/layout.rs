@@ -3,7 +3,7 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::{AppConfig, AppError, AppGround, Place, SharedTables};
+use nicforge_apps::{AppConfig, AppError, AppGround, Place};
 use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
@@ -101,7 +101,7 @@ impl Blueprint {
                 worker.push(driver);
             }
         }
-        let shared = SharedTables::allocate(app, &mut space);
+        let shared = registry.apps.share(app, &mut space)?;
         let mut workers = Vec::new();
         for (number, drivers) in drivers.into_iter().enumerate() {
             let rings = tx_rings.iter().map(|rings| rings[number]);
@@ -122,7 +122,7 @@ impl Blueprint {
         let memory_end = Addr(space.end());
         let nics = halves.into_iter().zip(&tx_rings).enumerate().map(|(device, (half, rings))| {
             let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
-            app.steer(&mut nic.steering, 0, count)?;
+            registry.apps.steer(app, &mut nic.steering, 0, count)?;
             Ok(nic)
         });
         Ok(Layout {

@@ -239,7 +239,7 @@ impl Settings {
     }
 
     fn check_requests(&self) -> Result<(), Finding> {
-        if self.app() != "kvs" {
+        if !self.app_shape().serves_requests {
             return Ok(());
         }
         let (store, requests) = (self.read::<KvsOptions>(), self.read::<Requests>());
