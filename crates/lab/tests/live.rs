@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::Interfaces;
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
@@ -33,7 +33,7 @@ fn interfaces() -> Vec<String> {
     let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
-    let played = EMULATED.map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
+    let played = played_by_cores().into_iter().map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
     plain.chain(played).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Settings of one server as random as they can be, of runs that are short.
 
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::settings::Settings;
 use proptest::prelude::*;
 
@@ -72,7 +72,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
         prop::sample::select(vec!["parallel", "batched"]),
         0.1..20.0f64,
         (1..=8usize, 1..=2u32),
-        prop::sample::select(EMULATED.to_vec()),
+        prop::sample::select(played_by_cores()),
         prop::sample::select(vec!["same", "other"]),
     )
         .prop_map(
