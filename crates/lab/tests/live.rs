@@ -88,10 +88,7 @@ fn a_run_goes_around_small_rings_many_times() {
         let settings = format!(
             "{interface}\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
              tx_entries = 16\nburst = 8{}\n[app]\nexternal_address = \"198.19.0.1\"",
-            match interface.contains("rx_bisect") {
-                true => "\nax_entries = 8\nbx_entries = 16",
-                false => "",
-            }
+            if interface.contains("rx_bisect") { "\nax_entries = 8\nbx_entries = 16" } else { "" }
         );
         let (run, came) = through(&settings);
         assert_eq!(run.snapshot.inside(), 0);

@@ -136,9 +136,6 @@ fn generate(mut source: TrafficSource, mut cable: PairPort, stop: &AtomicBool, o
         if next == Time::NEVER && cable.untaken() == 0 {
             stop.store(true, Ordering::Release);
         }
-        match next > now + SOON {
-            true => std::thread::sleep(NAP),
-            false => std::thread::yield_now(),
-        }
+        if next > now + SOON { std::thread::sleep(NAP) } else { std::thread::yield_now() }
     }
 }

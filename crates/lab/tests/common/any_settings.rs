@@ -48,10 +48,7 @@ fn groups(masks: &[u32], rings: usize) -> String {
     let group = |mask: &u32| {
         let named = (0..rings).filter(|ring| mask >> ring & 1 == 1);
         let named: Vec<String> = named.map(|ring| ring.to_string()).collect();
-        match named.is_empty() {
-            true => "0".to_owned(),
-            false => named.join(" "),
-        }
+        if named.is_empty() { "0".to_owned() } else { named.join(" ") }
     };
     // The first has all that no other has.
     let others = masks[1..].iter().fold(0, |all, mask| all | mask);
