@@ -46,6 +46,9 @@ pub enum Command {
     /// Show the sockets of programs that run over the project's TCP
     #[cfg(target_os = "linux")]
     Ss(crate::sockets::SsOptions),
+    /// Show or write the frames of that TCP, filtered where they pass
+    #[cfg(target_os = "linux")]
+    Tcpdump(crate::sockets::TcpdumpOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),

@@ -50,6 +50,8 @@ fn main() -> ExitCode {
         Command::Sockets(options) => sockets::sockets(options),
         #[cfg(target_os = "linux")]
         Command::Ss(options) => sockets::ss(options),
+        #[cfg(target_os = "linux")]
+        Command::Tcpdump(options) => sockets::tcpdump(options),
         Command::Capture(options) => capture::capture(options),
         Command::P4(options) => return p4::p4(options),
     };

@@ -204,6 +204,10 @@ pub enum RunError {
     #[cfg(target_os = "linux")]
     #[error("the worker cannot attach: {0}")]
     Attach(String),
+    /// The software that is the run's worker cannot start or go on.
+    #[cfg(target_os = "linux")]
+    #[error("the software behind the NIC: {0}")]
+    Software(String),
     /// A point that the live ground cannot run.
     #[error("{what} cannot run on the live ground: {right}")]
     OnlySimulated {

@@ -15,6 +15,7 @@
 pub mod address;
 pub mod data;
 pub mod files;
+pub mod gone;
 pub mod info;
 pub mod link;
 pub mod lock;

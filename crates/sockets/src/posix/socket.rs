@@ -26,6 +26,8 @@ pub struct Socket {
     pub flow: u32,
     /// Proof of possession.
     pub key: u64,
+    /// The service that made it.
+    instance: u64,
     /// Made with `AF_INET6`.
     pub v6: bool,
     /// Link through which the service knows that this process has the socket.
@@ -38,8 +40,9 @@ impl Socket {
         let memory = SocketMemory::new(&memory)?;
         let service = &memory.page().service;
         let (flow, key) = (service.flow.load(Ordering::Relaxed), service.key.load(Ordering::Relaxed));
+        let instance = service.instance.load(Ordering::Relaxed);
         let v6 = service.family.load(Ordering::Relaxed) == libc::AF_INET6 as u32;
-        Ok(Socket { memory, flow, key, v6, attached: AtomicU64::new(0) })
+        Ok(Socket { memory, flow, key, instance, v6, attached: AtomicU64::new(0) })
     }
 
     /// Notes that the service knows.
@@ -83,12 +86,15 @@ impl Socket {
     /// Adds an entry about this socket.
     #[inline]
     pub fn push(&self, message: Message) -> Result<(), Errno> {
-        let link = link()?;
+        let Ok(link) = link() else { return Err(self.lose()) };
+        if link.instance != self.instance {
+            return Err(self.lose());
+        }
         if self.attached.load(Ordering::Relaxed) == link.serial {
-            return link.push(&[message]);
+            return link.push(&[message]).map_err(|_| self.lose());
         }
         let attach = Message { word: self.key, ..Message::new(Kind::Attach, self.flow) };
-        link.push(&[attach, message])?;
+        link.push(&[attach, message]).map_err(|_| self.lose())?;
         self.attach_to(&link);
         Ok(())
     }
@@ -98,9 +104,15 @@ impl Socket {
         RequestMessage { request: request as u32, flow: self.flow, key: self.key, ..RequestMessage::default() }
     }
 
-    /// Makes the descriptor unwritable until the service takes what is sent here.
-    pub fn hold(descriptor: BorrowedFd<'_>) {
-        while send(descriptor, b"w", SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok() {}
+    /// Makes the descriptor unwritable until the service takes what is sent here. Returns whether somebody is there to
+    /// take it.
+    pub fn hold(descriptor: BorrowedFd<'_>) -> bool {
+        loop {
+            match send(descriptor, b"w", SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(cause) => return !matches!(cause, Errno::PIPE | Errno::CONNRESET),
+            }
+        }
     }
 }
 
@@ -115,11 +127,20 @@ pub fn create(v6: bool, nonblocking: bool, close_on_exec: bool) -> Result<i32, E
     Ok(end.into_raw_fd())
 }
 
-fn fresh(v6: bool) -> Result<(OwnedFd, Socket), Errno> {
-    let link = link()?;
+/// A socket at the service, and this side's end of it.
+pub fn fresh(v6: bool) -> Result<(OwnedFd, Socket), Errno> {
     let family = if v6 { libc::AF_INET6 } else { libc::AF_INET } as u32;
     let request = RequestMessage { request: Request::Socket as u32, value: family, ..RequestMessage::default() };
-    let (_, descriptors) = link.ask(&request, &[])?;
+    let mut link = link()?;
+    let answer = match link.ask(&request, &[]) {
+        // The service has gone; another may be there.
+        Err(Errno::CONNRESET | Errno::PIPE) => {
+            link = super::link::link()?;
+            link.ask(&request, &[])
+        }
+        answer => answer,
+    };
+    let (_, descriptors) = answer?;
     let [end, memory] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Errno::MFILE)?;
     let socket = Socket::of(memory)?;
     socket.attach_to(&link);
@@ -150,7 +171,8 @@ pub fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     link()?.ask(&request, &[]).map(|_| ())
 }
 
-fn bind_flags(socket: &Socket) -> u32 {
+/// Options that decide who may have which port.
+pub fn bind_flags(socket: &Socket) -> u32 {
     use crate::control::{BIND_FREE, BIND_REUSE_ADDRESS, BIND_REUSE_PORT, BIND_V6_ONLY};
     let on = |level, name, flag| if options::number(socket, level, name).is_some_and(|n| n != 0) { flag } else { 0 };
     on(libc::SOL_SOCKET, libc::SO_REUSEADDR, BIND_REUSE_ADDRESS)
@@ -166,6 +188,7 @@ pub fn listen(number: i32, socket: &Socket, backlog: i32) -> Result<(), Errno> {
     let extra = u64::from(bind_flags(socket));
     let request = RequestMessage { value: backlog as u32, extra, ..socket.request(Request::Listen) };
     link()?.ask(&request, &[])?;
+    socket.page().application.backlog.store(backlog as u32, Ordering::Relaxed);
     if first {
         // A listener never becomes writable.
         Socket::hold(borrowed(number));
@@ -176,31 +199,59 @@ pub fn listen(number: i32, socket: &Socket, backlog: i32) -> Result<(), Errno> {
 /// `accept4`. Returns the new descriptor and the peer's address.
 pub fn accept(
     number: i32,
-    socket: &Socket,
+    socket: &Arc<Socket>,
     nonblocking: bool,
     close_on_exec: bool,
 ) -> Result<(i32, Option<SocketAddr>), Errno> {
-    if socket.state() != State::Listening {
-        return Err(Errno::INVAL);
-    }
     spare_numbers(number)?;
-    let mut arrival = Arrival::zeroed();
-    let received = receive(borrowed(number), bytemuck::bytes_of_mut(&mut arrival), RecvFlags::CMSG_CLOEXEC)?;
-    if received.len == 0 {
-        return Err(Errno::INVAL);
-    }
-    let Ok([end, memory]) = <[OwnedFd; 2]>::try_from(received.descriptors) else { return Err(Errno::MFILE) };
+    let (arrival, end, memory) = arrival(number, socket)?;
     let accepted = Socket::of(memory)?;
     set_flags(end.as_fd(), nonblocking, close_on_exec)?;
-    let link = link()?;
-    link.push(&[Message { word: accepted.key, ..Message::new(Kind::Accepted, accepted.flow) }])?;
-    accepted.attach_to(&link);
+    // A connection whose service has gone meanwhile says so at its first call.
+    if let Ok(link) = link()
+        && link.instance == accepted.instance
+    {
+        let taken = Message { word: accepted.key, ..Message::new(Kind::Accepted, accepted.flow) };
+        let _ = link.push(&[taken]);
+        accepted.attach_to(&link);
+    }
     let new = end.as_raw_fd();
     HIGHEST.fetch_max(new, Ordering::Relaxed);
     if !table::set(new, Arc::new(accepted)) {
         return Err(Errno::MFILE);
     }
     Ok((end.into_raw_fd(), arrival.remote.address()))
+}
+
+/// Waits, as the kernel would, for the next connection of a listener.
+fn arrival(number: i32, socket: &Arc<Socket>) -> Result<(Arrival, OwnedFd, OwnedFd), Errno> {
+    let mut socket = socket.clone();
+    loop {
+        if socket.state() != State::Listening {
+            return Err(Errno::INVAL);
+        }
+        let mut arrival = Arrival::zeroed();
+        match receive(borrowed(number), bytemuck::bytes_of_mut(&mut arrival), RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) if received.len > 0 => {
+                let Ok([end, memory]) = <[OwnedFd; 2]>::try_from(received.descriptors) else {
+                    return Err(Errno::MFILE);
+                };
+                return Ok((arrival, end, memory));
+            }
+            Ok(_) | Err(Errno::CONNRESET | Errno::NOTSOCK) => {}
+            Err(cause) => return Err(cause),
+        }
+        if socket.page().application.shut.load(Ordering::Acquire) != 0 {
+            return Err(Errno::INVAL);
+        }
+        if !super::gone::listen_again(number, &socket)? {
+            if nonblocking(number) {
+                return Err(Errno::AGAIN);
+            }
+            super::gone::wait_for_service(number)?;
+        }
+        socket = table::get(number).ok_or(Errno::BADF)?;
+    }
 }
 
 /// Highest number that a connection was accepted at.
@@ -257,7 +308,7 @@ fn report_connected(number: i32, socket: &Socket, to: SocketAddr) -> Result<(), 
 }
 
 /// A descriptor whose connection has ended gets a new socket: Linux lets programs connect again.
-fn renew(number: i32, old: &Socket) -> Result<(), Errno> {
+pub fn renew(number: i32, old: &Socket) -> Result<(), Errno> {
     let (end, socket) = fresh(old.v6)?;
     set_flags(end.as_fd(), nonblocking(number), true)?;
     let flags = rustix::io::fcntl_getfd(borrowed(number))?;
@@ -287,6 +338,9 @@ fn wait_connected(number: i32, socket: &Socket) -> Result<(), Errno> {
         if poll(&mut polled, timeout.as_ref())? == 0 {
             return Err(Errno::INPROGRESS);
         }
+        if socket.state() == State::Connecting && polled[0].revents().contains(PollFlags::HUP) {
+            return Err(socket.lose());
+        }
     }
     socket.page().application.connect_reported.store(1, Ordering::Release);
     socket.report_error(number).map_or(Ok(()), Err)
@@ -302,7 +356,10 @@ pub fn shutdown(number: i32, socket: &Socket, how: i32) -> Result<(), Errno> {
         State::Fresh | State::Closed => return Err(Errno::NOTCONN),
         State::Connecting => {}
         State::Connected => {}
-        State::Listening if read => return rustix::net::shutdown(borrowed(number), Shutdown::Both),
+        State::Listening if read => {
+            socket.page().application.shut.store(1, Ordering::Release);
+            return rustix::net::shutdown(borrowed(number), Shutdown::Both);
+        }
         State::Listening => return Ok(()),
     }
     let shut = &socket.page().application.shut;
@@ -353,7 +410,9 @@ pub fn adopt(number: i32) -> bool {
 
 /// Waits until the descriptor is readable as the kernel would: `O_NONBLOCK`, the receive timeout and signals count.
 /// Returns whether the service can still signal.
-pub fn wait_readable(number: i32) -> Result<bool, Errno> {
+/// With `now` it does not wait.
+pub fn wait_readable(number: i32, now: bool) -> Result<bool, Errno> {
     let mut token = [0u8; 1];
-    recv(borrowed(number), &mut token[..], RecvFlags::PEEK).map(|(len, _)| len > 0)
+    let flags = if now { RecvFlags::PEEK | RecvFlags::DONTWAIT } else { RecvFlags::PEEK };
+    recv(borrowed(number), &mut token[..], flags).map(|(len, _)| len > 0)
 }

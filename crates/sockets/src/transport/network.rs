@@ -9,17 +9,24 @@ use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
 use nicforge_tcp::ring::HeapBuffers;
-use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
+use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, FourTuple, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 
 use super::names::{errno, refusal, state_name};
-use super::{Accepted, Event, Id, Info, Setting, Transport};
+use super::{Accepted, Event, Host, Id, Info, Segments, Setting, Transport};
+use crate::watch::Watch;
+use crate::watch::frame::Seen;
+use crate::watch::trace::{Figures, OfConnection};
 
 /// Frames taken from the port before the stack's answers leave.
 const BUDGET: usize = 64;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
+
+/// Connections that close without an owner, TIME-WAIT included. Beyond it the oldest are reset, as Linux does beyond
+/// `tcp_max_orphans` and `tcp_max_tw_buckets`.
+pub const ORPHANS: usize = 65_536;
 
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
@@ -62,6 +69,12 @@ pub struct Network {
     frame: Vec<u8>,
     events: Vec<Event>,
     look_at: Time,
+    /// Released connections, oldest first; some may have ended.
+    orphans: VecDeque<ConnectionId>,
+    orphans_most: usize,
+    /// Orphans that were reset because there were too many.
+    pub orphans_reset: u64,
+    watch: Watch,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -82,7 +95,34 @@ impl Network {
             frame: vec![0; FRAME_BYTES],
             events: Vec::new(),
             look_at: Time::ZERO,
+            orphans: VecDeque::new(),
+            orphans_most: ORPHANS,
+            orphans_reset: 0,
+            watch: Watch::default(),
             port_errors: 0,
+        }
+    }
+
+    /// The same with another limit of orphans.
+    pub fn with_orphans(self, most: usize) -> Network {
+        Network { orphans_most: most, ..self }
+    }
+
+    /// Notes a connection that closes without an owner; a sixteenth of too many goes at a time.
+    fn note_orphan(&mut self, at: ConnectionId) {
+        self.orphans.push_back(at);
+        if self.orphans.len() <= self.orphans_most {
+            return;
+        }
+        let stack = &mut self.stack;
+        self.orphans.retain(|at| stack.connection(*at).is_some());
+        let many = self.orphans.len() > self.orphans_most;
+        let few = self.orphans_most - self.orphans_most / 16;
+        while many && self.orphans.len() > few {
+            if let Some(oldest) = self.orphans.pop_front() {
+                stack.abort(oldest);
+                self.orphans_reset += 1;
+            }
         }
     }
 
@@ -163,8 +203,17 @@ impl Network {
     }
 
     fn receive_frames(&mut self) -> bool {
-        let (stack, now) = (&mut self.stack, self.now);
-        match self.port.receive(BUDGET, &mut |frame| stack.receive(frame, now)) {
+        let (stack, watch, now) = (&mut self.stack, &mut self.watch, self.now);
+        let mut each = |frame: &[u8]| {
+            if watch.is_empty() {
+                return stack.receive(frame, now);
+            }
+            let tuple = Seen::parse(frame).incoming();
+            let before = figures(stack, tuple, now);
+            stack.receive(frame, now);
+            watch.came(frame, now, &before, &figures(stack, tuple, now));
+        };
+        match self.port.receive(BUDGET, &mut each) {
             Ok(frames) => frames > 0,
             Err(_) => {
                 self.port_errors += 1;
@@ -177,6 +226,10 @@ impl Network {
         let mut any = false;
         while let Some(len) = self.stack.transmit(self.now, &mut self.frame) {
             any = true;
+            if !self.watch.is_empty() {
+                let tuple = Seen::parse(&self.frame[..len]).outgoing();
+                self.watch.goes(&self.frame[..len], self.now, &figures(&self.stack, tuple, self.now));
+            }
             if self.port.send(&self.frame[..len], self.now).is_err() {
                 self.port_errors += 1;
             }
@@ -185,6 +238,13 @@ impl Network {
             self.port_errors += 1;
         }
     }
+}
+
+/// What a trace compares.
+fn figures(stack: &Stack<HeapBuffers>, tuple: Option<FourTuple>, now: Time) -> Figures {
+    let connection = tuple.and_then(|tuple| stack.connection(stack.find(&tuple)?));
+    let connection = connection.map(|connection| OfConnection::of(connection, now));
+    Figures { connection, host: *stack.counters() }
 }
 
 impl Transport for Network {
@@ -293,6 +353,7 @@ impl Transport for Network {
     fn release(&mut self, id: Id) {
         if let Some(at) = self.forget(id) {
             self.stack.release(at, self.now);
+            self.note_orphan(at);
         }
     }
 
@@ -320,6 +381,8 @@ impl Transport for Network {
         // The fields of Linux's structure.
         let info = connection.info(self.now);
         let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let counters = connection.counters();
+        let dropped = counters.paws_drops + counters.outside_window + counters.bad_acks + counters.no_interval;
         let mss = word(16);
         Info {
             rtt: Time::from_us(word(68).into()),
@@ -329,6 +392,25 @@ impl Transport for Network {
             retransmits: word(100),
             unacknowledged: connection.next().0.wrapping_sub(connection.una().0),
             state: state_name(connection.state()),
+            segments: Some(Segments {
+                algorithm: connection.tuning.algorithm.name(),
+                window_shifts: [info[6] & 15, info[6] >> 4],
+                timeout_us: word(8),
+                least_rtt_us: word(148),
+                threshold: word(76),
+                bytes_retransmitted: counters.bytes_retransmitted,
+                bytes_acknowledged: counters.bytes_acked,
+                out: word(136),
+                came: word(140),
+                data_out: word(156),
+                data_in: word(152),
+                lost: word(32),
+                sacked: word(28),
+                timeouts: counters.timeouts,
+                out_of_order: counters.out_of_order,
+                dropped,
+                not_sent: word(144),
+            }),
         }
     }
 
@@ -337,6 +419,7 @@ impl Transport for Network {
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
             self.port_errors += u64::from(self.port.look().is_err());
+            self.watch.sweep();
         }
         let mut busy = self.receive_frames();
         if self.stack.poll_at().is_some_and(|due| due <= now) {
@@ -360,6 +443,23 @@ impl Transport for Network {
     fn flush(&mut self) {
         self.send_frames();
         self.take_events();
+    }
+
+    fn arm(&mut self) -> bool {
+        self.port.arm()
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        Some(&mut self.watch)
+    }
+
+    fn host(&self) -> Option<Host> {
+        Some(Host {
+            counters: *self.stack.counters(),
+            connections: self.stack.connection_count(),
+            orphans_reset: self.orphans_reset,
+            port_errors: self.port_errors,
+        })
     }
 
     fn waker(&self) -> Option<BorrowedFd<'_>> {
