@@ -24,3 +24,4 @@ pub mod policy;
 pub mod process;
 pub mod socket;
 pub mod table;
+pub mod tls;

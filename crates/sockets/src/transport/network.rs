@@ -13,8 +13,11 @@ use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, FourTuple, HostConf
 use nicforge_units::Time;
 use rustix::io::Errno;
 
+use super::loss::Loss;
 use super::names::{errno, refusal, state_name};
+use super::secure::{Secure, Way};
 use super::{Accepted, Event, Host, Id, Info, Segments, Setting, Transport};
+use crate::tls::CryptoInfo;
 use crate::watch::Watch;
 use crate::watch::frame::Seen;
 use crate::watch::trace::{Figures, OfConnection};
@@ -75,6 +78,8 @@ pub struct Network {
     /// Orphans that were reset because there were too many.
     pub orphans_reset: u64,
     watch: Watch,
+    secure: Secure,
+    loss: Loss,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -99,6 +104,8 @@ impl Network {
             orphans_most: ORPHANS,
             orphans_reset: 0,
             watch: Watch::default(),
+            secure: Secure::default(),
+            loss: Loss::new(0.0, 0),
             port_errors: 0,
         }
     }
@@ -106,6 +113,11 @@ impl Network {
     /// The same with another limit of orphans.
     pub fn with_orphans(self, most: usize) -> Network {
         Network { orphans_most: most, ..self }
+    }
+
+    /// The same over a link that loses frames by intent.
+    pub fn with_loss(self, loss: Loss) -> Network {
+        Network { loss, ..self }
     }
 
     /// Notes a connection that closes without an owner; a sixteenth of too many goes at a time.
@@ -203,14 +215,21 @@ impl Network {
     }
 
     fn receive_frames(&mut self) -> bool {
-        let (stack, watch, now) = (&mut self.stack, &mut self.watch, self.now);
+        let (stack, watch, secure, now) = (&mut self.stack, &mut self.watch, &mut self.secure, self.now);
+        let mut receive = |stack: &mut Stack<HeapBuffers>, frame: &[u8]| {
+            if secure.is_empty() { stack.receive(frame, now) } else { secure.come(frame, stack, now) }
+        };
+        let loss = &mut self.loss;
         let mut each = |frame: &[u8]| {
+            if loss.loses() {
+                return;
+            }
             if watch.is_empty() {
-                return stack.receive(frame, now);
+                return receive(stack, frame);
             }
             let tuple = Seen::parse(frame).incoming();
             let before = figures(stack, tuple, now);
-            stack.receive(frame, now);
+            receive(stack, frame);
             watch.came(frame, now, &before, &figures(stack, tuple, now));
         };
         match self.port.receive(BUDGET, &mut each) {
@@ -222,6 +241,15 @@ impl Network {
         }
     }
 
+    /// Records on their way, acknowledgments of them, connections that ended.
+    fn turn_secure(&mut self) {
+        if self.secure.is_empty() {
+            return;
+        }
+        let (ids, events) = (&self.ids, &mut self.events);
+        self.secure.turn(&mut self.stack, self.now, |at| events.extend(ids.get(&at).map(|id| Event::Writable(*id))));
+    }
+
     fn send_frames(&mut self) {
         let mut any = false;
         while let Some(len) = self.stack.transmit(self.now, &mut self.frame) {
@@ -230,9 +258,10 @@ impl Network {
                 let tuple = Seen::parse(&self.frame[..len]).outgoing();
                 self.watch.goes(&self.frame[..len], self.now, &figures(&self.stack, tuple, self.now));
             }
-            if self.port.send(&self.frame[..len], self.now).is_err() {
-                self.port_errors += 1;
-            }
+            let (port, loss, errors, now) = (&mut self.port, &mut self.loss, &mut self.port_errors, self.now);
+            self.secure.leave(&self.frame[..len], |frame| {
+                *errors += u64::from(!loss.loses() && port.send(frame, now).is_err());
+            });
         }
         if any && self.port.flush().is_err() {
             self.port_errors += 1;
@@ -321,6 +350,9 @@ impl Transport for Network {
 
     fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
+        if self.secure.has(known.at, Way::Outward) {
+            return self.secure.send(&mut self.stack, known.at, bytes, self.now);
+        }
         let sent = self.stack.send(known.at, bytes, false, self.now).unwrap_or(0);
         if sent < bytes.len() {
             self.stack.with(known.at, Connection::wait_for_space);
@@ -330,15 +362,24 @@ impl Transport for Network {
 
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
+        if self.secure.has(known.at, Way::Inward) {
+            let bytes = self.secure.receive(&mut self.stack, known.at, bytes, self.now);
+            if self.secure.has_failed(known.at) && !self.secure.waits(known.at) {
+                self.events.push(Event::Failed(id, Errno::BADMSG));
+            }
+            return bytes;
+        }
         self.stack.recv(known.at, bytes, self.now).unwrap_or(0)
     }
 
     fn finished(&self, id: Id) -> bool {
-        self.connection(id).is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
+        let Some(known) = self.known.get(&id).filter(|known| !self.secure.waits(known.at)) else { return false };
+        let connection = self.stack.connection(known.at);
+        connection.is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
     }
 
     fn finish(&mut self, id: Id) {
-        if let Some(known) = self.known.get(&id) {
+        if let Some(known) = self.known.get(&id).filter(|known| !self.secure.holds_finish(known.at)) {
             self.stack.shut_write(known.at, self.now);
         }
     }
@@ -352,7 +393,9 @@ impl Transport for Network {
 
     fn release(&mut self, id: Id) {
         if let Some(at) = self.forget(id) {
-            self.stack.release(at, self.now);
+            if !self.secure.holds_release(at) {
+                self.stack.release(at, self.now);
+            }
             self.note_orphan(at);
         }
     }
@@ -374,6 +417,11 @@ impl Transport for Network {
                 }
             }
         });
+    }
+
+    fn secure(&mut self, id: Id, way: Way, info: &CryptoInfo, raw: &[u8]) -> Result<(), Errno> {
+        let known = self.known.get(&id).ok_or(Errno::NOTCONN)?;
+        self.secure.begin(&self.stack, known.at, way, info, raw)
     }
 
     fn info(&self, id: Id) -> Info {
@@ -426,6 +474,7 @@ impl Transport for Network {
             self.stack.on_timer(now);
             busy = true;
         }
+        self.turn_secure();
         self.send_frames();
         self.take_events();
         busy |= !self.events.is_empty();
@@ -441,6 +490,7 @@ impl Transport for Network {
     }
 
     fn flush(&mut self) {
+        self.turn_secure();
         self.send_frames();
         self.take_events();
     }
@@ -459,6 +509,8 @@ impl Transport for Network {
             connections: self.stack.connection_count(),
             orphans_reset: self.orphans_reset,
             port_errors: self.port_errors,
+            lost: self.loss.lost,
+            tls: self.secure.counters(),
         })
     }
 
