@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use libc::{c_int, sockaddr, socklen_t};
-use nicforge_sockets::posix::{address, files, gone, link, options, policy, socket};
+use nicforge_sockets::posix::{accept, address, files, gone, link, options, policy, socket};
 use rustix::io::Errno;
 
 use crate::{done, fail, kernel, ours};
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn accept4(number: c_int, to: *mut sockaddr, len: *mut soc
         return fail(Errno::INVAL) as c_int;
     }
     let (nonblocking, close_on_exec) = (flags & libc::SOCK_NONBLOCK != 0, flags & libc::SOCK_CLOEXEC != 0);
-    match socket::accept(number, &socket, nonblocking, close_on_exec) {
+    match accept::accept(number, &socket, nonblocking, close_on_exec) {
         Ok((new, remote)) => {
             if let Some(remote) = remote {
                 // SAFETY: the program's pointers.

@@ -8,8 +8,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFla
 
 use crate::control::{Request, RequestMessage, ask, receive, reply, retry, send};
 use crate::service::{ApplicationView, HostView, Limits, SocketView, View};
+use crate::watch::event::Event;
 use crate::watch::filter::{Filter, FilterError};
-use crate::watch::trace::Event;
 use crate::watch::{CaptureHeader, FILTER_BYTES};
 
 /// The service did not answer.
@@ -81,7 +81,7 @@ pub fn list(path: &Path) -> Result<Seen, ObserveError> {
             }
             match serde_json::from_slice(&line[..received.len])? {
                 View::Application(application) => seen.applications.push(application),
-                View::Socket(socket) => seen.sockets.push(socket),
+                View::Socket(socket) => seen.sockets.push(*socket),
                 View::Host(host) => seen.host = Some(host),
                 View::Next(next) => {
                     from = next;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nicforge_lab::live::{LiveConfig, PortKind, Software, TcpConfig};
-use nicforge_platform::live::ports::Port;
+use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpConfig};
 use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS};
 use nicforge_sockets::service::{Config, Service};
 

@@ -17,7 +17,6 @@ use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::Registry;
 use crate::scenario::Assignment;
 use crate::settings::{Catalogue, Settings, of_live_run};
 
@@ -61,8 +60,6 @@ pub struct LiveConfig {
     pub tcp: Option<TcpConfig>,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
-    /// What the file may name.
-    pub registry: Registry,
 }
 
 /// What device and workers do when there is nothing to do.
@@ -240,7 +237,6 @@ impl LiveConfig {
         LiveConfig {
             name: String::new(),
             title: String::new(),
-            registry: Registry::shipped(),
             duration_s: None,
             idle: Idle::default(),
             when_full: WhenFull::default(),

@@ -44,7 +44,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Clock, LiveCpu};
 use nicforge_units::Time;
 
@@ -52,6 +51,7 @@ pub use attach::{Attached, attach};
 pub use config::{LiveConfig, Pin, PortConfig, PortKind, TcpConfig};
 pub use device::{DeviceCounts, NicCounts, StationCounts};
 pub use events::Events;
+pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
 pub use scenario::{check_live, run_point_live};

@@ -48,9 +48,15 @@ fn hangs_up(number: i32) -> bool {
     poll(&mut polled, Some(&now)) == Ok(1) && polled[0].revents().contains(PollFlags::HUP)
 }
 
-/// A socket that was neither connected nor listening moves to the service that is there now, and keeps its address.
+/// A socket that was neither connected nor listening moves to the service that is there now, and keeps its address. So
+/// does a listener that was shut down, whom the service has forgotten.
 pub fn moved(number: i32, socket: &Arc<Socket>) -> Result<Arc<Socket>, Errno> {
-    if socket.state() != State::Fresh || !hangs_up(number) {
+    let idle = match socket.state() {
+        State::Fresh => true,
+        State::Listening => socket.page().application.shut.load(Ordering::Acquire) != 0,
+        _ => false,
+    };
+    if !idle || !hangs_up(number) {
         return Ok(socket.clone());
     }
     let address = socket.page().service.local.load();

@@ -29,8 +29,15 @@ const NUMBER_FROM: i32 = 900;
 
 /// The service's path as the environment had it when it was first asked: programs such as nginx clear theirs.
 pub fn path() -> Option<&'static Path> {
-    static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
     PATH.get_or_init(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from)).as_deref()
+}
+
+static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// Names the service in place of the environment, before anything asks for it.
+pub fn use_path(path: PathBuf) {
+    // Where it was asked for already, that answer stands.
+    let _ = PATH.set(Some(path));
 }
 
 /// A registered process.

@@ -3,16 +3,15 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytemuck::Zeroable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, sockopt};
 
 use super::link::{Link, borrowed, link};
 use super::{options, table};
-use crate::control::{Arrival, Request, RequestMessage, receive};
+use crate::control::{Request, RequestMessage};
 use crate::layout::{Kind, SocketPage, State};
 use crate::queue::Message;
 use crate::shared::SocketMemory;
@@ -27,7 +26,7 @@ pub struct Socket {
     /// Proof of possession.
     pub key: u64,
     /// The service that made it.
-    instance: u64,
+    pub instance: u64,
     /// Made with `AF_INET6`.
     pub v6: bool,
     /// Link through which the service knows that this process has the socket.
@@ -148,7 +147,7 @@ pub fn fresh(v6: bool) -> Result<(OwnedFd, Socket), Errno> {
 }
 
 /// Descriptors come with close-on-exec set and blocking.
-fn set_flags(descriptor: BorrowedFd<'_>, nonblocking: bool, close_on_exec: bool) -> Result<(), Errno> {
+pub(super) fn set_flags(descriptor: BorrowedFd<'_>, nonblocking: bool, close_on_exec: bool) -> Result<(), Errno> {
     if nonblocking {
         rustix::fs::fcntl_setfl(descriptor, rustix::fs::OFlags::NONBLOCK)?;
     }
@@ -163,7 +162,8 @@ pub fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     if address.is_ipv6() && !socket.v6 {
         return Err(Errno::AFNOSUPPORT);
     }
-    if address.is_ipv4() && socket.v6 {
+    // A connection that has ended still has its address, and the service knows it no more.
+    if (address.is_ipv4() && socket.v6) || socket.state() != State::Fresh {
         return Err(Errno::INVAL);
     }
     let request =
@@ -183,7 +183,11 @@ pub fn bind_flags(socket: &Socket) -> u32 {
 
 /// `listen`.
 pub fn listen(number: i32, socket: &Socket, backlog: i32) -> Result<(), Errno> {
-    let first = socket.state() != State::Listening;
+    let first = match socket.state() {
+        State::Fresh => true,
+        State::Listening => false,
+        State::Connecting | State::Connected | State::Closed => return Err(Errno::INVAL),
+    };
     let backlog = if backlog < 0 { 4096 } else { backlog };
     let extra = u64::from(bind_flags(socket));
     let request = RequestMessage { value: backlog as u32, extra, ..socket.request(Request::Listen) };
@@ -192,78 +196,6 @@ pub fn listen(number: i32, socket: &Socket, backlog: i32) -> Result<(), Errno> {
     if first {
         // A listener never becomes writable.
         Socket::hold(borrowed(number));
-    }
-    Ok(())
-}
-
-/// `accept4`. Returns the new descriptor and the peer's address.
-pub fn accept(
-    number: i32,
-    socket: &Arc<Socket>,
-    nonblocking: bool,
-    close_on_exec: bool,
-) -> Result<(i32, Option<SocketAddr>), Errno> {
-    spare_numbers(number)?;
-    let (arrival, end, memory) = arrival(number, socket)?;
-    let accepted = Socket::of(memory)?;
-    set_flags(end.as_fd(), nonblocking, close_on_exec)?;
-    // A connection whose service has gone meanwhile says so at its first call.
-    if let Ok(link) = link()
-        && link.instance == accepted.instance
-    {
-        let taken = Message { word: accepted.key, ..Message::new(Kind::Accepted, accepted.flow) };
-        let _ = link.push(&[taken]);
-        accepted.attach_to(&link);
-    }
-    let new = end.as_raw_fd();
-    HIGHEST.fetch_max(new, Ordering::Relaxed);
-    if !table::set(new, Arc::new(accepted)) {
-        return Err(Errno::MFILE);
-    }
-    Ok((end.into_raw_fd(), arrival.remote.address()))
-}
-
-/// Waits, as the kernel would, for the next connection of a listener.
-fn arrival(number: i32, socket: &Arc<Socket>) -> Result<(Arrival, OwnedFd, OwnedFd), Errno> {
-    let mut socket = socket.clone();
-    loop {
-        if socket.state() != State::Listening {
-            return Err(Errno::INVAL);
-        }
-        let mut arrival = Arrival::zeroed();
-        match receive(borrowed(number), bytemuck::bytes_of_mut(&mut arrival), RecvFlags::CMSG_CLOEXEC) {
-            Ok(received) if received.len > 0 => {
-                let Ok([end, memory]) = <[OwnedFd; 2]>::try_from(received.descriptors) else {
-                    return Err(Errno::MFILE);
-                };
-                return Ok((arrival, end, memory));
-            }
-            Ok(_) | Err(Errno::CONNRESET | Errno::NOTSOCK) => {}
-            Err(cause) => return Err(cause),
-        }
-        if socket.page().application.shut.load(Ordering::Acquire) != 0 {
-            return Err(Errno::INVAL);
-        }
-        if !super::gone::listen_again(number, &socket)? {
-            if nonblocking(number) {
-                return Err(Errno::AGAIN);
-            }
-            super::gone::wait_for_service(number)?;
-        }
-        socket = table::get(number).ok_or(Errno::BADF)?;
-    }
-}
-
-/// Highest number that a connection was accepted at.
-static HIGHEST: AtomicI32 = AtomicI32::new(0);
-
-/// A connection needs two numbers for a moment; one that finds none would be lost. Only looked for near the limit.
-fn spare_numbers(number: i32) -> Result<(), Errno> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let highest = HIGHEST.load(Ordering::Relaxed).max(number) as u64;
-    if highest + 64 > limit {
-        let _first = rustix::io::fcntl_dupfd_cloexec(borrowed(number), 0)?;
-        rustix::io::fcntl_dupfd_cloexec(borrowed(number), 0)?;
     }
     Ok(())
 }
@@ -324,7 +256,7 @@ pub fn renew(number: i32, old: &Socket) -> Result<(), Errno> {
     Ok(())
 }
 
-fn nonblocking(number: i32) -> bool {
+pub(super) fn nonblocking(number: i32) -> bool {
     rustix::fs::fcntl_getfl(borrowed(number)).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::NONBLOCK))
 }
 

@@ -117,7 +117,7 @@ pub struct ApplicationView {
 #[serde(rename_all = "snake_case")]
 pub enum View {
     /// A socket.
-    Socket(SocketView),
+    Socket(Box<SocketView>),
     /// An application.
     Application(ApplicationView),
     /// The host.
@@ -151,7 +151,7 @@ impl Service {
         let mut rest = self.flows.iter().filter(|(index, _)| *index >= from as usize);
         let batch: Vec<usize> = rest.by_ref().take(BATCH).map(|(index, _)| index).collect();
         let last = rest.next().map_or(View::End, |(index, _)| View::Next(index as u32));
-        let sockets = batch.into_iter().map(|index| View::Socket(self.view_of(index)));
+        let sockets = batch.into_iter().map(|index| View::Socket(Box::new(self.view_of(index))));
         let host = self.route.host().filter(|_| from == 0).map(|host| View::Host(HostView::of(&host)));
         for view in applications.chain(host).chain(sockets).chain([last]) {
             let Ok(line) = serde_json::to_vec(&view) else { continue };

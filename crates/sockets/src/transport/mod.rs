@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::watch::Watch;
 
+mod figures;
 pub mod loopback;
 pub mod loss;
 mod names;
 pub mod network;
+mod orphans;
 pub mod route;
 pub mod secure;
 #[cfg(test)]

@@ -9,28 +9,24 @@ use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
 use nicforge_tcp::ring::HeapBuffers;
-use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, FourTuple, HostConfig, ListenerId, Stack};
+use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 
+use super::figures;
 use super::loss::Loss;
-use super::names::{errno, refusal, state_name};
+use super::names::{errno, refusal};
+pub use super::orphans::{ORPHANS, Orphans};
 use super::secure::{Secure, Way};
-use super::{Accepted, Event, Host, Id, Info, Segments, Setting, Transport};
+use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
 use crate::tls::CryptoInfo;
 use crate::watch::Watch;
 use crate::watch::frame::Seen;
-use crate::watch::trace::{Figures, OfConnection};
 
 /// Frames taken from the port before the stack's answers leave.
 const BUDGET: usize = 64;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
-
-/// Connections that close without an owner, TIME-WAIT included. Beyond it the oldest are reset, as Linux does beyond
-/// `tcp_max_orphans` and `tcp_max_tw_buckets`.
-pub const ORPHANS: usize = 65_536;
-
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
 
@@ -72,11 +68,8 @@ pub struct Network {
     frame: Vec<u8>,
     events: Vec<Event>,
     look_at: Time,
-    /// Released connections, oldest first; some may have ended.
-    orphans: VecDeque<ConnectionId>,
-    orphans_most: usize,
-    /// Orphans that were reset because there were too many.
-    pub orphans_reset: u64,
+    /// Connections that close without an owner.
+    pub orphans: Orphans,
     watch: Watch,
     secure: Secure,
     loss: Loss,
@@ -100,9 +93,7 @@ impl Network {
             frame: vec![0; FRAME_BYTES],
             events: Vec::new(),
             look_at: Time::ZERO,
-            orphans: VecDeque::new(),
-            orphans_most: ORPHANS,
-            orphans_reset: 0,
+            orphans: Orphans::at_most(ORPHANS),
             watch: Watch::default(),
             secure: Secure::default(),
             loss: Loss::new(0.0, 0),
@@ -112,30 +103,12 @@ impl Network {
 
     /// The same with another limit of orphans.
     pub fn with_orphans(self, most: usize) -> Network {
-        Network { orphans_most: most, ..self }
+        Network { orphans: Orphans::at_most(most), ..self }
     }
 
     /// The same over a link that loses frames by intent.
     pub fn with_loss(self, loss: Loss) -> Network {
         Network { loss, ..self }
-    }
-
-    /// Notes a connection that closes without an owner; a sixteenth of too many goes at a time.
-    fn note_orphan(&mut self, at: ConnectionId) {
-        self.orphans.push_back(at);
-        if self.orphans.len() <= self.orphans_most {
-            return;
-        }
-        let stack = &mut self.stack;
-        self.orphans.retain(|at| stack.connection(*at).is_some());
-        let many = self.orphans.len() > self.orphans_most;
-        let few = self.orphans_most - self.orphans_most / 16;
-        while many && self.orphans.len() > few {
-            if let Some(oldest) = self.orphans.pop_front() {
-                stack.abort(oldest);
-                self.orphans_reset += 1;
-            }
-        }
     }
 
     fn name(&mut self) -> Id {
@@ -228,9 +201,9 @@ impl Network {
                 return receive(stack, frame);
             }
             let tuple = Seen::parse(frame).incoming();
-            let before = figures(stack, tuple, now);
+            let before = figures::traced(stack, tuple, now);
             receive(stack, frame);
-            watch.came(frame, now, &before, &figures(stack, tuple, now));
+            watch.came(frame, now, &before, &figures::traced(stack, tuple, now));
         };
         match self.port.receive(BUDGET, &mut each) {
             Ok(frames) => frames > 0,
@@ -256,7 +229,7 @@ impl Network {
             any = true;
             if !self.watch.is_empty() {
                 let tuple = Seen::parse(&self.frame[..len]).outgoing();
-                self.watch.goes(&self.frame[..len], self.now, &figures(&self.stack, tuple, self.now));
+                self.watch.goes(&self.frame[..len], self.now, &figures::traced(&self.stack, tuple, self.now));
             }
             let (port, loss, errors, now) = (&mut self.port, &mut self.loss, &mut self.port_errors, self.now);
             self.secure.leave(&self.frame[..len], |frame| {
@@ -267,13 +240,6 @@ impl Network {
             self.port_errors += 1;
         }
     }
-}
-
-/// What a trace compares.
-fn figures(stack: &Stack<HeapBuffers>, tuple: Option<FourTuple>, now: Time) -> Figures {
-    let connection = tuple.and_then(|tuple| stack.connection(stack.find(&tuple)?));
-    let connection = connection.map(|connection| OfConnection::of(connection, now));
-    Figures { connection, host: *stack.counters() }
 }
 
 impl Transport for Network {
@@ -396,7 +362,7 @@ impl Transport for Network {
             if !self.secure.holds_release(at) {
                 self.stack.release(at, self.now);
             }
-            self.note_orphan(at);
+            self.orphans.note(at, &mut self.stack);
         }
     }
 
@@ -425,41 +391,7 @@ impl Transport for Network {
     }
 
     fn info(&self, id: Id) -> Info {
-        let Some(connection) = self.connection(id) else { return Info::default() };
-        // The fields of Linux's structure.
-        let info = connection.info(self.now);
-        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
-        let counters = connection.counters();
-        let dropped = counters.paws_drops + counters.outside_window + counters.bad_acks + counters.no_interval;
-        let mss = word(16);
-        Info {
-            rtt: Time::from_us(word(68).into()),
-            rtt_variance: Time::from_us(word(72).into()),
-            window: u64::from(word(80)) * u64::from(mss),
-            mss,
-            retransmits: word(100),
-            unacknowledged: connection.next().0.wrapping_sub(connection.una().0),
-            state: state_name(connection.state()),
-            segments: Some(Segments {
-                algorithm: connection.tuning.algorithm.name(),
-                window_shifts: [info[6] & 15, info[6] >> 4],
-                timeout_us: word(8),
-                least_rtt_us: word(148),
-                threshold: word(76),
-                bytes_retransmitted: counters.bytes_retransmitted,
-                bytes_acknowledged: counters.bytes_acked,
-                out: word(136),
-                came: word(140),
-                data_out: word(156),
-                data_in: word(152),
-                lost: word(32),
-                sacked: word(28),
-                timeouts: counters.timeouts,
-                out_of_order: counters.out_of_order,
-                dropped,
-                not_sent: word(144),
-            }),
-        }
+        self.connection(id).map_or_else(Info::default, |connection| figures::info(connection, self.now))
     }
 
     fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool {
@@ -507,7 +439,7 @@ impl Transport for Network {
         Some(Host {
             counters: *self.stack.counters(),
             connections: self.stack.connection_count(),
-            orphans_reset: self.orphans_reset,
+            orphans_reset: self.orphans.reset,
             port_errors: self.port_errors,
             lost: self.loss.lost,
             tls: self.secure.counters(),

@@ -207,7 +207,7 @@ fn orphans_beyond_their_limit_are_reset_oldest_first() {
     }
     assert_eq!(served.len(), 40);
     // At the 33rd and, from 30 on again, at the 36th and 39th, three went at a time.
-    assert_eq!(hosts[0].orphans_reset, 9);
+    assert_eq!(hosts[0].orphans.reset, 9);
     let states: Vec<_> = served.iter().map(|id| hosts[1].info(*id).state).collect();
     assert!(states[..9].iter().all(|state| *state == "CLOSED"), "{states:?}");
     assert!(states[9..].iter().all(|state| *state == "CLOSE-WAIT"), "{states:?}");
@@ -215,8 +215,8 @@ fn orphans_beyond_their_limit_are_reset_oldest_first() {
 
 #[test]
 fn a_trace_follows_one_loss_from_duplicates_to_repair() {
+    use crate::watch::event::{Because, Event as Traced, What};
     use crate::watch::filter::Filter;
-    use crate::watch::trace::{Because, Event as Traced, What};
     // The fifth long frame is lost, once.
     let mut hosts = hosts_that_lose(|number, frame| number == 5 && frame.len() > 1000);
     let kinds = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET);

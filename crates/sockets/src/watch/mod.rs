@@ -13,10 +13,12 @@ use rustix::net::SendFlags;
 
 use crate::control::send;
 
+pub mod event;
 pub mod filter;
 pub mod frame;
 pub mod trace;
 
+use event::Event;
 use filter::Filter;
 use frame::Seen;
 use trace::{Figures, Outgoing, Tracer};
@@ -130,7 +132,7 @@ impl Watch {
         frame: &[u8],
         way: Way,
         now: Time,
-        mut trace: impl FnMut(&mut Tracer, &Seen<'_>, u64) -> Vec<trace::Event>,
+        mut trace: impl FnMut(&mut Tracer, &Seen<'_>, u64) -> Vec<Event>,
     ) {
         let seen = Seen::parse(frame);
         let wall = self.wall.at(now);
