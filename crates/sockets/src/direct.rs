@@ -168,13 +168,13 @@ impl Direct {
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let end = self.flow(listener)?.end.as_fd();
         let received = match receive(end, bytemuck::bytes_of_mut(&mut arrival), flags) {
-            Ok(received) => received,
             Err(Errno::AGAIN) => return Ok(None),
+            // The service has gone.
+            Ok(received) if received.len == 0 => return Err(Errno::NETDOWN.into()),
+            Err(Errno::CONNRESET) => return Err(Errno::NETDOWN.into()),
+            Ok(received) => received,
             Err(cause) => return Err(cause.into()),
         };
-        if received.len == 0 {
-            return Err(Errno::NETDOWN.into());
-        }
         let [end, memory] = <[OwnedFd; 2]>::try_from(received.descriptors).map_err(|_| Errno::MFILE)?;
         let socket = Socket::of(memory)?;
         let accepted = Message { word: socket.key, ..Message::new(Kind::Accepted, socket.flow) };
