@@ -132,7 +132,8 @@ impl<E: End> Net<E> {
     /// Connects side 0 to side 1. Returns where the streams out of both begin.
     pub fn connect(&mut self) -> [Seq; 2] {
         // A connection that fails to open says nothing about offloads.
-        let link = std::mem::replace(&mut self.link, Link { delay: self.link.delay, ..Link::clean() });
+        let link = self.link;
+        self.link = Link { delay: link.delay, ..Link::clean() };
         let tuning = Tuning::new(self.sides[1].stack.config());
         let listener = self.sides[1].stack.listen(None, 443, 4, tuning.clone(), false).unwrap();
         let client = self.sides[0].stack.connect((None, 0), (ADDRESSES[1].into(), 443), tuning, self.now).unwrap();
