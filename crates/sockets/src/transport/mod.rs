@@ -17,6 +17,7 @@ pub mod loss;
 mod names;
 pub mod network;
 mod orphans;
+mod pages;
 pub mod route;
 pub mod secure;
 #[cfg(test)]

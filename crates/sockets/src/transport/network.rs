@@ -10,7 +10,6 @@ use nicforge_platform::live::ports::Port;
 use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
-use nicforge_tcp::ring::HeapBuffers;
 use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
@@ -19,6 +18,7 @@ use super::figures;
 use super::loss::Loss;
 use super::names::{errno, refusal};
 pub use super::orphans::{ORPHANS, Orphans};
+use super::pages::PagedBuffers;
 use super::secure::{Secure, Way};
 use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
 use crate::tls::CryptoInfo;
@@ -28,7 +28,6 @@ use crate::watch::Watch;
 const FRAME_BYTES: usize = 65_600;
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
-
 /// What this layer knows of a connection.
 #[derive(Debug)]
 struct Known {
@@ -56,7 +55,7 @@ struct Place {
 
 /// A stack and its port.
 pub struct Network {
-    stack: Stack<HeapBuffers>,
+    stack: Stack<PagedBuffers>,
     port: Box<dyn Port>,
     tuning: Tuning,
     known: HashMap<Id, Known>,
@@ -81,7 +80,7 @@ impl Network {
     pub fn new(host: HostConfig, config: Config, port: Box<dyn Port>, seed: [u8; 16]) -> Network {
         let tuning = Tuning::new(&config);
         Network {
-            stack: Stack::new(host, config, HeapBuffers, seed),
+            stack: Stack::new(host, config, PagedBuffers, seed),
             port,
             tuning,
             known: HashMap::new(),

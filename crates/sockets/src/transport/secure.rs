@@ -20,12 +20,12 @@ use nicforge_l5p::tls::reader::{ReaderCounters, RecordReader};
 use nicforge_l5p::tls::record::ContentType;
 use nicforge_l5p::tls::sender::RecordSender;
 use nicforge_tcp::conn::Connection;
-use nicforge_tcp::ring::HeapBuffers;
 use nicforge_tcp::stack::{ConnectionId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::pages::PagedBuffers;
 use crate::tls::{CryptoInfo, PIECE_HEADER, PIECE_MOST, parse_piece_header, piece_header};
 
 /// Contexts that fit into the NIC's memory: 4 MiB of 208 bytes.
@@ -131,7 +131,7 @@ impl Secure {
     /// are, are counted only. Inward: bytes that came before and are records.
     pub fn begin(
         &mut self,
-        stack: &Stack<HeapBuffers>,
+        stack: &Stack<PagedBuffers>,
         at: ConnectionId,
         way: Way,
         info: &CryptoInfo,
@@ -189,7 +189,7 @@ impl Secure {
     }
 
     /// Takes pieces of records from an application; returns how many bytes.
-    pub fn send(&mut self, stack: &mut Stack<HeapBuffers>, at: ConnectionId, bytes: &[u8], now: Time) -> usize {
+    pub fn send(&mut self, stack: &mut Stack<PagedBuffers>, at: ConnectionId, bytes: &[u8], now: Time) -> usize {
         let Some(out) = self.flows.get_mut(&at).and_then(|flow| flow.out.as_mut()) else { return 0 };
         let before = worked();
         let mut taken = 0;
@@ -225,7 +225,7 @@ impl Secure {
     }
 
     /// Gives pieces of records to an application; returns how many bytes.
-    pub fn receive(&mut self, stack: &mut Stack<HeapBuffers>, at: ConnectionId, into: &mut [u8], now: Time) -> usize {
+    pub fn receive(&mut self, stack: &mut Stack<PagedBuffers>, at: ConnectionId, into: &mut [u8], now: Time) -> usize {
         let Some(flow) = self.flows.get_mut(&at) else { return 0 };
         let Some(inward) = flow.inward.as_mut() else { return 0 };
         let before = worked();
@@ -292,7 +292,7 @@ impl Secure {
 
     /// Hands over what waits, notes acknowledgments, and forgets connections that ended. `room` learns of connections
     /// that take more.
-    pub fn turn(&mut self, stack: &mut Stack<HeapBuffers>, now: Time, mut room: impl FnMut(ConnectionId)) {
+    pub fn turn(&mut self, stack: &mut Stack<PagedBuffers>, now: Time, mut room: impl FnMut(ConnectionId)) {
         let mut gone = Vec::new();
         for (&at, flow) in &mut self.flows {
             let Some(connection) = stack.connection(at) else {
@@ -350,7 +350,7 @@ impl Secure {
     }
 
     /// A frame from the wire on its way to the stack, which gets it changed where the NIC decrypted it.
-    pub fn come(&mut self, frame: &[u8], stack: &mut Stack<HeapBuffers>, now: Time) {
+    pub fn come(&mut self, frame: &[u8], stack: &mut Stack<PagedBuffers>, now: Time) {
         let segment = Segment::find(frame);
         let flow = segment.as_ref().and_then(|segment| self.by_inward.get(&segment.flow));
         let inward = flow.and_then(|at| self.flows.get_mut(at)).and_then(|flow| flow.inward.as_mut());
@@ -371,7 +371,7 @@ impl Secure {
     }
 }
 
-fn hand_over(out: &mut Out, stack: &mut Stack<HeapBuffers>, at: ConnectionId, now: Time) {
+fn hand_over(out: &mut Out, stack: &mut Stack<PagedBuffers>, at: ConnectionId, now: Time) {
     out.sender.hand_over(|bytes| {
         let taken = stack.send(at, bytes, false, now).unwrap_or(0);
         if taken < bytes.len() {

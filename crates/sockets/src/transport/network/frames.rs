@@ -1,9 +1,9 @@
 //! Frames between port and stack, with TLS, faults and observers on their way.
 
-use nicforge_tcp::ring::HeapBuffers;
 use nicforge_tcp::stack::Stack;
 
 use super::Network;
+use crate::transport::pages::PagedBuffers;
 use crate::transport::{Event, figures};
 use crate::watch::frame::Seen;
 
@@ -13,7 +13,7 @@ const BUDGET: usize = 64;
 impl Network {
     pub(super) fn receive_frames(&mut self) -> bool {
         let (stack, watch, secure, now) = (&mut self.stack, &mut self.watch, &mut self.secure, self.now);
-        let mut receive = |stack: &mut Stack<HeapBuffers>, frame: &[u8]| {
+        let mut receive = |stack: &mut Stack<PagedBuffers>, frame: &[u8]| {
             if secure.is_empty() { stack.receive(frame, now) } else { secure.come(frame, stack, now) }
         };
         let loss = &mut self.loss;
