@@ -76,7 +76,7 @@ fn apps() -> String {
 fn stages() -> String {
     let catalogue = catalogue();
     let entries = catalogue.registry().stages.entries().iter();
-    named(&entries.map(|entry| (entry.name(), entry.about())).collect::<Vec<_>>())
+    named(&entries.map(|entry| (entry.owner.name, entry.owner.about)).collect::<Vec<_>>())
 }
 
 fn named(rows: &[(&str, &str)]) -> String {
