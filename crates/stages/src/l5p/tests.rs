@@ -369,3 +369,8 @@ fn commands_that_lie_are_counted_and_packets_without_keys_do_not_leave() {
     let frames = flow.send(&mut sender, 0);
     assert_eq!(flow.receive(&mut receiver, &frames[0]), Outcome::Offloaded);
 }
+
+#[test]
+fn it_passes_what_every_stage_passes() {
+    crate::suite::check::<super::L5pKind>();
+}
