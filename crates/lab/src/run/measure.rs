@@ -24,7 +24,7 @@ use crate::world::core_time::Cores;
 use crate::world::generator::Generator;
 use crate::world::sink::Captured;
 
-/// How often progress is told.
+/// How often progress is reported.
 const STEPS: u64 = 50;
 
 /// Everything that is counted, at one time.

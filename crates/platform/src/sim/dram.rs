@@ -6,7 +6,7 @@
 //!
 //! Below saturation, requests still queue behind each other: the mean wait grows as u/(1-u)
 //! with the share u of slots in use, linearly at first and steeply near the peak
-//! (memory_bandwidth, figure 1.5). u is told from slots that are over: those to come are empty
+//! (memory_bandwidth, figure 1.5). u is computed from slots that are over: those to come are empty
 //! only because agents that are behind have yet to fill them.
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
@@ -159,7 +159,7 @@ impl Dram {
         Time::from_ps(waited << SLOT_SHIFT)
     }
 
-    /// Nobody will ask for anything before `now`: slots until then stay as they are, and load is told from them.
+    /// Nobody will ask for anything before `now`: slots until then stay as they are, and load is computed from them.
     #[cold]
     pub fn no_more_before(&mut self, now: Time) {
         let number = now.as_ps() >> SLOT_SHIFT;

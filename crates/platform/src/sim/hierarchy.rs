@@ -207,7 +207,7 @@ impl Hierarchy {
         self.l2.expect_few(core, line, few);
     }
 
-    /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is called for, and
+    /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is prefetched, and
     /// where else it is.
     #[inline(always)]
     pub fn expect_fetch(&self, core: usize, line: u64) {
