@@ -11,7 +11,7 @@ use nicforge_options::{Owner, Vocabulary};
 use crate::packet_loop::Burst;
 use crate::registry::Registry;
 use crate::run::options::*;
-use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 
 /// All owners of keys.
 #[derive(Debug)]
@@ -53,7 +53,9 @@ impl Catalogue {
             lab::<Sockets>(SYSTEMS),
             lab::<Iscsi>("workload = iscsi_initiator"),
             lab::<Web>("workload = web_server"),
+            lab::<TcpOptions>(SYSTEMS),
             lab::<LinkOptions>(SYSTEMS),
+            lab::<SwitchOptions>("link_gbps"),
             lab::<Burst>(FRAMES),
         ]);
         owners.extend(traffic());

@@ -9,7 +9,7 @@ use nicforge_options::{Options, Owner};
 use super::Settings;
 use crate::packet_loop::Burst;
 use crate::run::options::*;
-use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
 
 /// Owners that are chosen one after the other.
 struct Chosen<'a> {
@@ -147,7 +147,9 @@ impl<'a> Chosen<'a> {
         let initiator = workload == Workload::IscsiInitiator;
         self.add::<SystemOptions>();
         self.add::<Sockets>();
+        self.add::<TcpOptions>();
         self.add::<LinkOptions>();
+        self.add_if::<SwitchOptions>(self.settings.read::<LinkOptions>().link_gbps.is_some());
         self.add::<Warmup>();
         self.add::<WindowOptions>();
         self.add_if::<Streams>(!initiator);

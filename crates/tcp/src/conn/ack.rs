@@ -136,12 +136,18 @@ impl Connection {
         Verdict::Go
     }
 
+    /// Whether a segment with `seq` that offers `window` is new enough to replace the window `present` (RFC 9293 section
+    /// 3.10.7.4).
+    pub(crate) fn sets_window(&self, advances: bool, seq: Seq, window: u32, present: u32) -> bool {
+        let same = seq == self.tx.wl1 && (window > present || window == 0);
+        advances || seq.after(self.tx.wl1) || same
+    }
+
     fn update_window(&mut self, header: &Header, round: &mut Round) {
         let shift = if header.flags.has(Flags::SYN) { 0 } else { self.flow.remote_shift() };
         let window = u32::from(header.window) << shift;
-        let newer = header.ack.after(self.una()) || header.seq.after(self.tx.wl1);
-        let same = header.seq == self.tx.wl1 && (window > self.flow.protocol.remote_win || window == 0);
-        if newer || same {
+        let advances = header.ack.after(self.una());
+        if self.sets_window(advances, header.seq, window, self.flow.protocol.remote_win) {
             self.tx.wl1 = header.seq;
             if self.flow.protocol.remote_win != window {
                 self.flow.protocol.remote_win = window;

@@ -199,6 +199,17 @@ impl<B: Buffers> Stack<B> {
         self.entry(id).map(|entry| entry.tuple)
     }
 
+    /// The connection with these addresses and ports.
+    pub fn find(&self, tuple: &FourTuple) -> Option<ConnectionId> {
+        self.table.get(tuple).map(|&index| self.id_of(index))
+    }
+
+    /// The receive and the transmit ring of a connection, while it has them.
+    pub fn rings(&self, id: ConnectionId) -> Option<(&B::Ring, &B::Ring)> {
+        let entry = self.entry(id)?;
+        entry.rx.as_ref().zip(entry.tx.as_ref())
+    }
+
     /// Calls `change` with a connection and does what follows from it.
     pub fn with<T>(&mut self, id: ConnectionId, change: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let entry = self.entry_mut(id)?;

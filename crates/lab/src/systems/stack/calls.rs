@@ -91,7 +91,7 @@ impl Kernel {
         let connection = &mut self.connections[number];
         // Behind a whole segment that may not leave yet, nothing may.
         let queues = connection.held_back && connection.send.unsent() >= STEP_BYTES;
-        connection.engine.put(to.len as usize);
+        connection.engine.put(to.len as usize, cpu.now());
         connection.send.wrote(count);
         self.counters.written_bytes += count;
         if !queues {
@@ -196,7 +196,7 @@ impl Kernel {
         }
         cpu.enter(Part::Stack);
         connection.receive.advance(len.into());
-        connection.engine.take(len as usize);
+        connection.engine.take(len as usize, cpu.now());
         while let Some(payload) = connection.receive.finished() {
             if let Some(deferred) = payload.deferred {
                 driver.drop_deferred(cpu, deferred);
