@@ -12,6 +12,7 @@ use crate::packet_loop::Burst;
 use crate::registry::Registry;
 use crate::run::options::*;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
+use crate::tas::options::{RpcOptions, TasOptions};
 
 /// All owners of keys.
 #[derive(Debug)]
@@ -53,9 +54,11 @@ impl Catalogue {
             lab::<Sockets>(SYSTEMS),
             lab::<Iscsi>("workload = iscsi_initiator"),
             lab::<Web>("workload = web_server"),
-            lab::<TcpOptions>(SYSTEMS),
-            lab::<LinkOptions>(SYSTEMS),
+            lab::<TcpOptions>(TCP),
+            lab::<LinkOptions>(TCP),
             lab::<SwitchOptions>("link_gbps"),
+            lab::<RpcOptions>(RPCS),
+            lab::<TasOptions>(RPCS),
             lab::<Burst>(FRAMES),
         ]);
         owners.extend(traffic());
@@ -107,6 +110,8 @@ impl Catalogue {
 
 const FRAMES: &str = "workload = frames";
 const SYSTEMS: &str = "whole systems (every other workload)";
+const RPCS: &str = "workload = rpc_echo";
+const TCP: &str = "whole systems, workload = rpc_echo";
 
 /// An owner of the lab, which a point chooses by `choice`.
 fn lab<O: nicforge_options::Options>(choice: &'static str) -> Owner {

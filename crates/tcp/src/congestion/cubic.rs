@@ -39,7 +39,8 @@ pub struct Cubic {
 impl Cubic {
     fn update(&mut self, window: &Window, ack: &Ack) {
         self.acks += ack.acked;
-        let recent = micros(ack.now.saturating_sub(self.last_at)) <= 31_250;
+        // At least once in a round trip: the Reno-friendly region (RFC 9438 section 4.3) has to keep up on short paths.
+        let recent = micros(ack.now.saturating_sub(self.last_at)) <= u64::from(ack.smoothed_us.min(31_250));
         if self.last_window == window.size && recent && self.per != 0 {
             return;
         }

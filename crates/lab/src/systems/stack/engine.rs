@@ -55,6 +55,8 @@ pub struct Engine {
     listener: Option<ListenerId>,
     emitted: Vec<Emitted>,
     identification: u16,
+    /// Bytes that the present call took.
+    taken: u32,
 }
 
 impl Engine {
@@ -80,6 +82,7 @@ impl Engine {
             listener: None,
             emitted: Vec::new(),
             identification: 0,
+            taken: 0,
         }
     }
 
@@ -209,7 +212,7 @@ impl Engine {
 
     /// Bytes that were received in order and not yet taken.
     pub fn readable(&self) -> usize {
-        self.connection().map_or(0, |connection| connection.readable() as usize)
+        self.connection().map_or(0, |connection| (connection.readable() - self.taken) as usize)
     }
 
     /// Bytes that the receive buffer has room for.
@@ -218,9 +221,16 @@ impl Engine {
     }
 
     /// Takes `count` readable bytes.
-    pub fn take(&mut self, count: usize, now: Time) {
+    pub fn take(&mut self, count: usize) {
+        self.taken += count as u32;
+    }
+
+    /// A call that reads has ended, or waits: TCP learns of what it took, acknowledges and opens the window
+    /// (Linux: `tcp_cleanup_rbuf`, once for a call).
+    pub fn end_read(&mut self, now: Time) {
+        let taken = std::mem::take(&mut self.taken);
         if let Some(connection) = self.connection {
-            self.stack.discard(connection, count as u32, now);
+            self.stack.discard(connection, taken, now);
         }
     }
 
@@ -237,10 +247,18 @@ impl Engine {
         }
     }
 
-    /// Adds `count` bytes to the send buffer, at most as many as are writable.
-    pub fn put(&mut self, count: usize, now: Time) {
+    /// Adds `count` bytes to the send buffer, at most as many as are writable. With `more` of the same call to come, a
+    /// partial segment waits for it.
+    pub fn put(&mut self, count: usize, more: bool, now: Time) {
         if let Some(connection) = self.connection {
-            self.stack.with(connection, |connection| connection.wrote(count as u32, false, now));
+            self.stack.with(connection, |connection| connection.wrote(count as u32, more, now));
+        }
+    }
+
+    /// A call ended before all of it was written: nothing waits for more of it.
+    pub fn end_call(&mut self) {
+        if let Some(connection) = self.connection {
+            self.stack.with(connection, |connection| connection.set_cork(false));
         }
     }
 }
