@@ -13,7 +13,7 @@ use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{
     CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
 };
-use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock, WakeEvent};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
@@ -42,6 +42,8 @@ pub struct Assembly {
     pub control: Control,
     /// Wakes the device.
     pub bell: Bell,
+    /// Wakes the only worker, where that is software with a wait of its own.
+    pub event: Option<WakeEvent>,
 }
 
 impl Assembly {
@@ -111,7 +113,8 @@ pub fn put_together(
 ) -> Result<Assembly, RunError> {
     let config = &blueprint.config;
     let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills } = blueprint.lay_out()?;
-    let control = Control::new(&space, &shape)?;
+    let mut control = Control::new(&space, &shape)?;
+    let event = config.tcp.is_some().then(|| control.wake_by_event(0)).transpose()?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
     for pool in std::iter::once(&pool).chain(&near) {
@@ -161,6 +164,7 @@ pub fn put_together(
         near,
         control,
         bell,
+        event,
     })
 }
 
@@ -242,6 +246,10 @@ fn addresses(
 
 /// The station of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
 fn station(config: &LiveConfig, (number, set): (usize, &PortConfig), mac: MacAddress, next_hop: MacAddress) -> Station {
+    if config.tcp.is_some() {
+        // The stack has neighbours of its own.
+        return Station::new(mac, None).that_is_deaf();
+    }
     let mut station = Station::new(mac, set.address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
         let every = Time::from_seconds(config.ask_again_s);

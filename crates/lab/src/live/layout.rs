@@ -72,6 +72,7 @@ impl Blueprint {
     {
         let Blueprint { config, app } = self;
         let settings = &config.settings;
+        let registry = settings.catalogue().registry();
         let (ports, count) = (config.ports.len(), settings.cores());
         let mut space = AddressSpace::default();
         // One adapter with several ports, which share its memory.
@@ -91,9 +92,8 @@ impl Blueprint {
         let mut drivers: Vec<Vec<Box<dyn DriverHalf<G::Cpu>>>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
             tx_rings.push(transmit_rings(&mut space, settings)?);
-            let interfaces = &config.registry.interfaces;
-            let plan = plan_of(settings, interfaces, &surroundings(device, count), pool, &near);
-            let entry = interfaces.find(&settings.interface())?;
+            let plan = plan_of(settings, &registry.interfaces, &surroundings(device, count), pool, &near);
+            let entry = registry.interfaces.find(&settings.interface())?;
             let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
             fills.extend(level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first()));
             halves.push(half);
@@ -111,7 +111,7 @@ impl Blueprint {
             let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
             let place = Place { core: number, cores: count };
-            let app = config.registry.apps.build::<G>(app, place, &mut space, &shared)?;
+            let app = registry.apps.build::<G>(app, place, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, burst),

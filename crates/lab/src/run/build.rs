@@ -29,7 +29,6 @@ use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
-use crate::registry::Registry;
 use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
 use crate::settings::Settings;
 use crate::world::control::{ControlCore, Switches};
@@ -114,7 +113,7 @@ struct HostParts {
 /// Builds the world of one point.
 pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
-    let mut parts = plan(&io.registry, machine, settings, &hardware, seed)?;
+    let mut parts = plan(machine, settings, &hardware, seed)?;
     let mut memory_system = Lent::new(memory_system(&parts.space, &hardware)?);
     for ((device, index), value) in fill(&mut parts, settings, seed, &mut memory_system, &hardware)? {
         let (nic, port) = &mut parts.nics[usize::from(device)];
@@ -257,13 +256,8 @@ fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
 }
 
 /// Hands out the address space, and makes everything that lies in it.
-pub(super) fn parts(
-    registry: &Registry,
-    machine: &Machine,
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-) -> Result<Parts, RunError> {
+pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
+    let registry = settings.catalogue().registry();
     let mut space = AddressSpace::default();
     let queues = settings.queues();
     let mut near = NearMemory::reserve_all(&mut space, settings);

@@ -58,19 +58,14 @@ pub struct Rpcs {
 }
 
 /// Builds the world of one point.
-pub fn build(
-    registry: &crate::registry::Registry,
-    machine: &Machine,
-    settings: &Settings,
-    seed: u64,
-) -> Result<Rpcs, RunError> {
+pub fn build(machine: &Machine, settings: &Settings, seed: u64) -> Result<Rpcs, RunError> {
     let mut hardware = machine.hardware.clone();
     hardware.nics = 1;
     hardware.cores = 1 + settings.read::<RpcOptions>().rpc_app_cores;
     if let Some(ghz) = settings.read::<Clock>().cpu_ghz {
         hardware.core.frequency = nicforge_units::Frequency::from_ghz(ghz);
     }
-    let plan = HostPlan { registry, settings, hardware: &hardware, seed };
+    let plan = HostPlan { settings, hardware: &hardware, seed };
     let (server, server_software) = plan.host(Role::Server)?;
     let (client, client_software) = plan.host(Role::Client)?;
     server_software.service.borrow_mut().listen(PORT);
@@ -87,7 +82,6 @@ pub fn build(
 }
 
 struct HostPlan<'a> {
-    registry: &'a crate::registry::Registry,
     settings: &'a Settings,
     hardware: &'a Hardware,
     seed: u64,
@@ -116,7 +110,8 @@ impl HostPlan<'_> {
         let buffers = receive_buffers(settings) + entries + 2 * pool_cache + SPARE_BUFFERS;
         let pool = Pool::with_room(&mut space, buffers, buffer_bytes).in_order(pool_order);
         let ring = TxRing::with(&mut space, entries, false)?;
-        let entry = self.registry.interfaces.find(&settings.interface())?;
+        let interfaces = &settings.catalogue().registry().interfaces;
+        let entry = interfaces.find(&settings.interface())?;
         let around = Surroundings {
             device: 0,
             emulator: Owner(self.hardware.cores as u16),
@@ -127,7 +122,7 @@ impl HostPlan<'_> {
             costs: self.costs(),
             seed: self.seed,
         };
-        let plan = plan_of(settings, &self.registry.interfaces, &around, pool, &near);
+        let plan = plan_of(settings, interfaces, &around, pool, &near);
         let built: Built<Sim> = entry.build(&plan, &mut space)?;
         let driver = built.drivers.into_iter().next().ok_or_else(|| RunError::NoQueue(settings.interface()))?;
         let doorbell = Register { device: 0, index: registers::TRANSMIT };

@@ -8,7 +8,7 @@ use super::build::{Rpcs, build};
 use super::options::RpcOptions;
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
-use crate::run::{PointRun, Progress, RunError, RunIo};
+use crate::run::{PointRun, Progress, RunError};
 use crate::settings::Settings;
 use crate::world::core_time::Cores;
 use crate::world::sink::latency_of;
@@ -24,10 +24,9 @@ pub(crate) fn run_point(
     machine: &Machine,
     settings: &Settings,
     seed: u64,
-    io: &RunIo,
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
-    let mut rpcs = build(&io.registry, machine, settings, seed)?;
+    let mut rpcs = build(machine, settings, seed)?;
     let warm = Time::from_seconds(settings.read::<Warmup>().warmup_ms * 1e-3);
     let ends = warm + Time::from_seconds(settings.read::<WindowOptions>().window_ms * 1e-3);
     let mut run = |rpcs: &mut Rpcs, from: Time, until: Time| {

@@ -82,7 +82,7 @@ fn a_hostile_application_harms_nobody_else() {
     use rand_core::{RngCore, SeedableRng};
 
     let settings = settings().with("rpc_connections", 4).with("rpc_app_cores", 2).with("tas_queue_entries", 16);
-    let mut rpcs = super::build::build(&RunIo::default().registry, &machine(), &settings, 1).unwrap();
+    let mut rpcs = super::build::build(&machine(), &settings, 1).unwrap();
     rpcs.world.run_until(Time::from_us(500)).unwrap();
     let (at, len) = rpcs.software[0].service.borrow().memory_of(0);
     let mut random = rand_pcg::Pcg64::seed_from_u64(1);

@@ -58,6 +58,7 @@ impl<B: Buffers> Stack<B> {
     /// Takes a frame (or a packet, where the medium has no frames).
     pub fn receive(&mut self, frame: &[u8], now: Time) {
         self.counters.frames_in += 1;
+        self.arrived = None;
         if self.host.medium == Medium::Ip {
             self.receive_packet(frame, None, now);
             return;
@@ -130,6 +131,7 @@ impl<B: Buffers> Stack<B> {
         {
             let skip = placement.skip as usize;
             ring.write(placement.at, &payload[skip..skip + placement.len as usize]);
+            self.arrived = Some(Arrival { connection, placement });
         }
     }
 
@@ -174,6 +176,12 @@ impl<B: Buffers> Stack<B> {
         let placement = placement.filter(|_| entry.rx.is_some());
         self.after(index);
         placement.map(|placement| Arrival { connection: self.id_of(index), placement })
+    }
+
+    /// Where the payload of the frame went that came last, if a connection took some of it. A device's report of the
+    /// frame holds for these bytes of the ring, and for no copy of them that came earlier.
+    pub fn arrival(&self) -> Option<Arrival> {
+        self.arrived
     }
 }
 

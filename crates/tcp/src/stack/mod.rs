@@ -184,6 +184,7 @@ pub struct Stack<B: Buffers> {
     events: VecDeque<Event>,
     counters: StackCounters,
     identification: u16,
+    arrived: Option<Arrival>,
 }
 
 impl<B: Buffers> Stack<B> {
@@ -208,6 +209,7 @@ impl<B: Buffers> Stack<B> {
             events: VecDeque::new(),
             counters: StackCounters::default(),
             identification: 0,
+            arrived: None,
         }
     }
 

@@ -48,6 +48,8 @@ pub struct Station {
     address6: Option<Ipv6Addr>,
     /// Whether echo requests to its address are its own to answer, and not the application's.
     echoes: bool,
+    /// Whether every frame is the worker's.
+    deaf: bool,
     next_hop: Option<NextHop>,
     /// What it has still to send.
     outgoing: Vec<Vec<u8>>,
@@ -66,6 +68,7 @@ impl Station {
             address,
             address6: None,
             echoes: false,
+            deaf: false,
             next_hop: None,
             outgoing: Vec::new(),
             errors: Vec::new(),
@@ -78,6 +81,11 @@ impl Station {
     /// The same, which answers echo requests to its address too.
     pub fn that_echoes(self) -> Station {
         Station { echoes: true, ..self }
+    }
+
+    /// The same, which leaves everything to a worker that speaks for itself.
+    pub fn that_is_deaf(self) -> Station {
+        Station { deaf: true, ..self }
     }
 
     /// The same, which has IPv6 address `address` too, if that is one.
@@ -109,6 +117,9 @@ impl Station {
     #[inline]
     pub fn takes(&mut self, frame: &[u8], now: Time) -> bool {
         const KIND: std::ops::Range<usize> = 12..14;
+        if self.deaf {
+            return false;
+        }
         if frame.get(KIND) == Some(&ethertype::ARP.to_be_bytes()) {
             // What is cut off is the NIC's to count.
             return frame.len() >= FRAME_LEN && self.hear_arp(frame, now);

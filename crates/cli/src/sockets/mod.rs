@@ -1,24 +1,37 @@
-//! `nicforge sockets` and `nicforge ss`: unmodified programs over the project's TCP, and what it does.
+//! `nicforge sockets`: unmodified programs over the project's TCP.
+//!
+//! | file | command |
+//! | --- | --- |
+//! | ss.rs | `nicforge ss`: sockets, traces of connections, limits |
+//! | tcpdump.rs | `nicforge tcpdump` |
+//! | metrics.rs | the page for Prometheus |
+
+mod metrics;
+mod ss;
+mod tcpdump;
 
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use clap::Args;
-use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, address};
+use nicforge_sockets::attach::{AttachError, Attachment, NetworkConfig, ORPHANS, address};
 use nicforge_sockets::launch::{LaunchError, command};
-use nicforge_sockets::observe::{ObserveError, limit, list};
+use nicforge_sockets::observe::{ObserveError, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
 use nicforge_sockets::posix::policy::KERNEL_VARIABLE;
-use nicforge_sockets::service::{Config, Limits, Service, ServiceError, SocketView, Stopper};
+use nicforge_sockets::service::{Config, Limits, Service, ServiceError, Stopper};
 use nicforge_sockets::transport::Transport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use thiserror::Error;
 
 use crate::error::CliError;
-use crate::output::{columns, print};
+
+pub use metrics::page;
+pub use ss::{SsOptions, ss};
+pub use tcpdump::{TcpdumpOptions, tcpdump};
 
 /// Options of `nicforge sockets`.
 #[derive(Args)]
@@ -43,6 +56,18 @@ pub struct SocketsOptions {
     /// Longest packet in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: u16,
+    /// Connections that close without an owner, TIME-WAIT included; the oldest beyond it are reset
+    #[arg(long, value_name = "N", default_value_t = ORPHANS)]
+    orphans: usize,
+    /// Sockets that an application may have
+    #[arg(long, value_name = "N")]
+    connections: Option<usize>,
+    /// Bytes per second that an application may send
+    #[arg(long, value_name = "BYTES")]
+    rate: Option<u64>,
+    /// Serve counters for Prometheus on this loopback address, such as 127.0.0.1:9478
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Addresses that stay with the kernel, such as 127.0.0.0/8,::1
     #[arg(long, value_name = "PREFIXES")]
     kernel: Option<String>,
@@ -57,28 +82,6 @@ pub struct Place {
     /// The service's socket [default: as NICFORGE_SOCKETS says, or nicforge-sockets in the user's runtime folder or /tmp]
     #[arg(long, value_name = "PATH")]
     service: Option<PathBuf>,
-}
-
-/// Options of `nicforge ss`.
-#[derive(Args)]
-pub struct SsOptions {
-    #[command(flatten)]
-    place: Place,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// List listeners only
-    #[arg(short, long)]
-    listening: bool,
-    /// Limit this process instead
-    #[arg(long, value_name = "PID")]
-    limit: Option<u32>,
-    /// Sockets that the limited process may have
-    #[arg(long, value_name = "N", requires = "limit")]
-    connections: Option<usize>,
-    /// Bytes per second that it may send
-    #[arg(long, value_name = "BYTES", requires = "limit")]
-    rate: Option<u64>,
 }
 
 /// Why sockets could not be had.
@@ -102,7 +105,12 @@ pub enum SocketsError {
 }
 
 impl Place {
-    fn path(&self) -> PathBuf {
+    pub(crate) fn at(service: Option<PathBuf>) -> Place {
+        Place { service }
+    }
+
+    /// The service's socket.
+    pub(crate) fn path(&self) -> PathBuf {
         let named = self.service.clone().or_else(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from));
         named.unwrap_or_else(|| {
             let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
@@ -114,8 +122,12 @@ impl Place {
 /// Runs a program over a service, which is started where none answers, or a service alone.
 pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
     let path = options.place.path();
+    if let Some(address) = options.metrics {
+        let path = path.clone();
+        crate::live::serve_page(address, move || metrics::page(&path))?;
+    }
     if options.serve {
-        let (stopper, thread) = start(&path, network(options)?)?;
+        let (stopper, thread) = start(config(&path, options), network(options)?)?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(SocketsError::Wait)?;
         signals.forever().next();
         stopper.stop();
@@ -127,7 +139,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         let path = path.display();
         return Err(CliError::Usage(format!("a service runs at {path} already; a network is given when it starts")));
     }
-    let own = if running { None } else { Some(start(&path, network)?) };
+    let own = if running { None } else { Some(start(config(&path, options), network)?) };
     let mut command = command(&path, &options.program).map_err(SocketsError::Launch)?;
     if let Some(kernel) = &options.kernel {
         command.env(KERNEL_VARIABLE, kernel);
@@ -147,8 +159,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
 type Running = std::thread::JoinHandle<Result<(), ServiceError>>;
 
 /// Starts a service in a thread of its own, where it is also made.
-fn start(path: &Path, network: Option<NetworkConfig>) -> Result<(Stopper, Running), CliError> {
-    let config = Config::at(path);
+fn start(config: Config, network: Option<NetworkConfig>) -> Result<(Stopper, Running), CliError> {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let opened = network.map(|network| network.open()).transpose().map_err(SocketsError::Attach);
@@ -199,6 +210,12 @@ fn wait(mut child: Child) -> Result<i32, CliError> {
     Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
 }
 
+/// The service's configuration.
+fn config(path: &Path, options: &SocketsOptions) -> Config {
+    let connections = options.connections.unwrap_or(Limits::default().connections);
+    Config { limits: Limits { connections, bytes_per_second: options.rate }, ..Config::at(path) }
+}
+
 fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> {
     let attachment = match (&options.tap, &options.interface) {
         (Some(name), _) => Attachment::Tap(name.clone()),
@@ -211,60 +228,11 @@ fn network(options: &SocketsOptions) -> Result<Option<NetworkConfig>, CliError> 
     }
     let addresses: Result<Vec<_>, _> = options.address.iter().map(|text| address(text)).collect();
     let addresses = addresses.map_err(|error| CliError::Usage(error.to_string()))?;
-    Ok(Some(NetworkConfig { attachment, addresses, gateways: options.gateway.clone(), mtu: options.mtu }))
-}
-
-/// Shows a service's sockets, or limits an application.
-pub fn ss(options: &SsOptions) -> Result<(), CliError> {
-    let path = options.place.path();
-    if let Some(pid) = options.limit {
-        let limits = Limits {
-            connections: options.connections.unwrap_or(Limits::default().connections),
-            bytes_per_second: options.rate,
-        };
-        return Ok(limit(&path, pid, limits).map_err(SocketsError::Observe)?);
-    }
-    let mut seen = list(&path).map_err(SocketsError::Observe)?;
-    seen.sockets.retain(|socket| !options.listening || socket.state == "LISTEN");
-    if options.json {
-        let json = serde_json::json!({ "applications": seen.applications, "sockets": seen.sockets });
-        return print(&format!("{json:#}\n"));
-    }
-    let head = ["State", "Recv-Q", "Send-Q", "Local", "Peer", "Process", ""].map(String::from).to_vec();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(seen.sockets.iter().map(row)).collect();
-    print(&columns(&rows))?;
-    let refused: u64 = seen.applications.iter().map(|application| application.refused).sum();
-    if refused > 0 { print(&format!("{refused} entries and requests refused\n")) } else { Ok(()) }
-}
-
-/// A line as `ss -tin` has it.
-fn row(socket: &SocketView) -> Vec<String> {
-    let mut details = Vec::new();
-    if socket.mss_bytes > 0 {
-        details.push(format!("mss:{}", socket.mss_bytes));
-    }
-    if socket.rtt_us > 0.0 {
-        details.push(format!("rtt:{:.3}ms", socket.rtt_us / 1000.0));
-    }
-    if socket.window_bytes > 0 && socket.mss_bytes > 0 {
-        details.push(format!("cwnd:{}", socket.window_bytes / u64::from(socket.mss_bytes)));
-    }
-    if socket.sent_bytes + socket.received_bytes > 0 {
-        details.push(format!("bytes_sent:{} bytes_received:{}", socket.sent_bytes, socket.received_bytes));
-    }
-    if socket.unacknowledged_bytes > 0 {
-        details.push(format!("unacked:{}", socket.unacknowledged_bytes));
-    }
-    if socket.retransmits > 0 {
-        details.push(format!("retrans:{}", socket.retransmits));
-    }
-    vec![
-        socket.state.clone(),
-        socket.receive_queue_bytes.to_string(),
-        socket.send_queue_bytes.to_string(),
-        socket.local.clone(),
-        socket.remote.clone(),
-        format!("{}({})", socket.program, socket.pid),
-        details.join(" "),
-    ]
+    Ok(Some(NetworkConfig {
+        attachment,
+        addresses,
+        gateways: options.gateway.clone(),
+        mtu: options.mtu,
+        orphans: options.orphans,
+    }))
 }
