@@ -125,7 +125,7 @@ impl Congestion for Cubic {
         window.avoid(self.per, acked);
     }
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, _trouble: Trouble) -> u32 {
         self.epoch = None;
         self.last_max = if window.size < self.last_max {
             // Fast convergence: leave room for new flows.

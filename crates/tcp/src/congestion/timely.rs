@@ -80,7 +80,7 @@ impl Congestion for Timely {
 
     fn grow(&mut self, _window: &mut Window, _ack: &Ack) {}
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, _trouble: Trouble) -> u32 {
         (window.size / 2).max(2)
     }
 

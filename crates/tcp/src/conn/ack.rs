@@ -5,7 +5,7 @@ use nicforge_units::Time;
 use super::rtt::micros;
 use super::sent::Sent;
 use super::{CaState, Connection, Timers};
-use crate::congestion::Ack;
+use crate::congestion::{Ack, Trouble};
 use crate::fast::FlowFlags;
 use crate::segment::{Flags, Header};
 use crate::seq::Seq;
@@ -227,7 +227,7 @@ impl Connection {
         {
             // Clocks tell which copy was acknowledged (RFC 7323 section 4).
             let ms = self.clock(now).wrapping_sub(clock.echo);
-            sample = (ms < 1 << 20).then_some(ms.max(1) * 1000);
+            sample = (ms < 1 << 20).then(|| ms.max(1) * 1000);
         }
         if let Some(us) = sample {
             self.rtt.sample(us, self.una(), self.next(), now);
@@ -347,7 +347,7 @@ impl Connection {
             if self.flow.protocol.dupack_cnt == 3 {
                 self.counters.fast_recoveries += 1;
                 self.flow.post.cnt_fretx = self.flow.post.cnt_fretx.saturating_add(1);
-                self.window.threshold = self.control.threshold(&self.window);
+                self.window.threshold = self.control.threshold(&self.window, Trouble::Recovery);
                 self.window.size = self.window.threshold;
                 self.go_back(now);
             }

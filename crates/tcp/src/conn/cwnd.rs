@@ -28,7 +28,7 @@ impl Connection {
         self.rec.prior_window = self.window.size;
         self.window.prior = self.window.size;
         (self.rec.prr_delivered, self.rec.prr_out) = (0, 0);
-        self.window.threshold = self.control.threshold(&self.window);
+        self.window.threshold = self.control.threshold(&self.window, trouble);
         self.control.trouble(&self.window, trouble);
         self.tx.cwr = self.agreed.ecn;
     }
