@@ -1,4 +1,4 @@
-//! The `nicforge` command as a library: a program of another crate adds interfaces and applications of its own to the
+//! The `nicforge` command as a library: a program of another crate adds interfaces, applications and stages of its own to the
 //! [`Registry`] and hands it to [`main`]. It then has every command, `run`, `live`, `list`, `check` and the others, with
 //! them.
 //!
@@ -43,6 +43,7 @@ pub use nicforge_lab::Registry;
 pub use nicforge_nic as nic;
 pub use nicforge_options as options;
 pub use nicforge_platform as platform;
+pub use nicforge_stages as stages;
 pub use nicforge_units as units;
 pub use nicforge_wire as wire;
 

@@ -145,6 +145,7 @@ impl<C: Cpu + 'static> PacketLoop<C> {
             port,
             rss_hash: 0,
             flags: RxFlags::default(),
+            mark: 0,
             offload: TxOffload::default(),
             stamp: cpu.now(),
         };

@@ -86,6 +86,7 @@ impl Bench {
         let segment = |at, bytes: &[u8]| Segment { at, len: bytes.len() as u32 };
         let buffer = data_of(self.flat.mbuf);
         let packet = Packet {
+            mark: 0,
             mbuf: self.flat.mbuf,
             tail: Addr(0),
             references: Addr(0),

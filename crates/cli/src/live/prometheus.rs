@@ -141,18 +141,28 @@ fn of_ports(now: &Snapshot) -> Vec<Metric> {
             nic.link.as_ref().map_or(0, |link| link.downs)
         }),
         counter("next_hop_moves_total", "How often a next hop had another hardware address than before.", |nic| {
-            nic.station.moved
+            nic.stages.count("next_hop_moved")
         }),
         counter(
             "next_hop_questions_total",
             "Questions for a next hop: frames that went out without one that came in.",
-            |nic| nic.station.asked,
+            |nic| nic.stages.count("next_hop_asked"),
         ),
         counter("next_hop_unanswered_total", "Questions for a next hop that nobody answered in time.", |nic| {
-            nic.station.unanswered
+            nic.stages.count("next_hop_unanswered")
         }),
         ("dropped_frames_total", "counter", "Frames dropped, by cause.", drops(now)),
+        ("stage_count_total", "counter", "What stages of a port's NIC counted, by name.", of_stages(now)),
     ]
+}
+
+fn of_stages(now: &Snapshot) -> Vec<(String, f64)> {
+    let ports = now.device.nics.iter().enumerate();
+    let rows = |(port, nic): (usize, &NicCounts)| {
+        let counters = nic.stages.counters.clone();
+        counters.into_iter().map(move |(name, count)| (format!("port=\"{port}\",name=\"{name}\""), count as f64))
+    };
+    ports.flat_map(rows).collect()
 }
 
 fn of_workers(now: &Snapshot) -> Vec<Metric> {

@@ -49,7 +49,7 @@ use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
 pub use config::{LiveConfig, Pin, PortConfig, PortKind, TcpConfig};
-pub use device::{DeviceCounts, NicCounts, StationCounts};
+pub use device::{DeviceCounts, NicCounts, StageCounts};
 pub use events::Events;
 pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};

@@ -426,6 +426,7 @@ impl<C: Cpu> Service<C> {
             rest: Segment::default(),
             port: PortId(0),
             rss_hash: 0,
+            mark: 0,
             flags: RxFlags::default(),
             offload: TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() },
             stamp: cpu.now(),

@@ -7,31 +7,27 @@ use nicforge_wire::headers::{
 };
 use nicforge_wire::icmp_error::is_host;
 
-use super::Station;
+use super::{Heard, Responder};
 
 /// Hops of an answer.
 const HOPS: u8 = 64;
 /// Headers of an echo without options.
 const HEADERS: usize = ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + ICMP_HEADER_LEN;
 
-impl Station {
-    /// Answers `frame` if it is an echo request to its own address; whether it was.
+impl Responder {
+    /// Answers `frame` if it is an echo request to its own address.
     #[inline]
-    pub(super) fn echo(&mut self, frame: &[u8]) -> bool {
+    pub(super) fn echo(&self, frame: &[u8]) -> Heard {
         const DESTINATION: std::ops::Range<usize> = 30..34;
         // Few frames are for the port itself, so that comes first.
         let own = self.address.map(|address| address.octets());
         let for_us = frame.get(DESTINATION) == own.as_ref().map(|own| &own[..]);
-        for_us && self.answer_echo(frame)
+        if for_us { self.answer_echo(frame) } else { Heard::NotOurs }
     }
 
     /// The same of `frame`, of ICMPv6.
-    pub(super) fn echo_v6(&mut self, frame: &[u8]) -> bool {
-        let answer = self.answer_v6(frame);
-        let answered = answer.is_some();
-        self.counts.taken += u64::from(answered);
-        self.outgoing.extend(answer);
-        answered
+    pub(super) fn echo_v6(&self, frame: &[u8]) -> Heard {
+        self.answer_v6(frame).map_or(Heard::NotOurs, Heard::Answer)
     }
 
     /// The answer to an echo request right behind the fixed header.
@@ -59,12 +55,8 @@ impl Station {
     }
 
     #[cold]
-    fn answer_echo(&mut self, frame: &[u8]) -> bool {
-        let answer = answer(frame, self.mac);
-        let answered = answer.is_some();
-        self.counts.taken += u64::from(answered);
-        self.outgoing.extend(answer);
-        answered
+    fn answer_echo(&self, frame: &[u8]) -> Heard {
+        answer(frame, self.mac).map_or(Heard::NotOurs, Heard::Answer)
     }
 }
 

@@ -10,9 +10,9 @@ use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::{FlowAction, FlowMatch, FlowTable, Hairpin, HairpinSpec, TableFull};
-use crate::mock::{MockHost, spec, udp_frame};
-use crate::transmit::{Departure, Egress};
-use crate::{Arriving, DropCause, Nic, Queues, ReceiveHalf, Waiting};
+use nicforge_nic::mock::{MockHost, spec, udp_frame};
+use nicforge_nic::transmit::{Bridged, Departure, Egress};
+use nicforge_nic::{Arriving, DropCause, Nic, Queues, ReceiveHalf, Waiting};
 
 const ADDRESSES: (MacAddress, MacAddress) = (MacAddress([2; 6]), MacAddress([4; 6]));
 
@@ -53,6 +53,8 @@ impl Egress for Wire {
     fn depart(&mut self, departure: Departure<'_>) {
         self.0.push((departure.pieces.concat(), departure.last_bit));
     }
+
+    fn bridge(&mut self, _frame: Bridged) {}
 }
 
 struct Bench {
@@ -86,7 +88,7 @@ fn acting(flows: u16, lines: u64, queue: usize, action: impl Fn(u16) -> FlowActi
     let hairpin =
         Hairpin::new(HairpinSpec { table, memory: Bytes(lines * 64), fetches: 4, queue, addresses: ADDRESSES });
     let nic = Nic::new(&spec(), Box::new(Software::default()), &[], Addr(space.end()));
-    Bench { nic: nic.with_hairpin(Some(hairpin)), host, wire: Wire::default(), table }
+    Bench { nic: nic.with_stage(hairpin), host, wire: Wire::default(), table }
 }
 
 impl Bench {
@@ -136,9 +138,9 @@ fn every_packet_counts_once_and_leaves_in_order_whatever_fits() {
             assert_eq!(left[12..], frame[12..]);
         }
         assert_eq!(bench.wire.0.len(), sent.len());
-        let hairpin = bench.nic.hairpin.as_mut().unwrap();
+        let hairpin = bench.nic.stages.get_mut::<Hairpin>().unwrap();
         hairpin.write_back(&mut bench.host);
-        let counters = hairpin.counters();
+        let counters = hairpin.contexts();
         for (port, count) in counts {
             let seen = bench.table.read(&mut bench.host.memory, flow(port)).unwrap();
             assert_eq!((seen.packets, seen.bytes), count, "{port} of {lines} lines");
@@ -177,7 +179,7 @@ fn frames_behind_one_that_waits_for_its_context_keep_their_order() {
     bench.run();
     let ports: Vec<u8> = bench.wire.0.iter().map(|(frame, _)| frame[35]).collect();
     assert_eq!(ports, [0, 1, 0]);
-    assert!(bench.wire.0[1].1 > began + crate::mock::READ);
+    assert!(bench.wire.0[1].1 > began + nicforge_nic::mock::READ);
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn a_full_queue_drops_and_does_not_count() {
     assert_eq!(bench.nic.transmit.internal_inside(), 3);
     bench.run();
     assert_eq!(bench.wire.0.len(), 3);
-    bench.nic.hairpin.as_mut().unwrap().write_back(&mut bench.host);
+    bench.nic.stages.get_mut::<Hairpin>().unwrap().write_back(&mut bench.host);
     let seen = bench.table.read(&mut bench.host.memory, flow(0)).unwrap();
     assert_eq!(seen.packets, 3);
 }
@@ -276,7 +278,7 @@ fn a_frame_on_its_last_hop_goes_to_software() {
     bench.run();
     assert_eq!(half(&mut bench.nic).0, [last]);
     assert_eq!(bench.wire.0.len(), 1);
-    let hairpin = bench.nic.hairpin.as_mut().unwrap();
+    let hairpin = bench.nic.stages.get_mut::<Hairpin>().unwrap();
     hairpin.write_back(&mut bench.host);
     let seen = bench.table.read(&mut bench.host.memory, flow(0)).unwrap();
     assert_eq!((seen.packets, seen.action), (1, takes_hop));

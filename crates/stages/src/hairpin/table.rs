@@ -9,9 +9,10 @@
 //! | 5 | software | ports that they get: source (high 16), destination (next 16); what is rewritten: source (bit 0), destination (bit 1), time to live (bit 2) |
 //! | 6, 7 | – | zero |
 //!
-//! The NIC keeps lines in its own memory ([`super::contexts`]) and writes them back when it needs
+//! The NIC keeps lines in its own memory ([`Contexts`](nicforge_nic::stage::Contexts)) and writes them back when it needs
 //! the room, so that counts in host memory lag behind.
 
+use nicforge_nic::stage::FlowState;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::FrameSummary;
@@ -74,22 +75,34 @@ impl FlowContext {
     pub fn is(&self, flow: FlowMatch) -> bool {
         self.key == flow.0
     }
+}
 
-    /// As it lies in memory.
-    pub fn encode(&self) -> [u64; 8] {
+impl FlowContext {
+    fn to_words(self) -> [u64; 8] {
         let [first, second] = self.key;
         let [addresses, rest] = self.action.encode();
         [first, second, self.packets, self.bytes, addresses, rest, 0, 0]
     }
 
-    /// From memory.
-    pub fn decode(words: &[u64; 8]) -> FlowContext {
+    fn from_words(words: &[u64; 8]) -> FlowContext {
         FlowContext {
             key: [words[0], words[1]],
             action: FlowAction::decode([words[4], words[5]]),
             packets: words[2],
             bytes: words[3],
         }
+    }
+}
+
+impl FlowState for FlowContext {
+    const BYTES: usize = CACHE_LINE_BYTES as usize;
+
+    fn encode(&self, into: &mut [u8]) {
+        into.copy_from_slice(bytemuck::bytes_of(&self.to_words()));
+    }
+
+    fn decode(bytes: &[u8]) -> FlowContext {
+        FlowContext::from_words(&bytemuck::pod_read_unaligned(bytes))
     }
 }
 
@@ -124,7 +137,7 @@ impl FlowTable {
     }
 
     fn load<C: Cpu>(&self, cpu: &mut C, line: u64) -> FlowContext {
-        FlowContext::decode(&cpu.load(self.address(line)))
+        FlowContext::from_words(&cpu.load(self.address(line)))
     }
 
     /// Offloads a flow, of whose frames `action` is done; nothing changes if it is already. Before
@@ -140,7 +153,7 @@ impl FlowTable {
             }
             if context.is_free() {
                 let context = FlowContext { key: flow.0, action, ..FlowContext::default() };
-                cpu.store(self.address(line), context.encode());
+                cpu.store(self.address(line), context.to_words());
                 return Ok(());
             }
         }

@@ -105,9 +105,9 @@ impl NextHop {
         (false, event)
     }
 
-    /// Whether it is time to ask.
-    pub fn is_due(&self, now: Time) -> bool {
-        now >= self.ask_at
+    /// When it is time to ask.
+    pub fn due(&self) -> Time {
+        self.ask_at
     }
 
     /// It is asked for at `now`.

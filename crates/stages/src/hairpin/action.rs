@@ -1,11 +1,11 @@
 //! What the NIC does to the frames of a flow, besides counting them and giving them new Ethernet
 //! addresses: what a router or a translator of addresses and ports does. Checksums follow.
 
+use nicforge_nic::RxFlags;
+use nicforge_nic::stage::Frame;
 use nicforge_wire::FrameSummary;
 use nicforge_wire::headers::Ipv4View;
 use nicforge_wire::rewrite::{End, decrement_hops, replace_end};
-
-use crate::{Arriving, RxFlags};
 
 const SOURCE: u64 = 1;
 const DESTINATION: u64 = 2;
@@ -47,13 +47,14 @@ impl FlowAction {
         }
     }
 
-    /// Whether a frame of `summary` is left to software: its last hop is here, and somebody has to
+    /// Whether a frame is left to software: its last hop is here, and somebody has to
     /// tell its sender, or its IP header is spoilt, and somebody has to drop it.
-    pub fn leaves(&self, frame: &Arriving<'_>, summary: &FrameSummary) -> bool {
+    pub fn leaves(&self, frame: &Frame<'_>) -> bool {
+        let summary = frame.summary();
         if frame.flags.contains(RxFlags::L3_BAD) {
             return true;
         }
-        let packet = frame.bytes.get(usize::from(summary.l3_offset)..);
+        let packet = frame.bytes().get(usize::from(summary.l3_offset)..);
         let ip = packet.and_then(|packet| Ipv4View::new(packet).ok());
         self.takes_hop && ip.is_none_or(|ip| ip.time_to_live() <= 1)
     }

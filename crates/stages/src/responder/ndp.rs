@@ -7,9 +7,9 @@ use nicforge_units::Time;
 use nicforge_wire::headers::{EthernetView, ethertype, ip_protocol};
 use nicforge_wire::neighbour::{NeighbourKind, NeighbourMessage};
 
-use super::Station;
+use super::{Heard, NDP, Responder};
 
-impl Station {
+impl Responder {
     /// Whether `frame` is one of ICMPv6.
     #[inline]
     pub(super) fn is_icmpv6(frame: &[u8]) -> bool {
@@ -18,16 +18,17 @@ impl Station {
         frame.get(KIND) == Some(&ethertype::IPV6.to_be_bytes()) && frame.get(NEXT_HEADER) == Some(&ip_protocol::ICMPV6)
     }
 
-    /// Hears `frame`, of ICMPv6; whether it is not for the NIC.
+    /// Hears `frame`, of ICMPv6.
     #[cold]
-    pub(super) fn hear_icmpv6(&mut self, frame: &[u8], now: Time) -> bool {
+    pub(super) fn hear_icmpv6(&mut self, frame: &[u8], now: Time) -> Heard {
         match NeighbourMessage::read(frame) {
             Some(message) => self.hear_neighbour(frame, &message, now),
-            None => self.echoes && self.echo_v6(frame),
+            None if self.echoes => self.echo_v6(frame),
+            None => Heard::NotOurs,
         }
     }
 
-    fn hear_neighbour(&mut self, frame: &[u8], message: &NeighbourMessage, now: Time) -> bool {
+    fn hear_neighbour(&mut self, frame: &[u8], message: &NeighbourMessage, now: Time) -> Heard {
         // Who asks says where it is; who looks whether its address is free does not have it yet.
         let (about, own) = match message.kind {
             NeighbourKind::Solicitation => (message.source, message.target),
@@ -37,17 +38,13 @@ impl Station {
             self.hear_of(about.into(), hardware, now);
         }
         if !self.has(own) {
-            return false;
+            return Heard::NotOurs;
         }
-        self.counts.taken += 1;
         let asker = EthernetView::new(frame).map(|ethernet| ethernet.source());
         match (message.kind, asker) {
-            (NeighbourKind::Solicitation, Ok(asker)) => {
-                self.outgoing.push(message.answer(self.mac, asker));
-            }
-            _ => self.counts.ndp += 1,
+            (NeighbourKind::Solicitation, Ok(asker)) => Heard::Answer(message.answer(self.mac, asker)),
+            _ => Heard::Done(NDP),
         }
-        true
     }
 
     /// Whether `address` is its own.

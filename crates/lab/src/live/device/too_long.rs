@@ -8,10 +8,9 @@
 use std::net::IpAddr;
 
 use nicforge_units::Time;
+use nicforge_wire::headers::MacAddress;
 use nicforge_wire::icmp_error::{Sender, Undelivered, icmp_error};
 use nicforge_wire::{IpAddresses, parse_headers};
-
-use super::Station;
 
 /// Errors in the long run, and how many at once, as Linux has them for a whole host.
 const EVERY: Time = Time::from_ms(1);
@@ -22,7 +21,22 @@ const QUOTED_MAX: usize = 1500;
 const FLAGS: usize = 6;
 const DONT_FRAGMENT: u8 = 0x40;
 
-impl Station {
+/// What one port says about frames that are too long for it.
+#[derive(Debug)]
+pub struct TooLong {
+    mac: MacAddress,
+    /// When all errors so far would have come at the pace of the long run.
+    paid_until: Time,
+    /// Errors to come in by the port.
+    errors: Vec<Vec<u8>>,
+}
+
+impl TooLong {
+    /// For the port with hardware address `mac`.
+    pub fn new(mac: MacAddress) -> TooLong {
+        TooLong { mac, paid_until: Time::ZERO, errors: Vec::new() }
+    }
+
     /// `frame`, about to leave at `now`, is too long for a link of `mtu` bytes.
     #[cold]
     pub fn is_too_long(&mut self, frame: &[u8], mtu: usize, now: Time) {
@@ -72,4 +86,58 @@ pub fn note_of_mtus(mtus: &[(usize, usize)]) -> Option<String> {
          and of IPv4 that may not be cut are told so by ICMP",
         each.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use nicforge_wire::headers::{ETHERNET_HEADER_LEN, Ipv4View};
+
+    use super::*;
+
+    const US: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+    const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const BEFORE: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+
+    /// A datagram of so many bytes for somebody behind the port.
+    fn datagram(payload: usize, may_be_cut: bool) -> Vec<u8> {
+        let mut frame = Vec::new();
+        etherparse::PacketBuilder::ethernet2(US.0, BEFORE.0)
+            .ipv4(OURS.octets(), [192, 0, 2, 1], 9)
+            .udp(1, 2)
+            .write(&mut frame, &vec![7; payload])
+            .unwrap();
+        frame[20] = if may_be_cut { 0 } else { 0x40 };
+        frame
+    }
+
+    #[test]
+    fn senders_of_what_is_too_long_are_told_within_bounds() {
+        let mut port = TooLong::new(US);
+        port.is_too_long(&datagram(1400, true), 1200, Time::ZERO);
+        assert!(port.take_errors().is_empty(), "it may be cut");
+        for _ in 0..100 {
+            port.is_too_long(&datagram(1400, false), 1200, Time::ZERO);
+        }
+        let errors = port.take_errors();
+        assert_eq!(errors.len(), 50);
+        let ip = Ipv4View::new(&errors[0][ETHERNET_HEADER_LEN..]).unwrap();
+        // As from whom it was for, to its sender.
+        assert_eq!(ip.source(), Ipv4Addr::new(192, 0, 2, 1));
+        assert_eq!(ip.destination(), OURS);
+        let icmp = ip.payload();
+        assert_eq!((icmp[0], icmp[1]), (3, 4), "fragmentation needed");
+        assert_eq!(u16::from_be_bytes([icmp[6], icmp[7]]), 1200);
+        port.is_too_long(&datagram(1400, false), 1200, Time::from_ms(2));
+        assert_eq!(port.take_errors().len(), 1);
+    }
+
+    #[test]
+    fn ports_of_one_mtu_need_no_note() {
+        assert_eq!(note_of_mtus(&[]), None);
+        assert_eq!(note_of_mtus(&[(0, 1500), (1, 1500)]), None);
+        let note = note_of_mtus(&[(0, 1500), (1, 1200)]).unwrap();
+        assert!(note.starts_with("MTUs differ (port 0 1500, port 1 1200)"), "{note}");
+    }
 }
