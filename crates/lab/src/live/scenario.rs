@@ -91,7 +91,7 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_rpcs() {
         return only("RPCs over TCP as a service", "use a scenario of frames, or `nicforge sockets`");
     }
-    if settings.app() == "kvs" {
+    if settings.app_shape().serves_requests {
         return only("the key-value store's clients", "set app to another");
     }
     if settings.read::<Arrivals>().arrival == Arrival::PingPong {
@@ -139,9 +139,6 @@ fn generate(mut source: TrafficSource, mut cable: PairPort, stop: &AtomicBool, o
         if next == Time::NEVER && cable.untaken() == 0 {
             stop.store(true, Ordering::Release);
         }
-        match next > now + SOON {
-            true => std::thread::sleep(NAP),
-            false => std::thread::yield_now(),
-        }
+        if next > now + SOON { std::thread::sleep(NAP) } else { std::thread::yield_now() }
     }
 }

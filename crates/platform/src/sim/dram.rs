@@ -59,10 +59,7 @@ impl Dram {
         let slot = Time::from_ps(1 << SLOT_SHIFT);
         let lines = config.peak.bytes_in(slot) / CACHE_LINE_BYTES as f64;
         // Whole lines, where bandwidth is met so.
-        let room_of_line = match (lines.round() - lines).abs() <= BANDWIDTH_ERROR_MAX * lines {
-            true => 1,
-            false => PARTS_OF_LINE,
-        };
+        let room_of_line = if (lines.round() - lines).abs() <= BANDWIDTH_ERROR_MAX * lines { 1 } else { PARTS_OF_LINE };
         let service = CACHE_LINE_BYTES as f64 * config.channels as f64 / config.peak.as_bytes_per_second();
         Dram {
             slots: Box::new([Slot::default(); SLOTS]),
@@ -248,9 +245,10 @@ mod tests {
                 let now = Time::from_ns(line * 2);
                 dram.no_more_before(now);
                 let behind = line % 2 == 0;
-                match behind {
-                    true => latency = dram.read(now, 1),
-                    false => drop(dram.read(now + ahead, 1)),
+                if behind {
+                    latency = dram.read(now, 1)
+                } else {
+                    dram.read(now + ahead, 1);
                 }
             }
             latency.as_ns() - 85.0

@@ -204,10 +204,7 @@ impl Engine {
 
     /// When there is something to send, as far as is known now; [`Time::ZERO`] for at once.
     pub fn due(&self) -> Time {
-        match self.stack.may_transmit() {
-            true => Time::ZERO,
-            false => self.stack.poll_at().unwrap_or(Time::NEVER),
-        }
+        if self.stack.may_transmit() { Time::ZERO } else { self.stack.poll_at().unwrap_or(Time::NEVER) }
     }
 
     /// Bytes that were received in order and not yet taken.
@@ -241,10 +238,10 @@ impl Engine {
 
     /// Bytes that the send buffer has room for.
     pub fn writable(&self) -> usize {
-        match self.is_established() {
-            true => self.connection().map_or(0, |connection| connection.writable() as usize),
-            false => 0,
+        if !self.is_established() {
+            return 0;
         }
+        self.connection().map_or(0, |connection| connection.writable() as usize)
     }
 
     /// Adds `count` bytes to the send buffer, at most as many as are writable. With `more` of the same call to come, a
