@@ -12,6 +12,7 @@ pub mod run;
 pub mod scenario;
 pub mod settings;
 pub mod systems;
+pub mod tas;
 pub mod world;
 
 pub use registry::Registry;

@@ -167,7 +167,12 @@ impl Settings {
 
     /// Whether whole systems run, and not one server at which frames are sent.
     pub fn is_of_whole_systems(&self) -> bool {
-        self.read::<Run>().workload != Workload::Frames
+        !matches!(self.read::<Run>().workload, Workload::Frames | Workload::RpcEcho)
+    }
+
+    /// Whether RPCs run over TCP as a service.
+    pub fn is_of_rpcs(&self) -> bool {
+        self.read::<Run>().workload == Workload::RpcEcho
     }
 
     /// What the interface says about itself; `None` for those of whole systems.

@@ -69,7 +69,7 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
         let scenario = load_scenario(&path, &Catalogue::shipped()).unwrap();
         let machine = load_machine(&scenario.machine_file().unwrap()).unwrap();
         let file = path.file_name().unwrap().to_string_lossy();
-        let whole = file.starts_with("int-") || file == "integrated-cores.toml";
+        let whole = file.starts_with("int-") || ["integrated-cores.toml", "tcp-loss.toml"].contains(&&*file);
         for interface in &of_one_server {
             let set = format!("interface={interface}");
             let set = parse_override(&set, &Catalogue::shipped()).unwrap();
@@ -78,7 +78,7 @@ fn shipped_scenarios_take_the_interfaces_that_the_readme_says() {
             assert_eq!(taken, !whole && !excepted, "{file} {interface}");
         }
     }
-    for whole in ["`integrated-cores.toml`", "`paper/int-*.toml`"] {
+    for whole in ["`integrated-cores.toml`", "`tcp-loss.toml`", "`paper/int-*.toml`"] {
         assert!(row("priv_ring").contains(whole));
     }
 }

@@ -1,5 +1,5 @@
 //! TCP's byte streams arrive as they were sent, whatever the link does: for each workload and NIC over
-//! seconds, in which retransmissions by timer happen as well.
+//! a second, in which retransmissions by timer happen as well.
 //!
 //! That every byte is that of its connection, its direction and its place is checked inside.
 
@@ -8,7 +8,7 @@ mod whole_systems;
 use nicforge_interfaces::kernel::registry::KERNEL_INTERFACES;
 use whole_systems::{measure, settings};
 
-/// Runs `workload` over every kind of NIC, for three seconds that are mostly idle.
+/// Runs `workload` over every kind of NIC, for a second.
 fn arrives_as_sent(workload: &str, streams: usize) {
     for &(interface, _) in KERNEL_INTERFACES {
         let metrics = measure(
@@ -17,7 +17,7 @@ fn arrives_as_sent(workload: &str, streams: usize) {
                 .with("link_duplicates", 0.02)
                 .with("link_reordered", 0.02)
                 .with("streams", streams)
-                .with("window_ms", 3000.0),
+                .with("window_ms", 1000.0),
         );
         let bandwidth = metrics.bandwidth_gbps.unwrap();
         // A wire's worth would be 9.6.

@@ -133,6 +133,9 @@ pub struct Metrics {
     /// Where the time of a kernel's core goes, as shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<CpuTime>,
+    /// Requests that clients had answered, millions a second; only of RPCs over TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpc_mps: Option<f64>,
     /// Highest rate without loss (RFC 2544), Gbit/s of frame bytes; only in that mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_drop_gbps: Option<f64>,

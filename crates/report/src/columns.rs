@@ -93,7 +93,8 @@ const GB_PER_S: Unit = Unit::Plain("GB/s");
 
 /// All metrics in the schema's order; drops by cause are apart, since causes are open-ended.
 #[rustfmt::skip]
-pub const METRICS: [Metric; 48] = [
+pub const METRICS: [Metric; 49] = [
+    metric("rpc_mps", "RPCs", Unit::Plain("M/s"), More, Some("RPCs"), |m| m.rpc_mps),
     metric("bandwidth_gbps", "bandwidth", GBPS, More, Some("payload"), |m| m.bandwidth_gbps),
     metric("throughput_gbps", "throughput", GBPS, More, Some("sent"), |m| Some(m.throughput_gbps)),
     metric("misses_per_kb", "misses/KB", LINES, Less, Some("misses/KB"), |m| m.misses_per_kb),

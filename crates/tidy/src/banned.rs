@@ -71,8 +71,7 @@ fn may_read_clock(file: &File) -> bool {
     file.crate_name() == Some("cli")
         || file.path.starts_with("crates/platform/src/live")
         || file.path.split('/').any(|part| part == "benches")
-        // The TCP library gives simulated time this name.
-        || file.path == "crates/lab/src/systems/stack/engine.rs"
+        // smoltcp gives simulated time this name.
         || file.path == "crates/tcp/tests/smoltcp.rs"
         // Peers on the other side of a device live in real time.
         || file.path.starts_with("crates/tcp/tests/tap")

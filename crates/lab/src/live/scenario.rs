@@ -88,6 +88,9 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }
+    if settings.is_of_rpcs() {
+        return only("RPCs over TCP as a service", "use a scenario of frames, or `nicforge sockets`");
+    }
     if settings.app_shape().serves_requests {
         return only("the key-value store's clients", "set app to another");
     }

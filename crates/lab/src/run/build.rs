@@ -68,7 +68,7 @@ pub(super) fn hardware_of(machine: &Machine, settings: &Settings) -> Hardware {
     hardware
 }
 
-fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
+pub(crate) fn nic_spec(hardware: &Hardware, port: usize) -> NicSpec {
     let nic = &hardware.nic;
     NicSpec {
         port: PortId(port as u8),
@@ -338,7 +338,7 @@ fn near_areas(
     }
 }
 
-pub(super) fn core_of(hardware: &Hardware, number: usize) -> Lent<SimCore> {
+pub(crate) fn core_of(hardware: &Hardware, number: usize) -> Lent<SimCore> {
     let pcie = &hardware.pcie;
     Lent::new(SimCore::new(number, &hardware.core, pcie.mmio_write, pcie.mmio_read))
 }

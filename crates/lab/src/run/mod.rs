@@ -38,8 +38,8 @@ use crate::settings::Settings;
 
 #[cfg(target_os = "linux")]
 pub(crate) use app::{app_config, app_of_settings};
+pub(crate) use build::{core_of, nic_spec};
 pub use interface::ring_frames;
-#[cfg(target_os = "linux")]
 pub(crate) use interface::{Surroundings, plan_of};
 pub(crate) use interface::{heuristic, receive_buffers};
 pub use plan::{at_fault, check_point};
@@ -231,6 +231,9 @@ pub enum RunError {
         /// The place.
         placement: String,
     },
+    /// An interface without a queue.
+    #[error("interface {0} gives a NIC with one queue no driver: use another interface")]
+    NoQueue(String),
     /// A process got other bytes than its peer sent: a defect of the model.
     #[error("{bytes} bytes came to a process that its peer did not send")]
     WrongBytes {
@@ -265,6 +268,9 @@ pub fn run_point(
 ) -> Result<PointRun, RunError> {
     if settings.is_of_whole_systems() {
         return crate::systems::run_point(machine, settings, seed, progress);
+    }
+    if settings.is_of_rpcs() {
+        return crate::tas::run_point(machine, settings, seed, progress);
     }
     match settings.read::<Measurement>().measure {
         Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, progress),

@@ -11,7 +11,8 @@ use nicforge_options::{Owner, Vocabulary};
 use crate::packet_loop::Burst;
 use crate::registry::Registry;
 use crate::run::options::*;
-use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
+use crate::tas::options::{RpcOptions, TasOptions};
 
 /// What a run may name, and all owners of keys.
 #[derive(Debug)]
@@ -54,7 +55,11 @@ impl Catalogue {
             lab::<Sockets>(SYSTEMS),
             lab::<Iscsi>("workload = iscsi_initiator"),
             lab::<Web>("workload = web_server"),
-            lab::<LinkOptions>(SYSTEMS),
+            lab::<TcpOptions>(TCP),
+            lab::<LinkOptions>(TCP),
+            lab::<SwitchOptions>("link_gbps"),
+            lab::<RpcOptions>(RPCS),
+            lab::<TasOptions>(RPCS),
             lab::<Burst>(FRAMES),
         ]);
         owners.extend(traffic());
@@ -112,6 +117,8 @@ impl Catalogue {
 
 const FRAMES: &str = "workload = frames";
 const SYSTEMS: &str = "whole systems (every other workload)";
+const RPCS: &str = "workload = rpc_echo";
+const TCP: &str = "whole systems, workload = rpc_echo";
 
 /// An owner of the lab, which a point chooses by `choice`.
 fn lab<O: nicforge_options::Options>(choice: &'static str) -> Owner {

@@ -12,6 +12,7 @@ use super::Settings;
 use crate::machine::Machine;
 use crate::run::options::*;
 use crate::systems::options::SystemOptions;
+use crate::tas::options::{RpcOptions, TasOptions};
 
 /// Key and value of the longest frame that a source makes.
 const MOST_PAIR_BYTES: u32 = FRAME_BYTES_MAX - REQUEST_HEADERS_LEN as u32;
@@ -26,6 +27,9 @@ impl Settings {
         self.check_workload()?;
         if self.is_of_whole_systems() {
             return self.check_systems(machine);
+        }
+        if self.is_of_rpcs() {
+            return self.check_rpcs(machine);
         }
         self.check_cores(machine)?;
         self.check_interface()?;
@@ -74,6 +78,36 @@ impl Settings {
             )
         })?;
         self.inner_description().map_or(Ok(()), |inner| inner.check(self, &queues))
+    }
+
+    fn check_rpcs(&self, machine: &Machine) -> Result<(), Finding> {
+        let (rpc, tas): (RpcOptions, TasOptions) = (self.read(), self.read());
+        let played = self.shape_of(1).is_some_and(|shape| shape.played);
+        ensure(!played, &["interface"], || {
+            let what = format!("workload \"rpc_echo\" has no core that plays a NIC, as \"{}\" needs", self.interface());
+            (what, "use another interface, such as priv_ring".to_string())
+        })?;
+        let (wanted, there) = (1 + rpc.rpc_app_cores, machine.hardware.cores);
+        ensure(wanted <= there, &["rpc_app_cores"], || {
+            (
+                format!(
+                    "a core for TCP and {} for the application wanted, {} has {there}",
+                    rpc.rpc_app_cores, machine.name
+                ),
+                format!("set rpc_app_cores to {} or less", there.saturating_sub(1)),
+            )
+        })?;
+        let (needed, room) =
+            (u64::from(rpc.rpc_bytes) * u64::from(rpc.rpc_in_flight), u64::from(tas.tas_buffer_kib) << 10);
+        ensure(needed <= room, &["rpc_in_flight", "rpc_bytes", "tas_buffer_kib"], || {
+            (
+                format!(
+                    "{} requests of {} bytes do not fit a buffer of {room} bytes",
+                    rpc.rpc_in_flight, rpc.rpc_bytes
+                ),
+                format!("set tas_buffer_kib to {} or more", needed.next_power_of_two().div_ceil(1024)),
+            )
+        })
     }
 
     fn check_systems(&self, machine: &Machine) -> Result<(), Finding> {

@@ -7,7 +7,8 @@ use nicforge_options::{Options, Owner};
 use super::Settings;
 use crate::packet_loop::Burst;
 use crate::run::options::*;
-use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SwitchOptions, SystemOptions, TcpOptions, Web};
+use crate::tas::options::{RpcOptions, TasOptions};
 
 /// Owners that are chosen one after the other.
 struct Chosen<'a> {
@@ -142,12 +143,28 @@ impl<'a> Chosen<'a> {
         self.add_if::<TimelineOptions>(!searches);
     }
 
+    fn rpcs(&mut self) {
+        self.add::<RpcOptions>();
+        self.add::<TasOptions>();
+        self.add::<TransmitOptions>();
+        self.add::<PoolOptions>();
+        self.link();
+        self.add::<Warmup>();
+        self.add::<WindowOptions>();
+    }
+
+    fn link(&mut self) {
+        self.add::<TcpOptions>();
+        self.add::<LinkOptions>();
+        self.add_if::<SwitchOptions>(self.settings.read::<LinkOptions>().link_gbps.is_some());
+    }
+
     fn systems(&mut self) {
         let workload = self.settings.read::<Run>().workload;
         let initiator = workload == Workload::IscsiInitiator;
         self.add::<SystemOptions>();
         self.add::<Sockets>();
-        self.add::<LinkOptions>();
+        self.link();
         self.add::<Warmup>();
         self.add::<WindowOptions>();
         self.add_if::<Streams>(!initiator);
@@ -160,9 +177,13 @@ impl<'a> Chosen<'a> {
 pub(super) fn of_simulation(settings: &Settings) -> Vec<&Owner> {
     let mut chosen = Chosen::of(settings);
     chosen.add::<Run>();
-    chosen.add::<Cores>();
+    chosen.add_if::<Cores>(!settings.is_of_rpcs());
     chosen.add::<Clock>();
     chosen.interface();
+    if settings.is_of_rpcs() {
+        chosen.rpcs();
+        return chosen.finish();
+    }
     if settings.is_of_whole_systems() {
         chosen.systems();
         return chosen.finish();

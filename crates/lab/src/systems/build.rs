@@ -9,8 +9,8 @@ use nicforge_interfaces::sinic::Options;
 use nicforge_interfaces::sinic::registers::config;
 use nicforge_nic::DriverCosts;
 use nicforge_platform::Addr;
-use nicforge_units::{Bytes, Cycles, Frequency, Time};
-use nicforge_wire::link::{Link, LinkPlan};
+use nicforge_units::{Bytes, Cycles, Frequency};
+use nicforge_wire::link::Link;
 
 use super::attachment::Attachment;
 use super::process::{AnyProcess, Clients, Direction, Files, Initiator, REQUEST_ROOM, Server, Share, Stream, Target};
@@ -21,7 +21,7 @@ use crate::run::RunError;
 use crate::run::options::Workload;
 use crate::run::options::{Clock, Run};
 use crate::settings::Settings;
-use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
+use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, TcpOptions, Web};
 use crate::world::generator::Generator;
 use crate::world::sink::Sink;
 use crate::world::{End, Outside, Place, World};
@@ -318,6 +318,7 @@ impl Parts<'_> {
             // Requests and answers do not wait for each other's acknowledgement.
             nagle: streams,
             buffer_bytes: (self.settings.read::<Sockets>().socket_kib as u64) << 10,
+            tcp: self.settings.read::<TcpOptions>().config(),
             mtu: MTU,
             seed: self.seed ^ u64::from(number) << 8 ^ u64::from(system),
             nic: 0,
@@ -330,16 +331,8 @@ impl Parts<'_> {
 
     /// The link that ends at system `system`; 3 is that at the second NIC of a gateway.
     fn wire(&self, system: u64) -> Link<Frame> {
-        let us = |us: f64| Time::from_seconds(us * 1e-6);
         let link: LinkOptions = self.settings.read();
-        let plan = LinkPlan {
-            delay: us(link.link_delay_us),
-            loss: link.link_loss,
-            duplicates: link.link_duplicates,
-            reordered: link.link_reordered,
-            reordered_by: us(link.link_reordered_by_us),
-            ..LinkPlan::default()
-        };
+        let plan = link.plan(&self.settings.read());
         Link::new(&plan, self.seed.wrapping_mul(2).wrapping_add(system))
     }
 }

@@ -27,15 +27,11 @@ fn all<'a>(kernels: &'a [Ref<'_, Kernel>]) -> impl Iterator<Item = &'a Connectio
 }
 
 fn is_blocked(connection: &Connection, kernels: &[Ref<'_, Kernel>]) -> bool {
-    let socket = connection.engine.socket();
     let (here, there) = (connection.plan.local, connection.plan.remote);
     let peer = all(kernels).find(|peer| (peer.plan.local, peer.plan.remote) == (there, here));
     // A process that reads takes all that there is: with less room than for a segment it does not.
-    let full = peer.is_some_and(|peer| {
-        let room = peer.engine.socket().recv_capacity() - peer.engine.readable();
-        room < peer.plan.mtu
-    });
-    connection.engine.is_established() && (socket.send_queue() == 0 || full)
+    let full = peer.is_some_and(|peer| peer.engine.receive_room() < peer.plan.mtu);
+    connection.engine.is_established() && (connection.engine.unacknowledged() == 0 || full)
 }
 
 /// What is to be said of a window that ended at `now`, in which no payload moved; `drops` are those
@@ -44,7 +40,7 @@ pub fn explain(systems: &Systems, now: Time, drops: &DropCounters) -> String {
     let kernels = kernels(systems);
     // An end that is opened or closed has asked for that, and asks again.
     let waits = |connection: &&Connection| {
-        let asks = connection.engine.socket().send_queue() > 0 || connection.engine.is_under_way();
+        let asks = connection.engine.unacknowledged() > 0 || connection.engine.is_under_way();
         asks && connection.due > now && connection.due < Time::NEVER
     };
     let opened = all(&kernels).filter(|connection| connection.engine.is_established());

@@ -310,9 +310,9 @@ impl Net {
             let (core, agent) = (&mut cores[number], self.first_core[host] + number);
             let due = self.due[agent];
             let notice = Notice { behind: core.published.len(), at, now: core.sim.now(), sleeps: due == Time::NEVER };
-            // A core has one device, whose link delivers in order.
-            debug_assert!(core.published.back().is_none_or(|last| *last <= at));
-            core.published.push_back(at);
+            // A device's link delivers in order; other cores publish at their own times.
+            let later = core.published.iter().rev().take_while(|other| **other > at).count();
+            core.published.insert(core.published.len() - later, at);
             if let Some(wakes) = core.program.notice(devices, notice) {
                 self.set_due(agent, due.min(wakes.max(core.starts)));
             }

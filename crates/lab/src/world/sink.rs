@@ -97,20 +97,7 @@ impl Sink {
 
     /// The latency of the window's frames; `None` when there were none.
     pub fn latency(&self) -> Option<Latency> {
-        let us = |ns: u64| ns as f64 / 1e3;
-        if self.latency.is_empty() {
-            return None;
-        }
-        let at = |quantile: f64| us(self.latency.value_at_quantile(quantile));
-        let curve = CURVE.iter().map(|&percentile| (percentile, at(percentile / 100.0)));
-        Some(Latency {
-            mean: self.latency.mean() / 1e3,
-            p50: at(0.5),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: us(self.latency.max()),
-            curve: curve.collect(),
-        })
+        latency_of(&self.latency)
     }
 
     /// The frames kept, if they were.
@@ -122,6 +109,24 @@ impl Sink {
     pub fn take_returned(&mut self) -> std::vec::Drain<'_, Returned> {
         self.returned.drain(..)
     }
+}
+
+/// What nanoseconds in `histogram` say; `None` when there are none.
+pub fn latency_of(histogram: &Histogram<u64>) -> Option<Latency> {
+    let us = |ns: u64| ns as f64 / 1e3;
+    if histogram.is_empty() {
+        return None;
+    }
+    let at = |quantile: f64| us(histogram.value_at_quantile(quantile));
+    let curve = CURVE.iter().map(|&percentile| (percentile, at(percentile / 100.0)));
+    Some(Latency {
+        mean: histogram.mean() / 1e3,
+        p50: at(0.5),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: us(histogram.max()),
+        curve: curve.collect(),
+    })
 }
 
 /// Percentiles of the latency plot.

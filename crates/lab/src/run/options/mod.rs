@@ -32,13 +32,15 @@ choice! {
         IscsiInitiator = "iscsi_initiator",
         /// One translates addresses between two others.
         NatGateway = "nat_gateway",
+        /// Clients ask a server over TCP, which a service on a core of its own carries.
+        RpcEcho = "rpc_echo",
     }
 }
 
 options! {
     /// What every run has.
     pub struct Run {
-        /// What runs: frames sent at one server, or whole systems with kernels and TCP on a link.
+        /// What runs: frames sent at one server, whole systems with kernels and TCP on a link, or RPCs over TCP as a service.
         workload: Workload = Workload::Frames, "", Workload::ALLOWED;
         /// The NIC-host interface, by registry name.
         interface: String = "priv_ring".to_owned(), "", Allowed::Named("interface");

@@ -75,6 +75,8 @@ impl Kernel {
         if to.len == 0 {
             if gives_way && connection.engine.readable() > 0 {
                 let moved = processor.moved;
+                connection.engine.end_call();
+                self.flush(core, cpu, number);
                 self.begin(core, cpu, Outcome::Sent(moved));
             } else {
                 processor.waiting = Waiting::Writable(number);
@@ -91,7 +93,7 @@ impl Kernel {
         let connection = &mut self.connections[number];
         // Behind a whole segment that may not leave yet, nothing may.
         let queues = connection.held_back && connection.send.unsent() >= STEP_BYTES;
-        connection.engine.put(to.len as usize);
+        connection.engine.put(to.len as usize, !done, cpu.now());
         connection.send.wrote(count);
         self.counters.written_bytes += count;
         if !queues {
@@ -135,12 +137,17 @@ impl Kernel {
         let left = self.connections[number].engine.readable();
         let moved = self.processors[core].moved;
         if moved == buffer.len || left == 0 && !buffer.all {
-            // The window has opened.
-            self.flush(core, cpu, number);
+            self.end_read(core, cpu, number);
             self.begin(core, cpu, Outcome::Received(moved));
         } else if left == 0 {
-            self.flush(core, cpu, number);
+            self.end_read(core, cpu, number);
         }
+    }
+
+    /// The window has opened.
+    fn end_read<C: Cpu>(&mut self, core: usize, cpu: &mut C, number: usize) {
+        self.connections[number].engine.end_read(cpu.now());
+        self.flush(core, cpu, number);
     }
 
     /// Payload that is still in the NIC goes straight to the buffer of a read that is posted for it,
@@ -165,6 +172,7 @@ impl Kernel {
             }
             let at = to + moved;
             self.read_packet(core, cpu, number, Segment { at, len: room });
+            self.connections[number].engine.end_read(cpu.now());
         }
     }
 

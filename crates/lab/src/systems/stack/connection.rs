@@ -2,6 +2,7 @@
 
 use nicforge_interfaces::kernel::SharedLock;
 use nicforge_platform::{Addr, AddressSpace, Cpu};
+use nicforge_tcp::Config;
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 
 use super::engine::{Endpoint, Engine};
@@ -17,7 +18,7 @@ const CONTROL_LINES: u64 = 4;
 const OPENS_AT: Time = Time::from_us(200);
 
 /// What a connection is made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConnectionPlan {
     /// This end.
     pub local: Endpoint,
@@ -29,6 +30,8 @@ pub struct ConnectionPlan {
     pub nagle: bool,
     /// Bytes of each of its buffers.
     pub buffer_bytes: u64,
+    /// What TCP is configured as.
+    pub tcp: Config,
     /// Largest IP packet.
     pub mtu: usize,
     /// For its first sequence number.
@@ -62,9 +65,10 @@ pub struct Connection {
 impl Connection {
     /// As `plan` says: listening, or with its first segment due; on a system with `cores` cores.
     pub fn new(plan: &ConnectionPlan, cores: usize, space: &mut AddressSpace) -> Connection {
-        let mut engine = Engine::new(plan.local, plan.mtu, plan.buffer_bytes as usize, plan.nagle, plan.seed);
+        let window = plan.buffer_bytes as u32;
+        let mut engine = Engine::new(plan.local, plan.mtu, window, plan.tcp.clone(), plan.nagle, plan.seed);
         if plan.opens {
-            engine.connect(plan.local, plan.remote)
+            engine.connect(plan.local, plan.remote, OPENS_AT)
         } else {
             engine.listen(plan.local.port)
         }
@@ -76,7 +80,7 @@ impl Connection {
             due: if plan.opens { OPENS_AT } else { Time::NEVER },
             held_back: false,
             lock: SharedLock::new(space, cores),
-            plan: *plan,
+            plan: plan.clone(),
         }
     }
 

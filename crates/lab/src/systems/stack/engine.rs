@@ -1,33 +1,26 @@
-//! TCP itself: smoltcp, driven in virtual time, one instance for each connection.
+//! TCP itself: a host of the project's own TCP in virtual time, one for each connection.
 //!
-//! smoltcp decides what is sent and acknowledged. The bytes of a stream lie in modelled memory
-//! (send_buffer.rs, receive_queue.rs), so smoltcp's own buffers hold nothing of value: it is given
-//! headers with a payload of zeros, and of what it sends only the headers are used.
+//! The bytes of a stream lie in modelled memory (send_buffer.rs, receive_queue.rs): TCP takes and gives headers only,
+//! and its rings have a size but no bytes.
 
 use std::net::Ipv4Addr;
 
+use nicforge_tcp::Config;
+use nicforge_tcp::config::BufferSizes;
+use nicforge_tcp::conn::{Connection, State, Tuning};
+use nicforge_tcp::ring::{Buffers, ByteRing};
+use nicforge_tcp::segment::{Ecn, Header};
+use nicforge_tcp::stack::{
+    Address, Arrival, ConnectionId, Departure, Envelope, HostConfig, ListenerId, Outgoing, Stack,
+};
 use nicforge_units::Time;
-use smoltcp::iface::{Config, Interface, PollIngressSingleResult, SocketHandle, SocketSet};
-use smoltcp::phy::{self, ChecksumCapabilities, Device, DeviceCapabilities, Medium};
-use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
-use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+use nicforge_wire::headers::{IPV4_MIN_HEADER_LEN, Ipv4View, ip_protocol};
 
 /// Largest IPv4 and TCP headers together.
 pub const HEADERS_MAX: usize = 120;
-/// Segments with payload that are acknowledged at once when a connection begins (Linux 2.6: quick
-/// acknowledgements, at most 16), so that a small window does not wait for the timer.
-const QUICK_ACKNOWLEDGEMENTS: u32 = 16;
-/// How long an acknowledgement waits after that for a second segment: smoltcp's own default.
-const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_millis(10 * CLOCK_RATE);
-/// How much faster smoltcp's clock runs than the simulated one. It waits for an acknowledgement for
-/// at least a second (RFC 6298, section 2.4) and has no setting for that; kernels wait for 200 ms
-/// (Linux 2.6: TCP_RTO_MIN). All that it knows of time are such timers.
-const CLOCK_RATE: u64 = 5;
-/// A microsecond of smoltcp's clock.
-const TICK: Time = Time::from_ps(1_000_000 / CLOCK_RATE);
 /// Bits of network prefix: all hosts of a run are neighbours.
 const PREFIX_BITS: u8 = 8;
+const HOPS: u8 = 64;
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,237 +49,237 @@ impl Emitted {
 
 /// The protocol engine of one connection.
 pub struct Engine {
-    interface: Interface,
-    sockets: SocketSet<'static>,
-    handle: SocketHandle,
-    exchange: Exchange,
-    /// Quick acknowledgements that are left.
-    quick: u32,
+    stack: Stack<Elsewhere>,
+    tuning: Tuning,
+    connection: Option<ConnectionId>,
+    listener: Option<ListenerId>,
+    emitted: Vec<Emitted>,
+    identification: u16,
+    /// Bytes that the present call took.
+    taken: u32,
 }
 
 impl Engine {
-    /// A closed connection of `local`, with room for `window` bytes each way. `seed` makes the
-    /// first sequence number.
-    pub fn new(local: Endpoint, mtu: usize, window: usize, nagle: bool, seed: u64) -> Engine {
-        let mut exchange = Exchange { incoming: None, outgoing: Vec::new(), room: 0, scratch: Vec::new(), mtu };
-        let mut config = Config::new(HardwareAddress::Ip);
-        config.random_seed = seed;
-        let mut interface = Interface::new(config, &mut exchange, Instant::ZERO);
-        interface.update_ip_addrs(|addresses| {
-            // A new interface has room for one address.
-            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(local.address), PREFIX_BITS));
-        });
-        let buffer = || SocketBuffer::new(vec![0; window]);
-        let mut socket = Socket::new(buffer(), buffer());
-        socket.set_congestion_control(CongestionControl::Reno);
-        socket.set_nagle_enabled(nagle);
-        socket.set_ack_delay(None);
-        let mut sockets = SocketSet::new(Vec::with_capacity(1));
-        let handle = sockets.add(socket);
-        Engine { interface, sockets, handle, exchange, quick: QUICK_ACKNOWLEDGEMENTS }
+    /// A closed connection of `local`, with room for `window` bytes each way. `seed` makes the first sequence number.
+    pub fn new(local: Endpoint, mtu: usize, window: u32, config: Config, nagle: bool, seed: u64) -> Engine {
+        let mut host = HostConfig::ip(vec![Address::new(local.address, PREFIX_BITS)]);
+        host.mtu = mtu.min(usize::from(u16::MAX)) as u16;
+        // Buffers do not grow, and a window is a multiple of as little as that allows.
+        let config = Config { receive: BufferSizes { most: window, ..config.receive }, ..config };
+        // A ring takes half of what a socket counts.
+        let tuning = Tuning {
+            no_delay: !nagle,
+            receive_buffer: window.saturating_mul(2),
+            send_buffer: window,
+            ..Tuning::new(&config)
+        };
+        let mut seeds = [0; 16];
+        seeds[..8].copy_from_slice(&seed.to_le_bytes());
+        Engine {
+            stack: Stack::new(host, config, Elsewhere, seeds),
+            tuning,
+            connection: None,
+            listener: None,
+            emitted: Vec::new(),
+            identification: 0,
+            taken: 0,
+        }
     }
 
     /// Waits for a peer on `port`.
     pub fn listen(&mut self, port: u16) {
-        // A closed socket and a port other than 0 cannot be refused.
-        let _ = self.socket_mut().listen(port);
+        // The stack has no other listener.
+        self.listener = self.stack.listen(None, port, 1, self.tuning.clone(), false).ok();
     }
 
-    /// Opens the connection.
-    pub fn connect(&mut self, local: Endpoint, remote: Endpoint) {
-        let socket = self.sockets.get_mut::<Socket>(self.handle);
-        let remote = (IpAddress::Ipv4(remote.address), remote.port);
-        // A closed socket and ports other than 0 cannot be refused.
-        let _ = socket.connect(self.interface.context(), remote, local.port);
+    /// Opens the connection: its first segment is due at once.
+    pub fn connect(&mut self, local: Endpoint, remote: Endpoint, now: Time) {
+        let (from, to) = ((Some(local.address.into()), local.port), (remote.address.into(), remote.port));
+        // The stack has no other connection, and all hosts are neighbours.
+        self.connection = self.stack.connect(from, to, self.tuning.clone(), now).ok();
     }
 
-    /// The socket.
-    pub fn socket(&self) -> &Socket<'static> {
-        self.sockets.get::<Socket>(self.handle)
+    /// State of the connection; a listener has none.
+    pub fn state(&self) -> Option<State> {
+        self.connection().map(Connection::state)
     }
 
-    fn socket_mut(&mut self) -> &mut Socket<'static> {
-        self.sockets.get_mut::<Socket>(self.handle)
+    fn connection(&self) -> Option<&Connection> {
+        self.connection.and_then(|id| self.stack.connection(id))
     }
 
     /// Whether bytes may go both ways.
     pub fn is_established(&self) -> bool {
-        self.socket().state() == State::Established
+        self.state() == Some(State::Established)
     }
 
     /// Whether the connection is being opened or closed: a segment of its own is on its way, or asked for again.
     pub fn is_under_way(&self) -> bool {
-        !matches!(
-            self.socket().state(),
-            State::Closed | State::Listen | State::Established | State::CloseWait | State::FinWait2
-        )
+        match self.state() {
+            Some(state) => !matches!(state, State::Closed | State::Established | State::CloseWait | State::FinWait2),
+            // A listener with a half-open connection has a timer.
+            None => self.stack.poll_at().is_some(),
+        }
     }
 
-    /// A segment came in: `headers`, and `payload` bytes behind them. Returns whether it was taken
-    /// for one at all.
-    pub fn receive(&mut self, now: Time, headers: &[u8], payload: usize) -> bool {
-        let mut packet = std::mem::take(&mut self.exchange.scratch);
-        let len = headers.len() + payload;
-        // What stands there of earlier packets is as good a payload as any.
-        if packet.len() < len {
-            packet.resize(len, 0);
+    /// A segment came in: `headers`, and `payload` bytes behind them. Returns whether its payload is part of the
+    /// stream.
+    pub fn receive(&mut self, now: Time, headers: &[u8], payload: u32) -> bool {
+        let Ok(ip) = Ipv4View::new(headers) else {
+            return false;
+        };
+        let envelope = Envelope {
+            source: ip.source().into(),
+            destination: ip.destination().into(),
+            ecn: Ecn::from_tos(ip.type_of_service()),
+            from: None,
+        };
+        let Ok(header) = Header::parse(&headers[ip.header_len()..]) else {
+            return false;
+        };
+        let header = Header { payload_len: payload, ..header };
+        let arrival = self.stack.receive_header(&envelope, &header, now);
+        if self.connection.is_none() {
+            self.connection = self.listener.and_then(|listener| self.stack.accept(listener));
         }
-        packet[..headers.len()].copy_from_slice(headers);
-        self.exchange.incoming = Some((packet, len));
-        if payload > 0 && self.quick > 0 {
-            self.quick -= 1;
-            if self.quick == 0 {
-                self.socket_mut().set_ack_delay(Some(ACKNOWLEDGEMENT_DELAY));
-            }
-        }
-        let result = self.interface.poll_ingress_single(instant(now), &mut self.exchange, &mut self.sockets);
-        !matches!(result, PollIngressSingleResult::None)
+        while self.stack.next_event().is_some() {}
+        matches!(arrival, Some(Arrival { placement, .. }) if placement.len > 0)
     }
 
     /// Lets TCP send up to `room` segments that are due; [`take_emitted`](Self::take_emitted) has them.
     pub fn send_due(&mut self, now: Time, room: usize) {
-        self.exchange.room = room;
-        self.interface.poll_egress(instant(now), &mut self.exchange, &mut self.sockets);
+        self.stack.on_timer(now);
+        for _ in 0..room {
+            match self.stack.transmit_header(now) {
+                Some(Outgoing::Frame(packet)) => self.emit_packet(&packet),
+                Some(Outgoing::Segment(departure)) => self.emit_segment(&departure),
+                None => return,
+            }
+        }
+    }
+
+    /// An answer that no connection sends: headers only.
+    fn emit_packet(&mut self, packet: &[u8]) {
+        let headers_len = packet.len().min(HEADERS_MAX);
+        let mut headers = [0; HEADERS_MAX];
+        headers[..headers_len].copy_from_slice(&packet[..headers_len]);
+        self.emitted.push(Emitted { headers, headers_len, payload: 0 });
+    }
+
+    fn emit_segment(&mut self, departure: &Departure) {
+        let Some(tuple) = self.stack.tuple(departure.connection) else {
+            return;
+        };
+        let (header, mut headers) = (&departure.emission.header, [0; HEADERS_MAX]);
+        let (ip, tcp) = headers.split_at_mut(IPV4_MIN_HEADER_LEN);
+        let payload = header.payload_len;
+        let (Ok(tcp_len), Ok(mut view)) = (header.emit(tcp), Ipv4View::init(ip, IPV4_MIN_HEADER_LEN)) else {
+            return;
+        };
+        let headers_len = IPV4_MIN_HEADER_LEN + tcp_len;
+        self.identification = self.identification.wrapping_add(1);
+        view.set_type_of_service(departure.emission.ecn as u8);
+        view.set_total_len(headers_len as u16 + payload as u16);
+        view.set_identification(self.identification);
+        view.set_fragment(true, false, 0);
+        view.set_time_to_live(HOPS);
+        view.set_protocol(ip_protocol::TCP);
+        if let (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) = (tuple.local, tuple.remote) {
+            view.set_source(source);
+            view.set_destination(destination);
+        }
+        self.emitted.push(Emitted { headers, headers_len, payload });
     }
 
     /// The segments that TCP wants sent; [`give_back`](Self::give_back) takes the list again.
     pub fn take_emitted(&mut self) -> Vec<Emitted> {
-        std::mem::take(&mut self.exchange.outgoing)
+        std::mem::take(&mut self.emitted)
     }
 
     /// Takes back what [`take_emitted`](Self::take_emitted) gave, for further segments.
     pub fn give_back(&mut self, mut list: Vec<Emitted>) {
         list.clear();
-        self.exchange.outgoing = list;
+        self.emitted = list;
     }
 
     /// When there is something to send, as far as is known now; [`Time::ZERO`] for at once.
-    pub fn due(&mut self, now: Time) -> Time {
-        let due = self.interface.poll_at(instant(now), &self.sockets);
-        due.map_or(Time::NEVER, |at| TICK * u64::try_from(at.total_micros()).unwrap_or(0))
+    pub fn due(&self) -> Time {
+        if self.stack.may_transmit() { Time::ZERO } else { self.stack.poll_at().unwrap_or(Time::NEVER) }
     }
 
     /// Bytes that were received in order and not yet taken.
     pub fn readable(&self) -> usize {
-        self.socket().recv_queue()
+        self.connection().map_or(0, |connection| (connection.readable() - self.taken) as usize)
+    }
+
+    /// Bytes that the receive buffer has room for.
+    pub fn receive_room(&self) -> usize {
+        self.tuning.receive_ring() as usize - self.readable()
     }
 
     /// Takes `count` readable bytes.
-    pub fn take(&mut self, mut count: usize) {
-        // The buffer is a ring: at its end it gives less than was asked for.
-        while count > 0
-            && let Ok(taken) = self.socket_mut().recv(|bytes| {
-                let taken = bytes.len().min(count);
-                (taken, taken)
-            })
-            && taken > 0
-        {
-            count -= taken;
+    pub fn take(&mut self, count: usize) {
+        self.taken += count as u32;
+    }
+
+    /// A call that reads has ended, or waits: TCP learns of what it took, acknowledges and opens the window
+    /// (Linux: `tcp_cleanup_rbuf`, once for a call).
+    pub fn end_read(&mut self, now: Time) {
+        let taken = std::mem::take(&mut self.taken);
+        if let Some(connection) = self.connection {
+            self.stack.discard(connection, taken, now);
         }
+    }
+
+    /// Bytes that were written and are not acknowledged.
+    pub fn unacknowledged(&self) -> usize {
+        self.connection().map_or(0, |connection| (connection.flow.post.tx_size - connection.flow.tx_free()) as usize)
     }
 
     /// Bytes that the send buffer has room for.
     pub fn writable(&self) -> usize {
-        if self.is_established() { self.socket().send_capacity() - self.socket().send_queue() } else { 0 }
+        if !self.is_established() {
+            return 0;
+        }
+        self.connection().map_or(0, |connection| connection.writable() as usize)
     }
 
-    /// Adds `count` bytes to the send buffer, at most as many as are writable.
-    pub fn put(&mut self, mut count: usize) {
-        while count > 0
-            && let Ok(put) = self.socket_mut().send(|bytes| {
-                let put = bytes.len().min(count);
-                (put, put)
-            })
-            && put > 0
-        {
-            count -= put;
+    /// Adds `count` bytes to the send buffer, at most as many as are writable. With `more` of the same call to come, a
+    /// partial segment waits for it.
+    pub fn put(&mut self, count: usize, more: bool, now: Time) {
+        if let Some(connection) = self.connection {
+            self.stack.with(connection, |connection| connection.wrote(count as u32, more, now));
+        }
+    }
+
+    /// A call ended before all of it was written: nothing waits for more of it.
+    pub fn end_call(&mut self) {
+        if let Some(connection) = self.connection {
+            self.stack.with(connection, |connection| connection.set_cork(false));
         }
     }
 }
 
-fn instant(time: Time) -> Instant {
-    Instant::from_micros((time.as_ps() / TICK.as_ps()) as i64)
-}
+/// Rings whose bytes lie in modelled memory.
+struct Elsewhere;
 
-/// Where smoltcp gets packets and leaves them.
-struct Exchange {
-    /// A packet, in a buffer that may be longer, and its length.
-    incoming: Option<(Vec<u8>, usize)>,
-    outgoing: Vec<Emitted>,
-    /// Segments that may be sent still.
-    room: usize,
-    scratch: Vec<u8>,
-    mtu: usize,
-}
+/// The size of such a ring, in bytes.
+struct Size(u32);
 
-/// A packet on its way in.
-struct Incoming<'a> {
-    packet: Vec<u8>,
-    len: usize,
-    scratch: &'a mut Vec<u8>,
-}
+impl Buffers for Elsewhere {
+    type Ring = Size;
 
-/// Room for a packet on its way out.
-struct Outgoing<'a> {
-    queue: &'a mut Vec<Emitted>,
-    /// Memory to write it in; a reply while a packet is read has none of its own.
-    scratch: Option<&'a mut Vec<u8>>,
-}
-
-impl Device for Exchange {
-    type RxToken<'a> = Incoming<'a>;
-    type TxToken<'a> = Outgoing<'a>;
-
-    fn receive(&mut self, _now: Instant) -> Option<(Incoming<'_>, Outgoing<'_>)> {
-        let (packet, len) = self.incoming.take()?;
-        let incoming = Incoming { packet, len, scratch: &mut self.scratch };
-        let reply = Outgoing { queue: &mut self.outgoing, scratch: None };
-        Some((incoming, reply))
-    }
-
-    fn transmit(&mut self, _now: Instant) -> Option<Outgoing<'_>> {
-        self.room = self.room.checked_sub(1)?;
-        Some(Outgoing { queue: &mut self.outgoing, scratch: Some(&mut self.scratch) })
-    }
-
-    fn capabilities(&self) -> DeviceCapabilities {
-        let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ip;
-        capabilities.max_transmission_unit = self.mtu;
-        // The NIC does them.
-        capabilities.checksum = ChecksumCapabilities::ignored();
-        capabilities
+    fn ring(&mut self, size: u32) -> Option<Size> {
+        Some(Size(size))
     }
 }
 
-impl phy::RxToken for Incoming<'_> {
-    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        let result = f(&self.packet[..self.len]);
-        *self.scratch = self.packet;
-        result
+impl ByteRing for Size {
+    fn size(&self) -> u32 {
+        self.0
     }
-}
 
-impl phy::TxToken for Outgoing<'_> {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
-        let mut own = Vec::new();
-        let packet = self.scratch.unwrap_or(&mut own);
-        if packet.len() < len {
-            packet.resize(len, 0);
-        }
-        let packet = &mut packet[..len];
-        let result = f(packet);
-        let headers_len = headers_len(packet);
-        let mut headers = [0; HEADERS_MAX];
-        headers[..headers_len].copy_from_slice(&packet[..headers_len]);
-        self.queue.push(Emitted { headers, headers_len, payload: (len - headers_len) as u32 });
-        result
-    }
-}
+    fn write(&mut self, _at: u32, _bytes: &[u8]) {}
 
-/// Bytes of the IPv4 and TCP headers that `packet` begins with.
-fn headers_len(packet: &[u8]) -> usize {
-    let ip = usize::from(packet[0] & 0xf) * 4;
-    let tcp = packet.get(ip + 12).map_or(0, |byte| usize::from(byte >> 4) * 4);
-    (ip + tcp).min(packet.len()).min(HEADERS_MAX)
+    fn read(&self, _at: u32, _out: &mut [u8]) {}
 }

@@ -113,16 +113,15 @@ impl Kernel {
         }
         let now = cpu.now();
         let headers = &segment.headers[..segment.headers_len];
-        connection.engine.receive(now, headers, segment.payload as usize);
+        let wanted = connection.engine.receive(now, headers, segment.payload);
         let not_needed = match segment.payload {
-            0 => Some(Payload::new(packet.mbuf, packet.head, packet.deferred)),
-            len => {
+            len if wanted => {
                 let skip = (ETHERNET_HEADER_LEN + segment.headers_len) as u32;
                 let here = Segment { at: packet.head.at + u64::from(skip), len: (packet.head.len - skip).min(len) };
                 let payload = Payload::new(packet.mbuf, here, packet.deferred);
-                let window = connection.plan.buffer_bytes;
-                connection.receive.add(segment.sequence, payload, window)
+                connection.receive.add(segment.sequence, payload)
             }
+            _ => Some(Payload::new(packet.mbuf, packet.head, packet.deferred)),
         };
         if let Some(payload) = not_needed {
             if let Some(deferred) = payload.deferred {

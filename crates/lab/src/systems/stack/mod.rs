@@ -329,12 +329,8 @@ impl Kernel {
 
     /// What it waits for, in words.
     pub fn describe(&self) -> String {
-        let states: Vec<String> = self
-            .connections
-            .iter()
-            .take(4)
-            .map(|connection| format!("{:?}", connection.engine.socket().state()))
-            .collect();
+        let states: Vec<String> =
+            self.connections.iter().take(4).map(|connection| format!("{:?}", connection.engine.state())).collect();
         let processes: Vec<String> = self
             .processors
             .iter()

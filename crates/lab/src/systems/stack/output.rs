@@ -11,8 +11,8 @@ use super::engine::{Emitted, Endpoint};
 
 /// Segments that TCP may send in one go; more follow in a step of their own.
 const BURST: usize = 4;
-/// A step of TCP's clock.
-const CLOCK_STEP: Time = Time::from_us(1);
+/// A timer that is due and has nothing to say is looked at again after this time.
+const TIMER_STEP: Time = Time::from_us(1);
 
 impl Kernel {
     /// Sends what is due on connection `number`, as far as there is room, on core `core`.
@@ -31,13 +31,12 @@ impl Kernel {
         let now = cpu.now();
         let sent = self.counters.packets_out > before;
         let connection = &mut self.connections[number];
-        let due = connection.engine.due(now);
+        let due = connection.engine.due();
         connection.held_back = !sent && room > 0 && due > now;
         let due = match due {
             // The queue must drain first; then it is looked at again.
             due if due <= now && room == 0 => Time::NEVER,
-            // TCP's clock is coarser than ours: in the same microsecond nothing is due yet.
-            due if due <= now && !sent => now + CLOCK_STEP,
+            due if due <= now && !sent => now + TIMER_STEP,
             due => due,
         };
         self.set_due(core, now, number, due);
@@ -128,7 +127,7 @@ impl Kernel {
         for number in 0..self.connections.len() {
             let connection = &mut self.connections[number];
             if connection.plan.nic == nic {
-                let due = connection.engine.due(now);
+                let due = connection.engine.due();
                 self.set_due(core, now, number, due);
             }
         }

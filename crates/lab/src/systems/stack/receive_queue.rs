@@ -66,10 +66,10 @@ impl ReceiveQueue {
         self.read
     }
 
-    /// Adds a packet whose payload begins at `sequence`; `window` is the most that may wait.
+    /// Adds a packet whose payload begins at `sequence`, at least a part of which TCP took.
     /// Gives back the packet that is not needed, if there is one: this one, or one that it holds
     /// all of.
-    pub fn add(&mut self, sequence: u32, payload: Payload, window: u64) -> Option<Payload> {
+    pub fn add(&mut self, sequence: u32, payload: Payload) -> Option<Payload> {
         let Some(first) = self.first else {
             return Some(payload);
         };
@@ -79,7 +79,7 @@ impl ReceiveQueue {
             return Some(payload);
         };
         let end = place + payload.len();
-        if end <= self.read || end > self.read + window {
+        if end <= self.read {
             return Some(payload);
         }
         let (number, all) = (self.packets_until(place), self.packets.len());

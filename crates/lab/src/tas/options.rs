@@ -1,0 +1,37 @@
+//! Options of RPCs over TCP, and of the service that carries them.
+
+use nicforge_options::{Allowed, options};
+
+options! {
+    /// Remote procedure calls: clients ask, a server sends back what it got.
+    pub struct RpcOptions {
+        /// Bytes of a request, and of its answer.
+        rpc_bytes: u32 = 64, "bytes", Allowed::Whole(16, 65536);
+        /// Connections.
+        rpc_connections: usize = 1, "connections", Allowed::Whole(1, 1024);
+        /// Requests of each connection that wait for their answers.
+        rpc_in_flight: u32 = 1, "requests", Allowed::Whole(1, 1024);
+        /// The server's own work for a request.
+        rpc_work_cycles: u32 = 0, "cycles", Allowed::Whole(0, 1_000_000), source "TASNIC thesis, figure 5.2: 250 and 1000";
+        /// Cores of each host that run the application; connections are shared out among them.
+        rpc_app_cores: usize = 1, "cores", Allowed::Whole(1, 64);
+    }
+}
+
+options! {
+    /// TCP as a service.
+    pub struct TasOptions {
+        /// Instructions of the fast path for a segment, in or out, beyond its memory accesses.
+        tas_segment_cycles: u32 = 300, "cycles", Allowed::Whole(0, 100_000),
+            source "estimate: header checks, look-up, connection state; about 350 instructions";
+        /// Instructions for an entry of a context queue, at either end.
+        tas_entry_cycles: u32 = 60, "cycles", Allowed::Whole(0, 100_000), source "estimate";
+        /// Instructions of the application's library for a call.
+        tas_call_cycles: u32 = 120, "cycles", Allowed::Whole(0, 100_000), source "estimate";
+        /// Entries of each context queue.
+        tas_queue_entries: u32 = 1024, "entries", Allowed::PowerOfTwo(2, 32768),
+            source "FlexTOE: 1 MiB and 512 KiB of 32-byte entries; fewer fit a cache";
+        /// Bytes of each connection's payload buffers, each way.
+        tas_buffer_kib: u32 = 8, "KiB", Allowed::PowerOfTwo(4, 16384), source "FlexTOE: 8 KiB each way by default";
+    }
+}

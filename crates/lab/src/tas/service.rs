@@ -1,0 +1,631 @@
+//! The service: segments from the NIC to flows' rings and entries of context queues, and back.
+
+use std::net::Ipv4Addr;
+
+use nicforge_nic::transmit::TransmitDriver;
+use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Part, copy};
+use nicforge_tcp::Config;
+use nicforge_tcp::conn::{State, Tuning};
+use nicforge_tcp::queue::{FromApplication, ToApplication};
+use nicforge_tcp::ring::{Buffers, ByteRing};
+use nicforge_tcp::segment::{Ecn, Header};
+use nicforge_tcp::stack::{
+    Address, ConnectionId, Departure, Envelope, Event, FourTuple, HostConfig, ListenerId, Outgoing, Stack,
+};
+use nicforge_units::{Cycles, Time};
+use nicforge_wire::headers::{
+    ETHERNET_HEADER_LEN, EthernetView, IPV4_MIN_HEADER_LEN, Ipv4View, MacAddress, ethertype, ip_protocol,
+};
+
+use super::queue::{Receiver, Sender};
+
+/// Frames of one poll, entries of one look at a queue, segments of one flush.
+const BURST: usize = 16;
+/// Ethernet, IPv4 and TCP headers at their longest.
+const HEADERS_MAX: usize = ETHERNET_HEADER_LEN + 120;
+/// Lines of a flow's state: `Flow` has 120 bytes.
+const STATE_LINES: u64 = 2;
+const PREFIX_BITS: u8 = 8;
+const MTU: u16 = 1500;
+const HOPS: u8 = 64;
+
+/// What the service's instructions cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    /// A segment, in or out.
+    pub segment: Cycles,
+    /// An entry of a context queue.
+    pub entry: Cycles,
+}
+
+/// A ring of a flow in modelled memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    /// Where it begins.
+    pub at: Addr,
+    /// Bytes.
+    pub len: u32,
+}
+
+impl Ring {
+    /// Where the `len` bytes from `place` on lie, around the end in two pieces.
+    pub fn pieces(self, place: u32, len: u32) -> [Segment; 2] {
+        let first = len.min(self.len - place);
+        [Segment { at: self.at + u64::from(place), len: first }, Segment { at: self.at, len: len - first }]
+    }
+}
+
+// The service and the applications move the bytes.
+impl ByteRing for Ring {
+    fn size(&self) -> u32 {
+        self.len
+    }
+
+    fn write(&mut self, _at: u32, _bytes: &[u8]) {}
+
+    fn read(&self, _at: u32, _out: &mut [u8]) {}
+}
+
+/// Rings that were laid out before time began.
+struct Rings {
+    free: Vec<Ring>,
+}
+
+impl Buffers for Rings {
+    type Ring = Ring;
+
+    fn ring(&mut self, _size: u32) -> Option<Ring> {
+        self.free.pop()
+    }
+}
+
+/// A connection as the service and an application share it.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedFlow {
+    /// Received bytes.
+    pub receive: Ring,
+    /// Bytes to send.
+    pub transmit: Ring,
+}
+
+/// What the service knows of a connection beside TCP.
+#[derive(Debug)]
+struct FlowEntry {
+    connection: ConnectionId,
+    context: usize,
+    state: Addr,
+    /// Received bytes that the application was told of and has not returned.
+    held: u32,
+    /// Free bytes of the transmit ring that the application knows of.
+    free: u32,
+    closed_told: bool,
+    told: bool,
+    dirty: bool,
+}
+
+/// Both queues of one application core.
+pub struct Context {
+    /// Entries for the application.
+    pub out: Sender<ToApplication>,
+    /// Entries from it.
+    pub back: Receiver<FromApplication>,
+}
+
+/// One end of a host's NIC: how frames come and go.
+pub struct Wire<C: Cpu> {
+    /// Receives.
+    pub driver: Box<dyn DriverHalf<C>>,
+    /// Transmits.
+    pub transmit: TransmitDriver,
+    /// Packet buffers.
+    pub pool: PoolCache,
+}
+
+/// Counts of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceCounters {
+    /// Segments received.
+    pub segments_in: u64,
+    /// Segments sent.
+    pub segments_out: u64,
+    /// Entries from applications that name what is not theirs or more than there is.
+    pub bad_entries: u64,
+}
+
+/// The service of one host.
+pub struct Service<C: Cpu> {
+    wire: Wire<C>,
+    costs: Costs,
+    address: Ipv4Addr,
+    stack: Stack<Rings>,
+    tuning: Tuning,
+    listener: Option<ListenerId>,
+    /// By number of the connection; `None` until it is open.
+    flows: Vec<Option<FlowEntry>>,
+    states: Vec<Addr>,
+    contexts: Vec<Context>,
+    next_context: usize,
+    /// Flows of which an application has to be told.
+    dirty: Vec<usize>,
+    batch: Vec<Packet>,
+    /// Frames that were dropped, by cause.
+    pub drops: DropCounters,
+    /// Counts.
+    pub counters: ServiceCounters,
+    identification: u16,
+}
+
+/// What a service is made from.
+pub struct ServicePlan {
+    /// Its host's address.
+    pub address: Ipv4Addr,
+    /// TCP's options.
+    pub config: Config,
+    /// Bytes of each ring.
+    pub ring: u32,
+    /// Connections at most.
+    pub connections: usize,
+    /// What instructions cost.
+    pub costs: Costs,
+    /// For initial sequence numbers.
+    pub seed: u64,
+}
+
+impl<C: Cpu> Service<C> {
+    /// A service over `wire` for the applications behind `contexts`.
+    pub fn new(plan: &ServicePlan, wire: Wire<C>, contexts: Vec<Context>, space: &mut AddressSpace) -> Service<C> {
+        let mut host = HostConfig::ip(vec![Address::new(plan.address, PREFIX_BITS)]);
+        host.mtu = MTU;
+        let mut ring = || Ring { at: space.data(plan.ring.into(), 4096), len: plan.ring };
+        let free = (0..2 * plan.connections).map(|_| ring()).collect();
+        let states = (0..plan.connections).map(|_| space.data(STATE_LINES * 64, 64)).collect();
+        let tuning = Tuning {
+            no_delay: true,
+            receive_buffer: plan.ring * 2,
+            send_buffer: plan.ring,
+            ..Tuning::new(&plan.config)
+        };
+        let mut seed = [0; 16];
+        seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
+        Service {
+            wire,
+            costs: plan.costs,
+            address: plan.address,
+            stack: Stack::new(host, plan.config.clone(), Rings { free }, seed),
+            tuning,
+            listener: None,
+            flows: (0..plan.connections).map(|_| None).collect(),
+            states,
+            contexts,
+            next_context: 0,
+            dirty: Vec::new(),
+            batch: Vec::with_capacity(BURST),
+            drops: DropCounters::default(),
+            counters: ServiceCounters::default(),
+            identification: 0,
+        }
+    }
+
+    /// Brings the NIC's queue up.
+    pub fn start(&mut self, cpu: &mut C) {
+        self.wire.driver.start(cpu, &mut self.wire.pool);
+    }
+
+    /// Takes connections to `port`.
+    pub fn listen(&mut self, port: u16) {
+        let backlog = self.flows.len();
+        // The port is the only one in use.
+        self.listener = self.stack.listen(None, port, backlog, self.tuning.clone(), false).ok();
+    }
+
+    /// Opens as many connections to `remote` as there may be.
+    pub fn connect(&mut self, remote: (Ipv4Addr, u16), now: Time) {
+        for _ in 0..self.flows.len() {
+            // All hosts are neighbours, ports and rings are there for each.
+            let _ = self.stack.connect(
+                (Some(self.address.into()), 0),
+                (remote.0.into(), remote.1),
+                self.tuning.clone(),
+                now,
+            );
+        }
+    }
+
+    /// Memory of the queue that application core `context` fills.
+    #[cfg(test)]
+    pub fn memory_of(&self, context: usize) -> (Addr, usize) {
+        self.contexts[context].back.memory()
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.flows.iter().flatten().count()
+    }
+
+    /// The rings of connection `flow`, as an application maps them.
+    pub fn shared(&self, flow: usize) -> Option<SharedFlow> {
+        let entry = self.flows.get(flow)?.as_ref()?;
+        let (receive, transmit) = self.stack.rings(entry.connection)?;
+        Some(SharedFlow { receive: *receive, transmit: *transmit })
+    }
+
+    /// Takes what the NIC has, up to a burst; returns how many packets [`segment`](Self::segment) is to be called for.
+    pub fn poll(&mut self, cpu: &mut C) -> usize {
+        self.batch.clear();
+        cpu.enter(Part::Driver);
+        self.wire.driver.rx_burst(cpu, &mut self.wire.pool, &mut self.batch, BURST);
+        if self.wire.transmit.in_use() > 0 {
+            self.wire.transmit.reclaim(cpu, &mut self.wire.pool);
+        }
+        self.batch.len()
+    }
+
+    /// Takes packet `index` of those polled.
+    pub fn segment(&mut self, cpu: &mut C, index: usize) {
+        let packet = self.batch[index];
+        cpu.enter(Part::Stack);
+        if let Err(cause) = self.take(cpu, &packet) {
+            self.drops.count(cause);
+        }
+        self.wire.pool.free(cpu, &packet);
+    }
+
+    fn take(&mut self, cpu: &mut C, packet: &Packet) -> Result<(), &'static str> {
+        cpu.work(self.costs.segment);
+        self.counters.segments_in += 1;
+        if packet.flags.is_checksum_bad() {
+            return Err("bad_checksum");
+        }
+        let (tuple, envelope, header, payload_at) = parse(cpu, packet)?;
+        let now = cpu.now();
+        let known = self.stack.find(&tuple);
+        if let Some(state) = known.and_then(|id| self.states.get(id.number())) {
+            touch(cpu, *state);
+        }
+        let arrival = self.stack.receive_header(&envelope, &header, now);
+        if let Some(arrival) = arrival {
+            let placement = arrival.placement;
+            let Some((receive, _)) = self.stack.rings(arrival.connection) else { return Err("no_ring") };
+            let (to, first) = (receive.pieces(placement.at, placement.len), payload_at + placement.skip);
+            cpu.enter(Part::Copy);
+            copy_pieces(cpu, packet.span(first, first + placement.len), to);
+            cpu.enter(Part::Stack);
+        }
+        self.take_events();
+        if let Some(id) = known {
+            self.mark(id.number());
+        }
+        Ok(())
+    }
+
+    /// Connections that opened get a context.
+    fn take_events(&mut self) {
+        while let Some(event) = self.stack.next_event() {
+            let opened = match event {
+                Event::Accepted(listener) => self.stack.accept(listener),
+                Event::Changed(id) | Event::Arrived(id) => Some(id),
+            };
+            if let Some(id) = opened {
+                self.adopt(id);
+                self.mark(id.number());
+            }
+        }
+    }
+
+    fn adopt(&mut self, id: ConnectionId) {
+        let open = self.stack.connection(id).is_some_and(|connection| connection.state() == State::Established);
+        let (Some(slot), Some(&state)) = (self.flows.get_mut(id.number()), self.states.get(id.number())) else {
+            return;
+        };
+        if slot.is_some() || !open {
+            return;
+        }
+        let free = self.stack.connection(id).map_or(0, |connection| connection.writable());
+        *slot = Some(FlowEntry {
+            connection: id,
+            context: self.next_context,
+            state,
+            held: 0,
+            free,
+            closed_told: false,
+            told: false,
+            dirty: false,
+        });
+        self.next_context = (self.next_context + 1) % self.contexts.len();
+    }
+
+    fn mark(&mut self, flow: usize) {
+        if let Some(Some(entry)) = self.flows.get_mut(flow)
+            && !std::mem::replace(&mut entry.dirty, true)
+        {
+            self.dirty.push(flow);
+        }
+    }
+
+    /// Takes entries of applications, up to a burst of each. Returns whether there were any.
+    pub fn take_entries(&mut self, cpu: &mut C) -> bool {
+        cpu.enter(Part::Stack);
+        let mut any = false;
+        for context in 0..self.contexts.len() {
+            for _ in 0..BURST {
+                match self.contexts[context].back.pop(cpu) {
+                    Ok(None) => break,
+                    Ok(Some(entry)) => {
+                        cpu.work(self.costs.entry);
+                        if self.apply(cpu, context, &entry).is_none() {
+                            self.counters.bad_entries += 1;
+                        }
+                    }
+                    Err(_) => self.counters.bad_entries += 1,
+                }
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// What an application read and wrote; nothing where it cannot have.
+    fn apply(&mut self, cpu: &mut C, context: usize, entry: &FromApplication) -> Option<()> {
+        let flow = self.flows.get_mut(entry.flow as usize)?.as_mut()?;
+        let writable = self.stack.connection(flow.connection)?.writable();
+        if flow.context != context || entry.rx_bump > flow.held || entry.tx_bump > flow.free.min(writable) {
+            return None;
+        }
+        flow.held -= entry.rx_bump;
+        flow.free -= entry.tx_bump;
+        let (id, state) = (flow.connection, flow.state);
+        touch(cpu, state);
+        let now = cpu.now();
+        self.stack.discard(id, entry.rx_bump, now);
+        self.stack.with(id, |connection| {
+            connection.wrote(entry.tx_bump, false, now);
+            if entry.no_more_data {
+                connection.shut_write(now);
+            }
+        });
+        Some(())
+    }
+
+    /// Sends what is due, up to a burst. Returns how many segments that were.
+    pub fn transmit(&mut self, cpu: &mut C) -> usize {
+        self.stack.on_timer(cpu.now());
+        self.take_events();
+        let mut sent = 0;
+        while sent < BURST && self.stack.may_transmit() {
+            // A buffer first: a segment that TCP has given must leave.
+            let Some(mbuf) = self.wire.pool.take(cpu) else {
+                break;
+            };
+            let Some(outgoing) = self.stack.transmit_header(cpu.now()) else {
+                self.wire.pool.give(cpu, mbuf);
+                break;
+            };
+            cpu.enter(Part::Stack);
+            cpu.work(self.costs.segment);
+            let len = match outgoing {
+                Outgoing::Frame(packet) => self.write_packet(cpu, mbuf, &packet),
+                Outgoing::Segment(departure) => self.write_segment(cpu, mbuf, &departure),
+            };
+            self.push(cpu, mbuf, len);
+            sent += 1;
+        }
+        if sent > 0 {
+            cpu.enter(Part::Driver);
+            self.wire.transmit.ring_doorbell(cpu);
+        }
+        sent
+    }
+
+    fn push(&mut self, cpu: &mut C, mbuf: Addr, len: u32) {
+        let packet = Packet {
+            mbuf,
+            tail: Addr(0),
+            references: Addr(0),
+            head: Segment { at: data_of(mbuf), len },
+            rest: Segment::default(),
+            port: PortId(0),
+            rss_hash: 0,
+            mark: 0,
+            flags: RxFlags::default(),
+            offload: TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() },
+            stamp: cpu.now(),
+        };
+        self.counters.segments_out += 1;
+        if self.wire.transmit.push(cpu, &packet, true).is_err() {
+            self.drops.count("tx_ring_full");
+            self.wire.pool.give(cpu, mbuf);
+        }
+    }
+
+    /// A packet of headers only, behind an Ethernet header.
+    fn write_packet(&mut self, cpu: &mut C, mbuf: Addr, packet: &[u8]) -> u32 {
+        let len = ETHERNET_HEADER_LEN + packet.len();
+        let out = cpu.bytes_mut(data_of(mbuf), len);
+        out[ETHERNET_HEADER_LEN..].copy_from_slice(packet);
+        if let Ok(ip) = Ipv4View::new(packet) {
+            write_ethernet(out, ip.source(), ip.destination());
+        }
+        len as u32
+    }
+
+    fn write_segment(&mut self, cpu: &mut C, mbuf: Addr, departure: &Departure) -> u32 {
+        let Departure { connection, emission, .. } = departure;
+        if let Some(state) = self.states.get(connection.number()) {
+            touch(cpu, *state);
+        }
+        let (Some(tuple), Some((_, ring))) = (self.stack.tuple(*connection), self.stack.rings(*connection)) else {
+            return 0;
+        };
+        let ring = *ring;
+        self.identification = self.identification.wrapping_add(1);
+        let header = &emission.header;
+        let (headers, at) = (ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + header.emitted_len(), data_of(mbuf));
+        let out = cpu.bytes_mut(at, headers);
+        write_headers(out, &tuple, header, emission.ecn, self.identification);
+        if let Some(span) = emission.payload {
+            cpu.enter(Part::Copy);
+            let to = Segment { at: at + headers as u64, len: span.len };
+            copy_pieces(cpu, ring.pieces(span.at, span.len), [to, Segment::default()]);
+            cpu.enter(Part::Stack);
+        }
+        headers as u32 + header.payload_len
+    }
+
+    /// Tells applications what changed, as far as their queues have room. Returns whether any was told.
+    pub fn announce(&mut self, cpu: &mut C) -> bool {
+        cpu.enter(Part::Stack);
+        let mut any = false;
+        let mut waiting = std::mem::take(&mut self.dirty);
+        waiting.retain(|&flow| {
+            let Some(Some(entry)) = self.flows.get_mut(flow) else { return false };
+            let Some(connection) = self.stack.connection(entry.connection) else { return false };
+            let told = ToApplication {
+                opaque: flow as u64,
+                rx_bump: connection.readable().saturating_sub(entry.held),
+                tx_bump: connection.writable().saturating_sub(entry.free),
+                peer_closed: connection.is_read_closed(),
+            };
+            let news = told.rx_bump > 0 || told.tx_bump > 0 || told.peer_closed != entry.closed_told || !entry.told;
+            if news {
+                cpu.work(self.costs.entry);
+                if !self.contexts[entry.context].out.push(cpu, &told) {
+                    return true;
+                }
+                entry.held += told.rx_bump;
+                entry.free += told.tx_bump;
+                (entry.closed_told, entry.told) = (told.peer_closed, true);
+                any = true;
+            }
+            entry.dirty = false;
+            false
+        });
+        waiting.append(&mut self.dirty);
+        self.dirty = waiting;
+        any
+    }
+
+    /// When the next timer fires; at once while there is work that found no room.
+    pub fn due(&self, now: Time) -> Time {
+        if self.stack.may_transmit() || !self.dirty.is_empty() {
+            return now;
+        }
+        self.stack.poll_at().unwrap_or(Time::NEVER)
+    }
+
+    /// Packet buffers that it answers for, when `waiting` packets of the last poll are not handled.
+    pub fn buffers(&self, waiting: usize) -> i64 {
+        let outside = self.wire.pool.len() as u64 + self.wire.transmit.buffers_held() + waiting as u64;
+        self.wire.driver.buffers_held() + outside as i64
+    }
+
+    /// Frames taken from the NIC so far.
+    pub fn taken(&self) -> u64 {
+        self.wire.driver.taken()
+    }
+
+    /// Frames given to the NIC so far.
+    pub fn pushed(&self) -> u64 {
+        self.wire.transmit.pushed()
+    }
+}
+
+/// Copies bytes that lie in two pieces to two pieces that have as many.
+fn copy_pieces<C: Cpu>(cpu: &mut C, from: [Segment; 2], to: [Segment; 2]) {
+    let ([mut source, mut source_rest], [mut target, mut target_rest]) = (from, to);
+    loop {
+        if source.len == 0 {
+            (source, source_rest) = (source_rest, Segment::default());
+        }
+        if target.len == 0 {
+            (target, target_rest) = (target_rest, Segment::default());
+        }
+        let len = source.len.min(target.len);
+        if len == 0 {
+            return;
+        }
+        copy(cpu, source.at, target.at, len as usize);
+        source = Segment { at: source.at + u64::from(len), len: source.len - len };
+        target = Segment { at: target.at + u64::from(len), len: target.len - len };
+    }
+}
+
+/// A segment reads and changes its flow's state.
+fn touch<C: Cpu>(cpu: &mut C, state: Addr) {
+    for line in 0..STATE_LINES {
+        let at = state + line * 64;
+        let count: u64 = cpu.load(at);
+        cpu.store(at, count.wrapping_add(1));
+    }
+}
+
+type Parsed = (FourTuple, Envelope, Header, u32);
+
+/// Reads a packet's headers; also where in the frame its payload begins.
+fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Parsed, &'static str> {
+    const MALFORMED: &str = "malformed";
+    let bytes = cpu.bytes(packet.head.at, (packet.head.len as usize).min(HEADERS_MAX));
+    let ip = Ipv4View::new(bytes.get(ETHERNET_HEADER_LEN..).ok_or(MALFORMED)?).map_err(|_| "not_ipv4")?;
+    if ip.protocol() != ip_protocol::TCP || ip.is_fragment() {
+        return Err("not_tcp");
+    }
+    let total = usize::from(ip.total_len());
+    let tcp_at = ETHERNET_HEADER_LEN + ip.header_len();
+    let data_offset = bytes.get(tcp_at + 12).ok_or(MALFORMED)?;
+    let payload_at = tcp_at + usize::from(data_offset >> 4) * 4;
+    let frame = ETHERNET_HEADER_LEN + total;
+    if payload_at > frame || frame > packet.len() as usize {
+        return Err(MALFORMED);
+    }
+    let header = Header::parse(bytes.get(tcp_at..payload_at).ok_or(MALFORMED)?).map_err(|_| MALFORMED)?;
+    let header = Header { payload_len: (frame - payload_at) as u32, ..header };
+    let envelope = Envelope {
+        source: ip.source().into(),
+        destination: ip.destination().into(),
+        ecn: Ecn::from_tos(ip.type_of_service()),
+        from: None,
+    };
+    let tuple = FourTuple {
+        local: envelope.destination,
+        remote: envelope.source,
+        local_port: header.destination_port,
+        remote_port: header.source_port,
+    };
+    Ok((tuple, envelope, header, payload_at as u32))
+}
+
+fn write_headers(out: &mut [u8], tuple: &FourTuple, header: &Header, ecn: Ecn, identification: u16) {
+    let (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) = (tuple.local, tuple.remote) else {
+        return;
+    };
+    write_ethernet(out, source, destination);
+    let packet = &mut out[ETHERNET_HEADER_LEN..];
+    let (ip, tcp) = packet.split_at_mut(IPV4_MIN_HEADER_LEN);
+    let total = ip.len() + tcp.len() + header.payload_len as usize;
+    // The buffer is as long as the headers.
+    if let (Ok(mut view), Ok(_)) = (Ipv4View::init(ip, IPV4_MIN_HEADER_LEN), header.emit(tcp)) {
+        view.set_type_of_service(ecn as u8);
+        view.set_total_len(total as u16);
+        view.set_identification(identification);
+        view.set_fragment(true, false, 0);
+        view.set_time_to_live(HOPS);
+        view.set_protocol(ip_protocol::TCP);
+        view.set_source(source);
+        view.set_destination(destination);
+    }
+}
+
+/// The hardware address of a host: no address resolution is modelled.
+fn hardware_address(address: Ipv4Addr) -> MacAddress {
+    let [a, b, c, d] = address.octets();
+    MacAddress([2, 0, a, b, c, d])
+}
+
+fn write_ethernet(frame: &mut [u8], from: Ipv4Addr, to: Ipv4Addr) {
+    // The frame is long enough for the header.
+    if let Ok(mut view) = EthernetView::new(frame) {
+        view.set_destination(hardware_address(to));
+        view.set_source(hardware_address(from));
+        view.set_ethertype(ethertype::IPV4);
+    }
+}

@@ -1,0 +1,113 @@
+use std::path::Path;
+
+use nicforge_units::Time;
+
+use crate::machine::{Machine, parse_machine};
+use crate::run::{PointRun, RunError, RunIo, run_point};
+use crate::settings::{Catalogue, Settings};
+
+fn machine() -> Machine {
+    let text = include_str!("../../../../machines/xeon-4216-cx5.toml");
+    parse_machine(text, Path::new("machines/xeon-4216-cx5.toml")).unwrap()
+}
+
+fn settings() -> Settings {
+    Settings::for_machine(&Catalogue::shipped(), &machine())
+        .with("workload", "rpc_echo")
+        .with("warmup_ms", 1.0)
+        .with("window_ms", 2.0)
+}
+
+fn run(settings: &Settings) -> Result<PointRun, RunError> {
+    settings.check(&machine()).unwrap();
+    run_point(&machine(), settings, 1, &RunIo::default(), &mut |_, _| {})
+}
+
+/// That each answer is what was asked, and that frames and buffers add up, is checked inside.
+#[test]
+fn one_rpc_at_a_time_is_bounded_by_its_round_trip() {
+    let point = run(&settings()).unwrap();
+    let (rate, latency) = (point.metrics.rpc_mps.unwrap(), point.metrics.latency_us.clone().unwrap());
+    assert!(latency.p50 > 2.0 && latency.p50 < 50.0, "{latency:?}");
+    assert!((rate * latency.mean - 1.0).abs() < 0.1, "one in flight: {rate} M/s at {latency:?}");
+    assert_eq!(run(&settings()).unwrap(), point, "same seed, same run");
+}
+
+#[test]
+fn more_requests_in_flight_bring_more_answers_until_a_core_is_busy() {
+    let rate = |in_flight: usize| {
+        let settings = settings().with("rpc_connections", 8).with("rpc_in_flight", in_flight);
+        let point = run(&settings).unwrap();
+        let busy = point.cores.iter().filter_map(|core| core.busy_fraction).fold(0.0, f64::max);
+        (point.metrics.rpc_mps.unwrap(), busy)
+    };
+    let (one, many) = (rate(1), rate(16));
+    assert!(many.0 > 1.5 * one.0, "{one:?} {many:?}");
+    assert!(one.1 < 0.9 && many.1 > 0.9, "{one:?} {many:?}");
+}
+
+#[test]
+fn answers_are_right_over_a_bad_link_and_with_queues_of_two_entries() {
+    for recovery in ["sack", "go_back_n"] {
+        let settings = settings()
+            .with("rpc_connections", 4)
+            .with("rpc_in_flight", 4)
+            .with("rpc_bytes", 1000)
+            .with("rpc_app_cores", 2)
+            .with("tas_queue_entries", 2)
+            .with("loss_recovery", recovery)
+            .with("tcp_rto_min_ms", 1.0)
+            .with("link_loss", 0.01)
+            .with("link_duplicates", 0.01)
+            .with("link_reordered", 0.02)
+            .with("link_corrupted", 0.01)
+            .with("window_ms", 20.0);
+        let point = run(&settings).unwrap();
+        assert!(point.metrics.rpc_mps.unwrap() > 0.001, "{recovery}: {:?}", point.metrics);
+    }
+}
+
+#[test]
+fn every_interface_with_a_ring_carries_it() {
+    for interface in ["priv_ring", "in_place", "rx_bisect", "sh_ring", "sh_ring_list", "sh_ring_dynamic", "split"] {
+        let point = run(&settings().with("interface", interface).with("rpc_bytes", 1400)).unwrap();
+        assert!(point.metrics.rpc_mps.unwrap() > 0.01, "{interface}: {:?}", point.metrics);
+    }
+}
+
+/// One application core of the server writes nonsense over its context queue: entries of unknown types, of connections
+/// that are not its own or do not exist, bytes that it does not have. Connections of the other core go on.
+#[test]
+fn a_hostile_application_harms_nobody_else() {
+    use rand_core::{RngCore, SeedableRng};
+
+    let settings = settings().with("rpc_connections", 4).with("rpc_app_cores", 2).with("tas_queue_entries", 16);
+    let mut rpcs = super::build::build(&machine(), &settings, 1).unwrap();
+    rpcs.world.run_until(Time::from_us(500)).unwrap();
+    let (at, len) = rpcs.software[0].service.borrow().memory_of(0);
+    let mut random = rand_pcg::Pcg64::seed_from_u64(1);
+    let answers = |rpcs: &super::build::Rpcs, core: usize| rpcs.software[1].apps[core].borrow().results.answered;
+    let before = [answers(&rpcs, 0), answers(&rpcs, 1)];
+    for step in 0..1000 {
+        for slot in rpcs.world.hosts[0].machine.memory.slice_mut(at, len).chunks_exact_mut(32) {
+            random.fill_bytes(slot);
+            // Half of them are entries of the right type with small numbers.
+            if random.next_u32() % 2 == 0 {
+                slot.fill(0);
+                slot[random.next_u32() as usize % 16] = random.next_u32() as u8;
+                slot[8] = (random.next_u32() % 6) as u8;
+                slot[28] = 2;
+            }
+        }
+        rpcs.world.run_until(Time::from_us(501 + step)).unwrap();
+    }
+    rpcs.world.run_until(Time::from_ms(3)).unwrap();
+    let service = rpcs.software[0].service.borrow();
+    assert!(service.counters.bad_entries > 1000, "{:?}", service.counters);
+    // What the hostile core sends to the first client's connections is its own affair.
+    let client = rpcs.software[1].apps[1].borrow();
+    assert_eq!((client.bad_entries, client.results.wrong), (0, 0));
+    drop(client);
+    let after = [answers(&rpcs, 0), answers(&rpcs, 1)];
+    assert!(after[1] > before[1] + 50, "{before:?} {after:?}");
+}
