@@ -6,11 +6,25 @@ use super::*;
 use crate::p4::ir::KeyInfo;
 
 fn table(kinds: &[(MatchKind, u32)]) -> Table {
-    let keys =
-        kinds.iter().map(|(kind, width)| KeyInfo { name: "k".into(), width: *width, kind: *kind, names: vec![] });
-    let action =
-        crate::p4::ir::ActionInfo { path: "a".into(), parameters: vec![], default_only: false, table_only: false };
+    let keys = kinds.iter().map(|(kind, width)| KeyInfo {
+        annotations: Default::default(),
+        ty: crate::p4::types::Type::Bit(*width),
+        name: "k".into(),
+        width: *width,
+        kind: *kind,
+        names: vec![],
+    });
+    let action = crate::p4::ir::ActionInfo {
+        annotations: Default::default(),
+        list_annotations: Default::default(),
+        path: "a".into(),
+        parameters: vec![],
+        default_only: false,
+        table_only: false,
+    };
     Table::new(&TableInfo {
+        annotations: Default::default(),
+        profile: None,
         path: "t".into(),
         keys: keys.collect(),
         actions: vec![action],
