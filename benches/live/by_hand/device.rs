@@ -132,15 +132,12 @@ impl Queue {
         expect_write(&shared.completions[entry]);
         self.held.push([
             entry as u64 | said << 32,
-            u64::from(frame.rss_hash)
-                | u64::from(frame.flags.0) << 32
-                | u64::from(frame.port.0) << 40
-                | u64::from(frame.queue) << 48,
+            u64::from(frame.rss_hash) | u64::from(frame.port.0) << 40 | u64::from(frame.queue) << 48,
             frame.stamp.as_ps(),
             mbuf.0,
             u64::from(frame.segment) << 32,
-            0,
-            0,
+            frame.flags.0.into(),
+            frame.mark,
             self.head.done(),
         ]);
         self.head.position += 1;

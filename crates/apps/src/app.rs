@@ -71,6 +71,8 @@ pub trait AppKind {
     const ABOUT: &'static str;
     /// Whether it forwards by IP header, and so drops packets whose header checksum is wrong, as `ip_checksum`.
     const ROUTER: bool = false;
+    /// Cycles per packet beyond its memory accesses, for machines whose file has no `[apps.NAME]`.
+    const WORK: Option<Cycles> = None;
     /// Its keys.
     type Options: Options;
 
@@ -102,6 +104,8 @@ pub struct AppEntry {
     pub owner: Owner,
     /// Whether it forwards by IP header.
     pub router: bool,
+    /// See [`AppKind::WORK`].
+    pub work: Option<Cycles>,
     sim: Build<Sim>,
     flat: Build<Flat>,
     #[cfg(target_os = "linux")]
@@ -124,6 +128,7 @@ impl AppEntry {
         AppEntry {
             owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
             router: A::ROUTER,
+            work: A::WORK,
             sim: A::build::<<Sim as Ground>::Cpu>,
             flat: A::build::<<Flat as Ground>::Cpu>,
             #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use nicforge_nic::{PortId, Steering, mbuf_room};
+use nicforge_options::Values;
 use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
@@ -198,6 +199,8 @@ pub struct AppConfig {
     pub kvs: KvsConfig,
     /// Of pseudo-random choices.
     pub seed: u64,
+    /// What the scenario says; an application reads its own options from it.
+    pub values: Values,
 }
 
 impl AppConfig {
@@ -226,6 +229,7 @@ impl AppConfig {
             timeouts: Timeouts::default(),
             kvs: KvsConfig::default(),
             seed: 1,
+            values: Values::default(),
         }
     }
 

@@ -16,7 +16,7 @@ mod copy;
 pub mod counter;
 mod expired;
 mod fragment;
-mod headers;
+pub mod headers;
 pub mod kvs;
 pub mod l2fwd;
 pub mod l3fwd;
@@ -26,6 +26,7 @@ pub mod options;
 mod quoted;
 mod routes;
 mod shared;
+pub mod suite;
 pub mod synthetic;
 pub mod tables;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::Interfaces;
 use nicforge_interfaces::emulated::EMULATED;
-use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
+use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over, run_software};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
 use nicforge_record::CoreFigures;
@@ -79,6 +79,56 @@ fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
             let workers = run.snapshot.workers.iter().filter(|w| w.taken > 0);
             assert_eq!(workers.count(), cores, "{interface}: all take part");
         }
+    }
+}
+
+/// Software on a worker's place gets every frame and sends frames of its own, through any interface; nothing is lost
+/// and no buffer is.
+#[test]
+fn software_behind_every_interface_takes_and_makes_frames() {
+    let sent: Vec<Vec<u8>> = frames(Path::new(SAMPLE)).into_iter().take(300).collect();
+    for interface in interfaces() {
+        let text = format!(
+            "[live]\nname = \"test\"\n[settings]\n{interface}\n[tcp]\naddress = [\"10.0.0.2/24\"]\n[[port]]\ntap = \"none\"\n"
+        );
+        let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();
+        let (mut ours, theirs) = pair();
+        let stop = AtomicBool::new(false);
+        let echo = |mut port: Box<dyn Port>, stop: &AtomicBool| {
+            while !stop.load(Ordering::Acquire) {
+                let mut taken: Vec<Vec<u8>> = Vec::new();
+                port.receive(32, &mut |frame| taken.push(frame.to_vec())).map_err(|error| error.to_string())?;
+                for frame in &taken {
+                    port.send(frame, Time::ZERO).map_err(|error| error.to_string())?;
+                }
+                port.flush().map_err(|error| error.to_string())?;
+                if taken.is_empty() && port.arm() {
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+            }
+            Ok(())
+        };
+        let came = std::thread::scope(|scope| {
+            let generator = scope.spawn(|| {
+                let mut came = Vec::new();
+                for frame in &sent {
+                    ours.send(frame, Time::ZERO).unwrap();
+                }
+                for _ in 0..5000 {
+                    ours.receive(64, &mut |frame| came.push(frame.to_vec())).unwrap();
+                    if came.len() == sent.len() {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+                stop.store(true, Ordering::Release);
+                came
+            });
+            let run = run_software(&config, vec![Box::new(theirs)], Box::new(echo), &stop, &mut |_| {}).unwrap();
+            assert_eq!(run.snapshot.drops().total(), 0, "{interface}: {:?}", run.snapshot.drops());
+            generator.join().unwrap()
+        });
+        assert!(came == sent, "{interface}: {} of {}", came.len(), sent.len());
     }
 }
 

@@ -12,3 +12,4 @@ pub mod queue;
 pub mod service;
 pub mod shared;
 pub mod transport;
+pub mod watch;

@@ -17,10 +17,13 @@ pub fn opening(config: &LiveConfig) -> String {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_string(),
     };
+    let app = if config.tcp.is_some() { "TCP".to_string() } else { settings.app() };
+    let service = config.tcp.as_ref().map_or_else(String::new, |of_stack| {
+        format!("  programs: nicforge sockets --service {} -- PROGRAM\n", super::tcp::path(of_stack).display())
+    });
     format!(
-        "{}: {} on {}, {} worker(s), {ends}\n{}",
+        "{}: {app} on {}, {} worker(s), {ends}\n{}{service}",
         config.name,
-        settings.app(),
         settings.interface(),
         settings.cores(),
         ports.collect::<String>()

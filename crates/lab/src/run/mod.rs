@@ -9,7 +9,6 @@ mod app;
 mod build;
 mod by_core;
 mod co_runner;
-mod hairpin;
 mod hot_area;
 mod interface;
 mod measure;
@@ -17,6 +16,7 @@ pub mod options;
 mod plan;
 mod requests;
 mod search;
+pub(crate) mod stages;
 mod traffic;
 
 use std::path::{Path, PathBuf};
@@ -24,17 +24,16 @@ use std::path::{Path, PathBuf};
 use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
 use nicforge_nic::NicmemError;
-use nicforge_nic::hairpin::TableFull;
 use nicforge_options::ConfigError;
 use nicforge_platform::SpaceError;
 use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
+use nicforge_stages::StageError;
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
 
 use self::options::{Measure, Measurement};
 use crate::machine::Machine;
-use crate::registry::Registry;
 use crate::settings::Settings;
 
 #[cfg(target_os = "linux")]
@@ -52,8 +51,6 @@ pub use traffic::{check_replay, line_of, traffic_source};
 pub struct RunIo {
     /// Every frame that leaves goes into this capture.
     pub pcap_out: Option<PathBuf>,
-    /// What the point may name.
-    pub registry: Registry,
 }
 
 /// Told how far a run is: share done, frames so far.
@@ -80,9 +77,9 @@ pub enum RunError {
     /// Memory of a NIC that is not to be had.
     #[error(transparent)]
     Nicmem(#[from] NicmemError),
-    /// The NICs cannot know all flows.
+    /// A stage cannot be built.
     #[error(transparent)]
-    FlowTable(#[from] TableFull),
+    Stage(Box<StageError>),
     /// A ring found no room.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -204,6 +201,10 @@ pub enum RunError {
     #[cfg(target_os = "linux")]
     #[error("the worker cannot attach: {0}")]
     Attach(String),
+    /// The software that is the run's worker cannot start or go on.
+    #[cfg(target_os = "linux")]
+    #[error("the software behind the NIC: {0}")]
+    Software(String),
     /// A point that the live ground cannot run.
     #[error("{what} cannot run on the live ground: {right}")]
     OnlySimulated {
@@ -248,6 +249,12 @@ pub enum RunError {
     },
 }
 
+impl From<StageError> for RunError {
+    fn from(error: StageError) -> RunError {
+        RunError::Stage(Box::new(error))
+    }
+}
+
 /// Runs one point; `seed` decides everything that is random.
 pub fn run_point(
     machine: &Machine,
@@ -260,7 +267,7 @@ pub fn run_point(
         return crate::systems::run_point(machine, settings, seed, progress);
     }
     match settings.read::<Measurement>().measure {
-        Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, io, progress),
+        Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, progress),
         Measure::Window => measure::one_window(machine, settings, seed, io, progress),
     }
 }

@@ -8,13 +8,13 @@ use nicforge_interfaces::rx_bisect::RxBisectOptions;
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_platform::SpaceError;
 use nicforge_platform::sim::{Hardware, Hierarchy};
+use nicforge_stages::StageError;
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::RunError;
 use super::build::{Parts, hardware_of, parts};
 use super::traffic::check_shares;
 use crate::machine::Machine;
-use crate::registry::Registry;
 use crate::run::options::{Copies, Flows};
 use crate::settings::Settings;
 
@@ -23,28 +23,22 @@ use crate::settings::Settings;
 /// # Errors
 /// What [`run_point`](super::run_point) would fail with before its first packet; see [`at_fault`].
 /// What captures and size files say shows [`traffic_source`](super::traffic_source).
-pub fn check_point(registry: &Registry, machine: &Machine, settings: &Settings, seed: u64) -> Result<(), RunError> {
+pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return Ok(());
     }
-    plan(registry, machine, settings, &hardware_of(machine, settings), seed)?;
+    plan(machine, settings, &hardware_of(machine, settings), seed)?;
     check_shares(settings, seed)
 }
 
 /// All parts, with room in the address space.
-pub(super) fn plan(
-    registry: &Registry,
-    machine: &Machine,
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-) -> Result<Parts, RunError> {
-    let parts = parts(registry, machine, settings, hardware, seed)?;
+pub(super) fn plan(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
+    let parts = parts(machine, settings, hardware, seed)?;
     let (needs, most) = (parts.space.end(), Hierarchy::bytes_max(hardware));
-    match needs > most {
-        true => Err(RunError::AddressSpace { needs, most }),
-        false => Ok(parts),
+    if needs > most {
+        return Err(RunError::AddressSpace { needs, most });
     }
+    Ok(parts)
 }
 
 /// The keys that an error is about, the likeliest to be at fault first.
@@ -62,6 +56,10 @@ pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
         RunError::Routes(_) => vec!["routes_file"],
         RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
         RunError::Capture { .. } | RunError::ReplayTooLong { .. } => vec!["pcap"],
+        RunError::Stage(error) => match **error {
+            StageError::Space(_) | StageError::TableFull(_) => memory_keys(settings),
+            _ => vec!["stages"],
+        },
         RunError::Traffic(_) => vec!["target_share", "busiest_to_idlest", "flows", "flow_choice", "arrival"],
         RunError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
         _ => Vec::new(),

@@ -1,7 +1,7 @@
 //! Which owners of keys a point uses.
 
 use nicforge_apps::options::{
-    CounterOptions, HairpinOptions, HotAreaOptions, HotOptions, HotValues, KvsOptions, Offload, SyntheticOptions,
+    CounterOptions, HotAreaOptions, HotOptions, HotValues, KvsOptions, Offload, SyntheticOptions,
 };
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
@@ -117,12 +117,16 @@ impl<'a> Chosen<'a> {
     /// What goes with options of an application.
     fn beside_app(&mut self) {
         let settings = self.settings;
-        let offloads = settings.offloads_flows();
-        self.add_if::<HairpinOptions>(offloads);
-        self.add_if::<Flows>(offloads);
+        self.add_if::<Flows>(settings.offloads_flows());
         let accesses = settings.read::<SyntheticOptions>().target_accesses;
         self.add_if::<TargetTime>(settings.app() == "synthetic" && accesses > 0);
         self.store();
+    }
+
+    /// What stands between the wire and the interface.
+    fn stages(&mut self) {
+        self.add::<StageOptions>();
+        self.settings.stages().iter().for_each(|name| self.add_named("stage", name));
     }
 
     fn co_runners(&mut self) {
@@ -172,6 +176,8 @@ pub(super) fn of_simulation(settings: &Settings) -> Vec<&Owner> {
     chosen.software();
     chosen.traffic();
     chosen.beside_app();
+    chosen.stages();
+    chosen.add_if::<StageProcessor>(!settings.stages().is_empty());
     chosen.co_runners();
     chosen.measurement();
     chosen.finish()
@@ -193,6 +199,7 @@ pub(crate) fn of_live_run(settings: &Settings) -> Vec<&Owner> {
     chosen.interface();
     chosen.software();
     chosen.hot_values();
+    chosen.stages();
     chosen.add::<TimelineOptions>();
     chosen.finish()
 }

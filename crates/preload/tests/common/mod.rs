@@ -49,7 +49,12 @@ impl Running {
     /// A service with a network.
     pub fn on(network: Option<NetworkConfig>) -> Running {
         let folder = tempfile::tempdir().unwrap();
-        let config = Config::at(folder.path().join("service"));
+        let (stopper, thread) = Running::serve(folder.path(), network);
+        Running { folder, stopper, thread: Some(thread) }
+    }
+
+    fn serve(folder: &Path, network: Option<NetworkConfig>) -> (Stopper, JoinHandle<()>) {
+        let config = Config::at(folder.join("service"));
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let network = network.map(|network| Box::new(network.open().unwrap()) as Box<dyn Transport>);
@@ -57,8 +62,19 @@ impl Running {
             tell.send(service.stopper()).unwrap();
             service.run().unwrap();
         });
-        let stopper = told.recv().unwrap();
-        Running { folder, stopper, thread: Some(thread) }
+        (told.recv().unwrap(), thread)
+    }
+
+    /// Ends the service; what it held closes as if it had been killed.
+    pub fn go(&mut self) {
+        self.stopper.stop();
+        self.thread.take().unwrap().join().unwrap();
+    }
+
+    /// Another service at the same path.
+    pub fn come_back(&mut self) {
+        let (stopper, thread) = Running::serve(self.folder.path(), None);
+        (self.stopper, self.thread) = (stopper, Some(thread));
     }
 
     pub fn service(&self) -> PathBuf {
@@ -130,9 +146,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stopper.stop();
-        let ended = self.thread.take().unwrap().join();
+        let ended = self.thread.take().map(JoinHandle::join);
         if !std::thread::panicking() {
-            ended.unwrap();
+            ended.transpose().unwrap();
         }
     }
 }

@@ -136,7 +136,8 @@ fn take(
     drop(held);
     if rearm || bump > 0 {
         let kind = if rearm { Kind::Rearm } else { Kind::Bump };
-        socket.push(Message { rx_bump: bump, ..Message::new(kind, socket.flow) })?;
+        // The bytes are the program's even if the service has gone meanwhile.
+        let _ = socket.push(Message { rx_bump: bump, ..Message::new(kind, socket.flow) });
     }
     Ok(len)
 }
@@ -234,14 +235,11 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
         socket.push(Message::new(Kind::Rearm, socket.flow))?;
         return Ok(true);
     }
-    if manner.now {
-        return Err(Errno::AGAIN);
-    }
-    match wait_readable(number) {
-        // A descriptor whose service has gone says so at every call.
-        Ok(false) if socket.state() == State::Connected && service.finished.load(Ordering::Acquire) == 0 => {
+    match wait_readable(number, manner.now) {
+        // A service that lives says that a stream has ended before it shows the end.
+        Ok(false) if socket.state() != State::Closed && service.finished.load(Ordering::Acquire) == 0 => {
             let shut = own.shut.load(Ordering::Acquire) & 1 != 0;
-            if shut { Ok(true) } else { Err(Errno::CONNRESET) }
+            if shut { Ok(true) } else { Err(socket.lose()) }
         }
         Ok(_) | Err(Errno::CONNRESET) => Ok(true),
         Err(cause) => Err(cause),
@@ -331,7 +329,9 @@ fn space(socket: &Socket, head: u64) -> usize {
 /// Waits until the transmit ring has room.
 pub fn wait_space(number: i32, socket: &Socket, now: bool) -> Result<(), Errno> {
     let descriptor = borrowed(number);
-    Socket::hold(descriptor);
+    if !Socket::hold(descriptor) && matches!(socket.state(), State::Connecting | State::Connected) {
+        return Err(socket.lose());
+    }
     if socket.state() != State::Connecting
         && space(socket, socket.page().application.tx_head.load(Ordering::Acquire)) > 0
     {

@@ -229,6 +229,9 @@ fn halved(level: i32, name: i32, bytes: [u8; OPTION_BYTES]) -> [u8; OPTION_BYTES
 /// The error that waits, which is cleared here and on the descriptor.
 fn error(fd: i32, socket: &Socket) -> i32 {
     let _ = rustix::net::sockopt::socket_error(borrowed(fd));
+    if matches!(socket.state(), State::Connecting | State::Connected) && socket.is_lost(fd) {
+        return socket.lose().raw_os_error();
+    }
     if matches!(socket.state(), State::Connected | State::Closed) {
         socket.page().application.connect_reported.store(1, Ordering::Release);
     }

@@ -13,14 +13,17 @@ use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, Listene
 use nicforge_units::Time;
 use rustix::io::Errno;
 
-use super::names::{errno, refusal, state_name};
-use super::{Accepted, Event, Id, Info, Setting, Transport};
+use super::figures;
+use super::names::{errno, refusal};
+pub use super::orphans::{ORPHANS, Orphans};
+use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
+use crate::watch::Watch;
+use crate::watch::frame::Seen;
 
 /// Frames taken from the port before the stack's answers leave.
 const BUDGET: usize = 64;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
-
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
 
@@ -62,6 +65,9 @@ pub struct Network {
     frame: Vec<u8>,
     events: Vec<Event>,
     look_at: Time,
+    /// Connections that close without an owner.
+    pub orphans: Orphans,
+    watch: Watch,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -82,8 +88,15 @@ impl Network {
             frame: vec![0; FRAME_BYTES],
             events: Vec::new(),
             look_at: Time::ZERO,
+            orphans: Orphans::at_most(ORPHANS),
+            watch: Watch::default(),
             port_errors: 0,
         }
+    }
+
+    /// The same with another limit of orphans.
+    pub fn with_orphans(self, most: usize) -> Network {
+        Network { orphans: Orphans::at_most(most), ..self }
     }
 
     fn name(&mut self) -> Id {
@@ -163,8 +176,17 @@ impl Network {
     }
 
     fn receive_frames(&mut self) -> bool {
-        let (stack, now) = (&mut self.stack, self.now);
-        match self.port.receive(BUDGET, &mut |frame| stack.receive(frame, now)) {
+        let (stack, watch, now) = (&mut self.stack, &mut self.watch, self.now);
+        let mut each = |frame: &[u8]| {
+            if watch.is_empty() {
+                return stack.receive(frame, now);
+            }
+            let tuple = Seen::parse(frame).incoming();
+            let before = figures::traced(stack, tuple, now);
+            stack.receive(frame, now);
+            watch.came(frame, now, &before, &figures::traced(stack, tuple, now));
+        };
+        match self.port.receive(BUDGET, &mut each) {
             Ok(frames) => frames > 0,
             Err(_) => {
                 self.port_errors += 1;
@@ -177,6 +199,10 @@ impl Network {
         let mut any = false;
         while let Some(len) = self.stack.transmit(self.now, &mut self.frame) {
             any = true;
+            if !self.watch.is_empty() {
+                let tuple = Seen::parse(&self.frame[..len]).outgoing();
+                self.watch.goes(&self.frame[..len], self.now, &figures::traced(&self.stack, tuple, self.now));
+            }
             if self.port.send(&self.frame[..len], self.now).is_err() {
                 self.port_errors += 1;
             }
@@ -293,6 +319,7 @@ impl Transport for Network {
     fn release(&mut self, id: Id) {
         if let Some(at) = self.forget(id) {
             self.stack.release(at, self.now);
+            self.orphans.note(at, &mut self.stack);
         }
     }
 
@@ -316,20 +343,7 @@ impl Transport for Network {
     }
 
     fn info(&self, id: Id) -> Info {
-        let Some(connection) = self.connection(id) else { return Info::default() };
-        // The fields of Linux's structure.
-        let info = connection.info(self.now);
-        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
-        let mss = word(16);
-        Info {
-            rtt: Time::from_us(word(68).into()),
-            rtt_variance: Time::from_us(word(72).into()),
-            window: u64::from(word(80)) * u64::from(mss),
-            mss,
-            retransmits: word(100),
-            unacknowledged: connection.next().0.wrapping_sub(connection.una().0),
-            state: state_name(connection.state()),
-        }
+        self.connection(id).map_or_else(Info::default, |connection| figures::info(connection, self.now))
     }
 
     fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool {
@@ -337,6 +351,7 @@ impl Transport for Network {
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
             self.port_errors += u64::from(self.port.look().is_err());
+            self.watch.sweep();
         }
         let mut busy = self.receive_frames();
         if self.stack.poll_at().is_some_and(|due| due <= now) {
@@ -360,6 +375,23 @@ impl Transport for Network {
     fn flush(&mut self) {
         self.send_frames();
         self.take_events();
+    }
+
+    fn arm(&mut self) -> bool {
+        self.port.arm()
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        Some(&mut self.watch)
+    }
+
+    fn host(&self) -> Option<Host> {
+        Some(Host {
+            counters: *self.stack.counters(),
+            connections: self.stack.connection_count(),
+            orphans_reset: self.orphans.reset,
+            port_errors: self.port_errors,
+        })
     }
 
     fn waker(&self) -> Option<BorrowedFd<'_>> {
