@@ -3,7 +3,7 @@
 //! A turn takes what the kernel reports, all entries of all context queues, then what happened in the stack. A process
 //! writes entries before it closes a descriptor or dies, so entries are taken before closes are acted on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -34,6 +34,7 @@ pub use config::{Config, ServiceError};
 pub use limits::Limits;
 pub use view::{ApplicationView, HostView, SocketView, View};
 
+use accept::Held;
 use application::Application;
 use bindings::Bindings;
 use config::open_door;
@@ -77,6 +78,8 @@ pub struct Service {
     by_cookie: HashMap<u64, u32>,
     groups: HashMap<SocketAddr, Group>,
     by_listener: HashMap<Id, SocketAddr>,
+    /// By listener: connections that wait for room in its descriptor.
+    held: HashMap<u32, VecDeque<Held>>,
     bindings: Bindings,
     random: std::fs::File,
     instance: u64,
@@ -147,6 +150,7 @@ impl Service {
             by_cookie: HashMap::new(),
             groups: HashMap::new(),
             by_listener: HashMap::new(),
+            held: HashMap::new(),
             bindings: Bindings::new(seed),
             random,
             instance,

@@ -315,6 +315,7 @@ impl Service {
         let Some(listener) = self.find(listener) else { return };
         if let Role::Listener(state) = &mut self.flows[listener].role {
             state.waiting = state.waiting.saturating_sub(1);
+            self.hand_over_held(listener);
             self.incoming_for(listener);
         }
     }

@@ -1,11 +1,12 @@
 //! Figures of the stack's connections, for those who look.
 
 use nicforge_tcp::conn::Connection;
-use nicforge_tcp::ring::HeapBuffers;
+
 use nicforge_tcp::stack::{FourTuple, Stack};
 use nicforge_units::Time;
 
 use super::names::state_name;
+use super::pages::PagedBuffers;
 use super::{Info, Segments};
 use crate::watch::trace::{Figures, OfConnection};
 
@@ -48,7 +49,7 @@ pub(super) fn info(connection: &Connection, now: Time) -> Info {
 }
 
 /// What a trace compares.
-pub(super) fn traced(stack: &Stack<HeapBuffers>, tuple: Option<FourTuple>, now: Time) -> Figures {
+pub(super) fn traced(stack: &Stack<PagedBuffers>, tuple: Option<FourTuple>, now: Time) -> Figures {
     let connection = tuple.and_then(|tuple| stack.connection(stack.find(&tuple)?));
     let connection = connection.map(|connection| OfConnection::of(connection, now));
     Figures { connection, host: *stack.counters() }

@@ -14,6 +14,7 @@ pub mod loopback;
 mod names;
 pub mod network;
 mod orphans;
+mod pages;
 pub mod route;
 #[cfg(test)]
 mod tests;

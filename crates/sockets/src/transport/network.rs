@@ -8,7 +8,7 @@ use nicforge_platform::live::ports::Port;
 use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
-use nicforge_tcp::ring::HeapBuffers;
+
 use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::figures;
 use super::names::{errno, refusal};
 pub use super::orphans::{ORPHANS, Orphans};
+use super::pages::PagedBuffers;
 use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
 use crate::watch::Watch;
 use crate::watch::frame::Seen;
@@ -26,7 +27,6 @@ const BUDGET: usize = 64;
 const FRAME_BYTES: usize = 65_600;
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
-
 /// What this layer knows of a connection.
 #[derive(Debug)]
 struct Known {
@@ -54,7 +54,7 @@ struct Place {
 
 /// A stack and its port.
 pub struct Network {
-    stack: Stack<HeapBuffers>,
+    stack: Stack<PagedBuffers>,
     port: Box<dyn Port>,
     tuning: Tuning,
     known: HashMap<Id, Known>,
@@ -77,7 +77,7 @@ impl Network {
     pub fn new(host: HostConfig, config: Config, port: Box<dyn Port>, seed: [u8; 16]) -> Network {
         let tuning = Tuning::new(&config);
         Network {
-            stack: Stack::new(host, config, HeapBuffers, seed),
+            stack: Stack::new(host, config, PagedBuffers, seed),
             port,
             tuning,
             known: HashMap::new(),
