@@ -28,6 +28,7 @@ mod service;
 mod text;
 mod types;
 mod values;
+mod wire;
 
 pub use device::Loaded;
 pub use direct::Direct;

@@ -5,12 +5,12 @@ use nicforge_flexnic::p4::{ObjectState, Session};
 use tonic::Code;
 
 use crate::control::{Control, Undo};
-use crate::entries::{parse_counts, parse_rates};
 use crate::profiles::check_exists;
 use crate::proto::p4::v1 as p4;
 use crate::refusal::Refusal;
 use crate::types::from_data;
 use crate::values::from_bytes;
+use crate::wire::{parse_counts, parse_rates};
 use p4::field_match::FieldMatchType;
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::update::Type;

@@ -6,9 +6,9 @@ use tonic::Code;
 
 use crate::control::{Control, Undo};
 use crate::device::Indirect;
-use crate::entries::parse_action;
 use crate::proto::p4::v1 as p4;
 use crate::refusal::Refusal;
+use crate::wire::parse_action;
 use p4::update::Type;
 
 impl Control<'_> {

@@ -5,12 +5,12 @@ use nicforge_flexnic::p4::tables::{Entry, EntryAction};
 use nicforge_flexnic::p4::{ObjectState, Pipeline};
 
 use crate::device::{Device, Indirect, Loaded};
-use crate::entries::{parse_matches, show_action, show_counts, show_matches, show_rates};
 use crate::objects::elements;
 use crate::proto::p4::v1 as p4;
 use crate::refusal::Refusal;
 use crate::types::to_data;
 use crate::values::to_bytes;
+use crate::wire::{parse_matches, show_action, show_counts, show_matches, show_rates};
 use p4::entity::Entity;
 use p4::packet_replication_engine_entry::Type as Replication;
 use p4::table_action::Type as ActionType;

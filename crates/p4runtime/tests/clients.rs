@@ -30,7 +30,7 @@ fn run(variable: &str, script: &str) {
         loaded: None::<Loaded>,
         engine: Engine::Compiled,
         seed: 1,
-        inject: Box::new(move |packet| drop(inject.process(&packet, CPU, false, 0, &mut |_| {}))),
+        inject: Box::new(move |packet| _ = inject.process(&packet, CPU, false, 0, &mut |_| {})),
     };
     let server = serve(&Listen::Tcp("127.0.0.1:0".parse().unwrap()), options).unwrap_or_else(|error| panic!("{error}"));
     let output = Command::new(python)

@@ -89,7 +89,8 @@ impl StageKind for P4Kind {
                 .map_err(|error| P4Error::File { file: file.clone(), error: error.to_string() })?,
         };
         let layout = target::place(&program, &target);
-        let layout = layout.map_err(|refusal| P4Error::Fit { target: target.name.clone(), refusal: refusal.to_string() })?;
+        let layout =
+            layout.map_err(|refusal| P4Error::Fit { target: target.name.clone(), refusal: refusal.to_string() })?;
         let engine = if options.p4_interpret { Engine::Interpreter } else { Engine::Compiled };
         let seed = u64::from(plan.port.0) + 1;
         let mut pipeline = program.pipeline(engine, seed).map_err(|error| P4Error::Program(error.to_string()))?;
@@ -123,9 +124,7 @@ fn controllers(
     engine: Engine,
 ) -> Result<Running, P4Error> {
     let listen = match at.parse::<Listen>()? {
-        Listen::Unix(path) if plan.port.0 > 0 => {
-            Listen::Unix(format!("{}.{}", path.display(), plan.port.0).into())
-        }
+        Listen::Unix(path) if plan.port.0 > 0 => Listen::Unix(format!("{}.{}", path.display(), plan.port.0).into()),
         Listen::Tcp(mut address) => {
             address.set_port(address.port().saturating_add(u16::from(plan.port.0)));
             Listen::Tcp(address)

@@ -29,9 +29,11 @@ async def main(address: str, p4info: str, program: str) -> None:
         ethernet = bytes(6) + bytes.fromhex("020000000009") + bytes.fromhex("0800")
         ipv4 = bytes.fromhex("4500003200000000401100000a0101010a010203")
         packet = ethernet + ipv4 + bytes(30)
-        packets = switch.read_packets()
+        # The iterator listens from its first step on.
+        first = asyncio.ensure_future(anext(aiter(switch.read_packets())))
+        await asyncio.sleep(0.5)
         await switch.write([fy.P4PacketOut(packet, egress_port=510)])
-        arrived = await asyncio.wait_for(anext(packets), 20)
+        arrived = await asyncio.wait_for(first, 20)
         assert arrived.payload.endswith(packet[2:]), arrived
         await switch.write([-fy.P4TableEntry("route", match=match)])
         assert not [entry async for entry in switch.read(fy.P4TableEntry("route"))]

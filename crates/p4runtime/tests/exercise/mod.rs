@@ -62,7 +62,7 @@ pub fn messages(data: &[u8]) {
         loaded: Some(PROGRAM.with(|program| Loaded::new(program.clone(), b""))),
         engine: Engine::Interpreter,
         seed: 1,
-        inject: Box::new(move |packet| drop(inject.process(&packet, 510, false, 0, &mut |_| {}))),
+        inject: Box::new(move |packet| _ = inject.process(&packet, 510, false, 0, &mut |_| {})),
     });
     let mut client = Direct::new(&service);
     let election_id = Some(p4::Uint128 { high: 0, low: 1 });

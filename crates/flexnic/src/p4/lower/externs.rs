@@ -82,10 +82,7 @@ impl Lower<'_> {
         let hash = |lower: &Self, at: usize| hash_kind(number(lower, at));
         let function = match &*name {
             "random" => ExternFunction::Random,
-            "digest" => {
-                let object = argument(1).map(|data| self.digest_object(&data.ty));
-                return self.extern_op(ExternFunction::Digest, object, call, result);
-            }
+            "digest" => return self.digest_call(call, argument(1), result),
             "hash" => ExternFunction::Hash(hash(self, 1)),
             "verify_checksum" => ExternFunction::VerifyChecksum { kind: hash(self, 3), with_payload: false },
             "verify_checksum_with_payload" => {
@@ -120,6 +117,11 @@ impl Lower<'_> {
             }
         };
         self.extern_op(function, None, call, result)
+    }
+
+    fn digest_call(&mut self, call: &Call, data: Option<&Expr>, result: &Type) -> Value {
+        let object = data.map(|data| self.digest_object(&data.ty));
+        self.extern_op(ExternFunction::Digest, object, call, result)
     }
 
     /// v1model has no digest objects: controllers know a digest by the type of its data.
