@@ -136,10 +136,7 @@ impl Driver {
             self.next.position += 1;
             let noted = self.notes[words[0] as u32 as usize];
             let flags = RxFlags(words[5] as u32);
-            let received = match flags.contains(RxFlags::HANDED_OVER) {
-                true => words[3],
-                false => noted,
-            };
+            let received = if flags.contains(RxFlags::HANDED_OVER) { words[3] } else { noted };
             self.post(shared, fresh);
             if words[0] >> 32 == 0 {
                 self.give(shared, received);

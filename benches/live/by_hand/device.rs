@@ -55,10 +55,7 @@ impl Queue {
     }
 
     fn plan(&mut self) {
-        self.read_from = match self.fetched == self.tail {
-            true => u64::MAX,
-            false => self.fetched.saturating_sub(BATCH as u64),
-        };
+        self.read_from = if self.fetched == self.tail { u64::MAX } else { self.fetched.saturating_sub(BATCH as u64) };
     }
 
     #[cold]

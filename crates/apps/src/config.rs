@@ -3,13 +3,13 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use nicforge_nic::{PortId, Steering, mbuf_room};
+use nicforge_nic::{PortId, mbuf_room};
 use nicforge_options::Values;
 use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
+use crate::Route;
 use crate::kvs::KvsConfig;
-use crate::{Route, nat};
 
 /// Why an application cannot be built.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -231,23 +231,6 @@ impl AppConfig {
             seed: 1,
             values: Values::default(),
         }
-    }
-
-    /// Has a NIC, whose queue 0 core `first` of `cores` serves and the other queues the cores behind it,
-    /// bring packets to the core that has their flow where RSS does not.
-    ///
-    /// # Errors
-    /// When the application's addresses or tables are out of range.
-    pub fn steer(&self, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
-        match self.name.as_str() {
-            "nat" => {
-                steering.set_rule(nat::port_rule(self, first, cores)?);
-                steering.follow_flows();
-            }
-            "lb" => steering.follow_flows(),
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Table entries of one of `cores` cores.

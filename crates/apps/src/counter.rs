@@ -12,8 +12,9 @@ use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers;
+use crate::options::Offload;
 use crate::tables::{Cuckoo, Entry, hash2};
-use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, Place, PortMap, SharedTables};
 
 /// The key of a counted flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -154,10 +155,7 @@ impl<C: Cpu> Application<C> for Counter {
         let end = |address: SocketAddrV4| (IpAddr::V4(*address.ip()), address.port());
         let key = CounterKey::new(end(flow.source), end(flow.destination), flow.protocol);
         let known = self.table.find(cpu, &key).is_some();
-        match known || self.insert(cpu, key, [0, 0]) {
-            true => Ok(()),
-            false => Err("untracked"),
-        }
+        if known || self.insert(cpu, key, [0, 0]) { Ok(()) } else { Err("untracked") }
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -169,6 +167,14 @@ impl AppKind for Counter {
     const NAME: &'static str = "counter";
     const ABOUT: &'static str = "counts packets and bytes of each flow";
     type Options = crate::options::CounterOptions;
+
+    fn shape(options: &Self::Options) -> AppShape {
+        AppShape {
+            offloads_flows: options.offload == Offload::AccelNfv,
+            full_table: Some(FullTable::ForwardsUncounted),
+            ..AppShape::default()
+        }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -6,7 +6,7 @@ use nicforge_wire::FrameError;
 use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView};
 
 use crate::headers::cause_of;
-use crate::{AppConfig, AppError, AppKind, Application, Place, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, PortMap, Reads, SharedTables};
 
 /// The layer-2 forwarder; it has no tables.
 #[derive(Clone, Debug)]
@@ -35,6 +35,10 @@ impl AppKind for L2Fwd {
     const NAME: &'static str = "l2fwd";
     const ABOUT: &'static str = "forwards by port, and changes hardware addresses only";
     type Options = ();
+
+    fn shape(_options: &()) -> AppShape {
+        AppShape { reads: Reads::Ethernet, ..AppShape::default() }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -12,7 +12,7 @@ use nicforge_wire::headers::MacAddress;
 use crate::expired::LastHop;
 use crate::headers::{self, Headers};
 use crate::shared::Routing;
-use crate::{AppConfig, AppError, AppKind, Application, Egress, Place, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Egress, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite;
 
 /// The router.
@@ -53,6 +53,14 @@ impl AppKind for L3Fwd {
     const ABOUT: &'static str = "forwards by the longest matching prefix, IPv4 and IPv6";
     const ROUTER: bool = true;
     type Options = crate::options::RouteOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape { routes: true, ..AppShape::default() }
+    }
+
+    fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
+        SharedTables::with_routes(config, space)
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

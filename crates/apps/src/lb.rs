@@ -17,7 +17,7 @@
 use std::net::Ipv4Addr;
 
 use bytemuck::{Pod, Zeroable};
-use nicforge_nic::{Packet, Verdict};
+use nicforge_nic::{Packet, Steering, Verdict};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
@@ -28,7 +28,9 @@ use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Side};
-use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
+use crate::{
+    AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
+};
 use nicforge_wire::rewrite::{self, End};
 
 /// A flow and its server, in one line.
@@ -292,6 +294,19 @@ impl AppKind for Lb {
     const ABOUT: &'static str = "balances flows over servers, each flow always to the same";
     const ROUTER: bool = true;
     type Options = crate::options::LbOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape {
+            full_table: Some(FullTable::Drops),
+            needs_address: Some(NeededAddress::Server),
+            ..AppShape::default()
+        }
+    }
+
+    fn steer(_config: &AppConfig, steering: &mut Steering, _first: usize, _cores: usize) -> Result<(), AppError> {
+        steering.follow_flows();
+        Ok(())
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

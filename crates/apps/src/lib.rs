@@ -5,8 +5,8 @@
 //! was given address space, so that its cache behaviour is real.
 //!
 //! ```text
-//!  SharedTables::allocate ─► Apps::build, per core ─► start ─► packet, packet, packet …
-//!      (addresses only)          (addresses only)     (fills tables)   (run to completion)
+//!  Apps::share ─► Apps::build, per core ─► start ─► packet, packet, packet …
+//!   (addresses only)  (addresses only)    (fills tables)   (run to completion)
 //! ```
 
 mod app;
@@ -30,7 +30,9 @@ pub mod suite;
 pub mod synthetic;
 pub mod tables;
 
-pub use app::{App, AppEntry, AppGround, AppKind, Application, Apps, Build, Flow, Place};
+pub use app::{
+    App, AppEntry, AppGround, AppKind, AppShape, Application, Apps, Build, Flow, FullTable, NeededAddress, Place, Reads,
+};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
 pub use copy::Copier;

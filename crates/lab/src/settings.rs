@@ -20,6 +20,7 @@ mod tests;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use nicforge_apps::AppShape;
 use nicforge_interfaces::describe::{Description, Queues, Shape};
 use nicforge_options::{Key, Owner, Value, Values};
 use nicforge_units::Cycles;
@@ -134,6 +135,12 @@ impl Settings {
     /// The name of the application.
     pub fn app(&self) -> String {
         self.read::<Application>().app
+    }
+
+    /// What the application says about itself.
+    pub fn app_shape(&self) -> AppShape {
+        let found = self.catalogue.registry().apps.find(&self.app());
+        found.map(|app| app.shape(&self.values)).unwrap_or_default()
     }
 
     /// What the application's instructions take for each packet on `machine`: the machine's word, or else the application's.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::Interfaces;
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over, run_software};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
@@ -33,7 +33,7 @@ fn interfaces() -> Vec<String> {
     let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
-    let played = EMULATED.map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
+    let played = played_by_cores().into_iter().map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
     plain.chain(played).collect()
 }
 
@@ -138,10 +138,7 @@ fn a_run_goes_around_small_rings_many_times() {
         let settings = format!(
             "{interface}\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
              tx_entries = 16\nburst = 8{}\n[app]\nexternal_address = \"198.19.0.1\"",
-            match interface.contains("rx_bisect") {
-                true => "\nax_entries = 8\nbx_entries = 16",
-                false => "",
-            }
+            if interface.contains("rx_bisect") { "\nax_entries = 8\nbx_entries = 16" } else { "" }
         );
         let (run, came) = through(&settings);
         assert_eq!(run.snapshot.inside(), 0);

@@ -60,7 +60,7 @@ impl Describe for Mine {
 impl Interface for Mine {
     fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
         let options: MineOptions = plan.values.read();
-        let plan = Plan { rx_entries: options.entries(), ..plan.clone() };
+        let plan = Plan { values: plan.values.clone().with("rx_entries", options.entries()), ..plan.clone() };
         let (nic, drivers) = priv_ring::build(&plan, space)?;
         Ok(Built::new(nic, drivers))
     }

@@ -41,13 +41,15 @@ pub enum Request {
     Capture = 10,
     /// What happens to segments, as lines of JSON, until the asking end hangs up. A filter's text follows.
     Trace = 11,
+    /// Encrypts direction `value` (`TLS_TX`, `TLS_RX`) of a connection. The structure that the program gave follows.
+    Tls = 12,
 }
 
 impl Request {
     /// The request with this number.
     pub fn of(number: u32) -> Option<Request> {
         use Request::*;
-        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit, Capture, Trace]
+        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit, Capture, Trace, Tls]
             .into_iter()
             .find(|request| *request as u32 == number)
     }

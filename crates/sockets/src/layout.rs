@@ -13,7 +13,7 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Version of everything in this file and of the control messages.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Entries of one context queue.
 pub const QUEUE_ENTRIES: usize = 4096;
@@ -219,6 +219,12 @@ pub struct ApplicationSide {
     pub option_count: AtomicU32,
     /// Thread that changes options, or 0.
     pub option_lock: AtomicU32,
+    /// Kernel TLS: bit 0 asked for, bit 1 what is sent is encrypted, bit 2 what comes is.
+    pub tls: AtomicU32,
+    /// Bytes that are left of the piece of a record that is being read.
+    pub tls_left: AtomicU32,
+    /// Type of that record.
+    pub tls_type: AtomicU32,
 }
 
 /// One option with its value, as the kernel would return it.

@@ -28,7 +28,8 @@ use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
-use crate::{AppConfig, AppError, AppKind, Application, Place, SharedTables};
+use crate::options::HotValues;
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use hot::{HotItems, Lent};
 use request::Request;
 use store::{Partition, Value};
@@ -161,10 +162,7 @@ impl Kvs {
             }
             KvsOperation::Delete => {
                 self.counts.deletes += 1;
-                match self.partition.delete(cpu, hash, &self.key) {
-                    true => KvsStatus::Done,
-                    false => KvsStatus::Missing,
-                }
+                if self.partition.delete(cpu, hash, &self.key) { KvsStatus::Done } else { KvsStatus::Missing }
             }
         }
     }
@@ -196,12 +194,11 @@ impl<C: Cpu> Application<C> for Kvs {
         };
         self.value.clear();
         self.lent = None;
-        let status = match partition_of(request.hash, self.of) == self.number {
-            true => self.serve(cpu, packet, &request),
-            false => {
-                self.counts.misdirected += 1;
-                KvsStatus::Misdirected
-            }
+        let status = if partition_of(request.hash, self.of) == self.number {
+            self.serve(cpu, packet, &request)
+        } else {
+            self.counts.misdirected += 1;
+            KvsStatus::Misdirected
         };
         match self.lent {
             Some(lent) => reply::lend(cpu, packet, &request, lent),
@@ -238,6 +235,14 @@ impl AppKind for Kvs {
     const NAME: &'static str = "kvs";
     const ABOUT: &'static str = "serves a key-value store: GET, PUT and DELETE over UDP";
     type Options = crate::options::KvsOptions;
+
+    fn shape(options: &Self::Options) -> AppShape {
+        AppShape {
+            serves_requests: true,
+            values_in_nicmem: options.kvs_hot_values == HotValues::Nicmem,
+            ..AppShape::default()
+        }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -30,7 +30,7 @@
 mod flow;
 mod icmp;
 
-use nicforge_nic::{Packet, PortRule, Verdict};
+use nicforge_nic::{Packet, PortRule, Steering, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::Fragment;
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
@@ -40,7 +40,9 @@ use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
-use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
+use crate::{
+    AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
+};
 use nicforge_wire::rewrite::{self, End};
 
 /// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
@@ -82,10 +84,7 @@ impl Nat {
     /// `None`: from inside, by a port that is not.
     #[inline]
     fn side(&self, ends: (u32, u32), inside: bool) -> Option<Side> {
-        match self.flows.is_external(ends.1) {
-            true => Some(Side::Outside),
-            false => inside.then_some(Side::Inside),
-        }
+        if self.flows.is_external(ends.1) { Some(Side::Outside) } else { inside.then_some(Side::Inside) }
     }
 
     fn translate<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Result<Verdict, &'static str> {
@@ -203,6 +202,20 @@ impl AppKind for Nat {
     const ABOUT: &'static str = "translates addresses and ports (NAPT), both directions";
     const ROUTER: bool = true;
     type Options = crate::options::FlowTableOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape {
+            full_table: Some(FullTable::Drops),
+            needs_address: Some(NeededAddress::External),
+            ..AppShape::default()
+        }
+    }
+
+    fn steer(config: &AppConfig, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
+        steering.set_rule(port_rule(config, first, cores)?);
+        steering.follow_flows();
+        Ok(())
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -7,7 +7,7 @@ use nicforge_platform::sim::{Host, Lent, SimCore, SimCpu, Turn, test_hardware};
 use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, FlatCpu};
 use nicforge_units::{Bytes, Time};
 
-use crate::{App, AppConfig, AppGround, Apps, Place, SharedTables, Verdict};
+use crate::{App, AppConfig, AppGround, Apps, Place, Verdict};
 
 /// Room for the largest frame of the captures.
 pub const BUFFER: u64 = 1 << 17;
@@ -122,7 +122,7 @@ impl<G: Ground> On<G> {
     pub fn new(apps: &Apps, config: &AppConfig, place: Place) -> On<G> {
         let mut space = AddressSpace::default();
         let mbuf = space.data(METADATA_BYTES + HEADROOM_BYTES + BUFFER, 64);
-        let shared = SharedTables::allocate(config, &mut space);
+        let shared = apps.share(config, &mut space).expect("a known name");
         let built = apps.build::<G::On>(config, place, &mut space, &shared);
         let mut app = built.unwrap_or_else(|error| panic!("{}: {error}", config.name));
         let mut ground = G::new(&space);

@@ -140,7 +140,7 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
     if options.quiet { Ok(()) } else { print(&table::worker(ended.worker, &ended.counts)) }
 }
 
-/// Whoever reads only the report should still learn of a worker that died.
+/// Readers of the report alone also learn of a worker that died.
 fn show_events(shown: &mut u64, now: &Snapshot) {
     let (missed, events) = now.events.after(*shown);
     if missed > 0 {

@@ -144,10 +144,7 @@ fn link(nic: &NicCounts) -> String {
     let Some(link) = &nic.link else {
         return "-".to_string();
     };
-    let mut text = match link.is_up {
-        true => format!("up, MTU {}", link.mtu),
-        false => "down".to_string(),
-    };
+    let mut text = if link.is_up { format!("up, MTU {}", link.mtu) } else { "down".to_string() };
     if link.downs > 0 {
         text.push_str(&format!(", {} times down", link.downs));
     }
@@ -183,10 +180,7 @@ pub fn worker(number: usize, counts: &WorkerCounts) -> String {
 
 fn causes(counts: &[(&'static str, u64)]) -> String {
     let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    match counts.is_empty() {
-        true => "-".to_string(),
-        false => counts.join(", "),
-    }
+    if counts.is_empty() { "-".to_string() } else { counts.join(", ") }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use nicforge_sockets::posix::link::PATH_VARIABLE;
 use nicforge_sockets::posix::policy::KERNEL_VARIABLE;
 use nicforge_sockets::service::{Config, Limits, Service, ServiceError, Stopper};
 use nicforge_sockets::transport::Transport;
+use nicforge_sockets::transport::loss::Loss;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use thiserror::Error;
@@ -59,6 +60,9 @@ pub struct SocketsOptions {
     /// Connections that close without an owner, TIME-WAIT included; the oldest beyond it are reset
     #[arg(long, value_name = "N", default_value_t = ORPHANS)]
     orphans: usize,
+    /// Share of frames that the network loses by intent, 0 to 1, in each direction
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    loss: f64,
     /// Sockets that an application may have
     #[arg(long, value_name = "N")]
     connections: Option<usize>,
@@ -127,7 +131,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         crate::live::serve_page(address, move || metrics::page(&path))?;
     }
     if options.serve {
-        let (stopper, thread) = start(config(&path, options), network(options)?)?;
+        let (stopper, thread) = start(config(&path, options), network(options)?, options.loss)?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(SocketsError::Wait)?;
         signals.forever().next();
         stopper.stop();
@@ -139,7 +143,7 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
         let path = path.display();
         return Err(CliError::Usage(format!("a service runs at {path} already; a network is given when it starts")));
     }
-    let own = if running { None } else { Some(start(config(&path, options), network)?) };
+    let own = if running { None } else { Some(start(config(&path, options), network, options.loss)?) };
     let mut command = command(&path, &options.program).map_err(SocketsError::Launch)?;
     if let Some(kernel) = &options.kernel {
         command.env(KERNEL_VARIABLE, kernel);
@@ -156,14 +160,22 @@ pub fn sockets(options: &SocketsOptions) -> Result<(), CliError> {
     std::process::exit(status);
 }
 
+/// A share of 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1, such as 0.02".to_string())
+}
+
 type Running = std::thread::JoinHandle<Result<(), ServiceError>>;
 
 /// Starts a service in a thread of its own, where it is also made.
-fn start(config: Config, network: Option<NetworkConfig>) -> Result<(Stopper, Running), CliError> {
+fn start(config: Config, network: Option<NetworkConfig>, loss: f64) -> Result<(Stopper, Running), CliError> {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let opened = network.map(|network| network.open()).transpose().map_err(SocketsError::Attach);
         let service = opened.and_then(|network| {
+            // Which frames are lost is the same each time.
+            let network = network.map(|network| network.with_loss(Loss::new(loss, 1)));
             let network = network.map(|network| Box::new(network) as Box<dyn Transport>);
             Ok(Service::new(config, network)?)
         });

@@ -48,7 +48,7 @@ pub(crate) use stalls::Stalls;
 
 use std::cell::RefCell;
 
-use crate::emulated::EMULATED;
+use crate::emulated::played_by_cores;
 use nicforge_platform::AddressSpace;
 
 use crate::{Built, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
@@ -128,7 +128,7 @@ fn run_all(interface: &'static str) {
 /// All interfaces; `emulated/x` is `emulated` around `x`, one for each that a core can play.
 fn interfaces() -> Vec<&'static str> {
     let others = names().into_iter().filter(|name| *name != "emulated");
-    let played = EMULATED.map(|name| &*format!("emulated/{name}").leak());
+    let played = played_by_cores().into_iter().map(|name| &*format!("emulated/{name}").leak());
     others.chain(played).collect()
 }
 

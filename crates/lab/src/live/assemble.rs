@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::options::RouteOptions;
-use nicforge_apps::{AppConfig, PortMap, read_routes};
+use nicforge_apps::{AppConfig, NeededAddress, PortMap, read_routes};
 use nicforge_interfaces::emulated::Way;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
@@ -268,10 +268,11 @@ fn responder(
         let every = Time::from_seconds(config.ask_again_s);
         responder = responder.with_next_hop(NextHop::new(number, wanted, next_hop, every));
     }
+    let balances = config.settings.app_shape().needs_address == Some(NeededAddress::Server);
     // Who balances all addresses, or this one, has servers that answer.
     let balanced = |address| config.app.service.is_none_or(|service| service == address);
     match set.address {
-        Some(address) if config.settings.app() == "lb" && balanced(address) => responder,
+        Some(address) if balances && balanced(address) => responder,
         _ => responder.that_echoes(),
     }
 }

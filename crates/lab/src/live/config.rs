@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nicforge_apps::NeededAddress;
 use nicforge_apps::options::RouteOptions;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{MemifRole, MemifTerms};
@@ -301,7 +302,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, finding.wrong, finding.right));
     }
     let settings = &config.settings;
-    if settings.uses_routes() && settings.read::<RouteOptions>().routes_file.is_none() {
+    if settings.app_shape().routes && settings.read::<RouteOptions>().routes_file.is_none() {
         let wrong = format!("`{}` has no routes", settings.app());
         let right = "set routes_file under [settings] to a file of `prefix/length port` lines";
         return Err(ConfigError::new(place, wrong, right));
@@ -369,14 +370,16 @@ fn check_addresses(config: &LiveConfig, place: &Place) -> Result<(), ConfigError
         return Ok(());
     }
     let place = place_of(config, "app", place);
-    let (wrong, right) = match config.settings.app().as_str() {
-        "nat" if config.app.external_address.is_none() => (
-            "`nat` does not know the address that it shall send from",
+    let (app, needed) = (config.settings.app(), config.settings.app_shape().needs_address);
+    let (wrong, right) = match needed {
+        Some(NeededAddress::External) if config.app.external_address.is_none() => (
+            format!("`{app}` does not know the address that it shall send from"),
             "add external_address = \"192.0.2.1\", the outside's, under [app]",
         ),
-        "lb" if config.app.server_address.is_none() => {
-            ("`lb` does not know its servers", "add server_address = \"192.0.2.1\", the first one's, under [app]")
-        }
+        Some(NeededAddress::Server) if config.app.server_address.is_none() => (
+            format!("`{app}` does not know its servers"),
+            "add server_address = \"192.0.2.1\", the first one's, under [app]",
+        ),
         _ => return Ok(()),
     };
     Err(ConfigError::new(place, wrong, right))

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use nicforge_apps::{AppConfig, AppError, AppGround, Place, SharedTables};
+use nicforge_apps::{AppConfig, AppError, AppGround, Apps, Place};
 use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
 use nicforge_nic::stage::{Chain, STAGE_REGISTERS};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
@@ -106,7 +106,7 @@ impl Blueprint {
                 worker.push(driver);
             }
         }
-        let shared = SharedTables::allocate(app, &mut space);
+        let shared = registry.apps.share(app, &mut space)?;
         let mut workers = Vec::new();
         for (number, drivers) in drivers.into_iter().enumerate() {
             let rings = tx_rings.iter().map(|rings| rings[number]);
@@ -129,7 +129,7 @@ impl Blueprint {
         let halves = halves.into_iter().zip(stages);
         let nics = halves.zip(&tx_rings).enumerate().map(|(device, ((half, stages), rings))| {
             let nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
-            steered(nic.with_stages(stages), app, count)
+            steered(nic.with_stages(stages), &registry.apps, app, count)
         });
         Ok(Layout {
             nics: nics.collect::<Result<_, AppError>>()?,
@@ -145,9 +145,9 @@ impl Blueprint {
     }
 }
 
-/// `nic`, which steers as `app` wants it on so many workers.
-fn steered<D: Dma>(mut nic: Nic<D>, app: &AppConfig, workers: usize) -> Result<Nic<D>, AppError> {
-    app.steer(&mut nic.steering, 0, workers)?;
+/// `nic`, which steers as `app` of `apps` wants it on so many workers.
+fn steered<D: Dma>(mut nic: Nic<D>, apps: &Apps, app: &AppConfig, workers: usize) -> Result<Nic<D>, AppError> {
+    apps.steer(app, &mut nic.steering, 0, workers)?;
     Ok(nic)
 }
 

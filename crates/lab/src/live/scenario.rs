@@ -88,7 +88,7 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }
-    if settings.app() == "kvs" {
+    if settings.app_shape().serves_requests {
         return only("the key-value store's clients", "set app to another");
     }
     if settings.read::<Arrivals>().arrival == Arrival::PingPong {
@@ -136,9 +136,6 @@ fn generate(mut source: TrafficSource, mut cable: PairPort, stop: &AtomicBool, o
         if next == Time::NEVER && cable.untaken() == 0 {
             stop.store(true, Ordering::Release);
         }
-        match next > now + SOON {
-            true => std::thread::sleep(NAP),
-            false => std::thread::yield_now(),
-        }
+        if next > now + SOON { std::thread::sleep(NAP) } else { std::thread::yield_now() }
     }
 }

@@ -1,4 +1,4 @@
-//! What an application is told of a point's settings.
+//! An application's configuration from a point's settings.
 
 use nicforge_apps::options::{FlowTableOptions, KvsOptions, LbOptions, RouteOptions, SyntheticOptions, ValueOptions};
 use nicforge_apps::{AppConfig, Egress, PortMap, generate_routes, read_routes};
@@ -35,7 +35,7 @@ pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> R
     config.kvs.index_slots = kvs_index_slots;
     config.kvs.log = Bytes(u64::from(kvs_log_mib) << 20);
     config.seed = seed;
-    if settings.uses_routes() {
+    if settings.app_shape().routes {
         let RouteOptions { routes_file, routes } = settings.read();
         config.egress = if settings.routes_by_port() { Egress::Route } else { Egress::Peer };
         config.routes = match &routes_file {

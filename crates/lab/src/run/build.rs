@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
-use nicforge_apps::{AppConfig, Flow, Place as AppPlace, SharedTables};
+use nicforge_apps::{AppConfig, Flow, Place as AppPlace};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
@@ -227,7 +227,7 @@ fn fill(
     if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
         preload(settings, seed, &mut parts.cores, cpu)?;
     }
-    if settings.app() == "kvs" {
+    if settings.app_shape().serves_requests {
         preload_pairs(settings, seed, &mut parts.cores, cpu)?;
         if settings.read::<HotOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
@@ -278,7 +278,7 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
     let tx_rings = tx_rings(&mut space, settings)?;
     let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
     let halves = interface(settings, &given, seed, &mut space)?;
-    let shared = SharedTables::allocate(&config, &mut space);
+    let shared = registry.apps.share(&config, &mut space)?;
     let more_reads = (settings.read::<SyntheticOptions>().target_accesses, settings.target_begins());
     let of_target = AppConfig { more_reads, ..config.clone() };
     let mut cores = Vec::new();
@@ -312,7 +312,7 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
             nic.stages.push(stage);
             starts.extend(start);
         }
-        config.steer(&mut nic.steering, device * queues, settings.cores())?;
+        registry.apps.steer(&config, &mut nic.steering, device * queues, settings.cores())?;
         Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
     });
     let pools = near.iter().filter_map(NearMemory::pool);

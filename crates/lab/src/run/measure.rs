@@ -24,7 +24,7 @@ use crate::world::core_time::Cores;
 use crate::world::generator::Generator;
 use crate::world::sink::Captured;
 
-/// How often progress is told.
+/// How often progress is reported.
 const STEPS: u64 = 50;
 
 /// Everything that is counted, at one time.
@@ -164,12 +164,11 @@ pub fn one_window(
     let mut tell = |now: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
     run_to(world, from, &mut tell)?;
     let window = Window::begin(world, from);
-    let ended = match replays {
-        true => run_out(world, &mut |_, frames| tell(Time::ZERO, frames))?,
-        false => {
-            run_to(world, until, &mut tell)?;
-            until
-        }
+    let ended = if replays {
+        run_out(world, &mut |_, frames| tell(Time::ZERO, frames))?
+    } else {
+        run_to(world, until, &mut tell)?;
+        until
     };
     let Measured { metrics, cores } = window.end(&mut built, ended);
     let probe = built.probe.take();

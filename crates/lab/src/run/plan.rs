@@ -90,7 +90,10 @@ fn memory_keys(settings: &Settings) -> Vec<&'static str> {
             ("kvs_index_slots", store.kvs_index_slots * 8),
             ("table_entries", settings.read::<FlowTableOptions>().table_entries * CACHE_LINE_BYTES),
             ("array_mib", u64::from(settings.read::<SyntheticOptions>().array_mib) << 20),
-            ("flows", settings.read::<Flows>().flows * CACHE_LINE_BYTES * u64::from(settings.offloads_flows())),
+            (
+                "flows",
+                settings.read::<Flows>().flows * CACHE_LINE_BYTES * u64::from(settings.app_shape().offloads_flows),
+            ),
             ("copy_kib", settings.read::<Copies>().copy_kib * 1024),
             ("nicmem_kib", settings.read::<NicmemOptions>().nicmem_kib * 1024 * settings.nics() as u64),
             ("rx_entries", (settings.read::<RxRing>().rx_entries * buffer_bytes) as u64 * cores),

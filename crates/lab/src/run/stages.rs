@@ -92,7 +92,7 @@ impl Settings {
     pub fn stages(&self) -> Vec<String> {
         let listed = self.read::<StageOptions>().stages.unwrap_or_default();
         let listed = listed.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
-        let offloaded = self.offloads_flows().then(|| HairpinKind::NAME.to_owned());
+        let offloaded = self.app_shape().offloads_flows.then(|| HairpinKind::NAME.to_owned());
         let mut names: Vec<String> = offloaded.into_iter().collect();
         for name in listed {
             if !names.contains(&name) {

@@ -13,10 +13,10 @@ use arc_swap::ArcSwapOption;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::table;
-use crate::control::{ReplyMessage, Request, RequestMessage, ask};
+use crate::control::{ReplyMessage, Request, RequestMessage, ask, reply, retry, send};
 use crate::layout::VERSION;
 use crate::queue::{Message, Producer};
 use crate::shared::{ContextMemory, Direction, StatusMemory};
@@ -169,6 +169,19 @@ impl Link {
             wake: (!move_aside).then_some(wake),
             status,
         })
+    }
+
+    /// Asks the service, with bytes that follow the request.
+    pub fn ask_with(&self, request: &RequestMessage, bytes: &[u8]) -> Result<ReplyMessage, Errno> {
+        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = [bytemuck::bytes_of(request), bytes].concat();
+        let sent = retry(|| send(control.as_fd(), &message, &[], SendFlags::empty()));
+        let answer = sent.and_then(|()| reply(control.as_fd())).map(|(reply, _)| reply);
+        if matches!(answer, Err(Errno::CONNRESET | Errno::PIPE)) {
+            drop(control);
+            lost();
+        }
+        answer
     }
 
     /// Asks the service.

@@ -26,3 +26,4 @@ pub mod policy;
 pub mod process;
 pub mod socket;
 pub mod table;
+pub mod tls;

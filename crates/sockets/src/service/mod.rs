@@ -28,6 +28,7 @@ mod limits;
 mod pump;
 mod requests;
 mod source;
+mod tls;
 mod view;
 
 pub use config::{Config, ServiceError};

@@ -65,13 +65,18 @@ impl Service {
         let message: RequestMessage = bytemuck::pod_read_unaligned(&bytes[..REQUEST]);
         let text = &bytes[REQUEST..received.len];
         let known = Request::of(message.request);
-        let takes_text = matches!(known, Some(Request::Capture | Request::Trace));
+        let takes_text = matches!(known, Some(Request::Capture | Request::Trace | Request::Tls));
         let Some(request) = known.filter(|_| takes_text || text.is_empty()) else {
             self.applications[index].refused += 1;
             return self.reply(index, Errno::OPNOTSUPP.raw_os_error() as u32, 0, &[]);
         };
         if request == Request::List {
             return self.list(index, message.value);
+        }
+        if request == Request::Tls {
+            self.take_from(index);
+            let error = self.encrypt(index, &message, text).err();
+            return self.reply(index, error.map_or(0, |cause| cause.raw_os_error() as u32), 0, &[]);
         }
         if takes_text {
             return self.observe(index, request, message.value as usize, text);
@@ -143,7 +148,7 @@ impl Service {
             Request::Adopt => self.adopt(index, descriptors.pop().ok_or(Errno::BADF)?),
             Request::Limit => self.limit(index, message),
             // Answered before.
-            Request::List | Request::Capture | Request::Trace => Err(Errno::OPNOTSUPP),
+            Request::List | Request::Capture | Request::Trace | Request::Tls => Err(Errno::OPNOTSUPP),
             Request::Bind => self.bind(index, message),
             Request::Listen => {
                 let flow = self.possessed(index, message)?;
@@ -165,7 +170,7 @@ impl Service {
     }
 
     /// The socket of a request, whose process must have it.
-    fn possessed(&mut self, index: usize, message: &RequestMessage) -> Result<usize, Errno> {
+    pub(super) fn possessed(&mut self, index: usize, message: &RequestMessage) -> Result<usize, Errno> {
         let flow = self.find(message.flow).ok_or(Errno::BADF)?;
         if self.flows[flow].key != message.key {
             self.applications[index].refused += 1;

@@ -85,8 +85,10 @@ impl HostView {
             ("no_buffer", counters.no_buffer),
             ("orphans_reset", host.orphans_reset),
             ("port_errors", host.port_errors),
+            ("lost_by_intent", host.lost),
         ];
-        let counters = all.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
+        let counters = all.into_iter().map(|(name, count)| (name.to_string(), count));
+        let counters = counters.chain(host.tls.iter().cloned()).collect();
         HostView { connections: host.connections, counters }
     }
 }

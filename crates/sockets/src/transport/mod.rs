@@ -5,17 +5,21 @@ use std::net::{IpAddr, SocketAddr};
 use nicforge_tcp::stack::StackCounters;
 use nicforge_units::Time;
 use rustix::io::Errno;
+
+use crate::tls::CryptoInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::watch::Watch;
 
 mod figures;
 pub mod loopback;
+pub mod loss;
 mod names;
 pub mod network;
 mod orphans;
 mod pages;
 pub mod route;
+pub mod secure;
 #[cfg(test)]
 mod tests;
 
@@ -41,7 +45,7 @@ pub enum Event {
 }
 
 /// Figures of a whole stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     /// Counters of frames and segments.
     pub counters: StackCounters,
@@ -51,6 +55,10 @@ pub struct Host {
     pub orphans_reset: u64,
     /// Frames that the port did not take or that it could not deliver.
     pub port_errors: u64,
+    /// Frames lost by intent.
+    pub lost: u64,
+    /// What TLS on the NIC counted, by name.
+    pub tls: Vec<(String, u64)>,
 }
 
 /// A connection that a listener yields.
@@ -179,6 +187,11 @@ pub trait Transport {
     fn release(&mut self, id: Id);
     /// Changes a property.
     fn set(&mut self, id: Id, setting: Setting);
+    /// Encrypts one direction from here on. From then on [`send`](Self::send) takes and [`receive`](Self::receive) gives
+    /// pieces of records. See [`secure::Secure::begin`].
+    fn secure(&mut self, _id: Id, _way: secure::Way, _info: &CryptoInfo, _raw: &[u8]) -> Result<(), Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
     /// Figures.
     fn info(&self, id: Id) -> Info;
     /// Receives, sends, fires timers. Returns whether there was anything to do.

@@ -1,5 +1,7 @@
 //! The project's TCP stack behind a port.
 
+mod frames;
+
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -8,21 +10,20 @@ use nicforge_platform::live::ports::Port;
 use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
-
 use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 
 use super::figures;
+use super::loss::Loss;
 use super::names::{errno, refusal};
 pub use super::orphans::{ORPHANS, Orphans};
 use super::pages::PagedBuffers;
+use super::secure::{Secure, Way};
 use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
+use crate::tls::CryptoInfo;
 use crate::watch::Watch;
-use crate::watch::frame::Seen;
 
-/// Frames taken from the port before the stack's answers leave.
-const BUDGET: usize = 64;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
 /// How often the port's link is looked at.
@@ -68,6 +69,8 @@ pub struct Network {
     /// Connections that close without an owner.
     pub orphans: Orphans,
     watch: Watch,
+    secure: Secure,
+    loss: Loss,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -90,6 +93,8 @@ impl Network {
             look_at: Time::ZERO,
             orphans: Orphans::at_most(ORPHANS),
             watch: Watch::default(),
+            secure: Secure::default(),
+            loss: Loss::new(0.0, 0),
             port_errors: 0,
         }
     }
@@ -97,6 +102,11 @@ impl Network {
     /// The same with another limit of orphans.
     pub fn with_orphans(self, most: usize) -> Network {
         Network { orphans: Orphans::at_most(most), ..self }
+    }
+
+    /// The same over a link that loses frames by intent.
+    pub fn with_loss(self, loss: Loss) -> Network {
+        Network { loss, ..self }
     }
 
     fn name(&mut self) -> Id {
@@ -174,43 +184,6 @@ impl Network {
             shared.places.iter_mut().find(|place| place.id == id).map(|place| (listener, place))
         })
     }
-
-    fn receive_frames(&mut self) -> bool {
-        let (stack, watch, now) = (&mut self.stack, &mut self.watch, self.now);
-        let mut each = |frame: &[u8]| {
-            if watch.is_empty() {
-                return stack.receive(frame, now);
-            }
-            let tuple = Seen::parse(frame).incoming();
-            let before = figures::traced(stack, tuple, now);
-            stack.receive(frame, now);
-            watch.came(frame, now, &before, &figures::traced(stack, tuple, now));
-        };
-        match self.port.receive(BUDGET, &mut each) {
-            Ok(frames) => frames > 0,
-            Err(_) => {
-                self.port_errors += 1;
-                false
-            }
-        }
-    }
-
-    fn send_frames(&mut self) {
-        let mut any = false;
-        while let Some(len) = self.stack.transmit(self.now, &mut self.frame) {
-            any = true;
-            if !self.watch.is_empty() {
-                let tuple = Seen::parse(&self.frame[..len]).outgoing();
-                self.watch.goes(&self.frame[..len], self.now, &figures::traced(&self.stack, tuple, self.now));
-            }
-            if self.port.send(&self.frame[..len], self.now).is_err() {
-                self.port_errors += 1;
-            }
-        }
-        if any && self.port.flush().is_err() {
-            self.port_errors += 1;
-        }
-    }
 }
 
 impl Transport for Network {
@@ -287,6 +260,9 @@ impl Transport for Network {
 
     fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
+        if self.secure.has(known.at, Way::Outward) {
+            return self.secure.send(&mut self.stack, known.at, bytes, self.now);
+        }
         let sent = self.stack.send(known.at, bytes, false, self.now).unwrap_or(0);
         if sent < bytes.len() {
             self.stack.with(known.at, Connection::wait_for_space);
@@ -296,15 +272,24 @@ impl Transport for Network {
 
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
+        if self.secure.has(known.at, Way::Inward) {
+            let bytes = self.secure.receive(&mut self.stack, known.at, bytes, self.now);
+            if self.secure.has_failed(known.at) && !self.secure.waits(known.at) {
+                self.events.push(Event::Failed(id, Errno::BADMSG));
+            }
+            return bytes;
+        }
         self.stack.recv(known.at, bytes, self.now).unwrap_or(0)
     }
 
     fn finished(&self, id: Id) -> bool {
-        self.connection(id).is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
+        let Some(known) = self.known.get(&id).filter(|known| !self.secure.waits(known.at)) else { return false };
+        let connection = self.stack.connection(known.at);
+        connection.is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
     }
 
     fn finish(&mut self, id: Id) {
-        if let Some(known) = self.known.get(&id) {
+        if let Some(known) = self.known.get(&id).filter(|known| !self.secure.holds_finish(known.at)) {
             self.stack.shut_write(known.at, self.now);
         }
     }
@@ -318,7 +303,9 @@ impl Transport for Network {
 
     fn release(&mut self, id: Id) {
         if let Some(at) = self.forget(id) {
-            self.stack.release(at, self.now);
+            if !self.secure.holds_release(at) {
+                self.stack.release(at, self.now);
+            }
             self.orphans.note(at, &mut self.stack);
         }
     }
@@ -342,6 +329,11 @@ impl Transport for Network {
         });
     }
 
+    fn secure(&mut self, id: Id, way: Way, info: &CryptoInfo, raw: &[u8]) -> Result<(), Errno> {
+        let known = self.known.get(&id).ok_or(Errno::NOTCONN)?;
+        self.secure.begin(&self.stack, known.at, way, info, raw)
+    }
+
     fn info(&self, id: Id) -> Info {
         self.connection(id).map_or_else(Info::default, |connection| figures::info(connection, self.now))
     }
@@ -358,6 +350,7 @@ impl Transport for Network {
             self.stack.on_timer(now);
             busy = true;
         }
+        self.turn_secure();
         self.send_frames();
         self.take_events();
         busy |= !self.events.is_empty();
@@ -373,6 +366,7 @@ impl Transport for Network {
     }
 
     fn flush(&mut self) {
+        self.turn_secure();
         self.send_frames();
         self.take_events();
     }
@@ -391,6 +385,8 @@ impl Transport for Network {
             connections: self.stack.connection_count(),
             orphans_reset: self.orphans.reset,
             port_errors: self.port_errors,
+            lost: self.loss.lost,
+            tls: self.secure.counters(),
         })
     }
 

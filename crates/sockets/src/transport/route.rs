@@ -7,7 +7,9 @@ use nicforge_units::Time;
 use rustix::io::Errno;
 
 use super::loopback::Loopback;
+use super::secure::Way;
 use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
+use crate::tls::CryptoInfo;
 use crate::watch::Watch;
 
 /// Names of the network's connections have this bit.
@@ -136,6 +138,11 @@ impl Transport for Route {
     fn set(&mut self, id: Id, setting: Setting) {
         let (transport, id) = self.at(id);
         transport.set(id, setting);
+    }
+
+    fn secure(&mut self, id: Id, way: Way, info: &CryptoInfo, raw: &[u8]) -> Result<(), Errno> {
+        let (transport, id) = self.at(id);
+        transport.secure(id, way, info, raw)
     }
 
     fn info(&self, id: Id) -> Info {

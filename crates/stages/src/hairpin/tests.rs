@@ -115,6 +115,11 @@ impl Bench {
 }
 
 #[test]
+fn it_passes_the_shared_suite() {
+    crate::suite::check::<super::HairpinKind>();
+}
+
+#[test]
 fn every_packet_counts_once_and_leaves_in_order_whatever_fits() {
     let mut random = Pcg64::seed_from_u64(5);
     // From one set of lines for 200 flows to room for all.
