@@ -52,8 +52,13 @@ pub struct Port {
     pub next_hop: MacAddress,
     /// Whether the private network of a NAT is behind it.
     pub inside: bool,
-    /// Where senders are told from that their packets had no hop left; `None`: they are told nothing.
+    /// The source of ICMP errors to senders whose packets had no hop left; `None`: the router sends none.
     pub address: Option<Ipv4Addr>,
+    /// The broadcast address of its subnet, to which no router forwards.
+    pub broadcast: Option<Ipv4Addr>,
+    /// Whether a router drops frames for other hardware addresses than `mac`: a port that hears all frames of its link
+    /// hears those too.
+    pub own_frames_only: bool,
 }
 
 /// All ports, by number.
@@ -97,6 +102,8 @@ impl Port {
             next_hop: MacAddress([2, 0, 0, 0, 1, id]),
             inside,
             address: None,
+            broadcast: None,
+            own_frames_only: false,
         }
     }
 }

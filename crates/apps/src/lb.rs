@@ -144,7 +144,7 @@ impl Lb {
     /// An error about something that a server sent, which the sender of the error took for the
     /// service's.
     fn error<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, headers: &Headers) -> Result<Verdict, &'static str> {
-        let quoted = Quoted::read(cpu, packet, headers).ok_or(quoted::MALFORMED)?;
+        let quoted = Quoted::checked(cpu, packet, headers)?;
         // What has no ports is known by its addresses.
         let end = |(address, port)| match quoted.protocol {
             ip_protocol::ICMP => (address, 0),
@@ -219,10 +219,10 @@ impl Lb {
         let of_packet = headers.fragment_of.ok_or(crate::FRAGMENT)?;
         if headers.summary.fragment == Fragment::Later {
             let known = fragments.find(cpu, of_packet);
-            return known.ok_or(crate::FRAGMENT_UNKNOWN);
+            return known.map(|server| server as u32).ok_or(crate::FRAGMENT_UNKNOWN);
         }
         let server = self.server_of(cpu, key)?;
-        fragments.remember(cpu, of_packet, server);
+        fragments.remember(cpu, of_packet, u64::from(server));
         Ok(server)
     }
 
@@ -244,7 +244,7 @@ impl<C: Cpu> Application<C> for Lb {
 
     /// Balances one packet.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let headers = match headers::read_routed(cpu, packet) {
+        let headers = match headers::read_routed(cpu, packet, &self.ports) {
             Ok(headers) => headers,
             Err(cause) => return Verdict::Drop(cause),
         };
@@ -256,6 +256,9 @@ impl<C: Cpu> Application<C> for Lb {
         }
         if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
             return self.answer(cpu, packet, &headers, service);
+        }
+        if matches!(headers.icmp_type, icmp_type::REDIRECT | icmp_type::SOURCE_QUENCH) {
+            return Verdict::Drop("icmp_message");
         }
         if icmp_type::is_error(headers.icmp_type) {
             let sent = self.error(cpu, packet, &headers);

@@ -37,6 +37,7 @@ use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 
 use self::flow::{Flows, external_addresses};
 use crate::expired::LastHop;
+use crate::forwardable;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
@@ -62,6 +63,26 @@ pub struct Nat {
     pub(crate) flows: Flows,
     fragments: Fragments,
     last_hop: LastHop,
+    /// That of the last packet that got one; cores use different ones.
+    identification: u16,
+    cores: u16,
+}
+
+/// What later fragments get as the first one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OfFirst {
+    address: u32,
+    identification: u16,
+}
+
+impl OfFirst {
+    fn word(self) -> u64 {
+        u64::from(self.identification) << 32 | u64::from(self.address)
+    }
+
+    fn from_word(word: u64) -> OfFirst {
+        OfFirst { address: word as u32, identification: (word >> 32) as u16 }
+    }
 }
 
 impl Nat {
@@ -75,6 +96,8 @@ impl Nat {
             flows: Flows::allocate(config, core, cores, space)?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
             last_hop: LastHop::default(),
+            identification: core as u16,
+            cores: cores as u16,
         })
     }
 
@@ -89,27 +112,35 @@ impl Nat {
     }
 
     fn translate<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Result<Verdict, &'static str> {
-        let headers = headers::read_routed(cpu, packet)?;
+        let headers = headers::read_routed(cpu, packet, &self.ports)?;
         let ends = headers.summary.ipv4_words().ok_or(crate::NOT_IPV4)?;
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let macs = (port.mac, port.next_hop);
+        if self.flows.is_external(ends.0) {
+            return Err(forwardable::BAD_SOURCE);
+        }
         let side = self.side(ends, arrival.inside).ok_or("no_flow")?;
+        if side == Side::Inside && forwardable::is_own(ends.1, &self.ports) {
+            return Err(forwardable::OWN_ADDRESS);
+        }
         // What comes from outside and belongs to no flow ends here anyway, with its last hop.
         if headers.hops <= 1 && (side == Side::Inside || headers.summary.is_fragment()) {
             return Err(crate::TTL_EXPIRED);
         }
         match headers.fragment_of {
             Some(id) if headers.summary.fragment == Fragment::Later => {
-                let address = self.fragments.find(cpu, id);
-                let address = address.ok_or(crate::FRAGMENT_UNKNOWN)?;
+                let first = self.fragments.find(cpu, id).map(OfFirst::from_word);
+                let first = first.ok_or(crate::FRAGMENT_UNKNOWN)?;
                 let frame = cpu.bytes_mut(packet.head.at, headers.window);
-                rewrite::replace_end(frame, &headers.summary, end_of(side), address, None);
+                rewrite::replace_end(frame, &headers.summary, end_of(side), first.address, None);
+                rewrite::set_identification(frame, usize::from(headers.summary.l3_offset), first.identification);
             }
             first_or_whole => {
                 let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
+                let identification = self.identify(cpu, packet, &headers, side);
                 if let Some(id) = first_or_whole {
-                    self.fragments.remember(cpu, id, address);
+                    self.fragments.remember(cpu, id, OfFirst { address, identification }.word());
                 }
             }
         }
@@ -117,6 +148,18 @@ impl Nat {
         rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, macs.0, macs.1);
         Ok(Verdict::Transmit(out))
+    }
+
+    /// Gives a packet from inside that may be in fragments an identification that no other packet from the same external
+    /// address has at the time: those of two inside hosts may agree (RFC 6864, section 5.3.1). Returns the one it has.
+    fn identify<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, headers: &Headers, side: Side) -> u16 {
+        let l3 = usize::from(headers.summary.l3_offset);
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        if side == Side::Inside && !rewrite::is_atomic(frame, l3) {
+            self.identification = self.identification.wrapping_add(self.cores);
+            rewrite::set_identification(frame, l3, self.identification);
+        }
+        rewrite::get16(frame, l3 + 4)
     }
 
     /// Translates a packet that says which flow it belongs to; returns the replacing address.
@@ -132,6 +175,10 @@ impl Nat {
         let summary = &headers.summary;
         let (source_port, destination_port) = match (summary.protocol, side) {
             (ip_protocol::TCP | ip_protocol::UDP, _) => (summary.source_port, summary.destination_port),
+            // Redirects are for hosts of one link, and source quench is obsolete (RFC 5508, section 7; RFC 6633).
+            (ip_protocol::ICMP, _) if matches!(headers.icmp_type, icmp_type::REDIRECT | icmp_type::SOURCE_QUENCH) => {
+                return Err("icmp_message");
+            }
             (ip_protocol::ICMP, _) if icmp_type::is_error(headers.icmp_type) => {
                 if headers.hops <= 1 {
                     return Err(crate::TTL_EXPIRED);
