@@ -8,6 +8,7 @@ use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
 use crate::kvs::KvsConfig;
+use crate::nat::policy::NatPolicy;
 use crate::{Route, nat};
 
 /// Why an application cannot be built.
@@ -199,6 +200,8 @@ pub struct AppConfig {
     pub array: Bytes,
     /// `synthetic`: what it does with the payload.
     pub payload: Payload,
+    /// `nat`: how it maps and filters.
+    pub nat: NatPolicy,
     /// `nat`, `lb`: when flows are given up.
     pub timeouts: Timeouts,
     /// `kvs`: its sizes.
@@ -230,6 +233,7 @@ impl AppConfig {
             more_reads: (0, Time::ZERO),
             array: Bytes(40 << 20),
             payload: Payload::Untouched,
+            nat: NatPolicy::default(),
             timeouts: Timeouts::default(),
             kvs: KvsConfig::default(),
             seed: 1,

@@ -25,10 +25,18 @@
 //!   one. Dead flows are found when they are looked up, and by a sweep of a few entries
 //!   whenever a flow is opened.
 //!
-//! Left out: hairpinning, application-level gateways, endpoint-independent mapping.
+//! With [`policy::Mapping::EndpointIndependent`], flows of one inside endpoint share its external endpoint ([`mapping`]); see
+//! docs/nat.md for what RFC 4787, 5382, 5508 and 7857 ask.
+//!
+//! Left out: application-level gateways.
 
+mod entry;
 mod flow;
 mod icmp;
+mod mapping;
+mod own;
+pub mod policy;
+mod waiting;
 
 use nicforge_nic::{Packet, PortRule, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
@@ -55,6 +63,9 @@ pub(crate) fn port_rule(config: &AppConfig, first: usize, cores: usize) -> Resul
         share: ports.share(),
     })
 }
+
+/// Nobody inside has a flow that the packet belongs to, or may be reached by it.
+const NO_FLOW: &str = "no_flow";
 
 /// The NAT on one core.
 #[derive(Clone, Debug)]
@@ -120,7 +131,16 @@ impl Nat {
         if self.flows.is_external(ends.0) {
             return Err(forwardable::BAD_SOURCE);
         }
-        let side = self.side(ends, arrival.inside).ok_or("no_flow")?;
+        if arrival.inside && self.flows.is_external(ends.1) {
+            let is_whole = headers.summary.fragment == Fragment::Whole;
+            if headers.icmp_type == icmp_type::ECHO_REQUEST && is_whole && headers.hops > 0 {
+                return Ok(own::answer_echo(cpu, packet, &headers, arrival));
+            }
+            if self.flows.has_mappings() && arrival.peer != packet.port {
+                return self.turn_round(cpu, packet, &headers, ends);
+            }
+        }
+        let side = self.side(ends, arrival.inside).ok_or(NO_FLOW)?;
         if side == Side::Inside && forwardable::is_own(ends.1, &self.ports) {
             return Err(forwardable::OWN_ADDRESS);
         }
@@ -148,6 +168,44 @@ impl Nat {
         rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, macs.0, macs.1);
         Ok(Verdict::Transmit(out))
+    }
+
+    /// Translates a packet between two inside hosts, which know each other by their external endpoints (hairpinning,
+    /// RFC 4787, REQ-9): both ends are replaced, as if it had gone out and come back in.
+    fn turn_round<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+        ends: (u32, u32),
+    ) -> Result<Verdict, &'static str> {
+        let summary = &headers.summary;
+        if !summary.has_ports() || headers.fragment_of.is_some() {
+            return Err(NO_FLOW);
+        }
+        if headers.hops <= 1 {
+            return Err(crate::TTL_EXPIRED);
+        }
+        let (source, destination) = ((ends.0, summary.source_port), (ends.1, summary.destination_port));
+        let port = *self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        let out = FlowKey::new(source, destination, summary.protocol, Side::Inside);
+        let (number, outward) = match self.flows.find(cpu, &out) {
+            Some(found) => found,
+            None => self.flows.open(cpu, out)?,
+        };
+        self.flows.touch(cpu, number, &outward, headers.tcp_flags);
+        let back = FlowKey::new((outward.address, outward.port), destination, summary.protocol, Side::Outside);
+        let (number, inward) = match self.flows.find(cpu, &back) {
+            Some(found) => found,
+            None => self.flows.open_from_outside(cpu, &back).ok_or(NO_FLOW)?,
+        };
+        self.flows.touch(cpu, number, &inward, headers.tcp_flags);
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::replace_end(frame, summary, End::Source, outward.address, Some(outward.port));
+        rewrite::replace_end(frame, summary, End::Destination, inward.address, Some(inward.port));
+        rewrite::decrement_hops(frame, usize::from(summary.l3_offset));
+        rewrite::set_macs(frame, port.mac, port.next_hop);
+        Ok(Verdict::Transmit(packet.port))
     }
 
     /// Gives a packet from inside that may be in fragments an identification that no other packet from the same external
@@ -185,10 +243,8 @@ impl Nat {
                 }
                 return icmp::translate(cpu, &mut self.flows, packet, headers, side);
             }
-            (ip_protocol::ICMP, Side::Inside) if headers.icmp_type == icmp_type::ECHO_REQUEST => {
-                (headers.icmp_identifier, 0)
-            }
-            (ip_protocol::ICMP, Side::Outside) if headers.icmp_type == icmp_type::ECHO_REPLY => {
+            (ip_protocol::ICMP, Side::Inside) if icmp_type::is_query(headers.icmp_type) => (headers.icmp_identifier, 0),
+            (ip_protocol::ICMP, Side::Outside) if icmp_type::is_answer(headers.icmp_type) => {
                 (0, headers.icmp_identifier)
             }
             (ip_protocol::ICMP, _) => return Err("icmp_message"),
@@ -200,7 +256,7 @@ impl Nat {
         let (number, entry) = match self.flows.find(cpu, &key) {
             Some(found) => found,
             None if side == Side::Inside => self.flows.open(cpu, key)?,
-            None => return Err("no_flow"),
+            None => self.flows.open_from_outside(cpu, &key).ok_or(NO_FLOW)?,
         };
         if headers.hops <= 1 {
             return Err(crate::TTL_EXPIRED);
@@ -213,6 +269,11 @@ impl Nat {
 }
 
 impl<C: Cpu> Application<C> for Nat {
+    /// Sets up port forwards.
+    fn start(&mut self, cpu: &mut C) {
+        self.flows.start(cpu);
+    }
+
     /// Translates one packet.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         match self.translate(cpu, packet) {
@@ -240,6 +301,7 @@ impl<C: Cpu> Application<C> for Nat {
             ("flows", u64::from(self.flows.len())),
             ("flows_opened", self.flows.opened),
             ("flows_expired", self.flows.expired),
+            ("flows_reclaimed", self.flows.reclaimed),
             ("external_ports_free", u64::from(self.flows.free_ports())),
         ]
     }
