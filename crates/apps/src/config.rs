@@ -8,6 +8,7 @@ use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
 use crate::kvs::KvsConfig;
+use crate::lb::ServerChoice;
 use crate::nat::policy::NatPolicy;
 use crate::{Route, nat};
 
@@ -184,6 +185,8 @@ pub struct AppConfig {
     pub external_addresses: Option<u32>,
     /// `lb`: how many servers.
     pub servers: u32,
+    /// `lb`: which server a new flow gets.
+    pub server_choice: ServerChoice,
     /// `lb`: the first server's address; the others follow it.
     pub server_base: Ipv4Addr,
     /// `lb`: the address that is balanced; `None`: whatever arrives is.
@@ -225,6 +228,7 @@ impl AppConfig {
             external_base: Ipv4Addr::new(198, 19, 0, 0),
             external_addresses: None,
             servers: 32,
+            server_choice: ServerChoice::RoundRobin,
             server_base: Ipv4Addr::new(10, 200, 0, 1),
             service: None,
             routes: Arc::new([]),

@@ -1,4 +1,5 @@
-//! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin.
+//! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin, or by consistent hashing
+//! ([`ServerChoice`]).
 //!
 //! Flows are found by 5-tuple in a cuckoo table per core. Packets get the server's address
 //! and MAC as destination, and lose a hop; ports and source stay. What has no hop left is dropped
@@ -27,7 +28,7 @@ use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::quoted::{self, Quoted};
-use crate::tables::{Cuckoo, Entry, FlowKey, Side};
+use crate::tables::{Cuckoo, Entry, FlowKey, Maglev, Side};
 use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite::{self, End};
 
@@ -73,6 +74,24 @@ struct Server {
     unused: [u8; 6],
 }
 
+nicforge_options::choice! {
+    /// Which server a new flow gets.
+    pub enum ServerChoice {
+        /// Each server in turn.
+        RoundRobin = "round_robin",
+        /// The one that the flow's hash says, on every core and after its entry has expired (Maglev hashing).
+        Consistent = "consistent",
+    }
+}
+
+/// How the next new flow finds its server.
+#[derive(Clone, Debug)]
+enum Choice {
+    /// The next server in turn.
+    RoundRobin(u32),
+    Consistent(Maglev),
+}
+
 /// The load balancer on one core.
 #[derive(Clone, Debug)]
 pub struct Lb {
@@ -83,7 +102,7 @@ pub struct Lb {
     fragments: Option<Fragments>,
     server_base: u32,
     server_count: u32,
-    next_server: u32,
+    choice: Choice,
     timeout: Time,
     expired: u64,
     opened: u64,
@@ -115,8 +134,11 @@ impl Lb {
             fragments: has_service.then(|| Fragments::allocate(space, timeout)),
             server_base: config.server_base.to_bits(),
             server_count: config.servers,
-            // Cores begin at different servers, or the first ones would get all short runs.
-            next_server: core as u32 % config.servers,
+            choice: match config.server_choice {
+                // Cores begin at different servers, or the first ones would get all short runs.
+                ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % config.servers),
+                ServerChoice::Consistent => Choice::Consistent(Maglev::allocate(space)),
+            },
             timeout: config.timeouts.balanced,
             expired: 0,
             opened: 0,
@@ -201,10 +223,15 @@ impl Lb {
                 self.expired += 1;
             }
         }
-        let server = self.next_server;
+        let server = match &self.choice {
+            Choice::RoundRobin(next) => *next,
+            Choice::Consistent(table) => table.find(cpu, key.hash()),
+        };
         let entry = LbEntry { key, seen: now.as_ps(), server, in_use: 1, unused: [0; 4] };
         self.table.insert(cpu, &entry).map_err(|_| crate::TABLE_FULL)?;
-        self.next_server = (server + 1) % self.server_count;
+        if let Choice::RoundRobin(next) = &mut self.choice {
+            *next = (server + 1) % self.server_count;
+        }
         self.opened += 1;
         Ok(server)
     }
@@ -239,6 +266,9 @@ impl<C: Cpu> Application<C> for Lb {
             let server =
                 Server { address: self.server_base.wrapping_add(number), mac: [2, 0, 0, 1, high, low], unused: [0; 6] };
             cpu.store(self.servers + u64::from(number) * 16, server);
+        }
+        if let Choice::Consistent(table) = &self.choice {
+            table.fill(cpu, &vec![1; self.server_count as usize]);
         }
     }
 
