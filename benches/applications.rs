@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant;
 
 use nicforge_apps::tables::Random;
-use nicforge_apps::{AppConfig, Apps, Flow, Place, PortMap, SharedTables, Verdict, generate_routes};
+use nicforge_apps::{AppConfig, Apps, Flow, Place, PortMap, Verdict, generate_routes};
 use nicforge_nic::{Packet, PortId, RxFlags, Segment, TxOffload};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Flat, FlatCpu};
 use nicforge_units::Time;
@@ -49,7 +49,7 @@ fn measure(name: &str, flows: u32) {
     config.routes = generate_routes(1, 16_000, 0, 1).into();
     let mut space = AddressSpace::default();
     let buffer = space.data(u64::from(FRAME_BYTES), 64);
-    let shared = SharedTables::allocate(&config, &mut space);
+    let shared = Apps::shipped().share(&config, &mut space).unwrap();
     let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared);
     let mut app = app.expect("a valid configuration");
     let mut cpu = FlatCpu::new(space.end());

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::net::SocketAddrV4;
 
-use nicforge_nic::{Packet, Verdict};
-use nicforge_options::{Options, Owner};
+use nicforge_nic::{Packet, Steering, Verdict};
+use nicforge_options::{Options, Owner, Values};
 use nicforge_platform::{AddressSpace, Cpu, Flat, Ground, Part, Sim};
 use nicforge_units::Cycles;
 
@@ -54,6 +54,55 @@ pub trait Application<C: Cpu>: Any + Send {
     }
 }
 
+/// What others need to know of an application before it is built. The default is a forwarder without tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppShape {
+    /// Whether it serves requests of the key-value protocol, so that its traffic is that of clients.
+    pub serves_requests: bool,
+    /// Whether values of hot items lie in memory of the NICs.
+    pub values_in_nicmem: bool,
+    /// Whether it looks up routes.
+    pub routes: bool,
+    /// Whether packets of a target cost it more memory accesses than others.
+    pub more_accesses: bool,
+    /// Whether NICs handle its flows without software.
+    pub offloads_flows: bool,
+    /// Which headers must lie in a packet's first part.
+    pub reads: Reads,
+    /// What becomes of packets whose flow has no room in the table, where there is one.
+    pub full_table: Option<FullTable>,
+    /// The address without which it cannot run on a real network.
+    pub needs_address: Option<NeededAddress>,
+}
+
+/// Headers that an application reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// All up to those of TCP and UDP.
+    #[default]
+    Headers,
+    /// Ethernet's only.
+    Ethernet,
+}
+
+/// What becomes of a packet whose flow has no room in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullTable {
+    /// It is dropped, as `table_full`.
+    Drops,
+    /// It is forwarded and not counted.
+    ForwardsUncounted,
+}
+
+/// An address that other hosts know, and that no default can stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeededAddress {
+    /// The address that a NAT sends from.
+    External,
+    /// The first server of a load balancer.
+    Server,
+}
+
 /// Which core an application runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -71,8 +120,29 @@ pub trait AppKind {
     const ABOUT: &'static str;
     /// Whether it forwards by IP header, and so drops packets whose header checksum is wrong, as `ip_checksum`.
     const ROUTER: bool = false;
+    /// Cycles per packet beyond its memory accesses, for machines whose file has no `[apps.NAME]`.
+    const WORK: Option<Cycles> = None;
     /// Its keys.
     type Options: Options;
+
+    /// What others need to know of it with `options`.
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape::default()
+    }
+
+    /// Takes address space for tables that all cores share.
+    fn share(_config: &AppConfig, _space: &mut AddressSpace) -> SharedTables {
+        SharedTables::default()
+    }
+
+    /// Has a NIC bring packets to the core that has their flow, where RSS does not. Core `first` of `cores` serves queue 0
+    /// of that NIC, the cores after it the others.
+    ///
+    /// # Errors
+    /// Addresses or tables of `config` are out of range.
+    fn steer(_config: &AppConfig, _steering: &mut Steering, _first: usize, _cores: usize) -> Result<(), AppError> {
+        Ok(())
+    }
 
     /// The application of `config` at `place`. Hands out addresses only; the memory must be zero when the application
     /// starts.
@@ -102,6 +172,11 @@ pub struct AppEntry {
     pub owner: Owner,
     /// Whether it forwards by IP header.
     pub router: bool,
+    /// See [`AppKind::WORK`].
+    pub work: Option<Cycles>,
+    shape: fn(&Values) -> AppShape,
+    share: fn(&AppConfig, &mut AddressSpace) -> SharedTables,
+    steer: fn(&AppConfig, &mut Steering, usize, usize) -> Result<(), AppError>,
     sim: Build<Sim>,
     flat: Build<Flat>,
     #[cfg(target_os = "linux")]
@@ -119,11 +194,20 @@ impl AppEntry {
         self.owner.about
     }
 
+    /// What others need to know of it where the scenario says `values`.
+    pub fn shape(&self, values: &Values) -> AppShape {
+        (self.shape)(values)
+    }
+
     /// The entry of application `A`.
     pub fn of<A: AppKind>() -> AppEntry {
         AppEntry {
             owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
             router: A::ROUTER,
+            work: A::WORK,
+            shape: |values| A::shape(&values.read()),
+            share: A::share,
+            steer: A::steer,
             sim: A::build::<<Sim as Ground>::Cpu>,
             flat: A::build::<<Flat as Ground>::Cpu>,
             #[cfg(target_os = "linux")]
@@ -195,6 +279,28 @@ impl Apps {
     pub fn find(&self, name: &str) -> Result<AppEntry, AppError> {
         let found = self.entries.iter().find(|entry| entry.name() == name);
         found.cloned().ok_or_else(|| AppError::UnknownName { name: name.to_owned(), known: self.names() })
+    }
+
+    /// Takes address space for what the application that `config` names shares between cores.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn share(&self, config: &AppConfig, space: &mut AddressSpace) -> Result<SharedTables, AppError> {
+        Ok((self.find(&config.name)?.share)(config, space))
+    }
+
+    /// See [`AppKind::steer`].
+    ///
+    /// # Errors
+    /// There is no application of this name, or as there.
+    pub fn steer(
+        &self,
+        config: &AppConfig,
+        steering: &mut Steering,
+        first: usize,
+        cores: usize,
+    ) -> Result<(), AppError> {
+        (self.find(&config.name)?.steer)(config, steering, first, cores)
     }
 
     /// The application that `config` names, at `place`.

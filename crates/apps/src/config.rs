@@ -3,14 +3,13 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use nicforge_nic::{PortId, Steering, mbuf_room};
+use nicforge_nic::{PortId, mbuf_room};
+use nicforge_options::Values;
 use nicforge_units::{Bytes, Cycles, Time};
 use nicforge_wire::headers::MacAddress;
 
+use crate::Route;
 use crate::kvs::KvsConfig;
-use crate::lb::ServerChoice;
-use crate::nat::policy::NatPolicy;
-use crate::{Route, nat};
 
 /// Why an application cannot be built.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -185,8 +184,6 @@ pub struct AppConfig {
     pub external_addresses: Option<u32>,
     /// `lb`: how many servers.
     pub servers: u32,
-    /// `lb`: which server a new flow gets.
-    pub server_choice: ServerChoice,
     /// `lb`: the first server's address; the others follow it.
     pub server_base: Ipv4Addr,
     /// `lb`: the address that is balanced; `None`: whatever arrives is.
@@ -203,14 +200,14 @@ pub struct AppConfig {
     pub array: Bytes,
     /// `synthetic`: what it does with the payload.
     pub payload: Payload,
-    /// `nat`: how it maps and filters.
-    pub nat: NatPolicy,
     /// `nat`, `lb`: when flows are given up.
     pub timeouts: Timeouts,
     /// `kvs`: its sizes.
     pub kvs: KvsConfig,
     /// Of pseudo-random choices.
     pub seed: u64,
+    /// What the scenario says; an application reads its own options from it.
+    pub values: Values,
 }
 
 impl AppConfig {
@@ -228,7 +225,6 @@ impl AppConfig {
             external_base: Ipv4Addr::new(198, 19, 0, 0),
             external_addresses: None,
             servers: 32,
-            server_choice: ServerChoice::RoundRobin,
             server_base: Ipv4Addr::new(10, 200, 0, 1),
             service: None,
             routes: Arc::new([]),
@@ -237,28 +233,11 @@ impl AppConfig {
             more_reads: (0, Time::ZERO),
             array: Bytes(40 << 20),
             payload: Payload::Untouched,
-            nat: NatPolicy::default(),
             timeouts: Timeouts::default(),
             kvs: KvsConfig::default(),
             seed: 1,
+            values: Values::default(),
         }
-    }
-
-    /// Has a NIC, whose queue 0 core `first` of `cores` serves and the other queues the cores behind it,
-    /// bring packets to the core that has their flow where RSS does not.
-    ///
-    /// # Errors
-    /// When the application's addresses or tables are out of range.
-    pub fn steer(&self, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
-        match self.name.as_str() {
-            "nat" => {
-                steering.set_rule(nat::port_rule(self, first, cores)?);
-                steering.follow_flows();
-            }
-            "lb" => steering.follow_flows(),
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Table entries of one of `cores` cores.

@@ -12,8 +12,9 @@ use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::{FrameSummary, IpAddresses};
 
 use crate::headers;
+use crate::options::Offload;
 use crate::tables::{Cuckoo, Entry, hash2};
-use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, Place, PortMap, SharedTables};
 
 /// The key of a counted flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -169,6 +170,14 @@ impl AppKind for Counter {
     const NAME: &'static str = "counter";
     const ABOUT: &'static str = "counts packets and bytes of each flow";
     type Options = crate::options::CounterOptions;
+
+    fn shape(options: &Self::Options) -> AppShape {
+        AppShape {
+            offloads_flows: options.offload == Offload::AccelNfv,
+            full_table: Some(FullTable::ForwardsUncounted),
+            ..AppShape::default()
+        }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

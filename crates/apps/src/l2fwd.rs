@@ -14,7 +14,7 @@ use nicforge_wire::headers::{ETHERNET_HEADER_LEN, EthernetView, MacAddress};
 
 use crate::headers::cause_of;
 use crate::tables::hash2;
-use crate::{AppConfig, AppError, AppKind, Application, Place, Port, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, Port, PortMap, Reads, SharedTables};
 
 /// How long a bridge knows the side of an address that sends nothing (IEEE 802.1Q, table 8-6).
 pub const AGE: Time = Time::from_ms(300_000);
@@ -105,6 +105,10 @@ impl AppKind for L2Fwd {
     const NAME: &'static str = "l2fwd";
     const ABOUT: &'static str = "bridges a port and its peer, or reflects frames on a port without one";
     type Options = ();
+
+    fn shape(_options: &()) -> AppShape {
+        AppShape { reads: Reads::Ethernet, ..AppShape::default() }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

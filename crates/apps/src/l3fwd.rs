@@ -13,7 +13,7 @@ use crate::expired::LastHop;
 use crate::forwardable;
 use crate::headers::{self, Headers};
 use crate::shared::Routing;
-use crate::{AppConfig, AppError, AppKind, Application, Egress, Place, PortMap, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Egress, Place, PortMap, SharedTables};
 use nicforge_wire::rewrite;
 
 /// The router.
@@ -54,6 +54,14 @@ impl AppKind for L3Fwd {
     const ABOUT: &'static str = "forwards by the longest matching prefix, IPv4 and IPv6";
     const ROUTER: bool = true;
     type Options = crate::options::RouteOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape { routes: true, ..AppShape::default() }
+    }
+
+    fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
+        SharedTables::with_routes(config, space)
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -18,7 +18,7 @@
 use std::net::Ipv4Addr;
 
 use bytemuck::{Pod, Zeroable};
-use nicforge_nic::{Packet, Verdict};
+use nicforge_nic::{Packet, Steering, Verdict};
 use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{MacAddress, icmp_type, ip_protocol};
@@ -27,9 +27,12 @@ use nicforge_wire::{Fragment, FrameSummary};
 use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
+use crate::options::{LbOptions, ServerChoice};
 use crate::quoted::{self, Quoted};
 use crate::tables::{Cuckoo, Entry, FlowKey, Maglev, Side};
-use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
+use crate::{
+    AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
+};
 use nicforge_wire::rewrite::{self, End};
 
 /// A flow and its server, in one line.
@@ -72,16 +75,6 @@ struct Server {
     address: u32,
     mac: [u8; 6],
     unused: [u8; 6],
-}
-
-nicforge_options::choice! {
-    /// Which server a new flow gets.
-    pub enum ServerChoice {
-        /// Each server in turn.
-        RoundRobin = "round_robin",
-        /// The one that the flow's hash says, on every core and after its entry has expired (Maglev hashing).
-        Consistent = "consistent",
-    }
 }
 
 /// How the next new flow finds its server.
@@ -134,7 +127,7 @@ impl Lb {
             fragments: has_service.then(|| Fragments::allocate(space, timeout)),
             server_base: config.server_base.to_bits(),
             server_count: config.servers,
-            choice: match config.server_choice {
+            choice: match config.values.read::<LbOptions>().lb_choice {
                 // Cores begin at different servers, or the first ones would get all short runs.
                 ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % config.servers),
                 ServerChoice::Consistent => Choice::Consistent(Maglev::allocate(space)),
@@ -325,6 +318,19 @@ impl AppKind for Lb {
     const ABOUT: &'static str = "balances flows over servers, each flow always to the same";
     const ROUTER: bool = true;
     type Options = crate::options::LbOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape {
+            full_table: Some(FullTable::Drops),
+            needs_address: Some(NeededAddress::Server),
+            ..AppShape::default()
+        }
+    }
+
+    fn steer(_config: &AppConfig, steering: &mut Steering, _first: usize, _cores: usize) -> Result<(), AppError> {
+        steering.follow_flows();
+        Ok(())
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -5,8 +5,8 @@
 //! was given address space, so that its cache behaviour is real.
 //!
 //! ```text
-//!  SharedTables::allocate ─► Apps::build, per core ─► start ─► packet, packet, packet …
-//!      (addresses only)          (addresses only)     (fills tables)   (run to completion)
+//!  Apps::share ─► Apps::build, per core ─► start ─► packet, packet, packet …
+//!   (addresses only)  (addresses only)    (fills tables)   (run to completion)
 //! ```
 
 mod app;
@@ -17,7 +17,7 @@ pub mod counter;
 mod expired;
 mod forwardable;
 mod fragment;
-mod headers;
+pub mod headers;
 pub mod kvs;
 pub mod l2fwd;
 pub mod l3fwd;
@@ -27,10 +27,13 @@ pub mod options;
 mod quoted;
 mod routes;
 mod shared;
+pub mod suite;
 pub mod synthetic;
 pub mod tables;
 
-pub use app::{App, AppEntry, AppGround, AppKind, Application, Apps, Build, Flow, Place};
+pub use app::{
+    App, AppEntry, AppGround, AppKind, AppShape, Application, Apps, Build, Flow, FullTable, NeededAddress, Place, Reads,
+};
 pub use co_runner::CoRunner;
 pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
 pub use copy::Copier;

@@ -63,25 +63,20 @@ pub struct SharedTables {
 }
 
 impl SharedTables {
-    /// Takes address space for what the configured application shares between cores.
-    pub fn allocate(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
-        let mut shared = SharedTables::default();
-        if matches!(config.name.as_str(), "l3fwd" | "synthetic") {
-            let of = |v4: bool| -> Vec<(Prefix, u8)> {
-                let routes = config.routes.iter();
-                let routes = routes.filter(move |route| route.address.is_ipv4() == v4);
-                routes.map(|route| (route.prefix(), route.port)).collect()
-            };
-            shared.routing.v4 = RouteTable::allocate(space, of(true));
-            let v6 = of(false);
-            match v6.iter().all(|(prefix, _)| prefix.len == 0) {
-                true => shared.routing.default6 = v6.last().map(|(_, port)| *port),
-                false => shared.routing.v6 = RouteTable::allocate(space, v6),
-            }
+    /// The routing tables of `config`.
+    pub(crate) fn with_routes(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
+        let of = |v4: bool| -> Vec<(Prefix, u8)> {
+            let routes = config.routes.iter();
+            let routes = routes.filter(move |route| route.address.is_ipv4() == v4);
+            routes.map(|route| (route.prefix(), route.port)).collect()
+        };
+        let mut routing = Routing { v4: RouteTable::allocate(space, of(true)), ..Routing::default() };
+        let v6 = of(false);
+        if v6.iter().all(|(prefix, _)| prefix.len == 0) {
+            routing.default6 = v6.last().map(|(_, port)| *port);
+        } else {
+            routing.v6 = RouteTable::allocate(space, v6);
         }
-        if config.name == "synthetic" {
-            shared.array = Some((space.data(config.array.0, 4096), config.array));
-        }
-        shared
+        SharedTables { routing, array: None }
     }
 }

@@ -12,7 +12,7 @@ use nicforge_units::{Bytes, Time};
 use crate::headers::{self, Headers};
 use crate::l3fwd::Router;
 use crate::tables::{Random, mix};
-use crate::{AppConfig, AppError, AppKind, Application, Payload, Place, SharedTables};
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Payload, Place, SharedTables};
 use nicforge_wire::rewrite;
 
 /// More reads than this are not in flight at a time.
@@ -125,6 +125,15 @@ impl AppKind for Synthetic {
     const ABOUT: &'static str = "reads an array at random, then looks up a route";
     const ROUTER: bool = true;
     type Options = crate::options::SyntheticOptions;
+
+    fn shape(options: &Self::Options) -> AppShape {
+        AppShape { routes: true, more_accesses: options.target_accesses > 0, ..AppShape::default() }
+    }
+
+    fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
+        let shared = SharedTables::with_routes(config, space);
+        SharedTables { array: Some((space.data(config.array.0, 4096), config.array)), ..shared }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

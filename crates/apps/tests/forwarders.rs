@@ -6,8 +6,7 @@ use std::net::IpAddr;
 
 use nicforge_apps::counter::CounterKey;
 use nicforge_apps::{
-    AppConfig, AppError, Apps, Egress, Payload, Place, PortMap, Route, SharedTables, Verdict, generate_routes,
-    parse_routes,
+    AppConfig, AppError, Apps, Egress, Payload, Place, PortMap, Route, Verdict, generate_routes, parse_routes,
 };
 use nicforge_nic::{PortId, RxFlags};
 use nicforge_platform::{AddressSpace, Flat};
@@ -184,7 +183,7 @@ fn a_default_route_alone_of_ipv6_takes_no_memory() {
     let memory = |routes: &str| {
         let config = AppConfig { routes: parse_routes("routes", routes, 2).unwrap().into(), ..routed("l3fwd") };
         let mut space = AddressSpace::default();
-        SharedTables::allocate(&config, &mut space);
+        Apps::shipped().share(&config, &mut space).unwrap();
         let (verdict, _) = Bench::new(&config).send(0, &v6("2001:db9::1", 9));
         (space.end(), verdict)
     };
@@ -277,7 +276,7 @@ fn counter_counts_each_flow_and_forwards_everything() {
 fn wrong_settings_are_refused_with_a_remedy() {
     let build = |config: &AppConfig| {
         let mut space = AddressSpace::default();
-        let shared = SharedTables::allocate(config, &mut space);
+        let shared = Apps::shipped().share(config, &mut space).unwrap();
         Apps::shipped().build::<Flat>(config, Place { core: 0, cores: 2 }, &mut space, &shared).map(|_| ())
     };
     for name in Apps::shipped().names() {

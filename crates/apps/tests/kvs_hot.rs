@@ -9,7 +9,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use nicforge_apps::kvs::KvsConfig;
-use nicforge_apps::{App, AppConfig, Apps, Place, PortMap, SharedTables, Verdict};
+use nicforge_apps::{App, AppConfig, Apps, Place, PortMap, Verdict};
 use nicforge_nic::transmit::{Departure, Egress, TransmitDriver, TransmitEngine, TxRing};
 use nicforge_nic::{
     Application, DriverCosts, NicSpec, Nicmem, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of,
@@ -108,7 +108,7 @@ impl Bench {
         let mut config = AppConfig::new("kvs", PortMap::one_armed(1));
         config.kvs =
             KvsConfig { index_slots: 1_000, log: Bytes(log), hot: vec![memory], hot_value_bytes: VALUE_BYTES as u32 };
-        let shared = SharedTables::allocate(&config, &mut space);
+        let shared = Apps::shipped().share(&config, &mut space).unwrap();
         let app = Apps::shipped().build::<Flat>(&config, Place { core: 0, cores: 1 }, &mut space, &shared).unwrap();
         let pool = Pool::new(&mut space, 128);
         let ring = TxRing::new(&mut space, 16).unwrap();

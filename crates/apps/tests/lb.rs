@@ -4,8 +4,8 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use nicforge_apps::lb::ServerChoice;
 use nicforge_apps::{AppConfig, PortMap};
+use nicforge_options::Values;
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable};
 
@@ -44,7 +44,7 @@ fn new_flows_go_round_robin_and_known_ones_stay() {
 /// Consistent hashing: another core, and this one after the flow has expired, choose the same server.
 #[test]
 fn a_lost_worker_or_an_expired_flow_keeps_its_server() {
-    let config = AppConfig { server_choice: ServerChoice::Consistent, ..config() };
+    let config = AppConfig { values: Values::default().with("lb_choice", "consistent"), ..config() };
     let (mut first, mut second) = (Bench::on_core(&config, 0, 2), Bench::on_core(&config, 1, 2));
     let mut load: BTreeMap<_, u32> = BTreeMap::new();
     let to = |out: Vec<u8>| decode(&out).unwrap().destination.0;

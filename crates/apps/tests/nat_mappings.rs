@@ -3,11 +3,12 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 
-use nicforge_apps::nat::policy::{Filtering, Forward, Mapping, NatPolicy};
+use nicforge_apps::nat::policy::{Filtering, Forward, Mapping};
 use nicforge_apps::{AppConfig, PortMap, Verdict};
 use nicforge_nic::PortId;
+use nicforge_options::Values;
 use nicforge_units::Time;
 use proptest::prelude::*;
 use support::{Bench, address, answer, decode, echo, ip_packet, one_hop_on, tcp, udp};
@@ -20,18 +21,18 @@ const EXTERNAL: &str = "198.19.0.1";
 /// Makes a frame between two ends.
 type Make = for<'a, 'b> fn((&'a str, u16), (&'b str, u16), &[u8]) -> Vec<u8>;
 
-fn config(policy: NatPolicy) -> AppConfig {
+fn config(values: Values) -> AppConfig {
     AppConfig {
         table_entries: 1000,
         external_base: address(EXTERNAL),
         external_addresses: Some(1),
-        nat: NatPolicy { mapping: Mapping::EndpointIndependent, ..policy },
+        values: values.with("nat_mapping", Mapping::EndpointIndependent.word()),
         ..AppConfig::new("nat", PortMap::paired(2))
     }
 }
 
 fn bench() -> Bench {
-    Bench::new(&config(NatPolicy::default()))
+    Bench::new(&config(Values::default()))
 }
 
 fn seconds(s: u64) -> Time {
@@ -93,7 +94,7 @@ fn filtering_says_who_may_send_in() {
         (Filtering::AddressDependent, [true, true, false]),
         (Filtering::AddressAndPortDependent, [true, false, false]),
     ] {
-        let mut bench = Bench::new(&config(NatPolicy { filtering, ..NatPolicy::default() }));
+        let mut bench = Bench::new(&config(Values::default().with("nat_filtering", filtering.word())));
         let end = text(external(&mut bench, &udp(CLIENT, SERVER, b"x")));
         for (from, admitted) in strangers.into_iter().zip(admitted) {
             let frame = udp(from, (&end.0, end.1), b"y");
@@ -115,7 +116,7 @@ fn filtering_says_who_may_send_in() {
 #[test]
 fn inside_hosts_reach_each_other_by_external_endpoints() {
     for make in [udp as Make, |from, to, payload| tcp(from, to, "A", payload)] {
-        let policy = NatPolicy { filtering: Filtering::EndpointIndependent, ..NatPolicy::default() };
+        let policy = Values::default().with("nat_filtering", Filtering::EndpointIndependent.word());
         let mut bench = Bench::new(&config(policy));
         let other = text(external(&mut bench, &make(OTHER, SERVER, b"x")));
         let own = text(external(&mut bench, &make(CLIENT, SERVER, b"x")));
@@ -133,7 +134,7 @@ fn inside_hosts_reach_each_other_by_external_endpoints() {
 
 #[test]
 fn each_protocol_has_all_ports_and_udp_keeps_their_parity() {
-    let mut config = config(NatPolicy::default());
+    let mut config = config(Values::default());
     config.table_entries = 70_000;
     let mut bench = Bench::new(&config);
     let host = |n: u32| format!("10.0.{}.1", n >> 14);
@@ -175,7 +176,7 @@ fn closing_flows_give_way_to_new_ones() {
 
 #[test]
 fn a_flood_of_unanswered_flows_keeps_nobody_out() {
-    let mut bench = Bench::new(&config(NatPolicy { host_share_percent: 50, ..NatPolicy::default() }));
+    let mut bench = Bench::new(&config(Values::default().with("nat_host_share_percent", 50)));
     let established = tcp(OTHER, SERVER, "S", b"");
     let end = text(external(&mut bench, &established));
     bench.forward(1, &tcp(SERVER, (&end.0, end.1), "SA", b""));
@@ -186,7 +187,7 @@ fn a_flood_of_unanswered_flows_keeps_nobody_out() {
     assert_eq!(bench.counter("flows"), 501, "half of the table for one host");
     assert_eq!(text(external(&mut bench, &tcp(OTHER, SERVER, "A", b""))), end);
     // Without anything that gives way, the share is all that a host gets.
-    let mut bench = Bench::new(&config(NatPolicy { host_share_percent: 50, ..NatPolicy::default() }));
+    let mut bench = Bench::new(&config(Values::default().with("nat_host_share_percent", 50)));
     for port in 1..=500 {
         bench.forward(0, &udp((CLIENT.0, port), SERVER, b"x"));
     }
@@ -196,9 +197,7 @@ fn a_flood_of_unanswered_flows_keeps_nobody_out() {
 
 #[test]
 fn a_port_forward_leads_to_its_server() {
-    let inside: SocketAddrV4 = "10.0.0.80:8080".parse().unwrap();
-    let forward = Forward { protocol: 6, external_port: 80, inside };
-    let mut bench = Bench::new(&config(NatPolicy { forwards: vec![forward], ..NatPolicy::default() }));
+    let mut bench = Bench::new(&config(Values::default().with("nat_forwards", "tcp 80 10.0.0.80:8080")));
     for round in 0..2 {
         let client = ("203.0.113.5", 40_000);
         let back = bench.forward(1, &tcp(client, (EXTERNAL, 80), "S", b""));
@@ -212,9 +211,19 @@ fn a_port_forward_leads_to_its_server() {
 }
 
 #[test]
+fn forwards_that_make_no_sense_are_refused() {
+    let forward = Forward { protocol: 17, external_port: 53, inside: "10.0.0.53:5353".parse().unwrap() };
+    assert_eq!(Forward::parse_all("tcp 1 10.0.0.1:2, udp 53 10.0.0.53:5353").unwrap()[1], forward);
+    for bad in
+        ["", "tcp", "icmp 1 10.0.0.1:2", "tcp 0 10.0.0.1:2", "tcp 1 10.0.0.1", "tcp 1 10.0.0.1:0", "tcp 1 10.0.0.1:2,"]
+    {
+        assert_eq!(Forward::parse_all(bad), None, "{bad}");
+    }
+}
+
+#[test]
 fn half_open_flows_from_outside_are_transitory() {
-    let forward = Forward { protocol: 6, external_port: 80, inside: "10.0.0.80:8080".parse().unwrap() };
-    let mut bench = Bench::new(&config(NatPolicy { forwards: vec![forward], ..NatPolicy::default() }));
+    let mut bench = Bench::new(&config(Values::default().with("nat_forwards", "tcp 80 10.0.0.80:8080")));
     bench.forward(1, &tcp(("203.0.113.5", 40_000), (EXTERNAL, 80), "S", b""));
     bench.set_now(seconds(241));
     bench.forward(1, &tcp(("203.0.113.5", 40_000), (EXTERNAL, 80), "S", b""));
@@ -223,9 +232,9 @@ fn half_open_flows_from_outside_are_transitory() {
 
 #[test]
 fn the_external_address_answers_a_ping_from_inside() {
-    for policy in [Mapping::PerFlow, Mapping::EndpointIndependent] {
-        let mut config = config(NatPolicy::default());
-        config.nat.mapping = policy;
+    for mapping in [Mapping::PerFlow, Mapping::EndpointIndependent] {
+        let mut config = config(Values::default());
+        config.values.set("nat_mapping", mapping.word());
         let mut bench = Bench::new(&config);
         let (verdict, reply) = bench.send(0, &echo(CLIENT.0, EXTERNAL, 77, false));
         assert_eq!(verdict, Verdict::Transmit(PortId(0)));
@@ -260,7 +269,7 @@ proptest! {
     /// all ports are free.
     #[test]
     fn mappings_stay_apart_and_end(steps in prop::collection::vec((0u8..4, 0u16..12, 0u8..6, 0u64..13), 1..120)) {
-        let mut config = config(NatPolicy { host_share_percent: 60, ..NatPolicy::default() });
+        let mut config = config(Values::default().with("nat_host_share_percent", 60));
         config.table_entries = 20;
         let mut bench = Bench::new(&config);
         let free = bench.counter("external_ports_free");

@@ -51,6 +51,34 @@ pub enum Command {
     Capture(CaptureOptions),
     /// Run, test, explain and check P4-16 programs
     P4(crate::p4::P4Options),
+    /// Write a crate of your own: an interface or an application that runs, its scenarios, its test
+    #[command(after_help = NEW_EXAMPLES)]
+    New(NewOptions),
+}
+
+#[derive(Args)]
+pub struct NewOptions {
+    /// What the crate adds to Nicforge
+    pub kind: NewKind,
+    /// Its name in scenarios: small letters, digits and _
+    pub name: String,
+    /// Where the crate goes [default: a folder of that name]
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
+    /// The checkout of Nicforge that the crate depends on [default: the one that this program was built from]
+    #[arg(long, value_name = "DIR", conflicts_with = "git")]
+    pub nicforge: Option<PathBuf>,
+    /// The repository that the crate depends on instead
+    #[arg(long, value_name = "URL")]
+    pub git: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewKind {
+    /// A NIC-host interface
+    Interface,
+    /// An application
+    App,
 }
 
 /// What changes a scenario from the command line.
@@ -308,6 +336,12 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   nicforge check scenarios/paper/rxb-03.toml
   nicforge check scenarios/nat-200g.toml --set rx_entries=256";
+
+const NEW_EXAMPLES: &str = "\
+Examples:
+  nicforge new interface my_ring
+  nicforge new app my_app --path ~/my-app
+  nicforge new interface my_ring --path ~/my-ring --nicforge ~/nicforge";
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:

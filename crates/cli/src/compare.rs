@@ -14,7 +14,6 @@ use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, print_notes};
 use crate::outputs::{Made, keep_apart, of_report};
-use crate::registry::registry;
 use crate::run::{closing, print_notes_of_runs};
 
 /// Runs every point of the scenario, first simulated, then live.
@@ -39,7 +38,7 @@ pub fn compare(options: &CompareOptions) -> Result<(), CliError> {
     note_about_cores(&input);
     let started = Instant::now();
     let (mut simulated, mut live) = (Vec::new(), Vec::new());
-    let (seed, io) = (input.scenario.seed, RunIo { pcap_out: None, registry: registry().clone() });
+    let (seed, io) = (input.scenario.seed, RunIo::default());
     let duration = Time::from_seconds(options.seconds);
     let clock = input.machine.hardware.core.frequency.cycles_in(Time::from_ns(1));
     for (index, point) in input.points.iter().enumerate() {

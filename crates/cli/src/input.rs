@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::notes;
 use crate::output::print_notes;
 use crate::outputs::{Named, of_settings};
-use crate::registry::{catalogue, registry};
+use crate::registry::catalogue;
 
 /// A scenario that can run.
 pub struct Input {
@@ -76,8 +76,7 @@ pub fn load(file: &Path, overrides: &Overrides, machine: Option<&Path>) -> Resul
     let moot = notes::about_unused_keys(&input.scenario, &overrides, &input.points);
     input.notes.extend(moot);
     for point in &input.points {
-        check_point(registry(), &input.machine, &point.settings, input.scenario.seed)
-            .map_err(|cause| at_fault_in(point, cause))?;
+        check_point(&input.machine, &point.settings, input.scenario.seed).map_err(|cause| at_fault_in(point, cause))?;
         for note in notes::about_settings(point, &input.machine) {
             if !input.notes.contains(&note) {
                 input.notes.push(note);

@@ -10,7 +10,7 @@ use nicforge_lab::scenario::load_scenario;
 use crate::args::{ListOptions, Listed};
 use crate::error::CliError;
 use crate::output::{columns, print};
-use crate::registry::{catalogue, registry};
+use crate::registry::catalogue;
 
 /// Lists what was asked for.
 pub fn list(options: &ListOptions) -> Result<(), CliError> {
@@ -54,7 +54,8 @@ fn everything() -> String {
 
 /// Name and line of each interface, by what it can run in.
 fn interfaces() -> String {
-    let entries = registry().interfaces.entries().iter();
+    let catalogue = catalogue();
+    let entries = catalogue.registry().interfaces.entries().iter();
     let of_one_server: Vec<_> = entries.map(|entry| (entry.name(), entry.about())).collect();
     let kinds = [
         ("of one server and live runs (workload = frames)", &of_one_server[..]),
@@ -65,7 +66,8 @@ fn interfaces() -> String {
 }
 
 fn apps() -> String {
-    let entries = registry().apps.entries().iter();
+    let catalogue = catalogue();
+    let entries = catalogue.registry().apps.entries().iter();
     named(&entries.map(|entry| (entry.name(), entry.about())).collect::<Vec<_>>())
 }
 

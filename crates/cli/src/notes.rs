@@ -6,6 +6,7 @@ mod captures;
 mod store;
 
 use nicforge_apps::options::FlowTableOptions;
+use nicforge_apps::{FullTable, Reads};
 use nicforge_interfaces::describe::{Around, Queues, Received};
 use nicforge_lab::machine::Machine;
 use nicforge_lab::run::options::{
@@ -97,7 +98,8 @@ const TOO_MUCH: f64 = 0.05;
 /// Trials of a search without loss in which rings take up much of what is offered: it need not be sent
 /// within the window to be sent in the end.
 fn about_short_trials(settings: &Settings) -> Option<String> {
-    let of_one_size = settings.read::<Sizes>().packet_sizes == PacketSizes::Fixed || settings.app() == "kvs";
+    let of_one_size =
+        settings.read::<Sizes>().packet_sizes == PacketSizes::Fixed || settings.app_shape().serves_requests;
     let by_time = settings.read::<Measurement>().measure == Measure::NoDropRate && !settings.replays();
     if !by_time || !of_one_size {
         return None;
@@ -147,11 +149,9 @@ fn about_long_frames(settings: &Settings) -> Option<String> {
 
 /// Frames that the FIFO of a NIC has no room for, however slowly they come.
 fn about_fifo(settings: &Settings, machine: &Machine) -> Option<String> {
-    let puts = settings.app() == "kvs" && !settings.replays() && settings.read::<Requests>().kvs_put_share > 0.0;
-    let longest = match puts {
-        true => settings.put_bytes(),
-        false => longest_made_up(settings)?,
-    };
+    let puts =
+        settings.app_shape().serves_requests && !settings.replays() && settings.read::<Requests>().kvs_put_share > 0.0;
+    let longest = if puts { settings.put_bytes() } else { longest_made_up(settings)? };
     let (fifo, remedy) = fifo_of(machine, longest);
     (longest as usize > fifo).then(|| {
         format!(
@@ -169,10 +169,10 @@ fn fifo_of(machine: &Machine, longest: u32) -> (usize, String) {
 
 /// Headers of which only the first part lies where applications read them.
 fn about_split_headers(settings: &Settings) -> Option<String> {
-    let needed = match settings.app().as_str() {
-        "l2fwd" => ETHERNET_HEADER_LEN,
+    let needed = match settings.app_shape().reads {
+        Reads::Ethernet => ETHERNET_HEADER_LEN,
         // What made-up traffic has.
-        _ => ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + UDP_HEADER_LEN,
+        Reads::Headers => ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + UDP_HEADER_LEN,
     };
     let at = settings.split()?.at;
     let made_up = !settings.replays();
@@ -200,10 +200,7 @@ pub fn about_equal_points(points: &[Point]) -> Vec<String> {
     }
     let said = |((first, second), count): ((&str, &str), usize)| {
         let of = points.iter().filter(|point| point.variant == second).count();
-        let where_equal = match count == of {
-            true => String::new(),
-            false => format!(" in {count} of {of} points"),
-        };
+        let where_equal = if count == of { String::new() } else { format!(" in {count} of {of} points") };
         format!(
             "{second} is {first} again{where_equal}: no setting that counts differs, so both measure the same; \
              let them differ (does --set replace what they vary?), or leave one out"
@@ -226,10 +223,9 @@ pub fn about_unused_keys(scenario: &Scenario, overrides: &[Assignment], points: 
 
 /// More flows than a table has room for.
 fn about_many_flows(settings: &Settings) -> Option<String> {
-    let fate = match settings.app().as_str() {
-        "nat" | "lb" => "packets of the others will be dropped (table_full)",
-        "counter" => "packets of the others will not be counted",
-        _ => return None,
+    let fate = match settings.app_shape().full_table? {
+        FullTable::Drops => "packets of the others will be dropped (table_full)",
+        FullTable::ForwardsUncounted => "packets of the others will not be counted",
     };
     let (flows, room) = (settings.read::<Flows>().flows, settings.read::<FlowTableOptions>().table_entries);
     (!settings.replays() && flows > room).then(|| {

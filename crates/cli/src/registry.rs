@@ -1,20 +1,18 @@
 //! What scenarios may name.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 use nicforge_lab::Registry;
 use nicforge_lab::settings::Catalogue;
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::shipped);
+static CATALOGUE: OnceLock<Arc<Catalogue>> = OnceLock::new();
 
-static CATALOGUE: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::new(&REGISTRY)));
-
-/// The interfaces and applications themselves.
-pub fn registry() -> &'static Registry {
-    &REGISTRY
+/// Makes `registry` the one that all commands use. The first call of a process counts.
+pub fn set(registry: Registry) {
+    CATALOGUE.get_or_init(|| Arc::new(Catalogue::new(registry)));
 }
 
-/// All keys that they and the lab declare.
+/// All keys that the registry's entries and the lab declare.
 pub fn catalogue() -> Arc<Catalogue> {
-    Arc::clone(&CATALOGUE)
+    Arc::clone(CATALOGUE.get_or_init(Catalogue::shipped))
 }

@@ -20,8 +20,8 @@ pub mod rx_bisect;
 pub mod sh_ring;
 pub mod sh_ring_dynamic;
 pub mod sinic;
-#[cfg(test)]
-mod suite;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
 pub mod v_sinic;
 
 pub use plan::{DESCRIPTOR_READ_MAX, InterfaceError, Plan};

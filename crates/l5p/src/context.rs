@@ -36,7 +36,7 @@ pub const STATE_BYTES: usize = 128;
 pub const HEADER_BYTES_MAX: usize = 8;
 
 /// A flow as the NIC recognises it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FlowKey {
     /// Source and destination address; IPv4 addresses are mapped into IPv6.
     pub addresses: [[u8; 16]; 2],

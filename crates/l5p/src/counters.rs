@@ -60,6 +60,37 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &Self) {
+        self.tx_contexts += other.tx_contexts;
+        self.tx_deleted += other.tx_deleted;
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.tx_ooo += other.tx_ooo;
+        self.tx_dump_packets += other.tx_dump_packets;
+        self.tx_dump_bytes += other.tx_dump_bytes;
+        self.tx_skip_no_sync_data += other.tx_skip_no_sync_data;
+        self.tx_drop_no_sync_data += other.tx_drop_no_sync_data;
+        self.tx_refused += other.tx_refused;
+        self.rx_contexts += other.rx_contexts;
+        self.rx_deleted += other.rx_deleted;
+        self.rx_packets += other.rx_packets;
+        self.rx_bytes += other.rx_bytes;
+        self.rx_failed += other.rx_failed;
+        self.rx_past += other.rx_past;
+        self.rx_ooo += other.rx_ooo;
+        self.rx_searches += other.rx_searches;
+        self.rx_resync_req_pkt += other.rx_resync_req_pkt;
+        self.rx_resync_req_skip += other.rx_resync_req_skip;
+        self.rx_resync_res_ok += other.rx_resync_res_ok;
+        self.rx_resync_res_retry += other.rx_resync_res_retry;
+        self.rx_resync_res_skip += other.rx_resync_res_skip;
+        self.rx_setup += other.rx_setup;
+        self.rx_setup_fail += other.rx_setup_fail;
+        self.rx_teardown += other.rx_teardown;
+        self.rx_placed_bytes += other.rx_placed_bytes;
+    }
+
     /// Each counter with its name: `tx_tls_ooo` for protocol `tls`.
     pub fn named(&self, protocol: &str) -> Vec<(String, u64)> {
         let (out, inward) = if protocol == "tls" { ("encrypted", "decrypted") } else { ("offload", "offload") };

@@ -19,13 +19,13 @@ impl Registry {
     }
 
     /// Adds interface `I`; one of the same name is replaced.
-    pub fn interface<I: Interface>(&mut self) -> &mut Registry {
+    pub fn interface<I: Interface>(mut self) -> Registry {
         self.interfaces.add::<I>();
         self
     }
 
     /// Adds application `A`; one of the same name is replaced.
-    pub fn application<A: AppKind>(&mut self) -> &mut Registry {
+    pub fn application<A: AppKind>(mut self) -> Registry {
         self.apps.add::<A>();
         self
     }

@@ -20,8 +20,10 @@ mod tests;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use nicforge_apps::AppShape;
 use nicforge_interfaces::describe::{Description, Queues, Shape};
 use nicforge_options::{Key, Owner, Value, Values};
+use nicforge_units::Cycles;
 
 use crate::machine::Machine;
 use crate::run::options::{Application, Cores, Nics, Run, Workload};
@@ -133,6 +135,19 @@ impl Settings {
     /// The name of the application.
     pub fn app(&self) -> String {
         self.read::<Application>().app
+    }
+
+    /// What the application says about itself.
+    pub fn app_shape(&self) -> AppShape {
+        let found = self.catalogue.registry().apps.find(&self.app());
+        found.map(|app| app.shape(&self.values)).unwrap_or_default()
+    }
+
+    /// What the application's instructions take for each packet on `machine`: the machine's word, or else the application's.
+    pub(crate) fn work(&self, machine: &Machine) -> Option<Cycles> {
+        let app = self.app();
+        let own = || self.catalogue.registry().apps.find(&app).ok()?.work;
+        machine.work_cycles.get(&app).copied().map(Cycles).or_else(own)
     }
 
     /// Cores that run the application.

@@ -68,14 +68,12 @@ fn machine() -> Machine {
 }
 
 fn registry() -> Registry {
-    let mut registry = Registry::shipped();
-    registry.interface::<Mine>();
-    registry
+    Registry::shipped().interface::<Mine>()
 }
 
 /// The one point of a scenario with `settings` and `--set` of `set`.
 fn point(settings: &str, set: &[&str]) -> Result<Settings, String> {
-    let catalogue = Arc::new(Catalogue::new(&registry()));
+    let catalogue = Arc::new(Catalogue::new(registry()));
     let text = format!("[scenario]\nname = \"s\"\nmachine = \"m\"\n[settings]\n{settings}\n");
     let scenario = parse_scenario(&text, Path::new("s.toml"), &catalogue).map_err(|error| error.to_string())?;
     let sets: Vec<_> = set.iter().map(|text| parse_override(text, &catalogue).unwrap()).collect();
@@ -99,19 +97,18 @@ fn its_keys_are_known_checked_and_listed() {
         let error = point(wrong, &[]).unwrap_err();
         assert!(error.starts_with(place) && error.contains(says), "{error}");
     }
-    let page = Catalogue::new(&registry()).vocabulary().markdown();
+    let page = Catalogue::new(registry()).vocabulary().markdown();
     assert!(page.contains("## interface mine\n") && page.contains("| `mine_entries` |"), "{page}");
 }
 
 #[test]
 fn its_options_reach_its_rings() {
-    let io = RunIo { registry: registry(), ..RunIo::default() };
     let run = |entries: &str| {
         let text = format!(
             "interface = \"mine\"\n{entries}\ncores = 2\nnics = 1\nflows = 100\ntable_entries = 4096\nwarmup_ms = 0.05\n\
              window_ms = 0.1\napp = \"synthetic\"\nreads = 200\narray_mib = 1\noffered_gbps = 90"
         );
-        run_point(&machine(), &point(&text, &[]).unwrap(), 1, &io, &mut |_, _| {}).unwrap().metrics
+        run_point(&machine(), &point(&text, &[]).unwrap(), 1, &RunIo::default(), &mut |_, _| {}).unwrap().metrics
     };
     let (small, large) = (run("mine_entries = 8"), run("mine_entries = 1024"));
     assert!(small.drop_fraction > large.drop_fraction, "{} {}", small.drop_fraction, large.drop_fraction);

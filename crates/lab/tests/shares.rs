@@ -5,7 +5,6 @@ mod common {
 }
 
 use common::machine::{machine, small};
-use nicforge_lab::Registry;
 use nicforge_lab::run::{RunIo, check_point, line_of, run_point, traffic_source};
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
@@ -74,9 +73,9 @@ fn a_lone_queue_has_all_packets_anyway() {
 #[test]
 fn a_queue_without_flows_is_found_before_the_run() {
     let with = |flows| small().with("cores", 16).with("flows", flows).with("busiest_to_idlest", 3.25);
-    assert!(check_point(&Registry::shipped(), machine(), &with(500), 1).is_ok());
+    assert!(check_point(machine(), &with(500), 1).is_ok());
     let settings = with(9);
-    let checked = check_point(&Registry::shipped(), machine(), &settings, 1).unwrap_err();
+    let checked = check_point(machine(), &settings, 1).unwrap_err();
     let line = line_of(&machine().hardware);
     let made = traffic_source(&settings, line, 1, 0, 8, true).unwrap_err();
     assert_eq!(checked.to_string(), made.to_string());

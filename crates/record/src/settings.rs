@@ -16,6 +16,16 @@ pub struct Setting {
     /// Where the value comes from.
     #[serde(default)]
     pub origin: Origin,
+    /// The module that reads it; where settings are those of several points, all modules that do.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+}
+
+impl Setting {
+    /// Whether `other` is the same setting, whoever reads it.
+    fn agrees_with(&self, other: &Setting) -> bool {
+        (&self.key, &self.value, &self.unit, self.origin) == (&other.key, &other.value, &other.unit, other.origin)
+    }
 }
 
 /// Where the value of a setting comes from.
@@ -51,9 +61,18 @@ pub struct MachineParameter {
 /// Moves the settings that have one value wherever they are in effect out of the points, in the order of `keys`.
 pub fn share(points: &mut [Vec<Setting>], keys: &[&str]) -> Vec<Setting> {
     let common = |key: &&str| {
-        let mut all = points.iter().flatten().filter(|setting| setting.key == **key);
-        let first = all.next()?;
-        all.all(|other| other == first).then(|| first.clone())
+        let all: Vec<&Setting> = points.iter().flatten().filter(|setting| setting.key == **key).collect();
+        let first = *all.first()?;
+        let mut owners: Vec<&str> = Vec::new();
+        for setting in &all {
+            if !setting.agrees_with(first) {
+                return None;
+            }
+            if !owners.contains(&setting.owner.as_str()) {
+                owners.push(&setting.owner);
+            }
+        }
+        Some(Setting { owner: owners.join(", "), ..first.clone() })
     };
     let shared: Vec<Setting> = keys.iter().filter_map(common).collect();
     for settings in points {

@@ -86,6 +86,7 @@ fn record(scenario: &str, title: &str, description: &str, points: Vec<PointRecor
         unit: unit.into(),
         value,
         origin,
+        owner: String::new(),
     };
     Record {
         scenario: scenario.into(),

@@ -37,8 +37,9 @@ impl File {
     pub fn new(path: &str, text: &str) -> File {
         let code = if path.ends_with(".rs") { code_only(text) } else { String::new() };
         let test_ranges = test_ranges(&code);
-        let is_test = path.split('/').any(|part| matches!(part, "tests" | "benches" | "examples" | "tests.rs"))
-            || path.ends_with("_tests.rs");
+        let is_test =
+            path.split('/').any(|part| matches!(part, "tests" | "suite" | "benches" | "examples" | "tests.rs"))
+                || path.ends_with("_tests.rs");
         File { path: path.into(), text: text.into(), code, is_test, test_ranges }
     }
 

@@ -28,7 +28,8 @@ use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
-use crate::{AppConfig, AppError, AppKind, Application, Place, SharedTables};
+use crate::options::HotValues;
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use hot::{HotItems, Lent};
 use request::Request;
 use store::{Partition, Value};
@@ -238,6 +239,14 @@ impl AppKind for Kvs {
     const NAME: &'static str = "kvs";
     const ABOUT: &'static str = "serves a key-value store: GET, PUT and DELETE over UDP";
     type Options = crate::options::KvsOptions;
+
+    fn shape(options: &Self::Options) -> AppShape {
+        AppShape {
+            serves_requests: true,
+            values_in_nicmem: options.kvs_hot_values == HotValues::Nicmem,
+            ..AppShape::default()
+        }
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -7,7 +7,7 @@ use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
 use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, STATE};
 use super::mapping::{Endpoint, Mappings, NO_PORT};
-use super::policy::Mapping;
+use super::policy::{Mapping, NatOptions};
 use super::waiting::Waiting;
 use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, Side};
 use crate::{AppConfig, AppError, Timeouts};
@@ -71,10 +71,11 @@ impl Flows {
         let partition = PortPartition::new(cores);
         let addresses = external_addresses(config, cores)?;
         let base = config.external_base.to_bits();
-        let timeouts = config.timeouts;
+        let options: NatOptions = config.values.read();
+        let timeouts = options.timeouts(config.timeouts);
         let (tcp, others) = (timeouts.tcp_transitory, timeouts.udp.min(timeouts.icmp));
         let table = Cuckoo::allocate(space, entries);
-        let ports = match config.nat.mapping {
+        let ports = match options.nat_mapping {
             Mapping::PerFlow => Ports::PerFlow(PortPool::allocate(space, partition, core, base, addresses)),
             Mapping::EndpointIndependent => {
                 let sizes = (entries / 2, addresses);

@@ -14,7 +14,7 @@ use bytemuck::{Pod, Zeroable};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::headers::ip_protocol;
 
-use super::policy::Filtering;
+use super::policy::{Filtering, NatOptions};
 use crate::AppConfig;
 use crate::tables::{Cuckoo, Entry, External, FlowKey, Parity, PortBits, PortPartition, Side, Unforeseen, mix};
 
@@ -118,12 +118,12 @@ impl Mappings {
         (flows, addresses): (u32, u32),
         space: &mut AddressSpace,
     ) -> Mappings {
-        let policy = &config.nat;
+        let options: NatOptions = config.values.read();
         let base = config.external_base.to_bits();
         let mut pool = || PortBits::allocate(space, partition, core, base, addresses);
         let ports = [pool(), pool(), pool()];
         let owned = |external: External| partition.owner_core(external.port).is_none_or(|owner| owner == core);
-        let statics = policy.forwards.iter().map(|forward| {
+        let statics = options.forwards().into_iter().map(|forward| {
             let inside = Endpoint {
                 address: forward.inside.ip().to_bits(),
                 port: forward.inside.port(),
@@ -137,8 +137,8 @@ impl Mappings {
             ports,
             random: Unforeseen::new(config.seed, core as u64),
             addresses,
-            filtering: policy.filtering,
-            host_share: (u64::from(flows) * u64::from(policy.host_share_percent) / 100).max(1) as u32,
+            filtering: options.nat_filtering,
+            host_share: (u64::from(flows) * u64::from(options.nat_host_share_percent) / 100).max(1) as u32,
             statics: statics.filter(|(_, external)| owned(*external)).collect(),
         }
     }

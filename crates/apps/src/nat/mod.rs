@@ -38,7 +38,7 @@ mod own;
 pub mod policy;
 mod waiting;
 
-use nicforge_nic::{Packet, PortRule, Verdict};
+use nicforge_nic::{Packet, PortRule, Steering, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_wire::Fragment;
 use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
@@ -49,7 +49,9 @@ use crate::forwardable;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
-use crate::{AppConfig, AppError, AppKind, Application, Flow, Place, PortMap, SharedTables};
+use crate::{
+    AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
+};
 use nicforge_wire::rewrite::{self, End};
 
 /// How a NIC, whose queue 0 core `first` of `cores` serves and the others the cores behind it, finds
@@ -311,7 +313,21 @@ impl AppKind for Nat {
     const NAME: &'static str = "nat";
     const ABOUT: &'static str = "translates addresses and ports (NAPT), both directions";
     const ROUTER: bool = true;
-    type Options = crate::options::FlowTableOptions;
+    type Options = policy::NatOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape {
+            full_table: Some(FullTable::Drops),
+            needs_address: Some(NeededAddress::External),
+            ..AppShape::default()
+        }
+    }
+
+    fn steer(config: &AppConfig, steering: &mut Steering, first: usize, cores: usize) -> Result<(), AppError> {
+        steering.set_rule(port_rule(config, first, cores)?);
+        steering.follow_flows();
+        Ok(())
+    }
 
     fn build<C: Cpu>(
         config: &AppConfig,

@@ -2,7 +2,6 @@
 //! is judged by the project's own parser or checksums.
 #![allow(dead_code)] // Each test binary uses a part of this.
 
-mod ground;
 #[path = "../../../wire/tests/common/skip.rs"]
 mod skip;
 
@@ -12,15 +11,14 @@ use std::path::PathBuf;
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use nicforge_apps::counter::{Counter, CounterKey};
-use nicforge_apps::{AppConfig, Flow, Verdict};
+use nicforge_apps::suite::{BUFFER, Ground, On, Sim};
+use nicforge_apps::{AppConfig, Apps, Flow, Place, Verdict};
 use nicforge_nic::{METADATA_BYTES, Packet, PortId, RxFlags, Segment, TxOffload, data_of};
 #[cfg(target_os = "linux")]
 use nicforge_platform::live::LiveCpu;
 use nicforge_platform::{Addr, FlatCpu};
 use nicforge_units::Time;
 use nicforge_wire::{checksum, parse_frame};
-
-use ground::{BUFFER, Ground, On, Sim};
 
 /// One application on one core of every ground at once, with a buffer for one packet. All must say and
 /// do the same.
@@ -60,12 +58,12 @@ impl Bench {
 
     /// Core `core` of `cores`, which has the machine to itself.
     pub fn on_core(config: &AppConfig, core: usize, cores: usize) -> Bench {
-        let place = (core, cores);
+        let (place, apps) = (Place { core, cores }, Apps::shipped());
         Bench {
-            flat: On::new(config, place),
-            sim: On::new(config, place),
+            flat: On::new(&apps, config, place),
+            sim: On::new(&apps, config, place),
             #[cfg(target_os = "linux")]
-            live: On::new(config, place),
+            live: On::new(&apps, config, place),
             flags: RxFlags::default(),
             inlines: false,
             offload: TxOffload::default(),

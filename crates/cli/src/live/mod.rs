@@ -20,12 +20,11 @@ use crate::error::CliError;
 use crate::input::sets;
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
-use crate::registry::{catalogue, registry};
+use crate::registry::catalogue;
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
     let mut config = load_live(&options.config, &catalogue())?;
-    config.registry = registry().clone();
     for set in sets(&options.set)? {
         config.set(set)?;
     }

@@ -9,11 +9,10 @@ use nicforge_report::CHECKSUM_REMEDY;
 use nicforge_wire::traffic::{Replay, ReplayCounts};
 
 use super::fifo_of;
-use crate::registry::registry;
 
 /// Frames of a capture that routers drop for their IPv4 header checksum, where `wrong` is that of so many.
 pub fn about_checksums(capture: &Path, (wrong, frames): (usize, usize), settings: &Settings) -> Option<String> {
-    let app = registry().apps.find(&settings.app());
+    let app = settings.catalogue().registry().apps.find(&settings.app());
     (wrong > 0 && app.is_ok_and(|app| app.router)).then(|| {
         format!(
             "{}: {wrong} of {frames} frames have a wrong IPv4 header checksum and will be dropped by {} (ip_checksum): \

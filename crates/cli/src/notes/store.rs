@@ -10,7 +10,7 @@ use super::range;
 
 /// Values of a store whose PUTs or replies no buffer has room for.
 pub fn about_long_values(settings: &Settings) -> Option<String> {
-    if settings.app() != "kvs" || settings.replays() {
+    if !settings.app_shape().serves_requests || settings.replays() {
         return None;
     }
     let (put, reply, room) =
@@ -38,7 +38,7 @@ pub fn about_long_values(settings: &Settings) -> Option<String> {
 
 /// Memory of NICs for hot values that no core gets a place of.
 pub fn about_hot_places(settings: &Settings) -> Option<String> {
-    if settings.app() != "kvs" || settings.read::<KvsOptions>().kvs_hot_values != HotValues::Nicmem {
+    if !settings.app_shape().values_in_nicmem {
         return None;
     }
     let (cores, value) = (settings.cores() as u64, settings.read::<ValueOptions>().kvs_value_bytes);
@@ -58,7 +58,7 @@ const FEW_LOST: f64 = 0.1;
 
 /// Pairs that are put into the store before traffic begins, and push each other out.
 pub fn about_preloaded_pairs(settings: &Settings) -> Option<String> {
-    if settings.app() != "kvs" {
+    if !settings.app_shape().serves_requests {
         return None;
     }
     let pairs = settings.read::<Pairs>().kvs_preload_keys.unwrap_or(settings.read::<Pairs>().kvs_keys);

@@ -18,7 +18,6 @@ use crate::error::CliError;
 use crate::input::{Input, load};
 use crate::output::{print, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report};
-use crate::registry::registry;
 
 /// Runs the scenario.
 pub fn run(options: &RunOptions) -> Result<(), CliError> {
@@ -105,7 +104,7 @@ fn can_be_captured(points: &[Point]) -> Result<(), String> {
 fn run_points(input: &Input, options: &RunOptions, progress: &Progress) -> Result<Vec<PointRun>, CliError> {
     queue::in_order(input.points.len(), options.jobs, |index| {
         let point = &input.points[index];
-        let io = RunIo { pcap_out: options.pcap_out.clone(), registry: registry().clone() };
+        let io = RunIo { pcap_out: options.pcap_out.clone() };
         let seed = input.scenario.seed;
         let mut tick = |share: f64, packets: u64| progress.tick(index, share, packets);
         let point_run = run_point(&input.machine, &point.settings, seed, &io, &mut tick)

@@ -6,8 +6,6 @@
 //!                          ring, 32 bytes an entry
 //!   driver ◄─ completion ──┘                    └◄─ one per frame ──── NIC
 //! ```
-//!
-//! docs/adding-an-interface.md builds this interface step by step.
 
 mod driver;
 mod layout;

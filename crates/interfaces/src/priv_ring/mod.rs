@@ -20,11 +20,11 @@ use nicforge_nic::completion_ring;
 use nicforge_platform::{AddressSpace, Register};
 
 pub use driver::Driver;
-pub use layout::RxDescriptor;
+pub use fetch::Fetcher;
+pub use layout::{Ring, RxDescriptor};
 pub use nic::NicHalf;
 
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
-use layout::Ring;
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {

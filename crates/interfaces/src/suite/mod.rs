@@ -15,8 +15,11 @@
 //! | properties.rs | random traffic, stalls and switches of steering, every ring size |
 //! | stalls.rs | cores that stop and go at random |
 //!
-//! An interface inherits all of it by its line in the registry. What is special to one stands
-//! in its own tests.rs.
+//! An interface inherits all of it by its line in the registry; one of another crate goes through it by [`check`]. What
+//! is special to one stands in its own tests.rs.
+
+// As a library only `check` is reachable; what the tests of the shipped interfaces use besides is idle there.
+#![cfg_attr(not(test), allow(dead_code, unused_imports))]
 
 mod anew;
 mod audit;
@@ -33,27 +36,89 @@ mod properties;
 mod setup;
 mod stalls;
 
-pub use bench::Bench;
-pub use ground::{Flat, Ground, Sim};
+pub(crate) use bench::Bench;
+pub(crate) use ground::{Flat, Ground, Sim};
 #[cfg(target_os = "linux")]
-pub use live::Live;
-pub use nicforge_platform::Calls;
-pub use setup::Setup;
-pub use stalls::Stalls;
+pub(crate) use live::Live;
+pub(crate) use nicforge_platform::Calls;
+pub(crate) use setup::Setup;
+pub(crate) use stalls::Stalls;
+
+use std::cell::RefCell;
 
 use crate::emulated::EMULATED;
 use nicforge_platform::AddressSpace;
 
-use crate::{Built, InterfaceError, Interfaces, KnownGround, Plan};
+use crate::{Built, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
 
 /// The names of all interfaces.
-pub fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     Interfaces::shipped().names()
 }
 
+thread_local! {
+    /// Interfaces of other crates that go through the suite on this thread.
+    static OUTSIDE: RefCell<Interfaces> = RefCell::default();
+}
+
 /// Builds interface `name`.
-pub fn build<G: KnownGround>(name: &str, plan: &Plan, space: &mut AddressSpace) -> Result<Built<G>, InterfaceError> {
-    Interfaces::shipped().find(name)?.build(plan, space)
+///
+/// # Errors
+/// There is none of this name; else see [`Interface::build`].
+pub(crate) fn build<G: KnownGround>(
+    name: &str,
+    plan: &Plan,
+    space: &mut AddressSpace,
+) -> Result<Built<G>, InterfaceError> {
+    find(name)?.build(plan, space)
+}
+
+/// Interface `name`, shipped or of another crate.
+fn find(name: &str) -> Result<InterfaceEntry, InterfaceError> {
+    OUTSIDE.with_borrow(|outside| outside.find(name)).or_else(|_| Interfaces::shipped().find(name))
+}
+
+/// One property that holds for every interface, as a test on each ground.
+struct Check {
+    name: &'static str,
+    on_sim: fn(&'static str),
+    on_plain_memory: fn(&'static str),
+    #[cfg(target_os = "linux")]
+    on_live: fn(&'static str),
+}
+
+/// Runs interface `I`, of whatever crate, through the suite on every ground; where a core can play its NIC, with that,
+/// too. Interfaces without [`Recoverable`](nicforge_nic::Recoverable) leave out the tests of queues that restart. Prints
+/// the test that runs on standard error.
+///
+/// # Panics
+/// A property does not hold. The last line on standard error names it.
+pub fn check<I: Interface>() {
+    OUTSIDE.with_borrow_mut(|outside| {
+        outside.add::<I>();
+    });
+    run_all(I::NAME);
+    if I::PLAYED.is_ok() {
+        run_all(format!("emulated/{}", I::NAME).leak());
+    }
+}
+
+fn run_all(interface: &'static str) {
+    let restarts = Bench::<Flat>::down(interface, &Setup::default()).nic.recovery().is_some();
+    let recovery = if restarts { anew::CHECKS } else { &[] };
+    for check in [delivery::CHECKS, hostile::CHECKS, limits::CHECKS, properties::CHECKS, recovery].into_iter().flatten()
+    {
+        let say = |ground: &str| eprintln!("{interface}: {} on {ground}", check.name);
+        say("the sim ground");
+        (check.on_sim)(interface);
+        say("plain memory");
+        (check.on_plain_memory)(interface);
+        #[cfg(target_os = "linux")]
+        {
+            say("the live ground");
+            (check.on_live)(interface);
+        }
+    }
 }
 
 /// All interfaces; `emulated/x` is `emulated` around `x`, one for each that a core can play.
@@ -66,7 +131,16 @@ fn interfaces() -> Vec<&'static str> {
 /// Runs `$test::<Ground>(interface)` for every interface on every ground.
 macro_rules! for_all {
     ($($test:ident,)*) => {
-        $(mod $test {
+        /// The properties of this file.
+        pub(super) const CHECKS: &[super::Check] = &[$(super::Check {
+            name: stringify!($test),
+            on_sim: $test::<super::Sim>,
+            on_plain_memory: $test::<super::Flat>,
+            #[cfg(target_os = "linux")]
+            on_live: $test::<super::Live>,
+        },)*];
+
+        $(#[cfg(test)] mod $test {
             #[cfg(target_os = "linux")]
             use super::super::Live;
             use super::super::{Flat, Sim, interfaces};

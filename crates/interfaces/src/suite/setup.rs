@@ -6,9 +6,9 @@ use nicforge_platform::Owner;
 use nicforge_units::{Bytes, Time};
 
 use super::frames::frame_len_max;
+use crate::Plan;
 use crate::nm_nfv::{self, Split};
 use crate::rx_bisect::{self, AxChoice, Consumption};
-use crate::{Interfaces, Plan};
 
 /// What a bench is made of.
 #[derive(Clone, Debug)]
@@ -107,9 +107,12 @@ impl Setup {
                 keys,
                 ..nm_nfv::Options::default()
             },
-            emulates: Interfaces::shipped().find(self.emulates).ok(),
+            emulates: super::find(self.emulates).ok(),
             emulator: Owner(self.queues as u16),
-            values: Values::default(),
+            values: Values::default()
+                .with("rx_entries", self.rx_entries)
+                .with("sharing", self.sharing)
+                .with("list_batch", self.list_batch),
             emulator_fills: false,
         }
     }

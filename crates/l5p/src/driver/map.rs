@@ -88,6 +88,12 @@ impl MessageMap {
         }
     }
 
+    /// The lowest address of the oldest message that is kept. Where memory is handed out in the order of messages, what
+    /// lies below is free.
+    pub fn oldest_address(&self) -> Option<u64> {
+        self.messages.front()?.pieces.iter().map(|piece| piece.address).min()
+    }
+
     /// Messages that are kept.
     pub fn len(&self) -> usize {
         self.messages.len()

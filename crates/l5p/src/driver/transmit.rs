@@ -24,8 +24,8 @@ pub struct TxDriver {
     offload_start: Option<Seq>,
     /// Where the NIC's context goes on.
     shadow: Seq,
-    /// Start of the epoch whose parameters the NIC has.
-    shadow_epoch: Seq,
+    /// Start of the epoch whose parameters the NIC has, if it has any.
+    shadow_epoch: Option<Seq>,
     dump_bytes_max: u32,
     counters: Counters,
 }
@@ -37,7 +37,7 @@ impl TxDriver {
             epochs: VecDeque::from([Epoch { start, state }]),
             offload_start: Some(start.tcpsn),
             shadow: start.tcpsn,
-            shadow_epoch: start.tcpsn,
+            shadow_epoch: Some(start.tcpsn),
             dump_bytes_max,
             counters: Counters::default(),
         }
@@ -56,6 +56,11 @@ impl TxDriver {
         while self.epochs.len() > 1 && !tcpsn.is_before(self.epochs[1].start.tcpsn) {
             self.epochs.pop_front();
         }
+    }
+
+    /// The NIC's context is a new one that knows neither keys nor place: the next packet brings both.
+    pub fn lose_context(&mut self) {
+        self.shadow_epoch = None;
     }
 
     /// What the driver counted.
@@ -98,7 +103,7 @@ impl TxDriver {
         descriptors: &mut Vec<Descriptor>,
     ) {
         let Epoch { start: epoch_start, state } = &self.epochs[epoch];
-        let has_parameters = self.shadow_epoch == epoch_start.tcpsn;
+        let has_parameters = self.shadow_epoch == Some(epoch_start.tcpsn);
         if seq != self.shadow || !has_parameters {
             let is_next_epoch = seq == self.shadow && seq == epoch_start.tcpsn;
             let (start, prefix) = if is_next_epoch {
@@ -116,7 +121,7 @@ impl TxDriver {
             }
             descriptors.push(Descriptor::ProgressParameters(start));
             descriptors.push(Descriptor::Fence);
-            self.shadow_epoch = epoch_start.tcpsn;
+            self.shadow_epoch = Some(epoch_start.tcpsn);
             self.dump(&prefix, descriptors);
         }
         self.shadow = seq.plus(payload.len());

@@ -33,13 +33,13 @@ pub struct EngineConfig {
     pub places_ahead: bool,
     /// Whether the first message after a resync is only checked, and offloading begins once it passed. Then software
     /// that confirms a false guess, or gives a wrong number, cannot make the NIC report bytes as processed that are
-    /// not. The paper's NIC trusts software, and offloads a message earlier.
+    /// not. It costs a message per resync. The paper's NIC trusts software: off.
     pub proves_resync: bool,
 }
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { placements_max: 1 << 16, dump_bytes_max: 1500, places_ahead: false, proves_resync: false }
+        Self { placements_max: 1 << 16, dump_bytes_max: 1500, places_ahead: false, proves_resync: true }
     }
 }
 

@@ -206,6 +206,11 @@ impl Connection {
         self.map.acknowledge(tcpsn);
     }
 
+    /// Where the oldest PDU that is kept lies in host memory.
+    pub fn oldest_address(&self) -> Option<u64> {
+        self.map.oldest_address()
+    }
+
     /// Payload that TCP delivers in order, with the NIC's report.
     pub fn push(&mut self, payload: &[u8], received: &Received) {
         self.assembler.push(payload, received);

@@ -10,6 +10,7 @@ pub mod inner;
 pub mod poly1305;
 pub mod reader;
 pub mod record;
+pub mod sender;
 pub mod software;
 pub mod writer;
 

@@ -208,6 +208,12 @@ impl RecordReader {
         self.boundary()
     }
 
+    /// The NIC has a new context with the present key, after it lost the one before. Records that the old one
+    /// processed in part or whole are checked in software.
+    pub fn attach(&mut self, context: ContextId) {
+        self.context = context;
+    }
+
     /// Where the next record begins, and its number: what `l5o_create` needs. Bytes that wait here already have passed
     /// the NIC; it finds that out and asks.
     pub fn boundary(&self) -> Start {

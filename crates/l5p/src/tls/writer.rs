@@ -87,6 +87,11 @@ impl RecordWriter {
         self.map.acknowledge(tcpsn);
     }
 
+    /// Where the oldest record that is kept lies in host memory.
+    pub fn oldest_address(&self) -> Option<u64> {
+        self.map.oldest_address()
+    }
+
     /// Records that are kept.
     pub fn kept(&self) -> usize {
         self.map.len()

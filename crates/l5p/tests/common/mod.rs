@@ -6,11 +6,14 @@
 pub mod capture;
 pub mod dice;
 pub mod duplex;
+pub mod network;
+pub mod nvme_end;
 pub mod oracle;
 pub mod rigs;
 pub mod schedule;
 pub mod storage;
 pub mod tcp;
+pub mod tls_end;
 pub mod tls_rig;
 
 use std::collections::VecDeque;

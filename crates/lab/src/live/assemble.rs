@@ -1,10 +1,11 @@
 //! Assembles a live run from its configuration.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use nicforge_apps::options::RouteOptions;
-use nicforge_apps::{AppConfig, PortMap, read_routes};
+use nicforge_apps::{AppConfig, NeededAddress, PortMap, read_routes};
 use nicforge_interfaces::emulated::Way;
 use nicforge_nic::{DATA_BYTES_MAX, LEDGER_ENTRY_BYTES, Pool, PortId};
 use nicforge_nic::{PoolOptions, TransmitOptions};
@@ -226,6 +227,8 @@ fn addresses(
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
         seen.inside = set.inside.unwrap_or(seen.inside);
         seen.address = set.address;
+        // A port on a wire hears frames for others too; captures are played whole.
+        seen.own_frames_only = hardware.is_some() || set.mac.is_some();
         if let Some(peer) = set.peer {
             seen.peer = PortId(peer as u8);
         }
@@ -247,10 +250,11 @@ fn station(config: &LiveConfig, (number, set): (usize, &PortConfig), mac: MacAdd
         let every = Time::from_seconds(config.ask_again_s);
         station = station.with_next_hop(NextHop::new(number, wanted, next_hop, every));
     }
+    let balances = config.settings.app_shape().needs_address == Some(NeededAddress::Server);
     // Who balances all addresses, or this one, has servers that answer.
     let balanced = |address| config.app.service.is_none_or(|service| service == address);
     match set.address {
-        Some(address) if config.settings.app() == "lb" && balanced(address) => station,
+        Some(address) if balances && balanced(address) => station,
         _ => station.that_echoes(),
     }
 }
@@ -277,6 +281,7 @@ fn resolve(
 pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
+    app.seed = unforeseen();
     app.external_base = config.app.external_address.unwrap_or(app.external_base);
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;
@@ -285,4 +290,9 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
         app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }
     Ok(app)
+}
+
+/// A number that nobody outside can foresee: it decides which external ports a NAT gives out (RFC 6056).
+fn unforeseen() -> u64 {
+    RandomState::new().hash_one(0)
 }

@@ -11,13 +11,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nicforge_apps::NeededAddress;
 use nicforge_apps::options::RouteOptions;
 use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::Registry;
 use crate::scenario::Assignment;
 use crate::settings::{Catalogue, Settings, of_live_run};
 
@@ -59,8 +59,6 @@ pub struct LiveConfig {
     pub app: AppAddresses,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
-    /// What the file may name.
-    pub registry: Registry,
 }
 
 /// What device and workers do when there is nothing to do.
@@ -218,7 +216,10 @@ impl LiveConfig {
             // One adapter, however many ports it has.
             .with("nics", 1)
             // A table that begins empty takes no memory before it is used, but expiry sweeps it.
-            .with("table_entries", 65_536);
+            .with("table_entries", 65_536)
+            // What users of a NAT expect; scenarios have that of the published systems.
+            .with("nat_mapping", "endpoint_independent")
+            .with("nat_host_share_percent", 50);
         LiveConfig::blank(settings)
     }
 
@@ -227,7 +228,6 @@ impl LiveConfig {
         LiveConfig {
             name: String::new(),
             title: String::new(),
-            registry: Registry::shipped(),
             duration_s: None,
             idle: Idle::default(),
             when_full: WhenFull::default(),
@@ -290,7 +290,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, finding.wrong, finding.right));
     }
     let settings = &config.settings;
-    if settings.uses_routes() && settings.read::<RouteOptions>().routes_file.is_none() {
+    if settings.app_shape().routes && settings.read::<RouteOptions>().routes_file.is_none() {
         let wrong = format!("`{}` has no routes", settings.app());
         let right = "set routes_file under [settings] to a file of `prefix/length port` lines";
         return Err(ConfigError::new(place, wrong, right));
@@ -333,14 +333,16 @@ fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError
 /// Addresses that other hosts know cannot be guessed.
 fn check_addresses(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let place = place_of(config, "app", place);
-    let (wrong, right) = match config.settings.app().as_str() {
-        "nat" if config.app.external_address.is_none() => (
-            "`nat` does not know the address that it shall send from",
+    let (app, needed) = (config.settings.app(), config.settings.app_shape().needs_address);
+    let (wrong, right) = match needed {
+        Some(NeededAddress::External) if config.app.external_address.is_none() => (
+            format!("`{app}` does not know the address that it shall send from"),
             "add external_address = \"192.0.2.1\", the outside's, under [app]",
         ),
-        "lb" if config.app.server_address.is_none() => {
-            ("`lb` does not know its servers", "add server_address = \"192.0.2.1\", the first one's, under [app]")
-        }
+        Some(NeededAddress::Server) if config.app.server_address.is_none() => (
+            format!("`{app}` does not know its servers"),
+            "add server_address = \"192.0.2.1\", the first one's, under [app]",
+        ),
         _ => return Ok(()),
     };
     Err(ConfigError::new(place, wrong, right))

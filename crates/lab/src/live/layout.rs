@@ -3,7 +3,7 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::{AppConfig, AppError, AppGround, Place, SharedTables};
+use nicforge_apps::{AppConfig, AppError, AppGround, Place};
 use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
@@ -72,6 +72,7 @@ impl Blueprint {
     {
         let Blueprint { config, app } = self;
         let settings = &config.settings;
+        let registry = settings.catalogue().registry();
         let (ports, count) = (config.ports.len(), settings.cores());
         let mut space = AddressSpace::default();
         // One adapter with several ports, which share its memory.
@@ -91,9 +92,8 @@ impl Blueprint {
         let mut drivers: Vec<Vec<Box<dyn DriverHalf<G::Cpu>>>> = (0..count).map(|_| Vec::new()).collect();
         for device in 0..ports {
             tx_rings.push(transmit_rings(&mut space, settings)?);
-            let interfaces = &config.registry.interfaces;
-            let plan = plan_of(settings, interfaces, &surroundings(device, count), pool, &near);
-            let entry = interfaces.find(&settings.interface())?;
+            let plan = plan_of(settings, &registry.interfaces, &surroundings(device, count), pool, &near);
+            let entry = registry.interfaces.find(&settings.interface())?;
             let Built::<G> { nic: mut half, drivers: of_queues } = entry.build(&plan, &mut space)?;
             fills.extend(level_of_player::<G>(&mut space, &mut *half, &plan, ledgers.first()));
             halves.push(half);
@@ -101,7 +101,7 @@ impl Blueprint {
                 worker.push(driver);
             }
         }
-        let shared = SharedTables::allocate(app, &mut space);
+        let shared = registry.apps.share(app, &mut space)?;
         let mut workers = Vec::new();
         for (number, drivers) in drivers.into_iter().enumerate() {
             let rings = tx_rings.iter().map(|rings| rings[number]);
@@ -111,7 +111,7 @@ impl Blueprint {
             let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
             let place = Place { core: number, cores: count };
-            let app = config.registry.apps.build::<G>(app, place, &mut space, &shared)?;
+            let app = registry.apps.build::<G>(app, place, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, burst),
@@ -122,7 +122,7 @@ impl Blueprint {
         let memory_end = Addr(space.end());
         let nics = halves.into_iter().zip(&tx_rings).enumerate().map(|(device, (half, rings))| {
             let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
-            app.steer(&mut nic.steering, 0, count)?;
+            registry.apps.steer(app, &mut nic.steering, 0, count)?;
             Ok(nic)
         });
         Ok(Layout {

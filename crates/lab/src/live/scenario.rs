@@ -88,7 +88,7 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return only("whole systems", "use a scenario of frames");
     }
-    if settings.app() == "kvs" {
+    if settings.app_shape().serves_requests {
         return only("the key-value store's clients", "set app to another");
     }
     if settings.read::<Arrivals>().arrival == Arrival::PingPong {

@@ -3,7 +3,7 @@
 mod facts;
 
 use nicforge_nic::DropCause;
-use nicforge_options::{Key, Place, Value};
+use nicforge_options::{Key, Owner, Place, Value};
 use nicforge_record::{MachineParameter, Origin, PointRecord, Record, Setting, Steadiness, share};
 
 #[cfg(target_os = "linux")]
@@ -11,6 +11,8 @@ use crate::live::{LiveConfig, LiveRun};
 use crate::machine::Machine;
 use crate::run::PointRun;
 use crate::scenario::{Point, Scenario};
+#[cfg(target_os = "linux")]
+use crate::settings::of_live_run;
 
 /// The version that records carry.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -67,6 +69,11 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
     let shown = config.settings.catalogue().vocabulary().keys().into_iter().filter(is_shown);
     let values = shown.filter_map(|key| Some((key, config.settings.value(key)?)));
     let origin = |key: &Key| origin(assigned(key.name).map(|set| &set.place));
+    let owners = of_live_run(&config.settings);
+    let owner = |key: &Key| {
+        let reads = owners.iter().find(|owner| owner.declares(key.name));
+        reads.map_or(String::new(), |owner| owner.to_string())
+    };
     Record {
         scenario: config.name.clone(),
         seed: 1,
@@ -85,7 +92,7 @@ pub fn of_live(config: &LiveConfig, run: &LiveRun, wall_seconds: f64) -> Record 
         }],
         title: config.title.clone(),
         load_drops: load_drops(),
-        settings: values.map(|(key, value)| setting(key, &value, origin(key))).collect(),
+        settings: values.map(|(key, value)| setting(key, &value, origin(key), owner(key))).collect(),
         ..Record::default()
     }
 }
@@ -99,12 +106,16 @@ fn listed(points: &[Point]) -> Vec<&'static str> {
 /// Every setting that counts in a point, with where its value comes from.
 fn effective_settings(point: &Point) -> Vec<Setting> {
     let effective = point.settings.effective().into_iter();
-    let set = |key: &Key, value| Some(setting(key, &value?, origin(point.place_of_value(key.name))));
-    effective.filter_map(|(_, key, value)| set(key, value)).collect()
+    let set = |owner: &Owner, key: &Key, value| {
+        let origin = origin(point.place_of_value(key.name));
+        Some(setting(key, &value?, origin, owner.to_string()))
+    };
+    effective.filter_map(|(owner, key, value)| set(owner, key, value)).collect()
 }
 
-fn setting(key: &Key, value: &Value, origin: Origin) -> Setting {
-    Setting { key: key.name.to_string(), value: serde_json::json!(value), unit: key.unit.to_string(), origin }
+fn setting(key: &Key, value: &Value, origin: Origin, owner: String) -> Setting {
+    let (key, unit) = (key.name.to_string(), key.unit.to_string());
+    Setting { key, value: serde_json::json!(value), unit, origin, owner }
 }
 
 fn origin(place: Option<&Place>) -> Origin {

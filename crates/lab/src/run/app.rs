@@ -2,7 +2,8 @@
 
 use nicforge_apps::options::{FlowTableOptions, KvsOptions, LbOptions, RouteOptions, SyntheticOptions, ValueOptions};
 use nicforge_apps::{AppConfig, Egress, PortMap, generate_routes, read_routes};
-use nicforge_units::{Bytes, Cycles};
+use nicforge_options::Values;
+use nicforge_units::Bytes;
 
 use super::RunError;
 use crate::machine::Machine;
@@ -17,6 +18,7 @@ pub(crate) fn app_of_settings(settings: &Settings, ports: PortMap) -> AppConfig 
     config.reads = reads;
     config.reads_in_flight = reads_in_flight;
     config.array = Bytes(u64::from(array_mib) << 20);
+    config.values = Values::clone(settings);
     config.kvs.hot_value_bytes = settings.read::<ValueOptions>().kvs_value_bytes;
     config
 }
@@ -24,18 +26,16 @@ pub(crate) fn app_of_settings(settings: &Settings, ports: PortMap) -> AppConfig 
 /// The application of a point: one port for each NIC, which sends back what it gets, unless a file of
 /// routes says otherwise.
 pub(crate) fn app_config(machine: &Machine, settings: &Settings, seed: u64) -> Result<AppConfig, RunError> {
-    let work = machine.work_cycles.get(&settings.app());
+    let work = settings.work(machine);
     let ports = settings.nics() as u8;
     let mut config = app_of_settings(settings, PortMap::one_armed(ports));
-    config.work = Cycles(
-        *work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: settings.app().clone() })?,
-    );
+    config.work = work.ok_or_else(|| RunError::NoWorkCycles { machine: machine.name.clone(), app: settings.app() })?;
     config.payload = settings.read::<SyntheticOptions>().payload;
     let KvsOptions { kvs_index_slots, kvs_log_mib, .. } = settings.read();
     config.kvs.index_slots = kvs_index_slots;
     config.kvs.log = Bytes(u64::from(kvs_log_mib) << 20);
     config.seed = seed;
-    if settings.uses_routes() {
+    if settings.app_shape().routes {
         let RouteOptions { routes_file, routes } = settings.read();
         config.egress = if settings.routes_by_port() { Egress::Route } else { Egress::Peer };
         config.routes = match &routes_file {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
 use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
-use nicforge_apps::{AppConfig, Flow, Place as AppPlace, SharedTables};
+use nicforge_apps::{AppConfig, Flow, Place as AppPlace};
 use nicforge_interfaces::sh_ring_dynamic::Control;
 use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
@@ -29,7 +29,6 @@ use super::{RunError, RunIo};
 use crate::machine::Machine;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
-use crate::registry::Registry;
 use crate::run::options::{Arrival, Arrivals, Clock, Llc, Measurement, TargetTime, TimelineOptions};
 use crate::settings::Settings;
 use crate::world::control::{ControlCore, Switches};
@@ -114,7 +113,7 @@ struct HostParts {
 /// Builds the world of one point.
 pub fn build(machine: &Machine, settings: &Settings, seed: u64, io: &RunIo) -> Result<Built, RunError> {
     let hardware = hardware_of(machine, settings);
-    let mut parts = plan(&io.registry, machine, settings, &hardware, seed)?;
+    let mut parts = plan(machine, settings, &hardware, seed)?;
     let mut memory_system = Lent::new(memory_system(&parts.space, &hardware)?);
     for ((device, index), value) in fill(&mut parts, settings, seed, &mut memory_system, &hardware)? {
         let (nic, port) = &mut parts.nics[usize::from(device)];
@@ -228,7 +227,7 @@ fn fill(
     if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
         preload(settings, seed, &mut parts.cores, cpu)?;
     }
-    if settings.app() == "kvs" {
+    if settings.app_shape().serves_requests {
         preload_pairs(settings, seed, &mut parts.cores, cpu)?;
         if settings.read::<HotOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
@@ -257,13 +256,8 @@ fn packet_pool(settings: &Settings, space: &mut AddressSpace) -> Pool {
 }
 
 /// Hands out the address space, and makes everything that lies in it.
-pub(super) fn parts(
-    registry: &Registry,
-    machine: &Machine,
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-) -> Result<Parts, RunError> {
+pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
+    let registry = settings.catalogue().registry();
     let mut space = AddressSpace::default();
     let queues = settings.queues();
     let mut near = NearMemory::reserve_all(&mut space, settings);
@@ -282,7 +276,7 @@ pub(super) fn parts(
     let tx_rings = tx_rings(&mut space, settings)?;
     let given = Given { interfaces: &registry.interfaces, hardware, pool, near: &near, costs };
     let halves = interface(settings, &given, seed, &mut space)?;
-    let shared = SharedTables::allocate(&config, &mut space);
+    let shared = registry.apps.share(&config, &mut space)?;
     let more_reads = (settings.read::<SyntheticOptions>().target_accesses, settings.target_begins());
     let of_target = AppConfig { more_reads, ..config.clone() };
     let mut cores = Vec::new();
@@ -310,7 +304,7 @@ pub(super) fn parts(
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
         let nic = nic.with_nicmem(near[device].keys());
         let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
-        config.steer(&mut nic.steering, device * queues, settings.cores())?;
+        registry.apps.steer(&config, &mut nic.steering, device * queues, settings.cores())?;
         Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
     });
     let pools = near.iter().filter_map(NearMemory::pool);

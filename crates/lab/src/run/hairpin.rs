@@ -15,7 +15,7 @@ use crate::settings::Settings;
 
 /// A table for each NIC, or none where software does it all.
 pub fn flow_tables(settings: &Settings, space: &mut AddressSpace) -> Vec<FlowTable> {
-    let wanted = settings.offloads_flows();
+    let wanted = settings.app_shape().offloads_flows;
     let nics = if wanted { settings.nics() } else { 0 };
     let share = settings.read::<Flows>().flows.div_ceil(settings.nics() as u64);
     (0..nics).map(|_| FlowTable::allocate(space, share)).collect()

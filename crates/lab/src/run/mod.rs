@@ -34,7 +34,6 @@ use nicforge_wire::traffic::TrafficError;
 
 use self::options::{Measure, Measurement};
 use crate::machine::Machine;
-use crate::registry::Registry;
 use crate::settings::Settings;
 
 #[cfg(target_os = "linux")]
@@ -52,8 +51,6 @@ pub use traffic::{check_replay, line_of, traffic_source};
 pub struct RunIo {
     /// Every frame that leaves goes into this capture.
     pub pcap_out: Option<PathBuf>,
-    /// What the point may name.
-    pub registry: Registry,
 }
 
 /// Told how far a run is: share done, frames so far.
@@ -260,7 +257,7 @@ pub fn run_point(
         return crate::systems::run_point(machine, settings, seed, progress);
     }
     match settings.read::<Measurement>().measure {
-        Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, io, progress),
+        Measure::NoDropRate => search::no_drop_rate(machine, settings, seed, progress),
         Measure::Window => measure::one_window(machine, settings, seed, io, progress),
     }
 }

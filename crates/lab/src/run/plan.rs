@@ -14,7 +14,6 @@ use super::RunError;
 use super::build::{Parts, hardware_of, parts};
 use super::traffic::check_shares;
 use crate::machine::Machine;
-use crate::registry::Registry;
 use crate::run::options::{Copies, Flows};
 use crate::settings::Settings;
 
@@ -23,28 +22,22 @@ use crate::settings::Settings;
 /// # Errors
 /// What [`run_point`](super::run_point) would fail with before its first packet; see [`at_fault`].
 /// What captures and size files say shows [`traffic_source`](super::traffic_source).
-pub fn check_point(registry: &Registry, machine: &Machine, settings: &Settings, seed: u64) -> Result<(), RunError> {
+pub fn check_point(machine: &Machine, settings: &Settings, seed: u64) -> Result<(), RunError> {
     if settings.is_of_whole_systems() {
         return Ok(());
     }
-    plan(registry, machine, settings, &hardware_of(machine, settings), seed)?;
+    plan(machine, settings, &hardware_of(machine, settings), seed)?;
     check_shares(settings, seed)
 }
 
 /// All parts, with room in the address space.
-pub(super) fn plan(
-    registry: &Registry,
-    machine: &Machine,
-    settings: &Settings,
-    hardware: &Hardware,
-    seed: u64,
-) -> Result<Parts, RunError> {
-    let parts = parts(registry, machine, settings, hardware, seed)?;
+pub(super) fn plan(machine: &Machine, settings: &Settings, hardware: &Hardware, seed: u64) -> Result<Parts, RunError> {
+    let parts = parts(machine, settings, hardware, seed)?;
     let (needs, most) = (parts.space.end(), Hierarchy::bytes_max(hardware));
-    match needs > most {
-        true => Err(RunError::AddressSpace { needs, most }),
-        false => Ok(parts),
+    if needs > most {
+        return Err(RunError::AddressSpace { needs, most });
     }
+    Ok(parts)
 }
 
 /// The keys that an error is about, the likeliest to be at fault first.
@@ -92,7 +85,10 @@ fn memory_keys(settings: &Settings) -> Vec<&'static str> {
             ("kvs_index_slots", store.kvs_index_slots * 8),
             ("table_entries", settings.read::<FlowTableOptions>().table_entries * CACHE_LINE_BYTES),
             ("array_mib", u64::from(settings.read::<SyntheticOptions>().array_mib) << 20),
-            ("flows", settings.read::<Flows>().flows * CACHE_LINE_BYTES * u64::from(settings.offloads_flows())),
+            (
+                "flows",
+                settings.read::<Flows>().flows * CACHE_LINE_BYTES * u64::from(settings.app_shape().offloads_flows),
+            ),
             ("copy_kib", settings.read::<Copies>().copy_kib * 1024),
             ("nicmem_kib", settings.read::<NicmemOptions>().nicmem_kib * 1024 * settings.nics() as u64),
             ("rx_entries", (settings.read::<RxRing>().rx_entries * buffer_bytes) as u64 * cores),

@@ -45,12 +45,10 @@ pub fn no_drop_rate(
     machine: &Machine,
     settings: &Settings,
     seed: u64,
-    io: &RunIo,
     progress: Progress<'_>,
 ) -> Result<PointRun, RunError> {
-    let io = RunIo { pcap_out: None, registry: io.registry.clone() };
     let mut search = Search {
-        built: build(machine, settings, seed, &io)?,
+        built: build(machine, settings, seed, &RunIo::default())?,
         settings,
         low: 0.0,
         high: settings.read::<Rate>().offered_gbps,

@@ -13,14 +13,15 @@ use crate::registry::Registry;
 use crate::run::options::*;
 use crate::systems::options::{Iscsi, LinkOptions, Sockets, Streams, SystemOptions, Web};
 
-/// All owners of keys.
+/// What a run may name, and all owners of keys.
 #[derive(Debug)]
 pub struct Catalogue {
+    registry: Registry,
     vocabulary: Vocabulary,
     interfaces: Vec<Description>,
 }
 
-static SHIPPED: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::new(&Registry::shipped())));
+static SHIPPED: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::new(Registry::shipped())));
 
 impl Catalogue {
     /// The catalogue of what is shipped.
@@ -29,7 +30,7 @@ impl Catalogue {
     }
 
     /// The catalogue of what `registry` has, of the interfaces of whole systems, and of the lab.
-    pub fn new(registry: &Registry) -> Catalogue {
+    pub fn new(registry: Registry) -> Catalogue {
         let entries = registry.interfaces.entries().iter();
         let interfaces: Vec<Description> = entries.map(|entry| entry.description.clone()).collect();
         let applications = registry.apps.entries().iter().map(|entry| entry.owner.clone());
@@ -77,7 +78,12 @@ impl Catalogue {
             lab::<TimelineOptions>("measure = window"),
             lab::<WindowOptions>("a window, or a search"),
         ]);
-        Catalogue { vocabulary: Vocabulary::new(owners), interfaces }
+        Catalogue { registry, vocabulary: Vocabulary::new(owners), interfaces }
+    }
+
+    /// The interfaces and applications themselves.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Every owner and every key.

@@ -156,9 +156,8 @@ impl Settings {
     }
 
     fn check_app(&self, machine: &Machine) -> Result<(), Finding> {
-        let known: Vec<&str> = machine.work_cycles.keys().map(String::as_str).collect();
         let app = self.app();
-        ensure(known.contains(&app.as_str()), &["app"], || {
+        ensure(self.work(machine).is_some(), &["app"], || {
             (
                 format!("{} does not say how much work `{app}` does", machine.name),
                 format!("add [apps.{app}] work_cycles to {}", machine.file.display()),
@@ -240,7 +239,7 @@ impl Settings {
     }
 
     fn check_requests(&self) -> Result<(), Finding> {
-        if self.app() != "kvs" {
+        if !self.app_shape().serves_requests {
             return Ok(());
         }
         let (store, requests) = (self.read::<KvsOptions>(), self.read::<Requests>());

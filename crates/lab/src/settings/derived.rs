@@ -1,6 +1,6 @@
 //! What follows from the options of several owners.
 
-use nicforge_apps::options::{HotAreaOptions, HotValues, KvsOptions, RouteOptions, SyntheticOptions, ValueOptions};
+use nicforge_apps::options::{HotAreaOptions, RouteOptions, ValueOptions};
 use nicforge_units::{CACHE_LINE_BYTES, Time};
 use nicforge_wire::traffic::REQUEST_HEADERS_LEN;
 
@@ -30,8 +30,7 @@ impl Settings {
 
     /// Whether one core per NIC is a target, with load of its own.
     pub fn has_target(&self) -> bool {
-        self.read::<Shares>().target_share > 0.0 && self.makes_up_frames()
-            || self.app() == "synthetic" && self.read::<SyntheticOptions>().target_accesses > 0
+        self.read::<Shares>().target_share > 0.0 && self.makes_up_frames() || self.app_shape().more_accesses
     }
 
     /// Whether each queue of a NIC that has `queues` gets a share of its own.
@@ -41,7 +40,7 @@ impl Settings {
 
     /// Whether frames are of made-up flows, and neither of a capture nor requests of clients.
     pub fn makes_up_frames(&self) -> bool {
-        !self.replays() && self.app() != "kvs"
+        !self.replays() && !self.app_shape().serves_requests
     }
 
     /// Size of frames that go to the target, where they have one of their own.
@@ -53,7 +52,7 @@ impl Settings {
     /// Size of a frame in bytes, the mean of a store's requests and where a target's differ; where
     /// `packet_sizes` says other sizes, all but the target's count as large ones.
     pub fn frame_bytes(&self) -> u32 {
-        if self.app() == "kvs" {
+        if self.app_shape().serves_requests {
             let value = self.read::<Requests>().kvs_put_share * f64::from(self.read::<ValueOptions>().kvs_value_bytes);
             return REQUEST_HEADERS_LEN as u32 + self.read::<Pairs>().kvs_key_bytes + value.round() as u32;
         }
@@ -63,7 +62,7 @@ impl Settings {
     /// Bytes of the whole lines that a frame takes in a buffer, by the same mean.
     pub fn frame_lines_bytes(&self) -> u64 {
         let lines = |bytes: u32| u64::from(bytes).next_multiple_of(CACHE_LINE_BYTES);
-        if self.app() == "kvs" { lines(self.frame_bytes()) } else { self.mean_over_frames(lines) }
+        if self.app_shape().serves_requests { lines(self.frame_bytes()) } else { self.mean_over_frames(lines) }
     }
 
     /// The mean of `of` a frame's size, rounded.
@@ -88,8 +87,11 @@ impl Settings {
 
     /// Memory of each of `nics` NICs for values of hot items.
     pub(crate) fn hot_area_bytes(&self, nics: usize) -> u64 {
-        let hot = self.app() == "kvs" && self.read::<KvsOptions>().kvs_hot_values == HotValues::Nicmem;
-        if hot { self.read::<HotAreaOptions>().kvs_hot_kib * 1024 / nics as u64 } else { 0 }
+        if self.app_shape().values_in_nicmem {
+            self.read::<HotAreaOptions>().kvs_hot_kib * 1024 / nics as u64
+        } else {
+            0
+        }
     }
 
     /// Memory of the first NIC that a co-runner copies to or from.
@@ -103,11 +105,6 @@ impl Settings {
     /// Whether routes say where packets leave. Generated ones do not: each packet leaves where it came in,
     /// so that all ports stay as loaded as they are.
     pub(crate) fn routes_by_port(&self) -> bool {
-        self.uses_routes() && self.read::<RouteOptions>().routes_file.is_some()
-    }
-
-    /// Whether the application has routes.
-    pub(crate) fn uses_routes(&self) -> bool {
-        matches!(self.app().as_str(), "l3fwd" | "synthetic")
+        self.app_shape().routes && self.read::<RouteOptions>().routes_file.is_some()
     }
 }

@@ -1,8 +1,6 @@
 //! Which owners of keys a point uses.
 
-use nicforge_apps::options::{
-    CounterOptions, HairpinOptions, HotAreaOptions, HotOptions, HotValues, KvsOptions, Offload, SyntheticOptions,
-};
+use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions};
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
 
@@ -68,7 +66,7 @@ impl<'a> Chosen<'a> {
     fn traffic(&mut self) {
         let settings = self.settings;
         let arrival = settings.read::<Arrivals>().arrival;
-        let (replays, store) = (arrival == Arrival::Replay, settings.app() == "kvs");
+        let (replays, store) = (arrival == Arrival::Replay, settings.app_shape().serves_requests);
         let recorded = replays && settings.read::<Capture>().replay_timing == Timing::Recorded;
         self.add::<Arrivals>();
         self.add_if::<Rate>(arrival != Arrival::PingPong && !recorded);
@@ -101,15 +99,14 @@ impl<'a> Chosen<'a> {
     }
 
     fn store(&mut self) {
-        if self.settings.app() == "kvs" {
+        if self.settings.app_shape().serves_requests {
             self.add::<Pairs>();
             self.hot_values();
         }
     }
 
     fn hot_values(&mut self) {
-        let nicmem = self.settings.read::<KvsOptions>().kvs_hot_values == HotValues::Nicmem;
-        let hot = self.settings.app() == "kvs" && nicmem;
+        let hot = self.settings.app_shape().values_in_nicmem;
         self.add_if::<HotOptions>(hot);
         self.add_if::<HotAreaOptions>(hot);
     }
@@ -117,11 +114,10 @@ impl<'a> Chosen<'a> {
     /// What goes with options of an application.
     fn beside_app(&mut self) {
         let settings = self.settings;
-        let offloads = settings.offloads_flows();
+        let offloads = settings.app_shape().offloads_flows;
         self.add_if::<HairpinOptions>(offloads);
         self.add_if::<Flows>(offloads);
-        let accesses = settings.read::<SyntheticOptions>().target_accesses;
-        self.add_if::<TargetTime>(settings.app() == "synthetic" && accesses > 0);
+        self.add_if::<TargetTime>(settings.app_shape().more_accesses);
         self.store();
     }
 
@@ -195,11 +191,4 @@ pub(crate) fn of_live_run(settings: &Settings) -> Vec<&Owner> {
     chosen.hot_values();
     chosen.add::<TimelineOptions>();
     chosen.finish()
-}
-
-impl Settings {
-    /// Whether NICs handle flows without software.
-    pub fn offloads_flows(&self) -> bool {
-        self.app() == "counter" && self.read::<CounterOptions>().offload == Offload::AccelNfv
-    }
 }

@@ -9,9 +9,19 @@ use nicforge_wire::headers::{
     ETHERNET_HEADER_LEN, EthernetView, Ipv4View, Ipv6View, MacAddress, ethertype, ip_protocol,
 };
 
-use super::{FourTuple, Medium, Stack};
+use super::{ConnectionId, FourTuple, Medium, Stack};
+use crate::conn::Placement;
 use crate::ring::{Buffers, ByteRing};
 use crate::segment::{Ecn, Header};
+
+/// A segment that a connection took, whose payload went into the receive ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// Which part of the payload, and where it went.
+    pub placement: Placement,
+}
 
 /// An IP packet whose header was judged.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +48,7 @@ impl<B: Buffers> Stack<B> {
     /// Takes a frame (or a packet, where the medium has no frames).
     pub fn receive(&mut self, frame: &[u8], now: Time) {
         self.counters.frames_in += 1;
+        self.arrived = None;
         if self.host.medium == Medium::Ip {
             self.receive_packet(frame, None, now);
             return;
@@ -149,8 +160,15 @@ impl<B: Buffers> Stack<B> {
         if let (Some(placement), Some(ring)) = (placement, entry.rx.as_mut()) {
             let skip = placement.skip as usize;
             ring.write(placement.at, &payload[skip..skip + placement.len as usize]);
+            self.arrived = Some(Arrival { connection: self.id_of(index), placement });
         }
         self.after(index);
+    }
+
+    /// Where the payload of the frame went that came last, if a connection took some of it. A device's report of the
+    /// frame holds for these bytes of the ring, and for no copy of them that came earlier.
+    pub fn arrival(&self) -> Option<Arrival> {
+        self.arrived
     }
 }
 

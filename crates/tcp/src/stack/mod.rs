@@ -33,6 +33,7 @@ use neighbour::Neighbours;
 use secret::Secret;
 
 pub use host::{Address, HostConfig, Medium};
+pub use input::Arrival;
 
 /// Frames of our own that may wait: answers to strangers are dropped beyond it.
 const ANSWERS_MOST: usize = 256;
@@ -175,6 +176,7 @@ pub struct Stack<B: Buffers> {
     events: VecDeque<Event>,
     counters: StackCounters,
     identification: u16,
+    arrived: Option<Arrival>,
 }
 
 impl<B: Buffers> Stack<B> {
@@ -199,6 +201,7 @@ impl<B: Buffers> Stack<B> {
             events: VecDeque::new(),
             counters: StackCounters::default(),
             identification: 0,
+            arrived: None,
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::ops::DerefMut;
 
-use nicforge_apps::{App, AppConfig, AppGround, Apps, Place, SharedTables, Verdict};
 use nicforge_nic::{HEADROOM_BYTES, METADATA_BYTES, Packet};
 use nicforge_platform::sim::{Host, Lent, SimCore, SimCpu, Turn, test_hardware};
 use nicforge_platform::{self as platform, Addr, AddressSpace, Cpu, FlatCpu};
 use nicforge_units::{Bytes, Time};
+
+use crate::{App, AppConfig, AppGround, Apps, Place, Verdict};
 
 /// Room for the largest frame of the captures.
 pub const BUFFER: u64 = 1 << 17;
@@ -105,25 +106,32 @@ impl Ground for nicforge_platform::live::LiveCpu {
 
 /// An application on a ground.
 pub struct On<G: Ground> {
+    /// The application.
     pub app: App<CpuOf<G>>,
+    /// Memory and core.
     pub ground: G,
     /// A buffer for one packet.
     pub mbuf: Addr,
 }
 
 impl<G: Ground> On<G> {
-    /// Core `core` of `cores`, its application started.
-    pub fn new(config: &AppConfig, (core, cores): (usize, usize)) -> On<G> {
+    /// The application of `apps` that `config` names, started at `place`.
+    ///
+    /// # Panics
+    /// It cannot be built.
+    pub fn new(apps: &Apps, config: &AppConfig, place: Place) -> On<G> {
         let mut space = AddressSpace::default();
         let mbuf = space.data(METADATA_BYTES + HEADROOM_BYTES + BUFFER, 64);
-        let shared = SharedTables::allocate(config, &mut space);
-        let mut app = Apps::shipped().build::<G::On>(config, Place { core, cores }, &mut space, &shared).unwrap();
+        let shared = apps.share(config, &mut space).expect("a known name");
+        let built = apps.build::<G::On>(config, place, &mut space, &shared);
+        let mut app = built.unwrap_or_else(|error| panic!("{}: {error}", config.name));
         let mut ground = G::new(&space);
         app.start(&mut *ground.core());
         On { app, ground, mbuf }
     }
 
-    /// Lays the parts of a frame where `packet` says, and has it handled; what became of it.
+    /// Writes the parts of a frame to where `packet` has them, and hands it to the application. Returns the verdict, the
+    /// packet and the frame's bytes afterwards.
     pub fn handle(&mut self, packet: Packet, parts: [&[u8]; 2]) -> (Verdict, Packet, Vec<u8>) {
         let mut packet = packet;
         let mut cpu = self.ground.core();

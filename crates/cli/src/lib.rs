@@ -1,0 +1,84 @@
+//! The `nicforge` command as a library: a program of another crate adds interfaces and applications of its own to the
+//! [`Registry`] and hands it to [`main`]. It then has every command, `run`, `live`, `list`, `check` and the others, with
+//! them.
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     nicforge::main(nicforge::Registry::shipped())
+//! }
+//! ```
+//!
+//! `nicforge new interface NAME` writes such a crate.
+
+mod args;
+mod capture;
+mod check;
+#[cfg(target_os = "linux")]
+mod compare;
+mod error;
+mod estimate;
+mod input;
+mod list;
+#[cfg(target_os = "linux")]
+mod live;
+#[cfg(target_os = "linux")]
+mod machine;
+mod new;
+mod notes;
+mod output;
+mod outputs;
+mod p4;
+mod registry;
+mod run;
+#[cfg(target_os = "linux")]
+mod sockets;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use nicforge_apps as apps;
+pub use nicforge_interfaces as interfaces;
+pub use nicforge_lab::Registry;
+pub use nicforge_nic as nic;
+pub use nicforge_options as options;
+pub use nicforge_platform as platform;
+pub use nicforge_units as units;
+pub use nicforge_wire as wire;
+
+#[cfg(target_os = "linux")]
+use args::MachineCommand;
+use args::{Arguments, Command};
+
+/// Runs the command that the command line asks for, with all that `registry` holds. Returns 0 when all went well, 1 when
+/// something failed, 2 for wrong usage or input. Only the first registry of a process counts.
+pub fn main(registry: Registry) -> ExitCode {
+    registry::set(registry);
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Command::Run(options) => run::run(options),
+        Command::List(options) => list::list(options),
+        Command::Check(options) => check::check(options),
+        #[cfg(target_os = "linux")]
+        Command::Live(options) => live::live(options),
+        #[cfg(target_os = "linux")]
+        Command::Attach(options) => live::attach(options),
+        #[cfg(target_os = "linux")]
+        Command::Compare(options) => compare::compare(options),
+        #[cfg(target_os = "linux")]
+        Command::Machine(options) => match &options.command {
+            MachineCommand::Measure(options) => machine::measure(options),
+        },
+        #[cfg(target_os = "linux")]
+        Command::Sockets(options) => sockets::sockets(options),
+        #[cfg(target_os = "linux")]
+        Command::Ss(options) => sockets::ss(options),
+        Command::Capture(options) => capture::capture(options),
+        Command::P4(options) => return p4::p4(options),
+        Command::New(options) => new::new(options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
