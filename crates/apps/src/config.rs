@@ -57,9 +57,9 @@ pub struct Port {
     pub address: Option<Ipv4Addr>,
     /// The broadcast address of its subnet, to which no router forwards.
     pub broadcast: Option<Ipv4Addr>,
-    /// Whether a router drops frames for other hardware addresses than `mac`: a port that hears all frames of its link
-    /// hears those too.
-    pub own_frames_only: bool,
+    /// Whether it hears all frames of a link, those for others too. Then a router drops frames for other hardware
+    /// addresses than `mac`, and a bridge learns who is on its side. A port that plays a capture has all hosts on its side.
+    pub hears_all: bool,
 }
 
 /// All ports, by number.
@@ -104,7 +104,7 @@ impl Port {
             inside,
             address: None,
             broadcast: None,
-            own_frames_only: false,
+            hears_all: false,
         }
     }
 }

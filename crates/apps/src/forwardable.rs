@@ -38,7 +38,7 @@ pub fn check(frame: &[u8], packet: &Packet, headers: &Headers, ports: &PortMap) 
         return Err(GROUP_FRAME);
     }
     if let Some(port) = ports.get(packet.port)
-        && port.own_frames_only
+        && port.hears_all
         && to != port.mac
     {
         return Err(OTHER_HOST);

@@ -1,7 +1,8 @@
 //! `l2fwd`: a bridge between a port and its peer, or a reflector on a port that is its own peer.
 //!
 //! A bridge forwards frames as they are. It learns on which side hardware addresses are, forgets them after a silence
-//! ([`AGE`]), and drops frames between two hosts of one side (`same_side`). A reflector exchanges the Ethernet addresses, as
+//! ([`AGE`]), and drops frames between two hosts of one side (`same_side`), if the port hears all
+//! frames of a link. A reflector exchanges the Ethernet addresses, as
 //! benchmarks expect it; a group address becomes no source (IEEE 802.3, 3.2.3), the port's own address does instead.
 //! Neither forwards frames of link protocols, such as PAUSE (`link_protocol`; IEEE 802.1Q, table 8-1).
 
@@ -70,6 +71,9 @@ fn bridge<C: Cpu>(
 ) -> Result<PortId, &'static str> {
     if from.is_multicast() {
         return Err("group_source");
+    }
+    if !port.hears_all {
+        return Ok(port.peer);
     }
     let now = cpu.now();
     let place = |host: u64| learnt + hash2(host, 0) % PLACES * size_of::<Learnt>() as u64;

@@ -53,7 +53,9 @@ fn l2fwd_reflects_on_a_port_without_a_peer() {
 
 #[test]
 fn l2fwd_bridges_a_port_and_its_peer() {
-    let mut bench = Bench::new(&AppConfig::new("l2fwd", PortMap::paired(3)));
+    let mut ports = PortMap::paired(3);
+    ports.0.iter_mut().for_each(|port| port.hears_all = true);
+    let mut bench = Bench::new(&AppConfig::new("l2fwd", ports));
     let between = |to: u8, from: u8| {
         let mut frame = udp(("10.0.0.1", 1), ("10.0.0.2", 2), b"payload");
         frame[..6].copy_from_slice(&[2, 0, 0, 0, 9, to]);
@@ -276,7 +278,7 @@ fn counter_counts_each_flow_and_forwards_everything() {
 fn wrong_settings_are_refused_with_a_remedy() {
     let build = |config: &AppConfig| {
         let mut space = AddressSpace::default();
-        let shared = Apps::shipped().share(config, &mut space).unwrap();
+        let shared = Apps::shipped().share(config, &mut space)?;
         Apps::shipped().build::<Flat>(config, Place { core: 0, cores: 2 }, &mut space, &shared).map(|_| ())
     };
     for name in Apps::shipped().names() {

@@ -26,7 +26,7 @@ fn routers() -> Vec<(&'static str, Bench)> {
         };
         let port = &mut config.ports.0[0];
         port.mac = MacAddress(MAC);
-        port.own_frames_only = true;
+        port.hears_all = true;
         port.address = Some(address(OWN));
         port.broadcast = Some(address("10.99.1.255"));
         (name, Bench::new(&config))

@@ -228,7 +228,7 @@ fn addresses(
         seen.inside = set.inside.unwrap_or(seen.inside);
         seen.address = set.address;
         // A port on a wire hears frames for others too; captures are played whole.
-        seen.own_frames_only = hardware.is_some() || set.mac.is_some();
+        seen.hears_all = hardware.is_some() || set.mac.is_some();
         if let Some(peer) = set.peer {
             seen.peer = PortId(peer as u8);
         }

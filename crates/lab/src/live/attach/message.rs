@@ -94,7 +94,7 @@ struct PortPlan {
     peer: u8,
     inside: bool,
     address: Option<Ipv4Addr>,
-    own_frames_only: bool,
+    hears_all: bool,
 }
 
 impl Invitation {
@@ -114,7 +114,7 @@ impl Invitation {
             peer: port.peer.0,
             inside: port.inside,
             address: port.address,
-            own_frames_only: port.own_frames_only,
+            hears_all: port.hears_all,
         });
         Invitation {
             worker,
@@ -155,7 +155,7 @@ impl Invitation {
             port.peer = PortId(plan.peer);
             port.inside = plan.inside;
             port.address = plan.address;
-            port.own_frames_only = plan.own_frames_only;
+            port.hears_all = plan.hears_all;
             config.ports.push(PortConfig {
                 kind: PortKind::Capture(None, None),
                 place: nicforge_options::Place::argument("attach"),
