@@ -61,6 +61,7 @@ fn measure(name: &str, flows: u32) {
     }
     let headers: Vec<_> = (0..flows).map(header).collect();
     let packet = Packet {
+        mark: 0,
         mbuf: Addr(64),
         tail: Addr(0),
         references: Addr(0),

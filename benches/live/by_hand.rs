@@ -135,11 +135,8 @@ impl Driver {
             };
             self.next.position += 1;
             let noted = self.notes[words[0] as u32 as usize];
-            let flags = RxFlags((words[1] >> 32) as u8);
-            let received = match flags.contains(RxFlags::HANDED_OVER) {
-                true => words[3],
-                false => noted,
-            };
+            let flags = RxFlags(words[5] as u32);
+            let received = if flags.contains(RxFlags::HANDED_OVER) { words[3] } else { noted };
             self.post(shared, fresh);
             if words[0] >> 32 == 0 {
                 self.give(shared, received);
@@ -156,7 +153,7 @@ impl Driver {
 #[inline]
 fn packet(memory: &mut [u8], mbuf: u64, words: [u64; 7]) -> Packet {
     let (len, hash) = ((words[0] >> 32) as u32, words[1] as u32);
-    let flags = RxFlags((words[1] >> 32) as u8);
+    let flags = RxFlags(words[5] as u32);
     let at = data_of(Addr(mbuf));
     let buffer = &mut memory[mbuf as usize..=at.0 as usize];
     expect_read(&buffer[buffer.len() - 1]);
@@ -165,6 +162,7 @@ fn packet(memory: &mut [u8], mbuf: u64, words: [u64; 7]) -> Packet {
     first[8..16].copy_from_slice(&u64::from(hash).to_ne_bytes());
     second[..8].copy_from_slice(&words[2].to_ne_bytes());
     Packet {
+        mark: 0,
         mbuf: Addr(mbuf),
         tail: Addr(0),
         references: Addr(0),

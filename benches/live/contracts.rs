@@ -132,6 +132,7 @@ impl Contracts {
 
 fn arriving(frame: &[u8]) -> Arriving<'_> {
     Arriving {
+        mark: 0,
         bytes: frame,
         head: frame.len(),
         headers: 42,

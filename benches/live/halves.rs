@@ -1,10 +1,10 @@
 //! The two ends of the in-memory port: a device that makes frames up and a worker that takes them.
 
-use nicforge_interfaces::rx_bisect::{AxChoice, Consumption, Options};
 use nicforge_interfaces::{Built, Interfaces, Plan};
 use nicforge_nic::{
     DriverCosts, DriverHalf, Nic, NicSpec, Packet, Pool, PoolCache, PortId, ReceiveHalf, TxOffload, registers,
 };
+use nicforge_options::Values;
 use nicforge_platform::live::{Bell, Control, LiveCpu, LiveDma, Shape};
 use nicforge_platform::{Addr, AddressSpace, Live, Owner, Register};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
@@ -32,29 +32,19 @@ pub fn lay_out(interface: &str) -> Layout {
     let plan = Plan {
         device: 0,
         owners: vec![Owner(0)],
-        rx_entries: ENTRIES,
-        sharing: 1,
         pool,
         descriptor_read: Bytes(512),
-        list_batch: 4,
         first_position: 0,
         costs: DriverCosts::default(),
-        bisect: Options {
-            ax_rings: 0,
-            links: Vec::new(),
-            associations: Vec::new(),
-            association_sets: 1,
-            ax_entries: ENTRIES,
-            bx_entries: ENTRIES,
-            own_first: true,
-            choice: AxChoice::Random,
-            consumption: Consumption::Parallel,
-            seed: 1,
-        },
         emulates: None,
         emulator: Owner::NOBODY,
         emulator_fills: false,
-        values: Default::default(),
+        values: Values::default()
+            .with("rx_entries", ENTRIES)
+            .with("sharing", 1)
+            .with("ax_entries", ENTRIES)
+            .with("bx_entries", ENTRIES),
+        seed: 1,
         nicmem: Default::default(),
     };
     let entry = Interfaces::shipped().find(interface).unwrap();

@@ -18,7 +18,7 @@ mod scenarios;
 use std::fs::read_to_string;
 use std::io::stdin;
 
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::machine::{Machine, load_machine};
 use nicforge_lab::run::options::{Measurement, Warmup, WindowOptions};
 use nicforge_lab::run::{RunIo, run_point};
@@ -228,7 +228,7 @@ fn interfaces() {
 fn pairs() -> impl Iterator<Item = (&'static str, String)> {
     let plain = nicforge_interfaces::Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|&name| name != "emulated").map(str::to_owned);
-    let emulated = EMULATED.map(|name| ("emulated/priv_ring", format!("emulated/{name}")));
+    let emulated = played_by_cores().into_iter().map(|name| ("emulated/priv_ring", format!("emulated/{name}")));
     let both = ["emulated/priv_ring", "emulated/rx_bisect"].map(|name| (BASE, name.to_owned()));
     plain.map(|name| (BASE, name)).chain(emulated).chain(both)
 }

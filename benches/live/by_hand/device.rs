@@ -55,10 +55,7 @@ impl Queue {
     }
 
     fn plan(&mut self) {
-        self.read_from = match self.fetched == self.tail {
-            true => u64::MAX,
-            false => self.fetched.saturating_sub(BATCH as u64),
-        };
+        self.read_from = if self.fetched == self.tail { u64::MAX } else { self.fetched.saturating_sub(BATCH as u64) };
     }
 
     #[cold]
@@ -132,15 +129,12 @@ impl Queue {
         expect_write(&shared.completions[entry]);
         self.held.push([
             entry as u64 | said << 32,
-            u64::from(frame.rss_hash)
-                | u64::from(frame.flags.0) << 32
-                | u64::from(frame.port.0) << 40
-                | u64::from(frame.queue) << 48,
+            u64::from(frame.rss_hash) | u64::from(frame.port.0) << 40 | u64::from(frame.queue) << 48,
             frame.stamp.as_ps(),
             mbuf.0,
             u64::from(frame.segment) << 32,
-            0,
-            0,
+            frame.flags.0.into(),
+            frame.mark,
             self.head.done(),
         ]);
         self.head.position += 1;

@@ -155,10 +155,7 @@ impl<C: Cpu> Application<C> for Counter {
         let end = |address: SocketAddrV4| (IpAddr::V4(*address.ip()), address.port());
         let key = CounterKey::new(end(flow.source), end(flow.destination), flow.protocol);
         let known = self.table.find(cpu, &key).is_some();
-        match known || self.insert(cpu, key, [0, 0]) {
-            true => Ok(()),
-            false => Err("untracked"),
-        }
+        if known || self.insert(cpu, key, [0, 0]) { Ok(()) } else { Err("untracked") }
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

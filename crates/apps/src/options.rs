@@ -36,16 +36,6 @@ options! {
     }
 }
 
-options! {
-    /// NICs that handle flows without software.
-    pub struct HairpinOptions {
-        /// Memory of each NIC for state of these flows, 64 bytes each; the rest is in host memory.
-        flow_memory_kib: u64 = 4096, "KiB", Allowed::Whole(1, 4_194_304);
-        /// States of flows that a NIC fetches from host memory at a time.
-        flow_fetches: usize = 8, "fetches", Allowed::Whole(1, 256);
-    }
-}
-
 choice! {
     /// Which server a new flow gets.
     pub enum ServerChoice {

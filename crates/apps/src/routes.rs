@@ -87,10 +87,7 @@ pub fn parse_routes(file: &str, text: &str, ports: u8) -> Result<Vec<Route>, Rou
         }
         routes.push(route);
     }
-    match routes.is_empty() {
-        true => Err(RouteError::Empty { file: file.to_owned() }),
-        false => Ok(routes),
-    }
+    if routes.is_empty() { Err(RouteError::Empty { file: file.to_owned() }) } else { Ok(routes) }
 }
 
 fn parse_route(line: &str) -> Result<Route, String> {

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use nicforge_apps::kvs::KvsConfig;
 use nicforge_apps::{App, AppConfig, Apps, Place, PortMap, Verdict};
-use nicforge_nic::transmit::{Departure, Egress, TransmitDriver, TransmitEngine, TxRing};
+use nicforge_nic::stage::Chain;
+use nicforge_nic::transmit::{Bridged, Departure, Egress, TransmitDriver, TransmitEngine, TxRing};
 use nicforge_nic::{
     Application, DriverCosts, NicSpec, Nicmem, Packet, Pool, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of,
     registers,
@@ -61,6 +62,8 @@ impl Egress for Wire {
     fn depart(&mut self, departure: Departure<'_>) {
         self.0.push(departure.pieces.concat());
     }
+
+    fn bridge(&mut self, _frame: Bridged) {}
 }
 
 /// One core with its store and its transmit ring, and the NIC's half of it.
@@ -148,6 +151,7 @@ impl Bench {
         let at = data_of(mbuf);
         self.device.memory.bytes_mut(at, frame.len()).copy_from_slice(&frame);
         let mut packet = Packet {
+            mark: 0,
             mbuf,
             tail: Addr(0),
             references: Addr(0),
@@ -198,7 +202,7 @@ impl Bench {
     /// The NIC does one thing, such as to send a frame. Whether there was anything.
     fn nic(&mut self) -> bool {
         let began = self.device.now;
-        let next = self.engine.advance(&mut self.device, &mut self.wire);
+        let next = self.engine.advance(&mut self.device, &mut self.wire, &mut Chain::new(PortId(0)));
         // What it read is no longer waited for.
         self.device.now = began;
         if next == Time::NEVER {

@@ -19,7 +19,7 @@ pub enum Command {
     /// Simulate every point of a scenario, show the table, write the report
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
-    /// Say what there is: interfaces, applications, machines, scenarios, settings
+    /// Say what there is: interfaces, applications, stages, machines, scenarios, settings
     #[command(after_help = LIST_EXAMPLES)]
     List(ListOptions),
     /// Validate a scenario and show what would run; run and write nothing
@@ -46,12 +46,15 @@ pub enum Command {
     /// Show the sockets of programs that run over the project's TCP
     #[cfg(target_os = "linux")]
     Ss(crate::sockets::SsOptions),
+    /// Show or write the frames of that TCP, filtered where they pass
+    #[cfg(target_os = "linux")]
+    Tcpdump(crate::sockets::TcpdumpOptions),
     /// Write a capture (pcap) from a traffic source
     #[command(after_help = CAPTURE_EXAMPLES)]
     Capture(CaptureOptions),
     /// Run, test, explain and check P4-16 programs
     P4(crate::p4::P4Options),
-    /// Write a crate of your own: an interface or an application that runs, its scenarios, its test
+    /// Write a crate of your own: an interface, application or stage that runs, its scenarios, its test
     #[command(after_help = NEW_EXAMPLES)]
     New(NewOptions),
 }
@@ -79,6 +82,8 @@ pub enum NewKind {
     Interface,
     /// An application
     App,
+    /// A stage on a NIC's packet path
+    Stage,
 }
 
 /// What changes a scenario from the command line.
@@ -140,6 +145,7 @@ pub struct ListOptions {
 pub enum Listed {
     Interfaces,
     Apps,
+    Stages,
     Machines,
     Scenarios,
     Settings,
@@ -341,6 +347,7 @@ const NEW_EXAMPLES: &str = "\
 Examples:
   nicforge new interface my_ring
   nicforge new app my_app --path ~/my-app
+  nicforge new stage my_stage
   nicforge new interface my_ring --path ~/my-ring --nicforge ~/nicforge";
 
 const CAPTURE_EXAMPLES: &str = "\

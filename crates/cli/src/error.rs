@@ -87,7 +87,7 @@ impl CliError {
         if let CliError::Write { cause, .. } = self
             && cause.kind() == std::io::ErrorKind::BrokenPipe
         {
-            // Whoever read our output has seen enough, as in `nicforge list | head`.
+            // The reader of our output has seen enough, as in `nicforge list | head`.
             return ExitCode::SUCCESS;
         }
         tell(&format!("error: {self}\n"));

@@ -161,7 +161,7 @@ pub fn sets(texts: &[String]) -> Result<Vec<Assignment>, ConfigError> {
     Ok(all)
 }
 
-/// A key that is set twice: which of the two counts nobody should have to guess.
+/// A key that is set twice is an error: no order says which of the two counts.
 fn push_once(all: &mut Vec<Assignment>, set: Assignment) -> Result<(), ConfigError> {
     let same = |other: &&Assignment| other.key.name == set.key.name && other.value != set.value;
     if let Some(other) = all.iter().find(same) {

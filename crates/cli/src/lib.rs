@@ -1,4 +1,4 @@
-//! The `nicforge` command as a library: a program of another crate adds interfaces and applications of its own to the
+//! The `nicforge` command as a library: a program of another crate adds interfaces, applications and stages of its own to the
 //! [`Registry`] and hands it to [`main`]. It then has every command, `run`, `live`, `list`, `check` and the others, with
 //! them.
 //!
@@ -43,6 +43,7 @@ pub use nicforge_lab::Registry;
 pub use nicforge_nic as nic;
 pub use nicforge_options as options;
 pub use nicforge_platform as platform;
+pub use nicforge_stages as stages;
 pub use nicforge_units as units;
 pub use nicforge_wire as wire;
 
@@ -73,6 +74,8 @@ pub fn main(registry: Registry) -> ExitCode {
         Command::Sockets(options) => sockets::sockets(options),
         #[cfg(target_os = "linux")]
         Command::Ss(options) => sockets::ss(options),
+        #[cfg(target_os = "linux")]
+        Command::Tcpdump(options) => sockets::tcpdump(options),
         Command::Capture(options) => capture::capture(options),
         Command::P4(options) => return p4::p4(options),
         Command::New(options) => new::new(options),

@@ -28,6 +28,7 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
     let text = match options.what {
         Some(Listed::Interfaces) => interfaces(),
         Some(Listed::Apps) => apps(),
+        Some(Listed::Stages) => stages(),
         Some(Listed::Machines) if options.markdown => machines_page()?,
         Some(Listed::Machines) => machines(options.verbose),
         Some(Listed::Scenarios) => scenarios(),
@@ -41,12 +42,13 @@ pub fn list(options: &ListOptions) -> Result<(), CliError> {
 
 fn everything() -> String {
     format!(
-        "Interfaces\n{}\nApplications\n{}\nMachines\n{}\nScenarios\n{}\n\
+        "Interfaces\n{}\nApplications\n{}\nStages\n{}\nMachines\n{}\nScenarios\n{}\n\
          Settings of scenarios: nicforge list settings\n\
          Register maps: nicforge list registers\n\
          next: nicforge run scenarios/nat-200g.toml\n",
         interfaces(),
         apps(),
+        stages(),
         machines(false),
         scenarios(),
     )
@@ -69,6 +71,12 @@ fn apps() -> String {
     let catalogue = catalogue();
     let entries = catalogue.registry().apps.entries().iter();
     named(&entries.map(|entry| (entry.name(), entry.about())).collect::<Vec<_>>())
+}
+
+fn stages() -> String {
+    let catalogue = catalogue();
+    let entries = catalogue.registry().stages.entries().iter();
+    named(&entries.map(|entry| (entry.owner.name, entry.owner.about)).collect::<Vec<_>>())
 }
 
 fn named(rows: &[(&str, &str)]) -> String {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use attach::{Crew, shares_rings};
 use live_interfaces::interfaces;
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_platform::Addr;
 use nicforge_platform::live::handover::receive_files;
 use nicforge_platform::live::{Bell, Region};
@@ -32,7 +32,7 @@ const MAD: &str = "NICFORGE_TEST_MAD_SOCKET";
 
 /// Every interface; `emulated/X` is `emulated` with X inside, by itself rxBisect.
 fn everywhere() -> Vec<String> {
-    let others = EMULATED.into_iter().filter(|name| *name != "rx_bisect");
+    let others = played_by_cores().into_iter().filter(|name| *name != "rx_bisect");
     let played = others.map(|name| format!("emulated/{name}"));
     let plain = interfaces().into_iter().map(str::to_owned);
     plain.chain(played).collect()

@@ -8,6 +8,8 @@ mod common;
 mod my_app;
 #[path = "../src/new/interface/src/my_ring.rs"]
 mod my_ring;
+#[path = "../src/new/stage/src/my_stage.rs"]
+mod my_stage;
 #[path = "../../wire/tests/common/skip.rs"]
 mod skip;
 
@@ -23,7 +25,8 @@ use nicforge_lab::settings::Catalogue;
 
 fn catalogue() -> Arc<Catalogue> {
     let registry = nicforge::Registry::shipped();
-    Arc::new(Catalogue::new(registry.interface::<my_ring::MyRing>().application::<my_app::MyApp>()))
+    let registry = registry.interface::<my_ring::MyRing>().application::<my_app::MyApp>();
+    Arc::new(Catalogue::new(registry.stage::<my_stage::MyStage>()))
 }
 
 /// The variants of a template's scenario, run.
@@ -53,6 +56,13 @@ fn the_app_template_runs_in_the_simulator_and_counts_its_drops() {
     }
 }
 
+#[test]
+fn the_stage_template_runs_in_the_simulator_and_drops_what_is_over_its_rate() {
+    let runs = run(include_str!("../src/new/stage/scenarios/my_stage.toml"));
+    let rate = |number: usize| runs[number].1.metrics.throughput_mpps;
+    assert!(rate(0) > 2.0 && (0.9..1.1).contains(&rate(1)), "{} and {} Mpps", rate(0), rate(1));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_templates_run_live() {
@@ -62,6 +72,7 @@ fn the_templates_run_live() {
     for text in [
         include_str!("../src/new/interface/scenarios/my_ring_live.toml"),
         include_str!("../src/new/app/scenarios/my_app_live.toml"),
+        include_str!("../src/new/stage/scenarios/my_stage_live.toml"),
     ] {
         let text = text.replace("captures/", &format!("{}/scenarios/captures/", root.display()));
         let text = text.replace("out/", &format!("{}/", folder.path().display()));
@@ -142,4 +153,5 @@ fn a_written_crate_has_every_command() {
     let beside = tempfile::tempdir().unwrap();
     Outside::build(beside.path(), "interface", "swift_ring").show("interfaces", "swift_ring", "swift_ring_doorbell");
     Outside::build(beside.path(), "app", "port_filter").show("apps", "port_filter", "port_filter_lowest_port");
+    Outside::build(beside.path(), "stage", "gate_keeper").show("stages", "gate_keeper", "gate_keeper_mpps");
 }

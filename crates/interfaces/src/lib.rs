@@ -24,5 +24,5 @@ pub mod sinic;
 pub mod suite;
 pub mod v_sinic;
 
-pub use plan::{DESCRIPTOR_READ_MAX, InterfaceError, Plan};
+pub use plan::{DESCRIPTOR_READ_MAX, InterfaceError, NicMemory, Plan};
 pub use registry::{Build, Built, Interface, InterfaceEntry, Interfaces, KnownGround, Played};

@@ -1,11 +1,12 @@
 //! What an interface is built from: the same for all.
 
-use nicforge_nic::{COMPLETION_BYTES, DriverCosts, Pool};
+use nicforge_nic::{Application, COMPLETION_BYTES, DriverCosts, KeyTable, Pool};
 use nicforge_options::Values;
 use nicforge_platform::{CONTROL_BYTES, Owner, SpaceError};
 use nicforge_units::Bytes;
 
-use crate::{InterfaceEntry, nm_nfv, rx_bisect};
+use crate::describe::{Queues, Shape};
+use crate::{InterfaceEntry, rx_bisect};
 
 /// More completions than this do not fit into control memory.
 const RING_ENTRIES_MAX: usize = (CONTROL_BYTES / COMPLETION_BYTES) as usize;
@@ -20,12 +21,6 @@ pub struct Plan {
     pub device: u8,
     /// The core behind each queue.
     pub owners: Vec<Owner>,
-    /// Entries of each receive ring.
-    pub rx_entries: usize,
-    /// Cores that share a ring, where the interface shares rings; the last ring may have fewer.
-    pub sharing: usize,
-    /// Packets for which a descriptor of the batched list has buffers: 2 or 4.
-    pub list_batch: usize,
     /// Ring positions count from here: 0, or a multiple of twice every ring's size (tests bring
     /// rings to their 2^32nd position with it).
     pub first_position: u64,
@@ -35,19 +30,30 @@ pub struct Plan {
     pub descriptor_read: Bytes,
     /// What the driver's instructions cost.
     pub costs: DriverCosts,
-    /// What rxBisect has besides.
-    pub bisect: rx_bisect::Options,
-    /// What interfaces that split frames have besides.
-    pub nicmem: nm_nfv::Options,
+    /// Memory of the NIC, where software has some.
+    pub nicmem: NicMemory,
     /// The interface that is emulated, where one is.
     pub emulates: Option<InterfaceEntry>,
     /// The core that then plays this NIC, or nobody where there is none.
     pub emulator: Owner,
     /// What the scenario says; an interface reads its own options from it.
     pub values: Values,
+    /// Decides what random choices draw.
+    pub seed: u64,
     /// Whether that core puts buffers into physical rings itself, as other software comes and goes; else
     /// the cores that it serves do, before they begin.
     pub emulator_fills: bool,
+}
+
+/// Memory of a NIC, as an interface needs to know it.
+#[derive(Clone, Debug, Default)]
+pub struct NicMemory {
+    /// Packet buffers there; without them all payload goes to host memory.
+    pub pool: Option<Pool>,
+    /// The keys that the NIC knows.
+    pub keys: KeyTable,
+    /// Whose the queues are.
+    pub application: Application,
 }
 
 /// Why an interface cannot be built.
@@ -74,10 +80,7 @@ pub enum InterfaceError {
     #[error(transparent)]
     Topology(#[from] rx_bisect::TopologyError),
     /// No core can play its NIC.
-    #[error(
-        "{wanted:?} cannot be emulated: {why}; {} can",
-        crate::emulated::EMULATED.join(", ")
-    )]
+    #[error("{wanted:?} cannot be emulated: {why}; {} can", crate::emulated::played_by_cores().join(", "))]
     NotEmulated {
         /// What was to be emulated.
         wanted: String,
@@ -96,6 +99,12 @@ pub enum InterfaceError {
 }
 
 impl Plan {
+    /// The rings that interface `entry`, which builds on no other, has by this plan.
+    pub fn shape_of(&self, entry: &InterfaceEntry) -> Shape {
+        let queues = Queues { nics: 1, each: self.owners.len(), inner: None };
+        entry.description.shape(&self.values, &queues)
+    }
+
     /// Checks a ring size.
     pub fn check_ring(what: &'static str, entries: usize) -> Result<(), InterfaceError> {
         if !entries.is_power_of_two() || !(2..=RING_ENTRIES_MAX).contains(&entries) {

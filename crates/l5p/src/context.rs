@@ -115,6 +115,16 @@ impl State {
         state
     }
 
+    /// Its bytes, keys included.
+    pub fn to_bytes(&self) -> [u8; STATE_BYTES] {
+        bytemuck::cast(self.0)
+    }
+
+    /// A state out of its bytes.
+    pub fn from_bytes(bytes: &[u8; STATE_BYTES]) -> Self {
+        bytemuck::pod_read_unaligned(bytes)
+    }
+
     /// The state as the protocol's struct.
     pub fn view<T: Pod>(&self) -> &T {
         const { assert!(size_of::<T>() <= STATE_BYTES && align_of::<T>() <= align_of::<u64>()) };

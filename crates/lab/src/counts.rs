@@ -14,3 +14,12 @@ pub(crate) fn by_cause(drops: &DropCounters) -> BTreeMap<String, u64> {
     let causes = drops.causes().iter();
     causes.map(|&(cause, count)| (cause.to_owned(), count)).collect()
 }
+
+/// Counters of the same name together.
+pub(crate) fn sum_by_name(counters: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
+    let mut sums = BTreeMap::new();
+    for (name, count) in counters {
+        *sums.entry(name).or_default() += count;
+    }
+    sums
+}

@@ -1,8 +1,7 @@
 //! Which packet buffers lie in memory of a NIC, and who may name them; the same on both grounds.
 
+use nicforge_interfaces::NicMemory;
 use nicforge_interfaces::describe::SplitShape;
-use nicforge_interfaces::nm_nfv::{NmNfvOptions, SplitOptions};
-use nicforge_interfaces::nm_nfv::{Options, Split};
 use nicforge_interfaces::options::RxRing;
 use nicforge_nic::transmit::TransmitDriver;
 use nicforge_nic::{Allocation, Application, KeyTable, Nicmem, NicmemError, Pool, PoolCache, room_for};
@@ -115,20 +114,9 @@ impl NearMemory {
         self.nicmem.keys()
     }
 
-    /// What the interface is told.
-    pub fn options(&self, settings: &Settings) -> Options {
-        let SplitOptions { split_at, rx_inline, .. } = settings.read();
-        Options {
-            split: match split_at {
-                0 => Split::Headers,
-                bytes => Split::At(bytes),
-            },
-            rx_inline,
-            pool: self.pool,
-            keys: self.keys(),
-            application: Application::default(),
-            queues: settings.read::<NmNfvOptions>().nicmem_queues,
-        }
+    /// What an interface needs to know of it.
+    pub fn of_interface(&self) -> NicMemory {
+        NicMemory { pool: self.pool, keys: self.keys(), application: Application::default() }
     }
 
     /// A core's level of the pools: `cache`, and one of the buffers here, which at most half of the

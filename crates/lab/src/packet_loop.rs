@@ -3,9 +3,10 @@
 
 use nicforge_apps::App;
 use nicforge_nic::transmit::TransmitDriver;
-use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, Verdict};
+use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, RxFlags, Segment, Verdict, data_of};
 use nicforge_options::Allowed;
-use nicforge_platform::{Cpu, Part};
+use nicforge_platform::{Addr, Cpu, Part};
+use nicforge_wire::unfinished::TxOffload;
 
 nicforge_options::options! {
     /// The loop of a core.
@@ -30,6 +31,8 @@ pub struct PacketLoop<C: Cpu> {
     pub drops: DropCounters,
     kept: u64,
     kept_buffers: u64,
+    /// A frame of its own software that is not in a ring yet: the last one before a flush asks for a report.
+    held_back: Option<(PortId, Packet)>,
 }
 
 impl<C: Cpu + 'static> PacketLoop<C> {
@@ -52,6 +55,7 @@ impl<C: Cpu + 'static> PacketLoop<C> {
             drops: DropCounters::default(),
             kept: 0,
             kept_buffers: 0,
+            held_back: None,
         }
     }
 
@@ -101,6 +105,77 @@ impl<C: Cpu + 'static> PacketLoop<C> {
     fn drop(&mut self, cpu: &mut C, index: usize, cause: &'static str) {
         self.drops.count(cause);
         self.pool.free(cpu, &self.batch[index]);
+    }
+
+    /// Packet `index` of those polled, for software that is no application.
+    pub fn polled(&self, index: usize) -> &Packet {
+        &self.batch[index]
+    }
+
+    /// That software has taken the bytes of packet `index`: its buffer is free.
+    pub fn consume(&mut self, cpu: &mut C, index: usize) {
+        self.kept += 1;
+        self.pool.free(cpu, &self.batch[index]);
+    }
+
+    /// That software has handled all packets polled.
+    pub fn end_batch(&mut self) {
+        self.batch.clear();
+    }
+
+    /// Puts a frame of that software into the transmit ring of `port`; it leaves with [`send`](Self::send).
+    pub fn originate(&mut self, cpu: &mut C, port: PortId, bytes: &[u8]) -> bool {
+        cpu.enter(Part::Driver);
+        let fits = bytes.len() as u64 <= u64::from(self.pool.pool().room());
+        if fits && self.pool.is_empty() {
+            self.reclaim(cpu);
+        }
+        let Some(mbuf) = fits.then(|| self.pool.take(cpu)).flatten() else {
+            self.drops.count(if fits { "no_buffer" } else { "too_long" });
+            return false;
+        };
+        let at = data_of(mbuf);
+        cpu.bytes_mut(at, bytes.len()).copy_from_slice(bytes);
+        let packet = Packet {
+            mbuf,
+            tail: Addr(0),
+            references: Addr(0),
+            head: Segment { at, len: bytes.len() as u32 },
+            rest: Segment::default(),
+            port,
+            rss_hash: 0,
+            flags: RxFlags::default(),
+            mark: 0,
+            offload: TxOffload::default(),
+            stamp: cpu.now(),
+        };
+        if let Some((port, before)) = self.held_back.replace((port, packet)) {
+            self.push_own(cpu, port, &before, false);
+        }
+        true
+    }
+
+    /// Tells the NIC of the frames that software made.
+    pub fn send(&mut self, cpu: &mut C) {
+        if let Some((port, last)) = self.held_back.take() {
+            self.push_own(cpu, port, &last, true);
+        }
+        for transmit in &mut self.transmit {
+            transmit.ring_doorbell(cpu);
+        }
+    }
+
+    fn push_own(&mut self, cpu: &mut C, port: PortId, packet: &Packet, last: bool) {
+        let transmit = &mut self.transmit[usize::from(port.0)];
+        if transmit.push(cpu, packet, last).is_ok() {
+            return;
+        }
+        transmit.ring_doorbell(cpu);
+        transmit.reclaim(cpu, &mut self.pool);
+        if transmit.push(cpu, packet, last).is_err() {
+            self.drops.count("tx_ring_full");
+            self.pool.free(cpu, packet);
+        }
     }
 
     /// Gives what is to be sent to the NICs.
@@ -179,7 +254,8 @@ impl<C: Cpu + 'static> PacketLoop<C> {
         let (in_receive, in_transmit) = self.buffers_in_rings();
         let polled = self.batch.iter().rev().take(waiting);
         let outgoing = self.outgoing.iter().map(|&(_, index)| &self.batch[index]);
-        let in_hand: u64 = polled.chain(outgoing).map(Packet::buffers).sum();
+        let own = self.held_back.iter().map(|(_, packet)| packet);
+        let in_hand: u64 = polled.chain(outgoing).chain(own).map(Packet::buffers).sum();
         let outside = self.pool.len() as u64 + in_transmit + in_hand + self.kept_buffers;
         in_receive + outside as i64
     }

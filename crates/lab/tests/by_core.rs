@@ -7,7 +7,7 @@ mod common {
 
 use common::machine::{machine, small};
 use nicforge_interfaces::Interfaces;
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::packet_loop::Burst;
 use nicforge_lab::run::options::TimelineOptions;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
@@ -103,7 +103,7 @@ fn the_cores_of_every_interface_add_up_to_the_point() {
     let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| (name, "priv_ring"));
-    for (interface, emulates) in plain.chain(EMULATED.map(|name| ("emulated", name))) {
+    for (interface, emulates) in plain.chain(played_by_cores().into_iter().map(|name| ("emulated", name))) {
         let settings = unequal().with("interface", interface).with("emulates", emulates).with("sharing", 2);
         let run = run(&settings);
         assert!(run.metrics.drop_fraction > 0.05, "{interface}");

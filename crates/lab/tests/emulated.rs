@@ -6,7 +6,7 @@ mod common {
 }
 
 use common::machine::{machine, small};
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::run::{PointRun, RunIo, run_point};
 use nicforge_lab::settings::Settings;
 use nicforge_record::Metrics;
@@ -72,14 +72,15 @@ fn the_time_of_the_core_that_plays_a_nic_is_told() {
 /// let the others go on, a shared ring does not.
 #[test]
 fn one_slow_core_behind_every_interface() {
-    for emulates in EMULATED {
+    for emulates in played_by_cores() {
         let metrics = overloaded(|settings| settings.set("emulates", emulates));
         assert!(!metrics.drops.is_empty(), "{emulates}");
         let received = metrics.throughput_gbps;
         // Dynamic shRing shares nothing before its first look.
-        match emulates.starts_with("sh_ring") && emulates != "sh_ring_dynamic" {
-            true => assert!(received < 0.3 * OTHERS, "{emulates}: {received} Gbit/s"),
-            false => assert!(received > 0.95 * OTHERS, "{emulates}: {received} Gbit/s"),
+        if emulates.starts_with("sh_ring") && emulates != "sh_ring_dynamic" {
+            assert!(received < 0.3 * OTHERS, "{emulates}: {received} Gbit/s")
+        } else {
+            assert!(received > 0.95 * OTHERS, "{emulates}: {received} Gbit/s")
         }
     }
 }
@@ -88,7 +89,7 @@ fn one_slow_core_behind_every_interface() {
 /// plays the NIC, which keeps them as busy as a NIC would.
 #[test]
 fn doorbells_wake_a_core_that_waits_for_descriptors() {
-    for emulates in EMULATED {
+    for emulates in played_by_cores() {
         let received = |interface: &str| {
             let metrics = overloaded(|settings| {
                 settings.set("interface", interface.to_owned());

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicforge_interfaces::Interfaces;
-use nicforge_interfaces::emulated::EMULATED;
-use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over};
+use nicforge_interfaces::emulated::played_by_cores;
+use nicforge_lab::live::{LiveRun, parse_live, run_live, run_live_over, run_software};
 use nicforge_lab::settings::Catalogue;
 use nicforge_platform::live::ports::{Port, pair};
 use nicforge_record::CoreFigures;
@@ -33,7 +33,7 @@ fn interfaces() -> Vec<String> {
     let plain = Interfaces::shipped().names().into_iter();
     let plain = plain.filter(|name| *name != "emulated");
     let plain = plain.map(|name| format!("interface = \"{name}\""));
-    let played = EMULATED.map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
+    let played = played_by_cores().into_iter().map(|name| format!("interface = \"emulated\"\nemulates = \"{name}\""));
     plain.chain(played).collect()
 }
 
@@ -82,16 +82,63 @@ fn every_interface_forwards_every_frame_in_the_order_of_its_flow() {
     }
 }
 
+/// Software on a worker's place gets every frame and sends frames of its own, through any interface; nothing is lost
+/// and no buffer is.
+#[test]
+fn software_behind_every_interface_takes_and_makes_frames() {
+    let sent: Vec<Vec<u8>> = frames(Path::new(SAMPLE)).into_iter().take(300).collect();
+    for interface in interfaces() {
+        let text = format!(
+            "[live]\nname = \"test\"\n[settings]\n{interface}\n[tcp]\naddress = [\"10.0.0.2/24\"]\n[[port]]\ntap = \"none\"\n"
+        );
+        let config = parse_live(&text, Path::new("test.toml"), &Catalogue::shipped()).unwrap();
+        let (mut ours, theirs) = pair();
+        let stop = AtomicBool::new(false);
+        let echo = |mut port: Box<dyn Port>, stop: &AtomicBool| {
+            while !stop.load(Ordering::Acquire) {
+                let mut taken: Vec<Vec<u8>> = Vec::new();
+                port.receive(32, &mut |frame| taken.push(frame.to_vec())).map_err(|error| error.to_string())?;
+                for frame in &taken {
+                    port.send(frame, Time::ZERO).map_err(|error| error.to_string())?;
+                }
+                port.flush().map_err(|error| error.to_string())?;
+                if taken.is_empty() && port.arm() {
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+            }
+            Ok(())
+        };
+        let came = std::thread::scope(|scope| {
+            let generator = scope.spawn(|| {
+                let mut came = Vec::new();
+                for frame in &sent {
+                    ours.send(frame, Time::ZERO).unwrap();
+                }
+                for _ in 0..5000 {
+                    ours.receive(64, &mut |frame| came.push(frame.to_vec())).unwrap();
+                    if came.len() == sent.len() {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+                stop.store(true, Ordering::Release);
+                came
+            });
+            let run = run_software(&config, vec![Box::new(theirs)], Box::new(echo), &stop, &mut |_| {}).unwrap();
+            assert_eq!(run.snapshot.drops().total(), 0, "{interface}: {:?}", run.snapshot.drops());
+            generator.join().unwrap()
+        });
+        assert!(came == sent, "{interface}: {} of {}", came.len(), sent.len());
+    }
+}
+
 #[test]
 fn a_run_goes_around_small_rings_many_times() {
     for interface in interfaces() {
         let settings = format!(
             "{interface}\napp = \"nat\"\ncores = 2\nrx_entries = 16\n\
              tx_entries = 16\nburst = 8{}\n[app]\nexternal_address = \"198.19.0.1\"",
-            match interface.contains("rx_bisect") {
-                true => "\nax_entries = 8\nbx_entries = 16",
-                false => "",
-            }
+            if interface.contains("rx_bisect") { "\nax_entries = 8\nbx_entries = 16" } else { "" }
         );
         let (run, came) = through(&settings);
         assert_eq!(run.snapshot.inside(), 0);

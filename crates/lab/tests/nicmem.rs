@@ -126,9 +126,10 @@ fn real_captures() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for name in names {
         let path = root.join(name);
-        match path.is_file() {
-            true => found.push(path),
-            false => skip::skipped(&format!("no ../shared/data/pcap/{name} beside the repository")),
+        if path.is_file() {
+            found.push(path)
+        } else {
+            skip::skipped(&format!("no ../shared/data/pcap/{name} beside the repository"))
         }
     }
     found

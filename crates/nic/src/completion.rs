@@ -6,11 +6,12 @@
 //! | word | writer | content |
 //! | --- | --- | --- |
 //! | 0 | NIC | entry of the receive ring (low 32 bits), frame length (high 32) |
-//! | 1 | NIC | RSS hash (low 32 bits), flags (next 8), port (next 8), receive ring (high 16) |
+//! | 1 | NIC | RSS hash (low 32 bits), port (bits 40–47), receive ring (high 16) |
 //! | 2 | NIC | arrival of the first bit, ps |
 //! | 3 | NIC | buffer's metadata address, where the interface hands buffers over by it |
 //! | 4 | NIC | bytes of the frame in the first of two buffers, where the interface splits frames (low 32 bits), payload bytes of each frame that a segment stands for (next 16) |
-//! | 5–6 | – | zero |
+//! | 5 | NIC | flags (low 32 bits) |
+//! | 6 | NIC | mark: a stage's word to the host |
 //! | 7 | NIC | done bit |
 //!
 //! In a ring that inlines headers (nicmem, section 2.2.2) two lines stand in front of each entry, for
@@ -33,6 +34,8 @@ const DONE_WORD: u64 = 56;
 const STAMP_WORD: u64 = 16;
 /// The number of the word that names the buffer.
 const MBUF_WORD: u64 = 3;
+/// The number of the word that has the flags.
+const FLAGS_WORD: usize = 5;
 /// Entries that go by one write, at most: 256 bytes, the smallest of usual PCIe payload limits
 /// on servers.
 const ADJACENT_MAX: usize = 4;
@@ -63,6 +66,8 @@ pub struct Completion {
     pub head: u32,
     /// Of a segment that stands for several frames: payload bytes of each; else 0.
     pub segment: u16,
+    /// A stage's word to the host.
+    pub mark: u64,
 }
 
 impl Completion {
@@ -93,6 +98,7 @@ impl Completion {
             port: self.port_id(),
             rss_hash: self.rss_hash,
             flags: self.flags.without(RxFlags::HANDED_OVER),
+            mark: self.mark,
             // What came unfinished goes out so, and is for the NIC that sends it.
             offload: TxOffload {
                 l3_checksum: false,
@@ -121,7 +127,7 @@ impl Completion {
     pub fn hand_over(entry: &mut [u64; 8], instead_of: Addr, mbuf: Addr) {
         if entry[3] == instead_of.0 {
             entry[3] = mbuf.0;
-            entry[1] |= u64::from(RxFlags::HANDED_OVER.0) << 32;
+            entry[FLAGS_WORD] |= u64::from(RxFlags::HANDED_OVER.0);
         }
     }
 
@@ -139,23 +145,21 @@ impl Completion {
             mbuf,
             head: 0,
             segment: frame.segment,
+            mark: frame.mark,
         }
     }
 
     #[inline(always)]
     fn encode(&self, done: u64) -> [u64; 8] {
-        let second = u64::from(self.rss_hash)
-            | u64::from(self.flags.0) << 32
-            | u64::from(self.port) << 40
-            | u64::from(self.ring) << 48;
+        let second = u64::from(self.rss_hash) | u64::from(self.port) << 40 | u64::from(self.ring) << 48;
         [
             u64::from(self.entry) | u64::from(self.len) << 32,
             second,
             self.stamp.as_ps(),
             self.mbuf.0,
             u64::from(self.head) | u64::from(self.segment) << 32,
-            0,
-            0,
+            self.flags.0.into(),
+            self.mark,
             done,
         ]
     }
@@ -166,13 +170,14 @@ impl Completion {
             entry: words[0] as u32,
             len: (words[0] >> 32) as u32,
             rss_hash: words[1] as u32,
-            flags: RxFlags((words[1] >> 32) as u8),
+            flags: RxFlags(words[5] as u32),
             port: (words[1] >> 40) as u8,
             ring: (words[1] >> 48) as u16,
             stamp: Time::from_ps(words[2]),
             mbuf: Addr(words[3]),
             head: words[4] as u32,
             segment: (words[4] >> 32) as u16,
+            mark: words[6],
         }
     }
 }

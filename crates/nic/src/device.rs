@@ -5,14 +5,16 @@ use std::mem::take;
 
 use nicforge_platform::{Addr, Dma};
 use nicforge_units::{BitRate, Bytes, Time};
+use nicforge_wire::FrameSummary;
 use nicforge_wire::rss::{MICROSOFT_KEY, Toeplitz};
 
-use crate::hairpin::{Hairpin, Hairpinned};
+use crate::stage::{Chain, STAGE_REGISTERS, Stage};
 use crate::transmit::{Egress, TransmitEngine, TxRing};
 use crate::{Arriving, DropCause, DropCounters, KeyTable, MacFifo, PortId, ReceiveHalf, Steering};
 
 mod arrival;
 mod held;
+mod path;
 mod queues;
 #[cfg(test)]
 mod tests;
@@ -24,12 +26,16 @@ pub use queues::QueueState;
 pub mod registers {
     /// Receive registers: `RECEIVE + i` is register `i` of the interface's receive half.
     pub const RECEIVE: u32 = 0x0000;
+    /// Stages: `STAGES + 256 * s + i` is register `i` of stage `s`, counted from the wire. There are up to 16.
+    pub const STAGES: u32 = 0x6000;
     /// Steering: `STEERING` selects the set of queues in use, `STEERING + 1 + 128 * set + entry`
     /// names the queue of an entry of its indirection table.
     pub const STEERING: u32 = 0x7000;
     /// Transmit doorbells: `TRANSMIT + queue`.
     pub const TRANSMIT: u32 = 0x8000;
 }
+
+const _: () = assert!(registers::STAGES + 16 * STAGE_REGISTERS == registers::STEERING);
 
 /// What a NIC is apart from its interface. The numbers come from a machine file.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,8 +87,10 @@ pub struct Nic<D: Dma> {
     spec: NicSpec,
     fifo: MacFifo,
     rss: Toeplitz,
-    /// What it does without software, where it does.
-    pub(crate) hairpin: Option<Box<Hairpin>>,
+    /// Steps on the path between the wire and the interface.
+    pub stages: Chain<D>,
+    /// When the frame before was through the stages.
+    passed_until: Time,
     /// Which queue a frame goes to.
     pub steering: Steering,
     /// The interface.
@@ -106,7 +114,8 @@ impl<D: Dma> Nic<D> {
         Nic {
             fifo: MacFifo::new(spec.rx_fifo),
             rss: Toeplitz::new(&MICROSOFT_KEY),
-            hairpin: None,
+            stages: Chain::new(spec.port),
+            passed_until: Time::ZERO,
             steering: Steering::new(receive.queues(), receive.sets().len() as u16),
             queues: vec![QueueState::default(); usize::from(receive.queues())],
             receive,
@@ -126,24 +135,31 @@ impl<D: Dma> Nic<D> {
         self
     }
 
-    /// The same with a hairpin for flows that it knows.
-    pub fn with_hairpin(mut self, hairpin: Option<Hairpin>) -> Nic<D> {
-        self.hairpin = hairpin.map(Box::new);
+    /// The same with these stages.
+    pub fn with_stages(self, stages: Chain<D>) -> Nic<D> {
+        Nic { stages, ..self }
+    }
+
+    /// The same with `stage` behind those that there are, counted from the wire.
+    pub fn with_stage(mut self, stage: impl Stage<D>) -> Nic<D> {
+        self.stages.push(Box::new(stage));
         self
     }
 
-    /// The hairpin, if it has one.
-    pub fn hairpin(&self) -> Option<&Hairpin> {
-        self.hairpin.as_deref()
+    #[inline(always)]
+    fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
+        dma.wait_until(parsed.max(self.receive_free));
+        if self.stages.is_empty() {
+            self.deliver_to_host(dma, arriving, parsed);
+            self.receive_free = dma.now();
+        } else {
+            self.pass_stages(dma, arriving, summary, parsed);
+        }
     }
 
+    /// The frame goes to the host, or is dropped.
     #[inline(always)]
-    fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
-        dma.wait_until(parsed.max(self.receive_free));
-        if self.turn_round(dma, arriving) {
-            self.receive_free = dma.now();
-            return;
-        }
+    fn deliver_to_host(&mut self, dma: &mut D, arriving: &Arriving<'_>, parsed: Time) {
         match self.receive.receive(dma, arriving) {
             Ok(()) => {
                 self.counters.delivered += 1;
@@ -159,22 +175,6 @@ impl<D: Dma> Nic<D> {
                 }
             }
         }
-        self.receive_free = dma.now();
-    }
-
-    /// Whether the frame is the hairpin's. If so it is on its way out, or was dropped.
-    fn turn_round(&mut self, dma: &mut D, arriving: &Arriving<'_>) -> bool {
-        let Some(hairpin) = &mut self.hairpin else {
-            return false;
-        };
-        match hairpin.handle(dma, arriving, self.transmit.internal_inside()) {
-            Hairpinned::Unknown => return false,
-            Hairpinned::Full => self.unsteered.count("hairpin_queue_full"),
-            Hairpinned::Out { bytes, ready } => {
-                self.transmit.push_internal(bytes, arriving.stamp, ready);
-            }
-        }
-        true
     }
 
     /// When the next of the frames that wait in the FIFO has its turn.
@@ -200,8 +200,9 @@ impl<D: Dma> Nic<D> {
             let bytes = take(&mut held.bytes);
             let parsed = held.parsed;
             let arriving = held.arriving(&bytes, self.spec.port);
+            let summary = held.summary;
             self.held.expect_next();
-            self.deliver(dma, &arriving, parsed);
+            self.deliver(dma, &arriving, &summary, parsed);
             self.fifo.drain_next(dma.now());
             self.held.pop(bytes);
         }
@@ -212,6 +213,8 @@ impl<D: Dma> Nic<D> {
         let known = if index >= registers::TRANSMIT {
             let queue = (index - registers::TRANSMIT) as usize;
             self.transmit.doorbell(dma, queue, value)
+        } else if (registers::STAGES..registers::STEERING).contains(&index) {
+            self.stages.write_register(dma, self.transmit.internal(), index - registers::STAGES, value)
         } else if index >= registers::STEERING {
             self.steering.write_register(index - registers::STEERING, value)
         } else {
@@ -226,7 +229,17 @@ impl<D: Dma> Nic<D> {
         if self.receive.due() <= dma.now() {
             self.receive.advance(dma);
         }
-        self.transmit.advance(dma, egress).min(self.receive.due())
+        if !self.stages.is_empty() {
+            self.advance_stages(dma);
+        }
+        let next = self.transmit.advance(dma, egress, &mut self.stages);
+        next.min(self.receive.due()).min(self.stages.due())
+    }
+
+    /// When it has something to do of its own, or a frame's turn comes.
+    pub fn due(&self) -> Time {
+        let receives = self.receive.due().min(self.held_due());
+        receives.min(self.transmit.internal_due()).min(self.stages.due())
     }
 
     /// The name of the set of queues in use.

@@ -21,8 +21,10 @@ pub struct Arriving<'a> {
     pub stamp: Time,
     /// Its RSS hash.
     pub rss_hash: u32,
-    /// What the NIC verified.
+    /// What the NIC verified, and what stages found out.
     pub flags: RxFlags,
+    /// A stage's word to the host: it travels in the completion to the driver's packet.
+    pub mark: u64,
     /// Payload bytes of each frame, where this is a segment that stands for several (large receive
     /// offload); else 0.
     pub segment: u16,

@@ -14,16 +14,16 @@ mod counters;
 mod device;
 mod exchange;
 mod fifo;
-pub mod hairpin;
 mod halves;
 mod ledger;
 mod mbuf;
-#[cfg(test)]
-mod mock;
+#[cfg(any(test, feature = "mock"))]
+pub mod mock;
 mod nicmem;
 mod options;
 mod packet;
 mod pool;
+pub mod stage;
 mod steering;
 pub mod transmit;
 

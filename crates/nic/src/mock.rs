@@ -12,7 +12,9 @@ pub const READ: Time = Time::from_us(1);
 
 /// Memory, and what the device did to it.
 pub struct MockHost {
+    /// Its memory.
     pub memory: FlatCpu,
+    /// The cursor's time.
     pub now: Time,
     /// How long the next reads take.
     pub read: Time,

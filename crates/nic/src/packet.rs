@@ -18,9 +18,10 @@ pub struct Segment {
     pub len: u32,
 }
 
-/// What the NIC found out about a received frame (bits of the completion).
+/// What the NIC found out about a received frame (bits of the completion). The low 8 bits are the NIC's own, the others
+/// are for stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RxFlags(pub u8);
+pub struct RxFlags(pub u32);
 
 impl RxFlags {
     /// The IPv4 header checksum was verified and is right (IPv6: no checksum to check).
@@ -92,6 +93,8 @@ pub struct Packet {
     pub rss_hash: u32,
     /// What the NIC verified.
     pub flags: RxFlags,
+    /// A stage's word to the host, and on transmit the host's to stages.
+    pub mark: u64,
     /// What the NIC shall do on transmit.
     pub offload: TxOffload,
     /// When its first bit came in, as the NIC stamped it.

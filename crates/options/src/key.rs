@@ -38,6 +38,8 @@ pub enum Allowed {
     Choice(&'static [&'static str]),
     /// The name of an owner of this kind, such as `"interface"`.
     Named(&'static str),
+    /// Names of owners of this kind, with commas between them.
+    NamedList(&'static str),
     /// A file that exists: relative to the scenario file or the working directory.
     File,
     /// Text in a form of its own.
@@ -83,7 +85,10 @@ impl Key {
 
     /// Whether values are texts, which need no quotes on a command line.
     pub fn takes_text(&self) -> bool {
-        matches!(self.allowed, Allowed::Choice(_) | Allowed::Named(_) | Allowed::File | Allowed::Form(_))
+        matches!(
+            self.allowed,
+            Allowed::Choice(_) | Allowed::Named(_) | Allowed::NamedList(_) | Allowed::File | Allowed::Form(_)
+        )
     }
 
     /// Whether `other` declares the same values in the same unit, so that one line of a file serves both.
@@ -106,6 +111,7 @@ impl Key {
             (Allowed::Flag, Node::Flag(value)) => Ok(Value::Flag(*value)),
             (Allowed::Choice(known), Node::Text(text)) => self.choose(text, known),
             (Allowed::Named(kind), Node::Text(text)) => self.choose(text, &vocabulary.names(kind)),
+            (Allowed::NamedList(kind), Node::Text(text)) => self.choose_all(text, &vocabulary.names(kind)),
             (Allowed::File, Node::Text(text)) if !text.is_empty() => Ok(Value::Text(text.clone())),
             (Allowed::Form(form), Node::Text(text)) => {
                 (form.parse)(text).map(Value::Text).ok_or_else(|| self.refuse(node, vocabulary))
@@ -127,6 +133,9 @@ impl Key {
             Allowed::Flag => "true or false".to_string(),
             Allowed::Choice(known) => format!("one of {}", known.join(", ")),
             Allowed::Named(kind) => format!("one of {}", vocabulary.names(kind).join(", ")),
+            Allowed::NamedList(kind) => {
+                format!("any of {}, with commas between them", vocabulary.names(kind).join(", "))
+            }
             Allowed::File => "a path of a file, in quotes".to_string(),
             Allowed::Form(form) => form.says.to_string(),
         }
@@ -165,6 +174,19 @@ impl Key {
                 None => format!("known: {}", known.join(", ")),
             },
         })
+    }
+
+    /// Each name of a list must be known, and stand there once.
+    fn choose_all(&self, text: &str, known: &[&str]) -> Result<Value, Refusal> {
+        let names: Vec<&str> = text.split(',').map(str::trim).collect();
+        for (number, name) in names.iter().enumerate() {
+            self.choose(name, known)?;
+            if names[..number].contains(name) {
+                let wrong = format!("`{}` names \"{name}\" twice", self.name);
+                return Err(Refusal { wrong, right: "name each once".to_string() });
+            }
+        }
+        Ok(Value::Text(names.join(", ")))
     }
 
     fn refuse(&self, node: &Node, vocabulary: &Vocabulary) -> Refusal {

@@ -3,7 +3,7 @@
 use crate::unit::is_unit;
 
 /// The known name that a person most likely meant by `name`, if one is close: what a slip of the
-/// pen makes of it, the same in another unit, or the only one that is the same but for its end.
+/// pen makes of it, the same in another unit, or the only one that is the same except its end.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     misspelt(name, known)
         .or_else(|| known.iter().copied().find(|other| same_but_unit(name, other)))

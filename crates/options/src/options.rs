@@ -13,7 +13,7 @@ pub trait Options: Clone + Default + 'static {
     /// Stores a value; `false` when it has another type or does not fit, or there is no such key.
     fn set(&mut self, name: &str, value: &Value) -> bool;
 
-    /// The defaults, but for what `values` say.
+    /// The defaults, except what `values` say.
     fn of(values: &Values) -> Self {
         let mut options = Self::default();
         for key in Self::keys() {

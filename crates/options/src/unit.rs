@@ -79,7 +79,7 @@ fn find(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|(known, ..)| *known == name)
 }
 
-/// Rounded to twelve digits, so that nobody reads 0.30000000000000004.
+/// Rounded to twelve digits, so that 0.30000000000000004 is not printed.
 fn round(number: f64) -> f64 {
     format!("{number:.11e}").parse().unwrap_or(number)
 }

@@ -1,4 +1,4 @@
-//! The values of one point, whoever reads them.
+//! The values of one point, which each owner reads for itself.
 
 use std::collections::BTreeMap;
 

@@ -114,7 +114,7 @@ impl Vocabulary {
     /// The declaration of key `name`, which stands at `place`.
     ///
     /// # Errors
-    /// Nobody declares it; the error proposes the nearest name.
+    /// No owner declares it; the error proposes the nearest name.
     pub fn known(&self, name: &str, place: &Place) -> Result<&'static Key, ConfigError> {
         if let Some(key) = self.key(name) {
             return Ok(key);

@@ -4,9 +4,10 @@ use std::ffi::c_void;
 
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use nicforge_sockets::posix::data::{Buffers, receive, transmit};
-use nicforge_sockets::posix::{files, socket};
+use nicforge_sockets::posix::{files, socket, tls};
 use rustix::io::Errno;
 
+use crate::records::{receive_record, record_type};
 use crate::{counted, counted_or_signal, fail, kernel, ours};
 
 /// A program's buffer as a list of one.
@@ -171,6 +172,9 @@ pub unsafe extern "C" fn recvmsg(number: c_int, message: *mut msghdr, flags: c_i
     // SAFETY: the program's message and its buffers.
     unsafe {
         let list = many((*message).msg_iov, (*message).msg_iovlen).map(|list| Buffers::new(list));
+        if tls::decrypts(&socket) {
+            return counted(list.and_then(|list| receive_record(number, &socket, list, flags, &mut *message)));
+        }
         let result = list.and_then(|list| receive(number, &socket, list, flags));
         if result.is_ok() {
             (*message).msg_namelen = 0;
@@ -217,6 +221,12 @@ pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c
     }
     // SAFETY: the program's message and its buffers.
     let list = unsafe { many((*message).msg_iov, (*message).msg_iovlen).map(|list| Buffers::new(list)) };
+    if tls::encrypts(&socket) {
+        // SAFETY: the program's message with its control messages.
+        let kind = unsafe { record_type(message) };
+        let sent = list.and_then(|list| tls::transmit(number, &socket, list, flags, kind));
+        return counted_or_signal(sent, flags);
+    }
     counted_or_signal(list.and_then(|list| transmit(number, &socket, list, flags)), flags)
 }
 

@@ -9,6 +9,7 @@ mod data;
 mod descriptors;
 mod life;
 mod names;
+mod records;
 
 use libc::{c_int, c_long, ssize_t};
 use nicforge_sockets::posix::{socket::Socket, table};

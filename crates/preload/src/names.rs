@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use libc::{c_int, sockaddr, socklen_t};
-use nicforge_sockets::posix::{address, files, link, options, policy, socket};
+use nicforge_sockets::posix::{accept, address, files, gone, link, options, policy, socket};
 use rustix::io::Errno;
 
 use crate::{done, fail, kernel, ours};
@@ -27,9 +27,7 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     }
     let result =
         socket::create(domain == libc::AF_INET6, kind & libc::SOCK_NONBLOCK != 0, kind & libc::SOCK_CLOEXEC != 0);
-    // A service that is not there is a network that is down.
-    let down = |cause| if matches!(cause, Errno::CONNREFUSED | Errno::NOENT) { Errno::NETDOWN } else { cause };
-    result.unwrap_or_else(|cause| fail(down(cause)) as c_int)
+    result.unwrap_or_else(|cause| fail(gone::down(cause)) as c_int)
 }
 
 /// `bind(2)`.
@@ -45,7 +43,7 @@ pub unsafe extern "C" fn bind(number: c_int, to: *const sockaddr, len: socklen_t
             Ok(()) => kernel!(SYS_bind, number, to, len) as c_int,
             Err(cause) => fail(cause) as c_int,
         },
-        Ok(at) => done(socket::bind(&socket, at)),
+        Ok(at) => done(gone::moved(number, &socket).and_then(|socket| socket::bind(&socket, at))),
         Err(cause) => fail(cause) as c_int,
     }
 }
@@ -54,7 +52,7 @@ pub unsafe extern "C" fn bind(number: c_int, to: *const sockaddr, len: socklen_t
 #[unsafe(no_mangle)]
 pub extern "C" fn listen(number: c_int, backlog: c_int) -> c_int {
     match ours(number) {
-        Some(socket) => done(socket::listen(number, &socket, backlog)),
+        Some(socket) => done(gone::moved(number, &socket).and_then(|socket| socket::listen(number, &socket, backlog))),
         None => kernel!(SYS_listen, number, backlog) as c_int,
     }
 }
@@ -80,7 +78,7 @@ pub unsafe extern "C" fn accept4(number: c_int, to: *mut sockaddr, len: *mut soc
         return fail(Errno::INVAL) as c_int;
     }
     let (nonblocking, close_on_exec) = (flags & libc::SOCK_NONBLOCK != 0, flags & libc::SOCK_CLOEXEC != 0);
-    match socket::accept(number, &socket, nonblocking, close_on_exec) {
+    match accept::accept(number, &socket, nonblocking, close_on_exec) {
         Ok((new, remote)) => {
             if let Some(remote) = remote {
                 // SAFETY: the program's pointers.
@@ -107,7 +105,7 @@ pub unsafe extern "C" fn connect(number: c_int, to: *const sockaddr, len: sockle
                 Err(cause) => fail(cause) as c_int,
             }
         }
-        Ok(at) => done(socket::connect(number, &socket, at)),
+        Ok(at) => done(gone::moved(number, &socket).and_then(|socket| socket::connect(number, &socket, at))),
         Err(cause) => fail(cause) as c_int,
     }
 }

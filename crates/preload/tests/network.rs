@@ -6,7 +6,7 @@ mod common;
 use std::process::Command;
 
 use common::{Running, has, output, text};
-use nicforge_sockets::attach::{Attachment, NetworkConfig, address};
+use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS, address};
 
 /// A namespace for this thread, whose service has 10.9.0.2 and fd09::2, and whose kernel has 10.9.0.1 and fd09::1.
 fn network() -> Option<Running> {
@@ -20,7 +20,8 @@ fn network() -> Option<Running> {
     }
     let addresses = ["10.9.0.2/24", "fd09::2/64"].map(|text| address(text).unwrap()).to_vec();
     let attachment = Attachment::Tap("nf0".into());
-    let service = Running::on(Some(NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500 }));
+    let service =
+        Running::on(Some(NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS }));
     for words in
         ["link set lo up", "addr add 10.9.0.1/24 dev nf0", "addr add fd09::1/64 dev nf0 nodad", "link set nf0 up"]
     {
@@ -64,9 +65,22 @@ fn kernel_and_library_talk_both_ways_over_both_families() {
     let Some(service) = network() else { return };
     let mut ours = service.start("python3", &["-c", SERVER]);
     service.listening(7000);
+    // Who watches sees the handshakes, and nothing else passes the filter.
+    let path = service.service();
+    let mut frames = nicforge_sockets::observe::capture(&path, "tcp port 7000 and syn", 60).unwrap();
+    let watcher = std::thread::spawn(move || {
+        let line = |frames: &mut nicforge_sockets::observe::Observing| {
+            let (header, frame) = frames.frame().unwrap();
+            assert!(frame.len() <= 60 && header.frame_bytes >= 60 && header.time_ns > 1 << 60);
+            nicforge_sockets::watch::frame::Seen::parse(frame).ports
+        };
+        [line(&mut frames), line(&mut frames)]
+    });
     for host in ["10.9.0.2", "fd09::2"] {
         assert_eq!(text(output(Command::new("python3").args(["-c", CLIENT, host]))), "whole\n", "{host}");
     }
+    let seen = watcher.join().unwrap().map(Option::unwrap);
+    assert_eq!((seen[0].1, seen[1].0), (7000, 7000), "a SYN and its answer");
     let mut kernels = common::Server(Command::new("python3").args(["-c", SERVER]).spawn().unwrap());
     for host in ["10.9.0.1", "fd09::1"] {
         assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host}");

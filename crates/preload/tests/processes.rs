@@ -292,6 +292,37 @@ assert sum(shares) == 9 and min(shares) > 0, shares
 }
 
 #[test]
+fn a_long_backlog_resets_nobody() {
+    python(
+        "
+l = socket.create_server(('127.0.0.1', 0), backlog=900)
+clients = []
+for n in range(800):
+    c = socket.socket(); c.setblocking(False)
+    assert c.connect_ex(l.getsockname()) in (0, 115)
+    clients.append(c)
+time.sleep(0.5)
+gone = clients[700:710]
+for c in gone: c.close()
+l.settimeout(3)
+served = 0
+while served < 800:
+    # Connections that ended while they waited may be there, or not.
+    try: s, _ = l.accept()
+    except TimeoutError: break
+    served += 1
+    try: s.sendall(b'hello')
+    except (ConnectionResetError, BrokenPipeError): pass
+    s.close()
+assert served >= 790, served
+for c in clients:
+    if c in gone: continue
+    c.setblocking(True); assert c.recv(10) == b'hello'
+",
+    );
+}
+
+#[test]
 fn what_is_not_tcp_goes_to_the_kernel() {
     python(
         "

@@ -22,7 +22,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Whether `other` is the same setting, whoever reads it.
+    /// Whether `other` is the same setting, read by any module.
     fn agrees_with(&self, other: &Setting) -> bool {
         (&self.key, &self.value, &self.unit, self.origin) == (&other.key, &other.value, &other.unit, other.origin)
     }
@@ -32,7 +32,7 @@ impl Setting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// Nobody set it: the key's default, or the machine's.
+    /// Neither file nor command line set it: the key's default, or the machine's.
     #[default]
     Default,
     /// The scenario file or the file of a live run.

@@ -212,7 +212,7 @@ mod tests {
         let shape = Shape::of(&record);
         assert_eq!((shape.x, shape.variants.len(), shape.facets.len()), (None, 2, 1));
         assert_eq!(varying_keys(&record), ["rx_entries"]);
-        // Variants that are called for their interface need no column that repeats it.
+        // Variants that are named after their interface need no column that repeats it.
         let by_name = report_of(&[("a", &[("interface", json!("a"))]), ("b", &[("interface", json!("b"))])]);
         assert!(varying_keys(&by_name).is_empty());
     }

@@ -10,6 +10,7 @@ use nicforge_tcp::stack::{Address, HostConfig};
 use nicforge_wire::headers::MacAddress;
 
 use crate::transport::network::Network;
+pub use crate::transport::network::ORPHANS;
 
 /// Where frames come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum Attachment {
     Tap(String),
     /// A network interface, through a packet socket. The kernel must have no address there, or it resets connections.
     Interface(String),
+    /// A port that the caller opens, see [`NetworkConfig::over`].
+    Given,
 }
 
 /// The service's place in a network.
@@ -31,6 +34,8 @@ pub struct NetworkConfig {
     pub gateways: Vec<IpAddr>,
     /// Longest packet, bytes; the interface's when it has one.
     pub mtu: u16,
+    /// Connections that nobody holds any more and that may still close, [`ORPHANS`] by default.
+    pub orphans: usize,
 }
 
 /// No network could be made.
@@ -42,6 +47,9 @@ pub enum AttachError {
     /// An address that is none.
     #[error("`{0}` is not an address with a prefix length, such as 10.0.0.2/24")]
     Address(String),
+    /// A network whose port somebody else was to give.
+    #[error("the network has no port")]
+    NoPort,
     /// No secrets.
     #[error("reading /dev/urandom: {0}")]
     Random(std::io::Error),
@@ -59,25 +67,31 @@ pub fn address(text: &str) -> Result<(IpAddr, u8), AttachError> {
 impl NetworkConfig {
     /// Opens the port and starts a stack behind it.
     pub fn open(&self) -> Result<Network, AttachError> {
-        let mut secrets = [0; 22];
-        let random = std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut secrets));
-        random.map_err(AttachError::Random)?;
         let port: Box<dyn Port> = match &self.attachment {
             Attachment::Tap(name) => Box::new(TapPort::open(name)?),
             Attachment::Interface(name) => Box::new(PacketPort::open(name)?),
+            Attachment::Given => return Err(AttachError::NoPort),
         };
+        self.over(port)
+    }
+
+    /// Starts a stack behind a port that the caller has.
+    pub fn over(&self, port: Box<dyn Port>) -> Result<Network, AttachError> {
+        let mut secrets = [0; 22];
+        let random = std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut secrets));
+        random.map_err(AttachError::Random)?;
         // A TAP's own address is the kernel's end; ours is another one, unicast and locally administered.
         let own = [secrets[16] & 0xfc | 2, secrets[17], secrets[18], secrets[19], secrets[20], secrets[21]];
         let mac = match &self.attachment {
             Attachment::Tap(_) => own,
-            Attachment::Interface(_) => port.hardware_address().unwrap_or(own),
+            Attachment::Interface(_) | Attachment::Given => port.hardware_address().unwrap_or(own),
         };
         let addresses = self.addresses.iter().map(|(ip, prefix)| Address::new(*ip, *prefix)).collect();
         let mut host = HostConfig::ethernet(MacAddress(mac), addresses);
         host.gateways = self.gateways.clone();
-        host.mtu = self.mtu;
+        host.mtu = self.mtu.min(port.link().map_or(u16::MAX, |link| link.mtu.min(65_535) as u16));
         let mut seed = [0; 16];
         seed.copy_from_slice(&secrets[..16]);
-        Ok(Network::new(host, Config::default(), port, seed))
+        Ok(Network::new(host, Config::default(), port, seed).with_orphans(self.orphans))
     }
 }

@@ -36,13 +36,20 @@ pub enum Request {
     List = 8,
     /// Limits of the process `value`: `extra` connections (lower half), bytes per second / 1024 (upper half).
     Limit = 9,
+    /// Copies of the network's frames, up to `value` bytes of each, until the asking end hangs up. A filter's text
+    /// follows the request in the same message.
+    Capture = 10,
+    /// What happens to segments, as lines of JSON, until the asking end hangs up. A filter's text follows.
+    Trace = 11,
+    /// Encrypts direction `value` (`TLS_TX`, `TLS_RX`) of a connection. The structure that the program gave follows.
+    Tls = 12,
 }
 
 impl Request {
     /// The request with this number.
     pub fn of(number: u32) -> Option<Request> {
         use Request::*;
-        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit]
+        [Hello, Socket, Bind, Listen, Connect, Adopt, Option, List, Limit, Capture, Trace, Tls]
             .into_iter()
             .find(|request| *request as u32 == number)
     }
@@ -142,6 +149,11 @@ pub fn ask(
 ) -> Result<(ReplyMessage, Vec<OwnedFd>), Errno> {
     let control = control.as_fd();
     retry(|| send(control, bytemuck::bytes_of(request), descriptors, SendFlags::empty()))?;
+    reply(control)
+}
+
+/// Waits for the reply to a request.
+pub fn reply(control: BorrowedFd<'_>) -> Result<(ReplyMessage, Vec<OwnedFd>), Errno> {
     let mut reply = ReplyMessage::zeroed();
     let received = retry(|| receive(control, bytemuck::bytes_of_mut(&mut reply), RecvFlags::CMSG_CLOEXEC))?;
     if received.len != size_of::<ReplyMessage>() {

@@ -36,7 +36,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytemuck::Zeroable;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
@@ -168,8 +168,11 @@ impl Direct {
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let end = self.flow(listener)?.end.as_fd();
         let received = match receive(end, bytemuck::bytes_of_mut(&mut arrival), flags) {
-            Ok(received) => received,
             Err(Errno::AGAIN) => return Ok(None),
+            // The service has gone.
+            Ok(received) if received.len == 0 => return Err(Errno::NETDOWN.into()),
+            Err(Errno::CONNRESET) => return Err(Errno::NETDOWN.into()),
+            Ok(received) => received,
             Err(cause) => return Err(cause.into()),
         };
         let [end, memory] = <[OwnedFd; 2]>::try_from(received.descriptors).map_err(|_| Errno::MFILE)?;
@@ -218,15 +221,14 @@ impl Direct {
         }
     }
 
-    /// Sleeps until an entry may have come, at most for `most`.
+    /// Sleeps until an entry may have come, at most for `most`. [`Errno::NETDOWN`] when the service has gone.
     pub fn wait(&self, most: Option<Duration>) -> Result<(), DirectError> {
         let wake = self.link.wake().ok_or(Errno::BADF)?;
         let queue = self.link.context().queue(Direction::ToApplication);
         if self.ended.is_none() && !self.consumer.ready(queue) {
             let most = most.map(|m| Timespec { tv_sec: m.as_secs() as i64, tv_nsec: i64::from(m.subsec_nanos()) });
-            match poll(&mut [PollFd::from_borrowed_fd(wake, PollFlags::IN)], most.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(cause) => return Err(cause.into()),
+            if !self.link.wait(wake, most.as_ref())? {
+                return Err(DirectError::Refused(Errno::NETDOWN));
             }
         }
         // Entries written from now on ring again.

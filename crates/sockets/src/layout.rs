@@ -1,6 +1,6 @@
 //! What applications and the service share: context queues, socket pages, payload rings, the status page.
 //!
-//! Every field has one writer. The service never reads back what an application can write, except for the entries of
+//! Every field has one writer; of a service that has gone, a process of the application closes the state. The service never reads back what an application can write, except for the entries of
 //! a context queue, each of which it validates, and the bytes of a transmit ring.
 //!
 //! | memory | holds | who has it |
@@ -13,7 +13,7 @@ use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Version of everything in this file and of the control messages.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 3;
 
 /// Entries of one context queue.
 pub const QUEUE_ENTRIES: usize = 4096;
@@ -149,6 +149,8 @@ pub struct ServiceSide {
     pub family: AtomicU32,
     /// Tokens that the service sent because data came, or is about to send.
     pub issued: AtomicU32,
+    /// The service that made the socket, see [`StatusPage::instance`].
+    pub instance: AtomicU64,
     /// Own address.
     pub local: Place,
     /// The peer's address.
@@ -209,12 +211,20 @@ pub struct ApplicationSide {
     pub partial: AtomicU32,
     /// Bit 0: reads no more, bit 1: writes no more.
     pub shut: AtomicU32,
+    /// Backlog of a listener, for another service.
+    pub backlog: AtomicU32,
     /// 1: the result of a connect was given.
     pub connect_reported: AtomicU32,
     /// Options in use.
     pub option_count: AtomicU32,
     /// Thread that changes options, or 0.
     pub option_lock: AtomicU32,
+    /// Kernel TLS: bit 0 asked for, bit 1 what is sent is encrypted, bit 2 what comes is.
+    pub tls: AtomicU32,
+    /// Bytes that are left of the piece of a record that is being read.
+    pub tls_left: AtomicU32,
+    /// Type of that record.
+    pub tls_type: AtomicU32,
 }
 
 /// One option with its value, as the kernel would return it.
@@ -237,4 +247,6 @@ pub struct OptionSlot {
 pub struct StatusPage {
     /// 1 while the service sleeps: whoever adds an entry then rings the bell.
     pub asleep: AtomicU32,
+    /// A number of its own for each service that ever runs: names of flows mean nothing to another one.
+    pub instance: AtomicU64,
 }

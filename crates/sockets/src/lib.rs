@@ -11,4 +11,6 @@ pub mod posix;
 pub mod queue;
 pub mod service;
 pub mod shared;
+pub mod tls;
 pub mod transport;
+pub mod watch;

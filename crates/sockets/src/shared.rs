@@ -170,6 +170,48 @@ impl SocketMemory {
         unsafe { self.drain_to(ring, at, bytes.as_mut_ptr(), bytes.len()) }
     }
 
+    /// Lets `put` write up to `len` bytes, at most a ring's, into a ring at `at`: to its end, then from its start, until
+    /// it leaves room. Returns how many it wrote.
+    ///
+    /// `put` only writes: what a process that also maps the ring does to these bytes meanwhile is never read here.
+    #[inline]
+    pub fn fill_with(&self, ring: Ring, at: u64, len: usize, mut put: impl FnMut(&mut [u8]) -> usize) -> usize {
+        assert!(len <= self.ring_bytes);
+        let mut done = 0;
+        while done < len {
+            let (to, room) = self.place(ring, at + done as u64);
+            let part = room.min(len - done);
+            // SAFETY: in the ring by `place`. The slice lives for one call that copies bytes into it.
+            let put = put(unsafe { std::slice::from_raw_parts_mut(to, part) }).min(part);
+            done += put;
+            if put < part {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Lets `take` copy up to `len` bytes, at most a ring's, out of a ring at `at`, until it leaves some. Returns how many
+    /// it took.
+    ///
+    /// `take` only copies: a process that changes its bytes meanwhile changes what is copied, and nothing else.
+    #[inline]
+    pub fn drain_with(&self, ring: Ring, at: u64, len: usize, mut take: impl FnMut(&[u8]) -> usize) -> usize {
+        assert!(len <= self.ring_bytes);
+        let mut done = 0;
+        while done < len {
+            let (from, room) = self.place(ring, at + done as u64);
+            let part = room.min(len - done);
+            // SAFETY: as above.
+            let taken = take(unsafe { std::slice::from_raw_parts(from, part) }).min(part);
+            done += taken;
+            if taken < part {
+                break;
+            }
+        }
+        done
+    }
+
     /// The bytes of a ring from `at`, up to `len` or the ring's end, in place.
     ///
     /// # Safety

@@ -152,6 +152,16 @@ fn what_runs_is_listed_with_its_figures() {
 }
 
 #[test]
+fn a_waiting_application_learns_that_the_service_has_gone() {
+    let service = Running::new();
+    let mut direct = Direct::register(&service.path).unwrap();
+    let listener = direct.listen(anywhere(), 4).unwrap();
+    drop(service);
+    assert_eq!(direct.wait(Some(Duration::from_secs(10))), Err(DirectError::Refused(Errno::NETDOWN)));
+    assert_eq!(direct.accept(listener), Err(DirectError::Refused(Errno::NETDOWN)));
+}
+
+#[test]
 fn a_second_service_at_the_same_path_is_refused() {
     let service = Running::new();
     assert!(Service::new(Config::at(&service.path), None).is_err());

@@ -5,7 +5,7 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 17] = [
+pub const LAYERS: [&str; 18] = [
     "record",
     "report",
     "units",
@@ -18,6 +18,7 @@ pub const LAYERS: [&str; 17] = [
     "sockets",
     "preload",
     "nic",
+    "stages",
     "interfaces",
     "apps",
     "flexnic",

@@ -5,7 +5,7 @@
 //!  Ethernet, tags │ IP: us → sender │ ICMP header │ the packet, as far as there is room
 //! ```
 //!
-//! To nobody about an error, a later fragment, or what was not sent by one host to one host
+//! None about an error, a later fragment, or what was not sent by one host to one host
 //! (RFC 1812, section 4.3.2.7; RFC 4443, section 2.4 e): such answers would multiply.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -2,7 +2,7 @@
 //! cuts again: the reverse of [`crate::offload`], for ports where each frame costs a system call.
 //!
 //! Only what cutting gives back bit by bit is joined: data of one flow in order, equal headers, the
-//! same size but for the last, no flags but ACK and a PSH at the end, and right checksums, as the
+//! same size except the last, no flags but ACK and a PSH at the end, and right checksums, as the
 //! joined segment's is made anew.
 
 use crate::checksum;
@@ -142,7 +142,7 @@ impl Joined {
         true
     }
 
-    /// Whether the headers are equal but for what differs between the frames of a segment: IP length,
+    /// Whether the headers are equal except what differs between the frames of a segment: IP length,
     /// identification and checksum, TCP sequence number, PSH and checksum.
     fn same_headers(&self, one: &[u8], other: &[u8]) -> bool {
         let (l3, l4) = (self.l3, self.l4);

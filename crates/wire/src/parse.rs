@@ -19,9 +19,10 @@ const VLAN_TAGS_MAX: u8 = 2;
 const EXTENSION_HEADERS_MAX: usize = 8;
 
 /// Source and destination of a frame at layer 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IpAddresses {
     /// Not IP.
+    #[default]
     None,
     /// IPv4.
     V4 {
@@ -40,9 +41,10 @@ pub enum IpAddresses {
 }
 
 /// Whether an IP packet is whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fragment {
     /// Not a fragment.
+    #[default]
     Whole,
     /// The first fragment, with the beginning of the L4 header.
     First,
@@ -51,7 +53,7 @@ pub enum Fragment {
 }
 
 /// Where everything is in a frame. Offsets and lengths in bytes from the frame's beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FrameSummary {
     /// The whole frame, with padding.
     pub frame_len: u32,

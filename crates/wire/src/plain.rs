@@ -58,7 +58,7 @@ pub fn parse_plain(bytes: &[u8], frame_len: usize, rss: &Toeplitz) -> Option<Pla
 }
 
 /// Where everything is in such a frame, and where its headers end. `None` as above.
-// Always inlined, as nobody needs all of it: a call would store it in pieces, and whoever loads several of
+// Always inlined, as no caller needs all of it: a call would store it in pieces, and a caller that loads several of
 // them at once soon after waits for all stores before.
 #[inline(always)]
 pub(crate) fn summary_of(bytes: &[u8], frame_len: usize) -> Option<(FrameSummary, usize)> {

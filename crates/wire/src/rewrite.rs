@@ -61,7 +61,7 @@ pub fn is_atomic(frame: &[u8], l3_offset: usize) -> bool {
 }
 
 /// Replaces one end of an IPv4 packet: its address, and its port or ICMP echo identifier if
-/// `port` says so. `frame` holds all headers of `summary`, but for TCP options.
+/// `port` says so. `frame` holds all headers of `summary`, except TCP options.
 #[inline]
 pub fn replace_end(frame: &mut [u8], summary: &FrameSummary, end: End, address: u32, port: Option<u16>) {
     let old = replace_address(&mut frame[usize::from(summary.l3_offset)..], end, address);

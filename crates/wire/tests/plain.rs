@@ -16,7 +16,7 @@ fn in_general(bytes: &[u8], frame_len: usize, rss: &Toeplitz) -> Result<Plain, F
     })
 }
 
-/// A frame with the beginning that is asked for, and random bytes behind it; right but for what `spoils`
+/// A frame with the beginning that is asked for, and random bytes behind it; right except what `spoils`
 /// says: places, and what comes there.
 fn frame(random: &[u8], tcp: bool, padding: usize, spoils: &[(usize, u8)]) -> Vec<u8> {
     let mut bytes = random.to_vec();

@@ -186,10 +186,7 @@ impl Log {
             return Err(NoRoom::TooLarge);
         }
         let left = self.words - self.tail % self.words;
-        let begin = match words <= left {
-            true => self.tail,
-            false => self.tail + left,
-        };
+        let begin = if words <= left { self.tail } else { self.tail + left };
         if begin + words >= LAST {
             return Err(NoRoom::PositionsEnd);
         }

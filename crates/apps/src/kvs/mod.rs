@@ -162,10 +162,7 @@ impl Kvs {
             }
             KvsOperation::Delete => {
                 self.counts.deletes += 1;
-                match self.partition.delete(cpu, hash, &self.key) {
-                    true => KvsStatus::Done,
-                    false => KvsStatus::Missing,
-                }
+                if self.partition.delete(cpu, hash, &self.key) { KvsStatus::Done } else { KvsStatus::Missing }
             }
         }
     }
@@ -197,12 +194,11 @@ impl<C: Cpu> Application<C> for Kvs {
         };
         self.value.clear();
         self.lent = None;
-        let status = match partition_of(request.hash, self.of) == self.number {
-            true => self.serve(cpu, packet, &request),
-            false => {
-                self.counts.misdirected += 1;
-                KvsStatus::Misdirected
-            }
+        let status = if partition_of(request.hash, self.of) == self.number {
+            self.serve(cpu, packet, &request)
+        } else {
+            self.counts.misdirected += 1;
+            KvsStatus::Misdirected
         };
         match self.lent {
             Some(lent) => reply::lend(cpu, packet, &request, lent),

@@ -26,15 +26,13 @@ pub fn build<C: Cpu>(cpu: &mut C, packet: &mut Packet, request: &Request, status
     headers(cpu, packet, request, status, value_len);
     // The value lies where the payload of the request lay: after the header, or apart from it.
     let apart = packet.rest.len > 0 && value_len > 0;
-    let to = match apart {
-        true => packet.rest.at,
-        false => packet.head.at + u64::from(request.key_at()),
-    };
+    let to = if apart { packet.rest.at } else { packet.head.at + u64::from(request.key_at()) };
     packet.head.len = request.key_at();
     packet.rest.len = 0;
-    match apart {
-        true => packet.rest.len = value_len,
-        false => packet.head.len += value_len,
+    if apart {
+        packet.rest.len = value_len
+    } else {
+        packet.head.len += value_len
     }
     if value_len > 0 {
         cpu.bytes_mut(to, value.len()).copy_from_slice(value);

@@ -74,10 +74,7 @@ pub fn parse<C: Cpu>(cpu: &mut C, packet: &mut Packet, buffer_room: u32) -> Resu
     }
     let bytes = cpu.bytes(packet.head.at + u64::from(at), KVS_HEADER_LEN);
     let request = well_formed(bytes, summary, at).ok_or("bad_request")?;
-    match request.end() == at + data {
-        true => Ok(request),
-        false => Err("bad_request"),
-    }
+    if request.end() == at + data { Ok(request) } else { Err("bad_request") }
 }
 
 /// Moves what the first part of a split frame lacks of `until` bytes there, where there is room: a NIC

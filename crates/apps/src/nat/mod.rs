@@ -118,10 +118,7 @@ impl Nat {
     /// `None`: from inside, by a port that is not.
     #[inline]
     fn side(&self, ends: (u32, u32), inside: bool) -> Option<Side> {
-        match self.flows.is_external(ends.1) {
-            true => Some(Side::Outside),
-            false => inside.then_some(Side::Inside),
-        }
+        if self.flows.is_external(ends.1) { Some(Side::Outside) } else { inside.then_some(Side::Inside) }
     }
 
     fn translate<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Result<Verdict, &'static str> {

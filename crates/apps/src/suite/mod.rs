@@ -80,6 +80,7 @@ impl Bench {
             port: PortId((self.sent % u64::from(PORTS)) as u8),
             rss_hash: 0,
             flags: RxFlags::default(),
+            mark: 0,
             offload: TxOffload::default(),
             stamp: Time::ZERO,
         };

@@ -86,13 +86,11 @@ impl Bench {
         let segment = |at, bytes: &[u8]| Segment { at, len: bytes.len() as u32 };
         let buffer = data_of(self.flat.mbuf);
         let packet = Packet {
+            mark: 0,
             mbuf: self.flat.mbuf,
             tail: Addr(0),
             references: Addr(0),
-            head: match self.inlines {
-                true => segment(self.flat.mbuf + METADATA_BYTES, head),
-                false => segment(buffer, head),
-            },
+            head: if self.inlines { segment(self.flat.mbuf + METADATA_BYTES, head) } else { segment(buffer, head) },
             // At a distance, so that nothing reads over the gap by mistake.
             rest: segment(buffer + BUFFER / 2, rest),
             port: PortId(port),
@@ -266,10 +264,7 @@ pub fn one_hop_on(frame: &[u8]) -> Vec<u8> {
 pub fn echo(from: &str, to: &str, identifier: u16, reply: bool) -> Vec<u8> {
     let step =
         etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(address(from).octets(), address(to).octets(), 64);
-    let step = match reply {
-        true => step.icmpv4_echo_reply(identifier, 7),
-        false => step.icmpv4_echo_request(identifier, 7),
-    };
+    let step = if reply { step.icmpv4_echo_reply(identifier, 7) } else { step.icmpv4_echo_request(identifier, 7) };
     let mut frame = Vec::new();
     step.write(&mut frame, b"ping").unwrap();
     frame

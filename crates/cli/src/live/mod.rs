@@ -2,6 +2,7 @@
 
 mod prometheus;
 mod table;
+mod tcp;
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live};
+use nicforge_lab::live::{LiveConfig, PortKind, Snapshot, load_live, run_live, run_live_with};
 use nicforge_lab::record::of_live;
 use nicforge_options::Place;
 use nicforge_report::{table, to_json, write_all};
@@ -21,6 +22,8 @@ use crate::input::sets;
 use crate::output::{print, print_notes, tell};
 use crate::outputs::{Made, Named, keep_apart, of_report, of_settings};
 use crate::registry::catalogue;
+
+pub use prometheus::serve_page;
 
 /// Runs until the time is over or somebody says so.
 pub fn live(options: &LiveOptions) -> Result<(), CliError> {
@@ -39,7 +42,9 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         None => PathBuf::from("out").join(&config.name),
     };
     let mut made = check_outputs(&config, options, &folder)?;
-    let metrics = options.metrics.map(prometheus::serve).transpose()?;
+    let service = config.tcp.as_ref().map(tcp::path);
+    let of_tcp = move || service.as_deref().map_or_else(String::new, crate::sockets::page);
+    let metrics = options.metrics.map(|address| prometheus::serve(address, of_tcp)).transpose()?;
     let stop = stopped_by_signals()?;
     let shows = !options.json && !options.quiet;
     if shows {
@@ -64,7 +69,11 @@ pub fn live(options: &LiveOptions) -> Result<(), CliError> {
         before = now.clone();
     };
     let began = Instant::now();
-    let run = run_live(&config, &stop, &mut watch).inspect_err(|_| made.take_back())?;
+    let run = match &config.tcp {
+        Some(of_stack) => run_live_with(&config, tcp::software(&config, of_stack), &stop, &mut watch),
+        None => run_live(&config, &stop, &mut watch),
+    };
+    let run = run.inspect_err(|_| made.take_back())?;
     show_events(&mut events, &run.snapshot);
     let record = of_live(&config, &run, began.elapsed().as_secs_f64());
     let files = write_all(&record, &folder)?;
@@ -131,7 +140,7 @@ pub fn attach(options: &AttachOptions) -> Result<(), CliError> {
     if options.quiet { Ok(()) } else { print(&table::worker(ended.worker, &ended.counts)) }
 }
 
-/// Whoever reads only the report should still learn of a worker that died.
+/// Readers of the report alone also learn of a worker that died.
 fn show_events(shown: &mut u64, now: &Snapshot) {
     let (missed, events) = now.events.after(*shown);
     if missed > 0 {

@@ -22,16 +22,23 @@ pub struct Page {
     now: Arc<Mutex<Snapshot>>,
 }
 
-/// Serves the page on `address`.
-pub fn serve(address: SocketAddr) -> Result<Page, CliError> {
+/// Serves the page on `address`, and what `more` says behind it.
+pub fn serve(address: SocketAddr, more: impl Fn() -> String + Send + Sync + 'static) -> Result<Page, CliError> {
+    let now = Arc::new(Mutex::new(Snapshot::default()));
+    let shown = now.clone();
+    serve_page(address, move || page(&shown.lock().unwrap_or_else(PoisonError::into_inner)) + &more())?;
+    Ok(Page { now })
+}
+
+/// Serves what `page` says, asked anew for each client, on `address`.
+pub fn serve_page(address: SocketAddr, page: impl Fn() -> String + Send + Sync + 'static) -> Result<(), CliError> {
     if !address.ip().is_loopback() {
         let right = "name a loopback address, such as 127.0.0.1:9477";
         return Err(CliError::Usage(format!("--metrics {address}: would be seen by other machines; {right}")));
     }
     let listener =
         TcpListener::bind(address).map_err(|cause| CliError::Write { what: format!("--metrics {address}"), cause })?;
-    let now = Arc::new(Mutex::new(Snapshot::default()));
-    let shown = now.clone();
+    let page = Arc::new(page);
     let clients = Arc::new(AtomicUsize::new(0));
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
@@ -41,17 +48,17 @@ pub fn serve(address: SocketAddr) -> Result<Page, CliError> {
                 clients.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
-            let (shown, clients) = (shown.clone(), clients.clone());
+            let (page, clients) = (page.clone(), clients.clone());
             std::thread::spawn(move || {
-                let _ = answer(client, &shown);
+                let _ = answer(client, &*page);
                 clients.fetch_sub(1, Ordering::Relaxed);
             });
         }
     });
-    Ok(Page { now })
+    Ok(())
 }
 
-fn answer(mut client: TcpStream, shown: &Mutex<Snapshot>) -> std::io::Result<()> {
+fn answer(mut client: TcpStream, page: &dyn Fn() -> String) -> std::io::Result<()> {
     client.set_write_timeout(Some(PATIENCE))?;
     let request = read_request(&mut client)?;
     let mut words = request.lines().next().unwrap_or("").split(' ');
@@ -59,7 +66,7 @@ fn answer(mut client: TcpStream, shown: &Mutex<Snapshot>) -> std::io::Result<()>
     let path = target.split('?').next().unwrap_or("");
     match (method, path) {
         ("GET" | "HEAD", "/metrics" | "/") => {
-            let text = page(&shown.lock().unwrap_or_else(PoisonError::into_inner));
+            let text = page();
             let kind = "Content-Type: text/plain; version=0.0.4\r\n";
             match method {
                 "GET" => reply(client, "200 OK", kind, &text),
@@ -134,18 +141,28 @@ fn of_ports(now: &Snapshot) -> Vec<Metric> {
             nic.link.as_ref().map_or(0, |link| link.downs)
         }),
         counter("next_hop_moves_total", "How often a next hop had another hardware address than before.", |nic| {
-            nic.station.moved
+            nic.stages.count("next_hop_moved")
         }),
         counter(
             "next_hop_questions_total",
             "Questions for a next hop: frames that went out without one that came in.",
-            |nic| nic.station.asked,
+            |nic| nic.stages.count("next_hop_asked"),
         ),
         counter("next_hop_unanswered_total", "Questions for a next hop that nobody answered in time.", |nic| {
-            nic.station.unanswered
+            nic.stages.count("next_hop_unanswered")
         }),
         ("dropped_frames_total", "counter", "Frames dropped, by cause.", drops(now)),
+        ("stage_count_total", "counter", "What stages of a port's NIC counted, by name.", of_stages(now)),
     ]
+}
+
+fn of_stages(now: &Snapshot) -> Vec<(String, f64)> {
+    let ports = now.device.nics.iter().enumerate();
+    let rows = |(port, nic): (usize, &NicCounts)| {
+        let counters = nic.stages.counters.clone();
+        counters.into_iter().map(move |(name, count)| (format!("port=\"{port}\",name=\"{name}\""), count as f64))
+    };
+    ports.flat_map(rows).collect()
 }
 
 fn of_workers(now: &Snapshot) -> Vec<Metric> {

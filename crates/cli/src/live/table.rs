@@ -17,10 +17,13 @@ pub fn opening(config: &LiveConfig) -> String {
         Some(seconds) => format!("for {seconds} s"),
         None => "until Ctrl-C".to_string(),
     };
+    let app = if config.tcp.is_some() { "TCP".to_string() } else { settings.app() };
+    let service = config.tcp.as_ref().map_or_else(String::new, |of_stack| {
+        format!("  programs: nicforge sockets --service {} -- PROGRAM\n", super::tcp::path(of_stack).display())
+    });
     format!(
-        "{}: {} on {}, {} worker(s), {ends}\n{}",
+        "{}: {app} on {}, {} worker(s), {ends}\n{}{service}",
         config.name,
-        settings.app(),
         settings.interface(),
         settings.cores(),
         ports.collect::<String>()
@@ -141,10 +144,7 @@ fn link(nic: &NicCounts) -> String {
     let Some(link) = &nic.link else {
         return "-".to_string();
     };
-    let mut text = match link.is_up {
-        true => format!("up, MTU {}", link.mtu),
-        false => "down".to_string(),
-    };
+    let mut text = if link.is_up { format!("up, MTU {}", link.mtu) } else { "down".to_string() };
     if link.downs > 0 {
         text.push_str(&format!(", {} times down", link.downs));
     }
@@ -180,10 +180,7 @@ pub fn worker(number: usize, counts: &WorkerCounts) -> String {
 
 fn causes(counts: &[(&'static str, u64)]) -> String {
     let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    match counts.is_empty() {
-        true => "-".to_string(),
-        false => counts.join(", "),
-    }
+    if counts.is_empty() { "-".to_string() } else { counts.join(", ") }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const DEFAULT_PLACE: &str = "machines/this-machine.toml";
 /// How much time measuring may take.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
-    /// Every measurement is the fastest of so many: others slow it down, nobody speeds it up.
+    /// Every measurement is the fastest of so many: other programs slow it down, and none speeds it up.
     repeats: u32,
     /// Steps of one walk or chain: so few that it ends before another program has its turn.
     steps: usize,
@@ -75,7 +75,7 @@ pub fn measure(options: &MeasureOptions) -> Result<(), CliError> {
     }
     let found = measure::all(&system, effort, &say).map_err(cannot("memory to measure in"))?;
     let text = file::text(&system, &found);
-    // Whoever gets the file shall be able to use it.
+    // Other users may read the file, too.
     let machine = parse_machine(&text, &place)?;
     std::fs::write(&place, text).map_err(cannot(&place.display().to_string()))?;
     if options.quiet { Ok(()) } else { print(&summary(&machine, &found, &place)) }

@@ -1,4 +1,4 @@
-//! `nicforge new`: a crate outside this repository, with an interface or an application that runs, and its test.
+//! `nicforge new`: a crate outside this repository, with an interface, application or stage that runs, and its test.
 //!
 //! Templates are code that compiles: tests of this crate include them as they are. The names in them, `my_ring` and
 //! `MyRing`, become the author's.
@@ -61,6 +61,16 @@ const APP: Kind = Kind {
     },
 };
 
+const STAGE: Kind = Kind {
+    what: "stage",
+    name: "my_stage",
+    type_name: "MyStage",
+    key: "_mpps",
+    files: templates! { "stage":
+        "README.md", "src/main.rs", "src/my_stage.rs", "scenarios/my_stage.toml", "scenarios/my_stage_live.toml",
+    },
+};
+
 const MANIFEST: &str = include_str!("Cargo.toml.txt");
 /// What the scenarios run on and play.
 const MACHINE: (&str, &str) = ("machines/xeon-4216-cx5.toml", include_str!("../../../../machines/xeon-4216-cx5.toml"));
@@ -71,6 +81,7 @@ pub fn new(options: &NewOptions) -> Result<(), CliError> {
     let kind = match options.kind {
         NewKind::Interface => &INTERFACE,
         NewKind::App => &APP,
+        NewKind::Stage => &STAGE,
     };
     let name = &options.name;
     let type_name = type_name(name);
@@ -123,9 +134,9 @@ fn check_name(kind: &Kind, name: &str, type_name: &str) -> Result<(), CliError> 
     }
     let catalogue = catalogue();
     let vocabulary = catalogue.vocabulary();
-    for (kind, what) in [("interface", "interface"), ("application", "application")] {
+    for kind in ["interface", "application", "stage"] {
         if vocabulary.names(kind).contains(&name) {
-            return refuse(format!("there is an {what} `{name}` already"), another());
+            return refuse(format!("`{name}` is the name of an existing {kind}"), another());
         }
     }
     if vocabulary.key(&format!("{name}{}", kind.key)).is_some() {

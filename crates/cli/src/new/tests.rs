@@ -16,9 +16,11 @@ fn refusal(options: &NewOptions) -> String {
 #[test]
 fn all_files_have_the_authors_names() {
     let folder = tempfile::tempdir().unwrap();
-    for (kind, name, type_name, of_kind) in
-        [(NewKind::Interface, "fast_ring", "FastRing", &INTERFACE), (NewKind::App, "x2", "X2", &APP)]
-    {
+    for (kind, name, type_name, of_kind) in [
+        (NewKind::Interface, "fast_ring", "FastRing", &INTERFACE),
+        (NewKind::App, "x2", "X2", &APP),
+        (NewKind::Stage, "slow_path", "SlowPath", &STAGE),
+    ] {
         let path = folder.path().join(name);
         new(&options(kind, name, &path)).unwrap();
         for file in of_kind.files {
@@ -88,6 +90,7 @@ fn impossible_and_taken_names_are_refused_before_anything_is_written() {
         ("priv_ring", "my_priv_ring"),
         ("sinic", "my_sinic"),
         ("nat", "my_nat"),
+        ("hairpin", "my_hairpin"),
         ("queue", "`Queue`"),
         ("ring", "`Ring`"),
     ] {

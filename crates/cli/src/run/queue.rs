@@ -1,4 +1,4 @@
-//! Jobs taken by a few threads in order; results by index, whoever finished first.
+//! Jobs taken by a few threads in order; results by index, in any order of completion.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -41,24 +41,18 @@ pub use nic::NicHalf;
 pub use options::{EmulatedOptions, Socket};
 pub use way::Way;
 
+use crate::describe::Supply;
 use crate::priv_ring::layout::Ring;
 use crate::priv_ring::nic::Queue;
 use crate::registry::Played;
 use crate::{Built, Interface, InterfaceError, Interfaces, KnownGround, Plan};
-use layout::{Physical, first_doorbell};
-pub use layout::{PhysicalRing, physical_rings};
+use layout::Physical;
 
-/// Interfaces whose completions can name a buffer that is not their descriptor's.
-pub const EMULATED: [&str; 6] =
-    ["priv_ring", "rx_bisect", "sh_ring", "sh_ring_list", "sh_ring_batched_list", "sh_ring_dynamic"];
-
-/// Why a core cannot play the NIC of interface `name`, which is none of [`EMULATED`].
-pub fn why_not(name: &str) -> &'static str {
-    let entry = Interfaces::shipped().find(name);
-    entry
-        .ok()
-        .and_then(|entry| entry.played().err())
-        .unwrap_or("its completions are not known to name the buffer that a frame lies in")
+/// The names of all shipped interfaces whose NIC a core can play.
+pub fn played_by_cores() -> Vec<&'static str> {
+    let shipped = Interfaces::shipped();
+    let played = shipped.entries().iter().filter(|entry| entry.played().is_ok());
+    played.map(|entry| entry.name()).collect()
 }
 
 /// Interface `emulated`.
@@ -93,14 +87,16 @@ fn build<G: KnownGround>(plan: &Plan, space: &mut AddressSpace) -> Result<Halves
         return Err(InterfaceError::NoEmulator);
     }
     let Built { nic: inner, drivers: inner_drivers } = emulates.build::<Played<G>>(plan, space)?;
-    let first_doorbell = first_doorbell(plan.owners.len(), &plan.bisect);
+    let shape = plan.shape_of(emulates);
+    // The registers before are the wrapped interface's.
+    let first_doorbell = shape.registers as u32;
     let mut rings = Vec::new();
     let mut served = Vec::new();
     let mut ring_of = vec![0; usize::from(inner.queues())];
     let mut fills = vec![Vec::new(); plan.owners.len()];
     let mut rings_of_set = vec![0; inner.sets().len()];
-    let wanted = physical_rings(emulates.name(), plan.owners.len(), (plan.rx_entries, plan.sharing), &plan.bisect);
-    for (number, PhysicalRing { queues, entries }) in wanted.into_iter().enumerate() {
+    for (number, Supply { queues, entries }) in shape.supplies.into_iter().enumerate() {
+        let entries = entries.next_power_of_two();
         Plan::check_ring("physical ring", entries)?;
         // A completion ring counts from multiples of twice its size.
         let first = plan.first_position & !(2 * entries as u64 - 1);

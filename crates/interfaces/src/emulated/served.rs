@@ -45,6 +45,7 @@ pub fn unseen(frame: &Arriving<'_>) -> Arriving<'static> {
     static UNSEEN: [u8; DATA_BYTES_MAX as usize] = [0; DATA_BYTES_MAX as usize];
     let len = frame.bytes.len();
     Arriving {
+        mark: frame.mark,
         bytes: &UNSEEN[..len],
         head: len,
         headers: len,

@@ -10,7 +10,7 @@ use nicforge_nic::Pool;
 use nicforge_platform::{self as platform, AddressSpace, Cpu, Owner};
 use nicforge_units::Time;
 
-use super::{EMULATED, played};
+use super::{played, played_by_cores};
 use crate::InterfaceError;
 use crate::suite::{Bench, Calls, Flat, Ground, Setup, Sim, build};
 
@@ -37,7 +37,7 @@ fn send_and_receive<G: Ground>(emulates: &'static str) {
 
 #[test]
 fn every_frame_comes_once_and_in_order_whatever_is_emulated() {
-    for emulates in EMULATED {
+    for emulates in played_by_cores() {
         send_and_receive::<Flat>(emulates);
         send_and_receive::<Sim>(emulates);
     }

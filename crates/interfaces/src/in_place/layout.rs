@@ -4,8 +4,8 @@
 //! | --- | --- | --- |
 //! | 0 | address of the buffer's metadata | frame length (low 32 bits), RSS hash (high 32) |
 //! | 1 | bytes of room for a frame | arrival of the first bit, ps |
-//! | 2 | 0 | flags (low 8 bits), port (next 8), bytes of each frame of a segment (next 16) |
-//! | 3 | 0 | 1: done |
+//! | 2 | 0 | flags (low 32 bits), port (next 8), bytes of each frame of a segment (next 16), highest bit of the mark (bit 56) |
+//! | 3 | 0 | 1: done (bit 0), the other 63 bits of the mark |
 //!
 //! Registers: receive register `queue` is the doorbell: the ring's tail, counted without end.
 
@@ -41,8 +41,11 @@ pub fn completion(frame: &Arriving<'_>, len: u32) -> [u64; 4] {
     [
         u64::from(len) | u64::from(frame.rss_hash) << 32,
         frame.stamp.as_ps(),
-        u64::from(frame.flags.0) | u64::from(frame.port.0) << 8 | u64::from(frame.segment) << 16,
-        1,
+        u64::from(frame.flags.0)
+            | u64::from(frame.port.0) << 32
+            | u64::from(frame.segment) << 40
+            | frame.mark >> 63 << 56,
+        frame.mark << 1 | 1,
     ]
 }
 
@@ -52,9 +55,10 @@ pub fn decode(words: [u64; 4]) -> Completion {
         len: words[0] as u32,
         rss_hash: (words[0] >> 32) as u32,
         stamp: Time::from_ps(words[1]),
-        flags: RxFlags(words[2] as u8),
-        port: (words[2] >> 8) as u8,
-        segment: (words[2] >> 16) as u16,
+        flags: RxFlags(words[2] as u32),
+        port: (words[2] >> 32) as u8,
+        segment: (words[2] >> 40) as u16,
+        mark: words[3] >> 1 | words[2] >> 56 << 63,
         ..Completion::default()
     }
 }

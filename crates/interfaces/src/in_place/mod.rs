@@ -20,13 +20,15 @@ pub use driver::Driver;
 pub use layout::Descriptor;
 pub use nic::NicHalf;
 
+use crate::options::RxRing;
 use crate::priv_ring::layout::Ring;
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    Plan::check_ring("rx_entries", plan.rx_entries)?;
-    let entries = plan.rx_entries as u64;
+    let RxRing { rx_entries } = plan.values.read();
+    Plan::check_ring("rx_entries", rx_entries)?;
+    let entries = rx_entries as u64;
     let mut queues = Vec::new();
     let mut drivers = Vec::new();
     for (queue, &owner) in plan.owners.iter().enumerate() {

@@ -34,7 +34,8 @@ pub use layout::Buffer;
 pub use nic::NicHalf;
 pub use options::{NmNfvOptions, SplitOptions};
 
-use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
+use crate::options::RxRing;
+use crate::{Built, Interface, InterfaceError, KnownGround, NicMemory, Plan};
 use driver::Side;
 use layout::{PRIMARY, SECONDARY};
 
@@ -66,6 +67,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Those of `plan`.
+    fn of(plan: &Plan) -> Options {
+        let NmNfvOptions { split: SplitOptions { split_at, rx_inline, .. }, nicmem_queues, .. } = plan.values.read();
+        let NicMemory { pool, keys, application } = plan.nicmem.clone();
+        let split = if split_at == 0 { Split::Headers } else { Split::At(split_at) };
+        Options { split, rx_inline, pool, keys, application, queues: nicmem_queues }
+    }
+
     /// The buffers that queue `number` of `queues` may take from the pool when it starts.
     fn share(&self, number: usize, queues: usize) -> Option<(Pool, u64)> {
         let users = self.queues.unwrap_or(queues).min(queues);
@@ -76,15 +85,16 @@ impl Options {
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    Plan::check_ring("rx_entries", plan.rx_entries)?;
-    let options = &plan.nicmem;
-    let (entries, queues) = (plan.rx_entries as u64, plan.owners.len());
+    let RxRing { rx_entries } = plan.values.read();
+    Plan::check_ring("rx_entries", rx_entries)?;
+    let options = &Options::of(plan);
+    let (entries, queues) = (rx_entries as u64, plan.owners.len());
     let each = if options.rx_inline { 1 } else { 2 };
     let mut halves = Vec::new();
     let mut drivers = Vec::new();
     for (queue, &owner) in plan.owners.iter().enumerate() {
         // A driver may fill both rings: the completions of all have room.
-        let room = 2 * plan.rx_entries;
+        let room = 2 * rx_entries;
         let (writer, reader) = inlining_completion_ring(space, room, owner, options.rx_inline)?;
         let rings = [PRIMARY, SECONDARY].map(|_| {
             let first = plan.first_position;
@@ -103,12 +113,12 @@ pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driv
 
 /// The same with all payload in host memory.
 pub mod split {
-    use super::{Driver, InterfaceError, NicHalf, Options, Plan};
+    use super::{Driver, InterfaceError, NicHalf, NicMemory, Plan};
     use nicforge_platform::AddressSpace;
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        let nicmem = Options { pool: None, ..plan.nicmem.clone() };
+        let nicmem = NicMemory { pool: None, ..plan.nicmem.clone() };
         let plan = Plan { nicmem, ..plan.clone() };
         super::build(&plan, space)
     }

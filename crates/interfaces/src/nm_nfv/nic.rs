@@ -156,6 +156,7 @@ impl Queue {
         ring.expect(dma, (EACH, frame.bytes.len()), Buffer::frame_of);
         self.spilled += u64::from(side == SECONDARY && self.uses_nicmem);
         Completion {
+            mark: frame.mark,
             entry,
             len: frame.bytes.len() as u32,
             head: 0,

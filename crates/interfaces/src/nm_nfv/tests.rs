@@ -115,6 +115,7 @@ impl Raw {
 
     fn receive(&mut self, len: usize) -> Result<(), DropCause> {
         let arriving = Arriving {
+            mark: 0,
             bytes: &vec![0xff; len],
             head: len,
             headers: 42,

@@ -24,16 +24,18 @@ pub use fetch::Fetcher;
 pub use layout::{Ring, RxDescriptor};
 pub use nic::NicHalf;
 
+use crate::options::RxRing;
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 
 /// Builds both halves for all queues of one NIC.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    Plan::check_ring("rx_entries", plan.rx_entries)?;
+    let RxRing { rx_entries } = plan.values.read();
+    Plan::check_ring("rx_entries", rx_entries)?;
     let mut queues = Vec::new();
     let mut drivers = Vec::new();
     for (queue, &owner) in plan.owners.iter().enumerate() {
-        let ring = Ring::new(space, plan.rx_entries as u64, plan.first_position).with_room(plan.pool.room());
-        let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;
+        let ring = Ring::new(space, rx_entries as u64, plan.first_position).with_room(plan.pool.room());
+        let (writer, reader) = completion_ring(space, rx_entries, owner)?;
         queues.push(nic::Queue::new(ring, plan.descriptor_read, writer));
         let doorbell = Register { device: plan.device, index: queue as u32 };
         drivers.push(Driver::new(space, ring, reader, doorbell, plan.costs));

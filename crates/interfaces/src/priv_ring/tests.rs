@@ -123,6 +123,7 @@ impl Raw {
 
     fn receive(&mut self, len: usize) -> Result<(), DropCause> {
         let arriving = Arriving {
+            mark: 0,
             bytes: &vec![0xff; len],
             head: len,
             headers: len.min(54),

@@ -35,6 +35,7 @@ pub struct AxEntry {
 #[inline(always)]
 pub fn packet(frame: &Arriving<'_>, from: AxEntry, mbuf: Addr) -> Completion {
     Completion {
+        mark: frame.mark,
         entry: from.entry,
         len: frame.bytes.len() as u32,
         rss_hash: frame.rss_hash,

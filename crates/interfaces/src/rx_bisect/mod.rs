@@ -94,15 +94,16 @@ impl Options {
 
 /// Builds both halves for all queues of one NIC: a Bx ring for each, and Ax rings as the plan says.
 pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    let topology = Topology::of(plan.owners.len(), &plan.bisect);
-    build_with(plan, &topology, space)
+    let options = plan.values.read::<RxBisectOptions>().to_build(plan.seed);
+    let topology = Topology::of(plan.owners.len(), &options);
+    build_with(plan, (&topology, &options), space)
 }
 
-/// Builds both halves with rings as `topology` says; its sizes count, not those of the plan.
+/// Builds both halves with rings as `topology` says; its sizes count, not those of `options`.
 /// There is a driver for each Bx ring, which keeps all Ax rings filled that are linked to it.
 pub fn build_with(
     plan: &Plan,
-    topology: &Topology,
+    (topology, options): (&Topology, &Options),
     space: &mut AddressSpace,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
     let linked = topology.check(plan.owners.len())?;
@@ -128,7 +129,7 @@ pub fn build_with(
         let batch = plan.descriptor_read;
         receivers.push(nic::Bx::new(writer, (number, bx), first, &linked, batch));
     }
-    let half = NicHalf::new(fetchers, receivers, plan.pool, &plan.bisect);
+    let half = NicHalf::new(fetchers, receivers, plan.pool, options);
     Ok((half, drivers))
 }
 

@@ -26,6 +26,7 @@ pub use layout::{BatchDescriptor, Descriptor};
 pub use nic::NicHalf;
 pub use options::{BatchedListOptions, SharedRing};
 
+use crate::options::RxRing;
 use crate::{Built, Interface, InterfaceError, KnownGround, Plan};
 use layout::{Order, Ring, SLOTS_MAX};
 
@@ -64,10 +65,11 @@ pub mod batched_list {
 
     /// Builds both halves for all queues of one NIC.
     pub fn build(plan: &Plan, space: &mut AddressSpace) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-        if ![2, SLOTS_MAX].contains(&plan.list_batch) {
-            return Err(InterfaceError::ListBatch(plan.list_batch));
+        let BatchedListOptions { list_batch, .. } = plan.values.read();
+        if ![2, SLOTS_MAX].contains(&list_batch) {
+            return Err(InterfaceError::ListBatch(list_batch));
         }
-        super::build(plan, space, (Order::List, plan.list_batch as u64), 0)
+        super::build(plan, space, (Order::List, list_batch as u64), 0)
     }
 
     /// Packets of a descriptor: `most`, but no more than leaves each of the `cores` of a ring of `entries`
@@ -89,22 +91,23 @@ fn build(
     (order, slots): (Order, u64),
     first_register: u32,
 ) -> Result<(NicHalf, Vec<Driver>), InterfaceError> {
-    Plan::check_ring("rx_entries", plan.rx_entries)?;
-    if plan.sharing == 0 {
+    let SharedRing { ring: RxRing { rx_entries }, sharing } = plan.values.read();
+    Plan::check_ring("rx_entries", rx_entries)?;
+    if sharing == 0 {
         return Err(InterfaceError::NoSharing);
     }
     let mut queues = Vec::new();
     let mut feeds = Vec::new();
     let mut drivers = Vec::new();
-    for (number, owners) in plan.owners.chunks(plan.sharing).enumerate() {
+    for (number, owners) in plan.owners.chunks(sharing).enumerate() {
         let cores = owners.len() as u64;
-        let entries = plan.rx_entries as u64;
+        let entries = rx_entries as u64;
         let slots = batched_list::batch(entries, cores, slots);
         let ring = Ring::new(space, order, entries, slots, plan.first_position).with_room(plan.pool.room());
         let doorbell = Register { device: plan.device, index: first_register + number as u32 };
         for (rank, &owner) in (0..).zip(owners) {
             // One core may get all that the ring holds.
-            let (writer, reader) = completion_ring(space, plan.rx_entries, owner)?;
+            let (writer, reader) = completion_ring(space, rx_entries, owner)?;
             queues.push(nic::Queue::new(number, writer));
             let driver = Driver::new(ring, reader, doorbell, (rank, cores), plan.costs);
             drivers.push(driver);

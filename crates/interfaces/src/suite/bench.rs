@@ -16,9 +16,11 @@ use super::{Ground, Setup, build};
 use crate::emulated::Lost;
 use crate::{Built, Plan};
 
-/// What the NIC says of every frame: its stack left to it to compute a checksum and to cut.
-const FLAGS: RxFlags = RxFlags::L3_BAD.with(RxFlags::L4_BAD).with(RxFlags::L4_BEGUN);
+/// What the NIC and stages say of every frame, in all 32 bits: its stack left to it to compute a checksum and to cut.
+const FLAGS: RxFlags = RxFlags::L3_BAD.with(RxFlags::L4_BAD).with(RxFlags::L4_BEGUN).with(RxFlags(0xc35a_9600));
 const SEGMENT: u16 = 0xa5c3;
+/// What a stage says of every frame.
+const MARK: u64 = 0xda01_2345_6789_abcd;
 
 pub(super) const GUARD_BYTES: usize = 16 << 10;
 pub(super) const GUARD: u8 = 0xa5;
@@ -169,6 +171,7 @@ impl<G: Ground> Bench<G> {
     /// As [`send`](Self::send), unaccounted.
     pub fn receive(&mut self, flow: u32, frame: &[u8]) -> Result<(), DropCause> {
         let arriving = Arriving {
+            mark: MARK,
             bytes: frame,
             head: frame.len(),
             headers: frame.len().min(HEADERS),
@@ -235,6 +238,7 @@ impl<G: Ground> Bench<G> {
         assert_eq!(Some(&bytes), expected.as_ref(), "{name}: flow {flow}, loss or disorder");
         assert_eq!(packet.stamp, stamp(number_of(&bytes)), "{name}: stamp");
         assert_eq!(packet.flags, FLAGS, "{name}: flags");
+        assert_eq!(packet.mark, MARK, "{name}: mark");
         let offload = packet.offload;
         assert_eq!((offload.l4_checksum, offload.segment), (true, SEGMENT), "{name}");
         for mbuf in buffers_of(packet) {

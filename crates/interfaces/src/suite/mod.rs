@@ -13,6 +13,7 @@
 //! | limits.rs | full ring, empty pool, oversized frame |
 //! | hostile.rs | descriptors that name no buffer, registers and doorbells that mean nothing |
 //! | properties.rs | random traffic, stalls and switches of steering, every ring size |
+//! | stages.rs | a stage between the wire and the interface, in both directions |
 //! | stalls.rs | cores that stop and go at random |
 //!
 //! An interface inherits all of it by its line in the registry; one of another crate goes through it by [`check`]. What
@@ -34,6 +35,7 @@ mod limits;
 mod live;
 mod properties;
 mod setup;
+mod stages;
 mod stalls;
 
 pub(crate) use bench::Bench;
@@ -46,7 +48,7 @@ pub(crate) use stalls::Stalls;
 
 use std::cell::RefCell;
 
-use crate::emulated::EMULATED;
+use crate::emulated::played_by_cores;
 use nicforge_platform::AddressSpace;
 
 use crate::{Built, Interface, InterfaceEntry, InterfaceError, Interfaces, KnownGround, Plan};
@@ -106,7 +108,9 @@ pub fn check<I: Interface>() {
 fn run_all(interface: &'static str) {
     let restarts = Bench::<Flat>::down(interface, &Setup::default()).nic.recovery().is_some();
     let recovery = if restarts { anew::CHECKS } else { &[] };
-    for check in [delivery::CHECKS, hostile::CHECKS, limits::CHECKS, properties::CHECKS, recovery].into_iter().flatten()
+    for check in [delivery::CHECKS, hostile::CHECKS, limits::CHECKS, properties::CHECKS, stages::CHECKS, recovery]
+        .into_iter()
+        .flatten()
     {
         let say = |ground: &str| eprintln!("{interface}: {} on {ground}", check.name);
         say("the sim ground");
@@ -124,7 +128,7 @@ fn run_all(interface: &'static str) {
 /// All interfaces; `emulated/x` is `emulated` around `x`, one for each that a core can play.
 fn interfaces() -> Vec<&'static str> {
     let others = names().into_iter().filter(|name| *name != "emulated");
-    let played = EMULATED.map(|name| &*format!("emulated/{name}").leak());
+    let played = played_by_cores().into_iter().map(|name| &*format!("emulated/{name}").leak());
     others.chain(played).collect()
 }
 

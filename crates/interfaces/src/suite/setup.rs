@@ -3,12 +3,13 @@
 use nicforge_nic::{DriverCosts, KeyTable, Pool};
 use nicforge_options::Values;
 use nicforge_platform::Owner;
-use nicforge_units::{Bytes, Time};
+use nicforge_units::Bytes;
 
 use super::frames::frame_len_max;
-use crate::Plan;
-use crate::nm_nfv::{self, Split};
-use crate::rx_bisect::{self, AxChoice, Consumption};
+use crate::describe::{Queues, Shape};
+use crate::nm_nfv::Split;
+use crate::rx_bisect::Notices;
+use crate::{NicMemory, Plan};
 
 /// What a bench is made of.
 #[derive(Clone, Debug)]
@@ -76,10 +77,39 @@ impl Setup {
     /// Buffers on nicmem that a bench for `interface` has.
     pub fn near_buffers(&self, interface: &str) -> u64 {
         let in_rings = (self.queues * self.rx_entries) as f64;
-        match interface {
-            "nm_nfv" | "nm_nfv_minus" => (in_rings * self.nicmem_share) as u64,
-            _ => 0,
-        }
+        let uses = self.shape(interface).split.is_some_and(|split| split.on_nicmem > 0);
+        if uses { (in_rings * self.nicmem_share) as u64 } else { 0 }
+    }
+
+    /// The rings of `interface`.
+    fn shape(&self, interface: &str) -> Shape {
+        let (values, queues) = (self.values(), Queues { nics: 1, each: self.queues, inner: None });
+        let shape = |name: &str, inner: Option<&Shape>| {
+            let entry = super::find(name).unwrap();
+            entry.description.shape(&values, &Queues { inner, ..queues })
+        };
+        let inner = shape(self.emulates, None);
+        shape(interface, Some(&inner))
+    }
+
+    /// What a scenario would say.
+    fn values(&self) -> Values {
+        let split_at = match self.split {
+            Split::Headers => 0,
+            Split::At(bytes) => bytes,
+        };
+        Values::default()
+            .with("rx_entries", self.rx_entries)
+            .with("sharing", self.sharing)
+            .with("list_batch", self.list_batch)
+            .with("emulates", self.emulates)
+            .with("split_at", split_at)
+            .with("rx_inline", self.rx_inline)
+            // Ax rings as large as private ones, one for each queue.
+            .with("ax_entries", self.rx_entries)
+            .with("bx_entries", self.rx_entries * self.bx_per_ax)
+            .with("consumption", Notices::Batched)
+            .with("consumption_timeout_us", 1.0)
     }
 
     /// The plan of an interface that takes its buffers from `pool`.
@@ -92,60 +122,24 @@ impl Setup {
         Plan {
             device: 0,
             owners: (0..self.queues).map(|queue| Owner(queue as u16)).collect(),
-            rx_entries: self.rx_entries,
-            sharing: self.sharing,
-            list_batch: self.list_batch,
             first_position: self.first_position,
             pool,
             descriptor_read: Bytes(512),
             costs: DriverCosts::default(),
-            bisect: self.bisect(),
-            nicmem: nm_nfv::Options {
-                split: self.split,
-                rx_inline: self.rx_inline,
-                pool: near,
-                keys,
-                ..nm_nfv::Options::default()
-            },
+            nicmem: NicMemory { pool: near, keys, ..NicMemory::default() },
             emulates: super::find(self.emulates).ok(),
             emulator: Owner(self.queues as u16),
-            values: Values::default()
-                .with("rx_entries", self.rx_entries)
-                .with("sharing", self.sharing)
-                .with("list_batch", self.list_batch),
+            values: self.values(),
+            seed: 1,
             emulator_fills: false,
         }
     }
 
     /// Buffers that the pool of a bench for `interface` has.
     pub fn buffers(&self, interface: &str) -> usize {
-        let in_rings = self.queues * self.rx_entries;
-        let more = match interface {
-            "sh_ring_dynamic" => in_rings,
-            // Two for each frame, and enough to bring those on nicmem out.
-            "split" | "nm_nfv" | "nm_nfv_minus" => 2 * in_rings + self.spare,
-            // Two sets of rings, and as many physical ones.
-            "emulated" if self.emulates == "sh_ring_dynamic" => 3 * in_rings,
-            // One physical ring may stand for all.
-            "emulated" => in_rings.next_power_of_two(),
-            _ => 0,
-        };
-        in_rings + more + self.spare
-    }
-
-    /// Ax rings as large as private ones, one for each queue.
-    pub fn bisect(&self) -> rx_bisect::Options {
-        rx_bisect::Options {
-            ax_rings: 0,
-            links: Vec::new(),
-            associations: Vec::new(),
-            association_sets: 1,
-            ax_entries: self.rx_entries,
-            bx_entries: self.rx_entries * self.bx_per_ax,
-            choice: AxChoice::Random,
-            own_first: true,
-            consumption: Consumption::Batched(Time::from_us(1)),
-            seed: 1,
-        }
+        let shape = self.shape(interface);
+        // Enough to bring those on nicmem out.
+        let more = if shape.split.is_some() { self.queues * self.rx_entries + self.spare } else { 0 };
+        self.queues * shape.buffers.receive + more + self.spare
     }
 }

@@ -109,6 +109,20 @@ impl Engine {
         Ok(Context::new(id, flow, protocol, direction, start, state))
     }
 
+    /// `l5o_create` of a context that software has laid out itself; it takes `place`. Tells whether its protocol is known.
+    pub fn adopt(&mut self, place: &mut Context, laid_out: &Context) -> bool {
+        if registry::get(laid_out.protocol()).is_none() {
+            return false;
+        }
+        *place = *laid_out;
+        let counters = self.counters_of(laid_out);
+        match laid_out.direction() {
+            Direction::Transmit => counters.tx_contexts += 1,
+            Direction::Receive => counters.rx_contexts += 1,
+        }
+        true
+    }
+
     /// `l5o_destroy`: overwrites the context and its keys. Linux: `tls_dev_del`, ULP DDP `sk_del`.
     pub fn destroy(&mut self, context: &mut Context) {
         if let Some(protocol) = registry::get(context.protocol()) {

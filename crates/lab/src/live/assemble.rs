@@ -14,12 +14,13 @@ use nicforge_options::{ConfigError, Place};
 use nicforge_platform::live::ports::{
     CapturePort, Link, MemifPort, PacketPort, Port, PortCounters, TapPort, VhostUserPort, XdpPort,
 };
-use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock};
+use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveCpu, LiveDma, LiveError, Stock, WakeEvent};
+use nicforge_stages::responder::{Addresses, NextHop, Responder};
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
 use super::config::{LiveConfig, Neighbour, PortConfig, PortKind, Segments};
-use super::device::{Books, Device, Manners, NextHop, Station, fill};
+use super::device::{Books, Device, Manners, TooLong, fill};
 use super::layout::{Blueprint, Layout};
 use super::neighbour::{self, Asked};
 use super::worker::{Worker, WorkerParts};
@@ -43,6 +44,8 @@ pub struct Assembly {
     pub control: Control,
     /// Wakes the device.
     pub bell: Bell,
+    /// Wakes the only worker, where that is software with a wait of its own.
+    pub event: Option<WakeEvent>,
 }
 
 impl Assembly {
@@ -96,23 +99,24 @@ fn cannot_open(port: &PortConfig, error: LiveError) -> RunError {
 /// What the configuration names and is not there, or cannot be had.
 pub fn assemble(config: &LiveConfig, mut ports: Vec<Box<dyn Port>>, stop: &AtomicBool) -> Result<Assembly, RunError> {
     let config = &fit_buffers(config, &ports);
-    let (map, stations) = addresses(config, &mut ports, stop)?;
+    let (map, responders) = addresses(config, &mut ports, stop)?;
     let blueprint = Blueprint { app: app_config(config, map)?, config: config.clone() };
-    put_together(blueprint, ports, stations)
+    put_together(blueprint, ports, responders)
 }
 
-/// What `blueprint` describes, over `ports` with their `stations`.
+/// What `blueprint` describes, over `ports` with their `responders`.
 ///
 /// # Errors
 /// What the interface or the application cannot be built with, and memory that cannot be had.
 pub fn put_together(
     blueprint: Blueprint,
     ports: Vec<Box<dyn Port>>,
-    stations: Vec<Station>,
+    responders: Vec<Responder>,
 ) -> Result<Assembly, RunError> {
     let config = &blueprint.config;
-    let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills } = blueprint.lay_out()?;
-    let control = Control::new(&space, &shape)?;
+    let Layout { space, shape, pool, near, ledgers, mut nics, mut workers, mut fills, starts } = blueprint.lay_out()?;
+    let mut control = Control::new(&space, &shape)?;
+    let event = config.tcp.is_some().then(|| control.wake_by_event(0)).transpose()?;
     let bell = Bell::new()?;
     let cpu = |number| LiveCpu::new(control.clone(), bell.clone(), number);
     for pool in std::iter::once(&pool).chain(&near) {
@@ -120,6 +124,9 @@ pub fn put_together(
     }
     for (number, worker) in workers.iter_mut().enumerate() {
         worker.software.app.start(&mut cpu(number));
+    }
+    for start in starts {
+        start(&mut cpu(0))?;
     }
     let mut dma = LiveDma::new(control.clone(), &space);
     let books = ledgers.first().map(|of_pool| {
@@ -146,6 +153,10 @@ pub fn put_together(
         let nics = nics.iter_mut();
         nics.for_each(|nic| nic.transmit.leave_unfinished());
     }
+    let too_long = responders.iter().map(|responder| TooLong::new(responder.mac())).collect();
+    for (nic, responder) in nics.iter_mut().zip(responders) {
+        nic.stages.push_first(Box::new(responder));
+    }
     let shared = (control.clone(), bell.clone());
     let manners = Manners {
         longest_segment: if whole { pool.room() as usize } else { 0 },
@@ -155,13 +166,14 @@ pub fn put_together(
         heuristic: heuristic(&config.settings),
     };
     Ok(Assembly {
-        device: Device::new(nics, (ports, stations), way, shared, manners, books),
+        device: Device::new(nics, (ports, too_long), way, shared, manners, books),
         workers,
         blueprint,
         pool,
         near,
         control,
         bell,
+        event,
     })
 }
 
@@ -213,14 +225,14 @@ fn open(kind: &PortKind) -> Result<Box<dyn Port>, LiveError> {
     })
 }
 
-/// The ports as applications see them, and their stations.
+/// The ports as applications see them, and their responders.
 fn addresses(
     config: &LiveConfig,
     ports: &mut [Box<dyn Port>],
     stop: &AtomicBool,
-) -> Result<(PortMap, Vec<Station>), RunError> {
+) -> Result<(PortMap, Vec<Responder>), RunError> {
     let mut map = PortMap::paired(config.ports.len() as u8);
-    let mut stations = Vec::new();
+    let mut responders = Vec::new();
     let each = config.ports.iter().zip(ports).zip(&mut map.0).enumerate();
     for (number, ((set, port), seen)) in each {
         let hardware = port.hardware_address().map(MacAddress);
@@ -238,24 +250,33 @@ fn addresses(
             // Questions are no frames of the run.
             *port.counters_mut() = PortCounters::default();
         }
-        stations.push(station(config, (number, set), seen.mac, seen.next_hop));
+        responders.push(responder(config, (number, set), seen.mac, seen.next_hop));
     }
-    Ok((map, stations))
+    Ok((map, responders))
 }
 
-/// The station of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
-fn station(config: &LiveConfig, (number, set): (usize, &PortConfig), mac: MacAddress, next_hop: MacAddress) -> Station {
-    let mut station = Station::new(mac, set.address).with_address6(set.address6);
+/// The responder of port `number`, where `set` stands in the file, whose next hop is known to be at `next_hop`.
+fn responder(
+    config: &LiveConfig,
+    (number, set): (usize, &PortConfig),
+    mac: MacAddress,
+    next_hop: MacAddress,
+) -> Responder {
+    if config.tcp.is_some() {
+        // The stack has neighbours of its own.
+        return Responder::new(mac, None).that_is_deaf();
+    }
+    let mut responder = Responder::new(mac, set.address).with_address6(set.address6);
     if let Some(Neighbour::Ip(wanted)) = set.next_hop {
         let every = Time::from_seconds(config.ask_again_s);
-        station = station.with_next_hop(NextHop::new(number, wanted, next_hop, every));
+        responder = responder.with_next_hop(NextHop::new(number, wanted, next_hop, every));
     }
     let balances = config.settings.app_shape().needs_address == Some(NeededAddress::Server);
     // Who balances all addresses, or this one, has servers that answer.
     let balanced = |address| config.app.service.is_none_or(|service| service == address);
     match set.address {
-        Some(address) if balances && balanced(address) => station,
-        _ => station.that_echoes(),
+        Some(address) if balances && balanced(address) => responder,
+        _ => responder.that_echoes(),
     }
 }
 
@@ -270,7 +291,8 @@ fn resolve(
         Neighbour::Mac(mac) => return Ok(Some(mac)),
         Neighbour::Ip(wanted) => wanted,
     };
-    match neighbour::ask(port, (mac, set.address, set.address6), wanted, stop)? {
+    let own = Addresses { mac, address: set.address, address6: set.address6 };
+    match neighbour::ask(port, &own, wanted, stop)? {
         Asked::Is(mac) => Ok(Some(mac)),
         Asked::Stopped => Ok(None),
         Asked::Nobody => Err(RunError::NoNeighbour { place: set.place.to_string(), address: wanted }),

@@ -57,6 +57,8 @@ pub struct LiveConfig {
     pub assignments: Vec<Assignment>,
     /// Addresses of the application.
     pub app: AppAddresses,
+    /// A TCP stack is the only worker, in place of an application.
+    pub tcp: Option<TcpConfig>,
     /// Ports by number.
     pub ports: Vec<PortConfig>,
 }
@@ -116,6 +118,17 @@ pub struct AppAddresses {
     pub service: Option<Ipv4Addr>,
     /// `lb`: the first server's address.
     pub server_address: Option<Ipv4Addr>,
+}
+
+/// The host whose TCP stack is behind the NIC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// Path of the Unix socket at which programs find the stack; `None`: the usual one.
+    pub service: Option<PathBuf>,
+    /// Own addresses with their prefix lengths.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Routers.
+    pub gateways: Vec<IpAddr>,
 }
 
 /// What is at the other end of a port.
@@ -240,6 +253,7 @@ impl LiveConfig {
             settings,
             assignments: Vec::new(),
             app: AppAddresses::default(),
+            tcp: None,
             ports: Vec::new(),
         }
     }
@@ -282,6 +296,7 @@ pub fn check(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
         return Err(ConfigError::new(place, wrong, right));
     }
     check_interface(config, place)?;
+    check_tcp(config, place)?;
     let found = config.settings.check_interface().and_then(|()| config.settings.check_nicmem());
     if let Err(finding) = found {
         let concerned = |set: &&Assignment| finding.keys.contains(&set.key.name);
@@ -317,6 +332,28 @@ fn place_of<'a>(config: &'a LiveConfig, key: &str, place: &'a Place) -> &'a Plac
     sets.find(|set| set.key.name == key).map_or(place, |set| &set.place)
 }
 
+/// A TCP stack is one thread behind one port, which takes frames as on a wire.
+fn check_tcp(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
+    let Some(tcp) = &config.tcp else { return Ok(()) };
+    let wrong = |wrong: &str, right: &str| Err(ConfigError::new(place, wrong, right));
+    if tcp.addresses.is_empty() {
+        return wrong("[tcp] has no address", "add address = [\"10.0.0.2/24\"] under [tcp]");
+    }
+    if config.ports.len() != 1 || config.settings.cores() != 1 {
+        return wrong("[tcp] with several ports or cores", "write one [[port]] and leave `cores` out");
+    }
+    if config.attach.is_some() {
+        return wrong("[tcp] with `attach`", "leave `attach` out: programs find the stack at its service");
+    }
+    if config.segments == Segments::Whole {
+        return wrong("[tcp] with segments = \"whole\"", "leave `segments` out");
+    }
+    if let Some(set) = config.assignments.iter().find(|set| set.key.name == "app") {
+        return Err(ConfigError::new(&set.place, "[tcp] and an `app`", "leave one of them out"));
+    }
+    Ok(())
+}
+
 /// Some interfaces are there in simulations only.
 fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
     let (name, catalogue) = (config.settings.interface(), config.settings.catalogue());
@@ -332,6 +369,9 @@ fn check_interface(config: &LiveConfig, place: &Place) -> Result<(), ConfigError
 
 /// Addresses that other hosts know cannot be guessed.
 fn check_addresses(config: &LiveConfig, place: &Place) -> Result<(), ConfigError> {
+    if config.tcp.is_some() {
+        return Ok(());
+    }
     let place = place_of(config, "app", place);
     let (app, needed) = (config.settings.app(), config.settings.app_shape().needs_address);
     let (wrong, right) = match needed {

@@ -10,6 +10,7 @@ use hdrhistogram::Histogram;
 use nicforge_interfaces::emulated::Way;
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_nic::Nic;
+use nicforge_nic::transmit::{Bridged, Internal};
 use nicforge_platform::Dma;
 use nicforge_platform::live::ports::Port;
 use nicforge_platform::live::{Bell, Control, DeviceCpu, LiveDma, LiveError};
@@ -24,20 +25,20 @@ mod out;
 mod played;
 mod registers;
 mod room;
-mod station;
 mod steering;
+mod too_long;
 
 use out::Out;
 use played::due;
 use registers::Watched;
 use room::Backlog;
 
-pub use counts::{DeviceCounts, NicCounts};
+pub use counts::{DeviceCounts, NicCounts, StageCounts};
 pub use orders::{Books, Done, Order, Ordered, Served};
 pub use played::fill;
-use station::note_of_mtus;
-pub use station::{Moved, NextHop, Station, StationCounts};
 use steering::Steering;
+pub use too_long::TooLong;
+use too_long::note_of_mtus;
 
 /// Frames taken from a port before the others have their turn.
 const BUDGET: usize = 32;
@@ -98,7 +99,9 @@ pub struct Manners {
 pub struct Device {
     nics: Vec<Nic<LiveDma>>,
     ports: Vec<Box<dyn Port>>,
-    stations: Vec<Station>,
+    too_long: Vec<TooLong>,
+    /// Frames that stages send by other ports than their own.
+    bridged: Vec<Bridged>,
     /// The way to memory; as software the thread takes buffers back, and plays NICs behind its own.
     way: Way<DeviceCpu>,
     control: Control,
@@ -121,10 +124,10 @@ pub struct Device {
 }
 
 impl Device {
-    /// NIC `i` has port `i` and its station.
+    /// NIC `i` has port `i`, about which `too_long[i]` tells senders.
     pub fn new(
         nics: Vec<Nic<LiveDma>>,
-        (ports, stations): (Vec<Box<dyn Port>>, Vec<Station>),
+        (ports, too_long): (Vec<Box<dyn Port>>, Vec<TooLong>),
         mut way: Way<DeviceCpu>,
         (control, bell): (Control, Bell),
         manners: Manners,
@@ -150,7 +153,8 @@ impl Device {
             held: false,
             nics,
             ports,
-            stations,
+            too_long,
+            bridged: Vec::new(),
             way,
             control,
             bell,
@@ -241,7 +245,6 @@ impl Device {
         for number in 0..self.nics.len() {
             let room = self.room(number);
             let (nic, port) = (&mut self.nics[number], &mut self.ports[number]);
-            let station = &mut self.stations[number];
             if takes {
                 let waits = self.manners.when_full == WhenFull::Wait && !gives_up;
                 let budget = match waits || port.is_patient() {
@@ -252,33 +255,43 @@ impl Device {
                 };
                 let dma = &mut self.way.cpu.dma;
                 let stamp = dma.now();
-                let mut each = |frame: &[u8], left| {
-                    if !station.takes(frame, stamp) {
-                        nic.receive_unfinished(dma, frame, left, stamp);
-                    }
-                };
+                let mut each = |frame: &[u8], left| nic.receive_unfinished(dma, frame, left, stamp);
                 let longest = self.manners.longest_segment;
                 busy |= port.receive_unfinished(budget, longest, &mut each)? > 0;
-                busy |= station.speak(&mut **port, stamp)?;
             }
-            let before = nic.transmit.served();
+            let moved = |nic: &Nic<LiveDma>| (nic.transmit.served(), nic.transmit.counters().frames);
+            let before = moved(nic);
             let now = self.way.cpu.dma.now();
-            let mut out = Out::new(&mut **port, station, &mut self.latency, now);
+            let too_long = &mut self.too_long[number];
+            let mut out = Out::new(&mut **port, too_long, &mut self.latency, &mut self.bridged, now);
             while nic.advance(&mut self.way.cpu.dma, &mut out) <= now {}
             if let Some(error) = out.failed {
                 return Err(error);
             }
-            for error in station.take_errors().into_iter().filter(|_| takes) {
+            for error in too_long.take_errors().into_iter().filter(|_| takes) {
                 nic.receive(&mut self.way.cpu.dma, &error, now);
             }
-            if nic.transmit.served() != before {
+            if moved(nic) != before {
                 busy = true;
                 port.flush()?;
             }
+            busy |= self.bridge(number);
             busy |= self.play(number);
         }
         self.way.cpu.dma.wake();
         Ok(busy)
+    }
+
+    /// Frames that stages of NIC `number` send by other ports go to the NICs there; whether there were any.
+    fn bridge(&mut self, number: usize) -> bool {
+        let any = !self.bridged.is_empty();
+        for Bridged { port, bytes, stamp, ready } in std::mem::take(&mut self.bridged) {
+            match self.nics.get_mut(usize::from(port.0)) {
+                Some(nic) => nic.transmit.push_internal(Internal { port, behind: 0, ready, stamp, bytes }),
+                None => self.nics[number].has_no_port(),
+            }
+        }
+        any
     }
 
     /// Sleeps until a worker rings or a frame comes in.
@@ -309,23 +322,15 @@ impl Device {
             port.look()?;
             port.take_note().into_iter().for_each(|note| shared.tell(note));
         }
-        let stations = self.stations.iter_mut();
-        let events = stations.flat_map(Station::take_events);
+        let events = self.nics.iter_mut().flat_map(|nic| nic.stages.take_events());
         events.for_each(|event| shared.tell(event));
         self.look_at_rings();
-        let ports = self.ports.iter().zip(&self.stations);
-        let counts = self.nics.iter().zip(ports).map(|(nic, (port, station))| {
+        let counts = self.nics.iter().zip(&self.ports).map(|(nic, port)| {
             let mut drops = nic.drops();
-            let station = station.counts();
             let link = port.link().cloned();
             let port = port.counters();
             let refused = nic.transmit.counters().refused.causes().iter();
-            let more = [
-                ("port_refused", port.refused),
-                ("above_mtu", port.above_mtu),
-                ("arp", station.arp),
-                ("ndp", station.ndp),
-            ];
+            let more = [("port_refused", port.refused), ("above_mtu", port.above_mtu)];
             let more = more.iter().chain(refused).chain(&port.unreadable);
             for &(cause, count) in more.filter(|(_, count)| *count > 0) {
                 drops.add(cause, count);
@@ -336,7 +341,7 @@ impl Device {
                 drops,
                 port: port.clone(),
                 link,
-                station,
+                stages: StageCounts::of(nic),
                 served: nic.transmit.served(),
             }
         });

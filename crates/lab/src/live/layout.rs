@@ -3,21 +3,26 @@
 //! That is a function of the configuration alone, so that another process that has it finds its
 //! way in the same region.
 
-use nicforge_apps::{AppConfig, AppError, AppGround, Place};
+use std::rc::Rc;
+
+use nicforge_apps::{AppConfig, AppError, AppGround, Apps, Place};
 use nicforge_interfaces::{Built, KnownGround, Plan, emulated};
+use nicforge_nic::stage::{Chain, STAGE_REGISTERS};
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
     DriverCosts, DriverHalf, Ledger, Nic, NicSpec, NicmemError, Pool, PoolCache, PoolOptions, PortId, ReceiveHalf,
     TransmitOptions, registers,
 };
 use nicforge_platform::live::Shape;
-use nicforge_platform::{Addr, AddressSpace, Ground, Live, Owner, Register, SpaceError};
+use nicforge_platform::{Addr, AddressSpace, Dma, Ground, Live, Owner, Register, SpaceError};
+use nicforge_stages::{BuiltStage, StageError, StageGround, Start};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 
 use super::config::LiveConfig;
 use super::worker::WorkerParts;
 use crate::nicmem::NearMemory;
 use crate::packet_loop::{Burst, PacketLoop};
+use crate::run::stages::{BEHIND_RESPONDER, plan_of as stage_plan};
 use crate::run::{RunError, Surroundings, heuristic, plan_of, receive_buffers};
 use crate::settings::Settings;
 
@@ -52,6 +57,8 @@ pub struct Layout<G: Ground = Live> {
     pub ledgers: Vec<Ledger>,
     /// What the workers are made of, in order.
     pub workers: Vec<WorkerParts<G::Cpu>>,
+    /// What fills the stages' tables.
+    pub starts: Vec<Start<G>>,
     /// Where a core plays NICs: for each, its level of the pool, to fill physical rings from.
     pub fills: Vec<PoolCache>,
 }
@@ -68,19 +75,17 @@ impl Blueprint {
     /// As [`lay_out`](Self::lay_out), for workers of ground `G`.
     pub fn lay_out_on<G>(&self) -> Result<Layout<G>, RunError>
     where
-        G: KnownGround + AppGround,
+        G: KnownGround + AppGround + StageGround,
     {
         let Blueprint { config, app } = self;
         let settings = &config.settings;
         let registry = settings.catalogue().registry();
         let (ports, count) = (config.ports.len(), settings.cores());
         let mut space = AddressSpace::default();
-        // One adapter with several ports, which share its memory.
-        let all = ports * count;
         let mut app = app.clone();
         let near = near_memory(&mut space, settings, ports, &mut app)?;
         let PoolOptions { pool_cache, pool_order, buffer_bytes } = settings.read();
-        let Burst { burst } = settings.read();
+        let burst = settings.read::<Burst>().burst;
         let per_port = receive_buffers(settings) + settings.read::<TransmitOptions>().tx_entries;
         let per_worker = ports * per_port + 2 * pool_cache + 2 * burst;
         let pool = Pool::with_room(&mut space, count * per_worker, buffer_bytes).in_order(pool_order);
@@ -107,11 +112,10 @@ impl Blueprint {
             let rings = tx_rings.iter().map(|rings| rings[number]);
             let transmit = transmit_drivers(&mut space, rings, number, &near);
             let cache = PoolCache::new(&mut space, pool, pool_cache, Cycles(0));
-            let cache = near.cache(&mut space, cache, (settings, all), Cycles(0));
+            let cache = near.cache(&mut space, cache, (settings, ports * count), Cycles(0));
             let cache = ledgers.iter().fold(cache, |cache, &ledger| cache.with_ledger(ledger, number));
             let tables = space.end();
-            let place = Place { core: number, cores: count };
-            let app = registry.apps.build::<G>(app, place, &mut space, &shared)?;
+            let app = registry.apps.build::<G>(app, Place { core: number, cores: count }, &mut space, &shared)?;
             workers.push(WorkerParts {
                 tables: tables..space.end(),
                 software: PacketLoop::new(drivers, transmit, cache, app, burst),
@@ -119,15 +123,18 @@ impl Blueprint {
                 calls_every: heuristic(settings).map(|heuristic| heuristic.step),
             });
         }
+        let (stages, starts) = stages_of::<G>(config, app, &mut space)?;
         let memory_end = Addr(space.end());
-        let nics = halves.into_iter().zip(&tx_rings).enumerate().map(|(device, (half, rings))| {
-            let mut nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
-            registry.apps.steer(app, &mut nic.steering, 0, count)?;
-            Ok(nic)
+        let shape = shape(ports, count, &stages);
+        let halves = halves.into_iter().zip(stages);
+        let nics = halves.zip(&tx_rings).enumerate().map(|(device, ((half, stages), rings))| {
+            let nic = Nic::new(&spec(device), half, rings, memory_end).with_nicmem(near.keys());
+            steered(nic.with_stages(stages), &registry.apps, app, count)
         });
         Ok(Layout {
             nics: nics.collect::<Result<_, AppError>>()?,
-            shape: shape(ports, count),
+            shape,
+            starts,
             space,
             pool,
             near: near.pool(),
@@ -136,6 +143,12 @@ impl Blueprint {
             fills,
         })
     }
+}
+
+/// `nic`, which steers as `app` of `apps` wants it on so many workers.
+fn steered<D: Dma>(mut nic: Nic<D>, apps: &Apps, app: &AppConfig, workers: usize) -> Result<Nic<D>, AppError> {
+    apps.steer(app, &mut nic.steering, 0, workers)?;
+    Ok(nic)
 }
 
 /// What the interface of port `device` is built beside, where there are so many workers.
@@ -220,13 +233,41 @@ fn transmit_drivers(
 
 /// No interface has more than four receive registers for each queue; of the steering registers
 /// drivers write only the one that selects a set.
-fn shape(ports: usize, workers: usize) -> Shape {
+fn shape<D: Dma>(ports: usize, workers: usize, stages: &[Chain<D>]) -> Shape {
     let queues = workers as u32;
-    Shape {
-        devices: ports,
-        workers,
-        banks: vec![(registers::RECEIVE, 4 * queues + 4), (registers::STEERING, 1), (registers::TRANSMIT, queues)],
-    }
+    let mut banks = vec![(registers::RECEIVE, 4 * queues + 4)];
+    // The NICs of all ports have the same stages.
+    let of_stages = (BEHIND_RESPONDER as u32..).zip(stages.iter().take(1).flat_map(Chain::registers));
+    let of_stages = of_stages.filter(|(_, count)| *count > 0);
+    banks.extend(of_stages.map(|(number, count)| (registers::STAGES + number * STAGE_REGISTERS, count)));
+    banks.extend([(registers::STEERING, 1), (registers::TRANSMIT, queues)]);
+    Shape { devices: ports, workers, banks }
+}
+
+/// The chains of all ports without their responders, and what fills the stages' tables.
+type Chains<G> = (Vec<Chain<<G as Ground>::Dma>>, Vec<Start<G>>);
+
+/// The stages of each port.
+fn stages_of<G: StageGround>(
+    config: &LiveConfig,
+    app: &AppConfig,
+    space: &mut AddressSpace,
+) -> Result<Chains<G>, RunError> {
+    let settings = &config.settings;
+    let (names, mut starts) = (settings.stages(), Vec::new());
+    let chains = (0..config.ports.len()).map(|port| {
+        let mut chain = Chain::new(PortId(port as u8));
+        let plan = stage_plan(settings, &app.ports, port, settings.cores(), Rc::new(()));
+        for BuiltStage { stage, start } in
+            settings.catalogue().registry().stages.build::<G>(&names, BEHIND_RESPONDER, &plan, space)?
+        {
+            chain.push(stage);
+            starts.extend(start);
+        }
+        Ok::<_, StageError>(chain)
+    });
+    let chains = chains.collect::<Result<_, _>>()?;
+    Ok((chains, starts))
 }
 
 fn spec(device: usize) -> NicSpec {

@@ -12,6 +12,7 @@
 //! | attach/ | workers that are processes of their own |
 //! | device.rs, worker.rs | what their threads do |
 //! | scenario.rs | a point of a scenario, with its traffic over a cable in memory |
+//! | software.rs | software that is no application, such as a TCP stack, as the only worker |
 //! | timeline.rs | counts over time |
 //! | events.rs | what happened |
 //! | pin.rs | which core each thread stands on |
@@ -30,6 +31,7 @@ mod parse;
 mod pin;
 mod plugged;
 mod scenario;
+mod software;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -42,23 +44,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicforge_nic::Pool;
-use nicforge_platform::live::ports::Port;
-use nicforge_platform::live::{Bell, Clock};
+use nicforge_platform::live::{Bell, Clock, LiveCpu};
 use nicforge_units::Time;
 
 pub use attach::{Attached, attach};
-pub use config::{LiveConfig, Pin, PortConfig, PortKind};
-pub use device::{DeviceCounts, NicCounts, StationCounts};
+pub use config::{LiveConfig, Pin, PortConfig, PortKind, TcpConfig};
+pub use device::{DeviceCounts, NicCounts, StageCounts};
 pub use events::Events;
+pub use nicforge_platform::live::ports::Port;
 pub use outcome::{LiveRun, Snapshot};
 pub use parse::{load_live, parse_live};
 pub use scenario::{check_live, run_point_live};
+pub use software::Software;
 pub use worker::WorkerCounts;
 
 use crate::run::RunError;
 use assemble::{Assembly, assemble, open_ports};
 use device::{Device, Phase};
 use pin::{Places, go_to};
+use software::WorkerPort;
 use timeline::Timeline;
 
 /// How often a run looks whether it shall end, and tells what was counted.
@@ -184,6 +188,76 @@ pub fn run_live_over(
     }
 }
 
+/// As [`run_live`], with `software` in place of an application: the file has a `[tcp]`.
+///
+/// # Errors
+/// As [`run_live`], and what the software says.
+pub fn run_live_with(
+    config: &LiveConfig,
+    software: Software<'_>,
+    stop: &AtomicBool,
+    watch: Watch<'_>,
+) -> Result<LiveRun, RunError> {
+    run_software(config, open_ports(config)?, software, stop, watch)
+}
+
+/// The same over a port that a program holds the other end of, see [`run_live_over`].
+///
+/// # Errors
+/// As [`run_live_with`].
+pub fn run_software(
+    config: &LiveConfig,
+    ports: Vec<Box<dyn Port>>,
+    software: Software<'_>,
+    stop: &AtomicBool,
+    watch: Watch<'_>,
+) -> Result<LiveRun, RunError> {
+    let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
+    let own = config.ports.first().and_then(|set| set.mac.map(|mac| mac.0));
+    let behind = ports.first().map_or((own, None), |port| (own.or(port.hardware_address()), port.link().cloned()));
+    let mut assembly = assemble(config, ports, stop)?;
+    let cpu = LiveCpu::new(assembly.control.clone(), assembly.bell.clone(), 0);
+    let cpu = if config.idle == config::Idle::Spin { cpu.device_polls() } else { cpu };
+    let parts = assembly.workers.pop().filter(|_| assembly.workers.is_empty());
+    let (Some(parts), Some(event)) = (parts, assembly.event.take()) else {
+        return Err(RunError::Software("takes one worker, and a `[tcp]` in the file".into()));
+    };
+    let port = WorkerPort::new(cpu, parts, event, behind);
+    let Assembly { mut device, pool, near, control, bell, .. } = assembly;
+    let shared = Shared::new(1);
+    let mut watched = None;
+    port.start();
+    std::thread::scope(|scope| {
+        let theirs = port.clone();
+        let stop_software = &shared.workers_stop;
+        let place = places.worker(0);
+        let worker = scope.spawn(move || {
+            go_to(place);
+            software(Box::new(theirs), stop_software)
+        });
+        let device_thread = scope.spawn(|| {
+            go_to(places.device());
+            device.run(&shared)
+        });
+        let works = || {
+            *locked(&shared.workers[0]) = port.counts();
+            !device_thread.is_finished() && !worker.is_finished()
+        };
+        let clock = control.clock();
+        watched = Some(shared.watch(config, clock, stop, watch, works));
+        shared.drain(clock, &bell, works);
+        shared.workers_stop.store(true, Ordering::Release);
+        let ended = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        *locked(&shared.workers[0]) = port.counts();
+        shared.end(&bell);
+        device_thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        ended.map_err(RunError::Software)
+    })?;
+    let (held, available) = port.buffers();
+    let pools: Vec<Pool> = std::iter::once(pool).chain(near).collect();
+    finish(&shared, &device, &pools, held.wrapping_add_unsigned(available), watched)
+}
+
 /// All workers are threads of this process.
 fn run_threads(
     config: &LiveConfig,
@@ -244,7 +318,7 @@ fn run_processes(
     stop: &AtomicBool,
     watch: Watch<'_>,
 ) -> Result<LiveRun, RunError> {
-    let Assembly { mut device, pool, control, bell, workers, blueprint, near } = assembly;
+    let Assembly { mut device, pool, control, bell, workers, blueprint, near, .. } = assembly;
     let shared = Shared::new(workers.len());
     let groups = (0..workers.len()).map(|worker| device.together(worker));
     let groups = groups.collect();

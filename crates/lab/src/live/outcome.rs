@@ -1,5 +1,6 @@
 //! What a live run counted, and what follows from it.
 
+use std::collections::BTreeMap;
 use std::ops::Add;
 
 use hdrhistogram::Histogram;
@@ -11,7 +12,7 @@ use nicforge_record::{Switch, TimelineEntry};
 use super::device::{DeviceCounts, NicCounts};
 use super::events::Events;
 use super::worker::WorkerCounts;
-use crate::counts::{by_cause, share};
+use crate::counts::{by_cause, share, sum_by_name};
 use crate::run::RunError;
 
 /// All counts at one time.
@@ -85,12 +86,13 @@ impl Snapshot {
         of_nics.chain(of_workers).collect()
     }
 
-    /// Frames between the wires: in receive rings, kept by an application, in transmit rings.
+    /// Frames between the wires: in receive rings, kept by an application, in transmit rings, sent by stages.
     pub fn inside(&self) -> u64 {
         let pushed: u64 = self.workers.iter().map(|worker| worker.pushed).sum();
         let kept: u64 = self.workers.iter().map(|worker| worker.kept).sum();
         let served = self.sum(|nic| nic.served);
-        self.waiting() + kept + pushed.saturating_sub(served)
+        let of_stages = self.sum(|nic| nic.stages.inside);
+        self.waiting() + kept + of_stages + pushed.saturating_sub(served)
     }
 
     /// Mean share of receive entries that waited for software.
@@ -112,8 +114,9 @@ impl Snapshot {
         let (arrived, left) = (self.arrived(), self.left());
         let (dropped, inside) = (self.drops().total(), self.inside());
         let made: u64 = self.workers.iter().map(|worker| worker.made).sum();
-        let made = made + self.sum(|nic| nic.port.cut + nic.station.asked);
-        if arrived + made != left + dropped + inside {
+        let made = made + self.sum(|nic| nic.port.cut + nic.stages.sent);
+        let kept = self.sum(|nic| nic.stages.kept);
+        if arrived + made != left + dropped + inside + kept {
             return Err(RunError::FramesLost { arrived, left, dropped, inside });
         }
         if held != of_pool {
@@ -146,6 +149,12 @@ impl Snapshot {
         each.collect()
     }
 
+    /// What stages of all ports counted, by name.
+    fn stages(&self) -> BTreeMap<String, u64> {
+        let counters = self.device.nics.iter().flat_map(|nic| nic.stages.counters.iter().copied());
+        sum_by_name(counters).into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+
     /// The metrics of `report.json`.
     pub(super) fn metrics(&self, latency: &Histogram<u64>) -> Metrics {
         let per_second = |count: u64| count as f64 / self.seconds.max(1e-9);
@@ -161,6 +170,7 @@ impl Snapshot {
             offered_mpps: per_second(self.arrived()) / 1e6,
             drop_fraction: drop_fraction(drops.total(), self.arrived()),
             drops: by_cause(&drops),
+            stages: self.stages(),
             latency_us: (!latency.is_empty()).then(|| latency_us(latency)),
             rx_occupancy: self.rx_occupancy(),
             borrowed_fraction: self.borrowed_fraction(),

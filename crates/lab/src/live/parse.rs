@@ -1,13 +1,15 @@
 //! From the text of a live run's file to a [`LiveConfig`]. Touches no other file.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, parse_tree, read_text, shorten};
+use nicforge_options::{ConfigError, Field, Located, Node, Place, SECONDS_MAX, Value, parse_tree, read_text, shorten};
 use nicforge_wire::headers::MacAddress;
 
-use super::config::{AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, WhenFull, check};
+use super::config::{
+    AppAddresses, Idle, LiveConfig, Neighbour, Pin, PortConfig, PortKind, Segments, TcpConfig, WhenFull, check,
+};
 use super::plugged::{PLUGGED_KEYS, Plugged};
 use crate::scenario::{Assignment, file_name};
 use crate::settings::Catalogue;
@@ -32,9 +34,14 @@ pub fn parse_live(text: &str, file: &Path, catalogue: &Arc<Catalogue>) -> Result
             "live" => read_header(&mut config, &field.value)?,
             "settings" => read_settings(&mut config, &field.value, catalogue)?,
             "app" => config.app = read_app(&field.value)?,
+            "tcp" => {
+                config.tcp = Some(read_tcp(&field.value)?);
+                // Its packets are the stack's: this is the application that needs the least.
+                config.settings.set("app", Value::from("l2fwd"));
+            }
             "port" => config.ports = read_ports(&field.value)?,
             other => {
-                let known = ["live", "settings", "app", "port"];
+                let known = ["live", "settings", "app", "tcp", "port"];
                 return Err(ConfigError::unknown(&field.place, "section", other, &known));
             }
         }
@@ -128,6 +135,46 @@ fn read_app(value: &Located) -> Result<AppAddresses, ConfigError> {
         }
     }
     Ok(app)
+}
+
+fn read_tcp(value: &Located) -> Result<TcpConfig, ConfigError> {
+    let mut tcp = TcpConfig::default();
+    for field in value.table("[tcp]")? {
+        match field.key.as_str() {
+            "service" => tcp.service = Some(PathBuf::from(field.value.text("service")?)),
+            "address" => tcp.addresses = texts(field)?.map(|text| prefixed(&text?)).collect::<Result<_, _>>()?,
+            "gateway" => tcp.gateways = texts(field)?.map(|text| router(&text?)).collect::<Result<_, _>>()?,
+            other => {
+                let known = ["service", "address", "gateway"];
+                return Err(ConfigError::unknown(&field.place, "key of [tcp]", other, &known));
+            }
+        }
+    }
+    Ok(tcp)
+}
+
+/// A text of a list, and where it stands.
+type Text<'a> = (&'a str, &'a Place);
+
+fn texts(field: &Field) -> Result<impl Iterator<Item = Result<Text<'_>, ConfigError>>, ConfigError> {
+    let Node::List(list) = &field.value.node else {
+        let wrong = format!("`{}` is {}", field.key, field.value.node.show());
+        return Err(ConfigError::new(&field.value.place, wrong, "write a list, such as [\"10.0.0.2/24\"]"));
+    };
+    Ok(list.iter().map(|item| Ok((item.text(&field.key)?, &item.place))))
+}
+
+/// An address with its prefix length.
+fn prefixed((text, place): &Text<'_>) -> Result<(IpAddr, u8), ConfigError> {
+    let parsed = text.split_once('/').and_then(|(ip, len)| Some((ip.parse::<IpAddr>().ok()?, len.parse::<u8>().ok()?)));
+    let parsed = parsed.filter(|(ip, len)| *len <= if ip.is_ipv4() { 32 } else { 128 });
+    parsed.ok_or_else(|| {
+        ConfigError::new(place, format!("`{text}` is no address with a prefix"), "write it as \"10.0.0.2/24\"")
+    })
+}
+
+fn router((text, place): &Text<'_>) -> Result<IpAddr, ConfigError> {
+    text.parse().map_err(|_| ConfigError::new(place, format!("`{text}` is no address"), "write it as \"10.0.0.1\""))
 }
 
 fn read_ports(value: &Located) -> Result<Vec<PortConfig>, ConfigError> {

@@ -17,7 +17,6 @@ use nicforge_wire::traffic::TrafficSource;
 
 use super::assemble::put_together;
 use super::config::{LiveConfig, PortConfig, PortKind, WhenFull};
-use super::device::Station;
 use super::layout::Blueprint;
 use super::outcome::LiveRun;
 use super::pin::Places;
@@ -27,6 +26,7 @@ use crate::run::options::Arrival;
 use crate::run::options::Arrivals;
 use crate::run::{RunError, app_config, line_of, traffic_source};
 use crate::settings::Settings;
+use nicforge_stages::responder::Responder;
 
 /// Frames that the generator sends or takes before it does the other.
 const BURST: usize = 64;
@@ -62,14 +62,14 @@ pub fn run_point_live(machine: &Machine, settings: &Settings, seed: u64, duratio
     };
     let app = app_config(machine, settings, seed)?;
     let mac = app.ports.0.first().map(|port| port.mac).unwrap_or_default();
-    let stations = vec![Station::new(mac, None)];
+    let responders = vec![Responder::new(mac, None)];
     let blueprint = Blueprint { config: config.clone(), app };
     let line = line_of(&machine.hardware);
     let queues = settings.cores() as u16;
     let source = traffic_source(settings, line, seed, 0, queues, false)?;
     let (ours, theirs) = pair();
     let places = Places::new((config.pin, &config.pin_place), config.settings.cores())?;
-    let assembly = put_together(blueprint, vec![Box::new(theirs)], stations)?;
+    let assembly = put_together(blueprint, vec![Box::new(theirs)], responders)?;
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let _ends = SetAtEnd(&over);
@@ -136,9 +136,6 @@ fn generate(mut source: TrafficSource, mut cable: PairPort, stop: &AtomicBool, o
         if next == Time::NEVER && cable.untaken() == 0 {
             stop.store(true, Ordering::Release);
         }
-        match next > now + SOON {
-            true => std::thread::sleep(NAP),
-            false => std::thread::yield_now(),
-        }
+        if next > now + SOON { std::thread::sleep(NAP) } else { std::thread::yield_now() }
     }
 }

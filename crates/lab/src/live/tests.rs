@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_interfaces::Interfaces;
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_platform::Addr;
 use nicforge_platform::live::Control;
 use rand_core::{RngCore, SeedableRng};
@@ -47,7 +47,7 @@ fn scribble(control: &Control, stop: &AtomicBool, seed: u64) -> u64 {
 fn nonsense_in_the_region_does_not_stop_the_device() {
     let interfaces = Interfaces::shipped().names();
     let plain = interfaces.iter().map(|name| format!("{name:?}"));
-    let played = EMULATED.map(|name| format!("\"emulated\"\nemulates = {name:?}"));
+    let played = played_by_cores().into_iter().map(|name| format!("\"emulated\"\nemulates = {name:?}"));
     for (seed, interface) in (0..).zip(plain.chain(played)) {
         let text = format!(
             "[live]\nname = \"mad\"\n[settings]\ninterface = {interface}\napp = \"l2fwd\"\n\

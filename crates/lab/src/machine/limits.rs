@@ -1,4 +1,4 @@
-//! What machines the model can hold, for whoever writes a machine file.
+//! What machines the model can hold, for authors of machine files.
 
 use nicforge_platform::sim::{Hardware, Hierarchy, NicConfig};
 use nicforge_units::CACHE_LINE_BYTES;
@@ -51,7 +51,7 @@ fn check_resume_room(from: &mut Reader<'_>, nic: &NicConfig) {
     }
 }
 
-/// Tables and buffers of every application, as they are when nobody sets them, lie in memory that an L2 can tell apart.
+/// Tables and buffers of every application, with their defaults, lie in memory that an L2 can tell apart.
 fn check_memory(from: &mut Reader<'_>, hardware: &Hardware) {
     let mut larger = hardware.clone();
     while Hierarchy::bytes_max(&larger) < MEMORY_LEAST {

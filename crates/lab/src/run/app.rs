@@ -1,4 +1,4 @@
-//! What an application is told of a point's settings.
+//! An application's configuration from a point's settings.
 
 use nicforge_apps::options::{FlowTableOptions, KvsOptions, LbOptions, RouteOptions, SyntheticOptions, ValueOptions};
 use nicforge_apps::{AppConfig, Egress, PortMap, generate_routes, read_routes};

@@ -6,24 +6,24 @@ use std::net::SocketAddrV4;
 use nicforge_apps::options::{FlowTableOptions, HotOptions, SyntheticOptions};
 use nicforge_apps::{AppConfig, Flow, Place as AppPlace};
 use nicforge_interfaces::sh_ring_dynamic::Control;
-use nicforge_nic::hairpin::FlowTable;
 use nicforge_nic::transmit::{TransmitDriver, TxRing};
 use nicforge_nic::{
     Allocation, DriverCosts, Nic, NicSpec, Pool, PoolCache, PoolOptions, PortId, TransmitOptions, registers,
 };
 use nicforge_platform::sim::{DmaPort, Hardware, Host as SimHost, Lent, SimCore, SimCpu, SimDma, SimMemory};
 use nicforge_platform::{Addr, AddressSpace, HostBytes, Register, Sim};
+use nicforge_stages::{BuiltStage, Start};
 use nicforge_units::{Frequency, Time};
 use nicforge_wire::headers::ip_protocol;
 use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
 use super::app::app_config;
 use super::co_runner::co_runners;
-use super::hairpin::{flow_tables, hairpin_of, install_flows};
 use super::hot_area::preload_hot;
 use super::interface::{Given, heuristic, interface, receive_buffers};
 use super::plan::plan;
 use super::requests::preload_pairs;
+use super::stages::{processor_of, stages_of};
 use super::traffic::{flows_of, line_of, queue_of, traffic_source};
 use super::{RunError, RunIo};
 use crate::machine::Machine;
@@ -99,8 +99,8 @@ pub(super) struct Parts {
     cores: Vec<PacketCore>,
     co_runners: Vec<Core>,
     pools: Vec<Pool>,
-    /// Flows that the NICs know.
-    tables: Vec<FlowTable>,
+    /// What fills the stages' tables.
+    starts: Vec<Start<Sim>>,
 }
 
 /// What a host is made of.
@@ -233,7 +233,9 @@ fn fill(
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
         }
     }
-    install_flows(settings, seed, &parts.tables, cpu)?;
+    for start in std::mem::take(&mut parts.starts) {
+        start(cpu)?;
+    }
     for core in &mut parts.cores {
         core.software.start(cpu);
     }
@@ -297,19 +299,26 @@ pub(super) fn parts(machine: &Machine, settings: &Settings, hardware: &Hardware,
         cores.push(PacketCore { core: core_of(hardware, number), software });
     }
     let co_runners = co_runners(settings, hardware, &mut space, seed, copied);
-    let tables = flow_tables(settings, &mut space);
+    let of_nic = |device| stages_of::<Sim>(&registry.stages, settings, seed, device, &mut space);
+    let stages = (0..settings.nics()).map(of_nic).collect::<Result<Vec<_>, _>>()?;
+    let mut starts = Vec::new();
     let memory_end = Addr(space.end());
-    let nics = halves.nics.into_iter().enumerate().map(|(device, half)| {
+    let nics = halves.nics.into_iter().zip(stages).enumerate().map(|(device, (half, stages))| {
         let spec = nic_spec(hardware, device);
         let nic = Nic::new(&spec, half, &tx_rings[device], memory_end);
-        let nic = nic.with_nicmem(near[device].keys());
-        let mut nic = nic.with_hairpin(hairpin_of(settings, tables.get(device), device));
+        let mut nic = nic.with_nicmem(near[device].keys());
+        nic.stages.set_processor(processor_of(settings));
+        for BuiltStage { stage, start } in stages {
+            nic.stages.push(stage);
+            starts.extend(start);
+        }
         registry.apps.steer(&config, &mut nic.steering, device * queues, settings.cores())?;
         Ok((nic, Lent::new(DmaPort::new(&hardware.pcie, device))))
     });
     let pools = near.iter().filter_map(NearMemory::pool);
     let pools = std::iter::once(pool).chain(pools).collect();
-    Ok(Parts { nics: nics.collect::<Result<_, RunError>>()?, cores, co_runners, pools, tables, space })
+    let nics = nics.collect::<Result<_, RunError>>()?;
+    Ok(Parts { nics, cores, co_runners, pools, starts, space })
 }
 
 /// Takes what is used of the NICs' memory beside packet buffers: hot areas of a store, and what is

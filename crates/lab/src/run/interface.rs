@@ -1,9 +1,6 @@
 //! From settings to the halves of an interface.
 
 use nicforge_interfaces::emulated::EmulatedOptions;
-use nicforge_interfaces::options::RxRing;
-use nicforge_interfaces::rx_bisect::RxBisectOptions;
-use nicforge_interfaces::sh_ring::{BatchedListOptions, SharedRing};
 use nicforge_interfaces::sh_ring_dynamic::Heuristic;
 use nicforge_interfaces::{Built, Interfaces, Plan};
 use nicforge_nic::{DriverCosts, DriverHalf, Pool, ReceiveHalf, TransmitOptions};
@@ -54,18 +51,15 @@ pub(crate) fn plan_of(
     Plan {
         device: around.device as u8,
         owners: (0..around.queues).map(owner).collect(),
-        rx_entries: settings.read::<RxRing>().rx_entries,
-        sharing: settings.read::<SharedRing>().sharing,
-        list_batch: settings.read::<BatchedListOptions>().list_batch,
         pool,
         descriptor_read: around.descriptor_read,
         first_position: 0,
         costs: around.costs,
-        bisect: settings.read::<RxBisectOptions>().to_build(around.seed),
-        nicmem: near.options(settings),
+        nicmem: near.of_interface(),
         emulates: interfaces.find(&settings.read::<EmulatedOptions>().emulates).ok(),
         emulator: around.emulator,
         values: Values::clone(settings),
+        seed: around.seed,
         emulator_fills: around.emulator_fills,
     }
 }

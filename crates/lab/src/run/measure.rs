@@ -1,5 +1,6 @@
 //! One run: warm-up, window, and what was counted between its two ends.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use nicforge_nic::transmit::TransmitEngine;
@@ -14,7 +15,7 @@ use nicforge_wire::capture::write_file;
 use super::build::{Built, build};
 use super::by_core::{CoreCounts, borrowed, by_core};
 use super::{PointRun, Progress, RunError, RunIo};
-use crate::counts::{by_cause, share};
+use crate::counts::{by_cause, share, sum_by_name};
 use crate::machine::Machine;
 use crate::run::options::{Warmup, WindowOptions};
 use crate::settings::Settings;
@@ -23,7 +24,7 @@ use crate::world::core_time::Cores;
 use crate::world::generator::Generator;
 use crate::world::sink::Captured;
 
-/// How often progress is told.
+/// How often progress is reported.
 const STEPS: u64 = 50;
 
 /// Everything that is counted, at one time.
@@ -58,8 +59,8 @@ struct Snapshot {
     copied: u64,
     /// Requests that clients gave up, where they wait for answers.
     given_up: Option<u64>,
-    /// Flow states that NICs looked for, and those that they had to fetch.
-    contexts: (u64, u64),
+    /// What stages of NICs counted, by name.
+    stages: BTreeMap<&'static str, u64>,
 }
 
 impl Snapshot {
@@ -93,10 +94,17 @@ impl Snapshot {
             misdirected: counted("misdirected"),
             lent: counted("hot_lent"),
             given_up: world.outside.generators.iter().map(Generator::given_up).sum(),
-            contexts: contexts(world),
+            stages: stages(world),
             deschedules: engines.map(|counted| counted.deschedules).sum(),
             copied: world.sum(|account| account.copied),
         }
+    }
+}
+
+impl Snapshot {
+    /// The stages' counter called `name`.
+    fn of_stages(&self, name: &str) -> u64 {
+        self.stages.get(name).copied().unwrap_or(0)
     }
 }
 
@@ -156,12 +164,11 @@ pub fn one_window(
     let mut tell = |now: Time, frames| progress(now.as_seconds() / until.as_seconds(), frames);
     run_to(world, from, &mut tell)?;
     let window = Window::begin(world, from);
-    let ended = match replays {
-        true => run_out(world, &mut |_, frames| tell(Time::ZERO, frames))?,
-        false => {
-            run_to(world, until, &mut tell)?;
-            until
-        }
+    let ended = if replays {
+        run_out(world, &mut |_, frames| tell(Time::ZERO, frames))?
+    } else {
+        run_to(world, until, &mut tell)?;
+        until
     };
     let Measured { metrics, cores } = window.end(&mut built, ended);
     let probe = built.probe.take();
@@ -223,12 +230,8 @@ fn write_capture(path: &Path, mut frames: Vec<Captured>) -> Result<(), RunError>
     written.map_err(|cause| RunError::Written { path: path.to_path_buf(), cause })
 }
 
-fn contexts(world: &World) -> (u64, u64) {
-    let counters = world.rings().filter_map(|device| device.nic.hairpin());
-    counters.fold((0, 0), |(lookups, misses), hairpin| {
-        let counted = hairpin.counters();
-        (lookups + counted.lookups, misses + counted.misses)
-    })
+fn stages(world: &World) -> BTreeMap<&'static str, u64> {
+    sum_by_name(world.rings().flat_map(|device| device.nic.stages.counters()))
 }
 
 /// The mean of `count` times that are `sum_ps` together.
@@ -277,6 +280,7 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
     let others = cores_between(clock, before, after, |core| built.has_target && !target(core));
     let grew = |pick: fn(&Snapshot) -> u64| pick(after) - pick(before);
     let copied = grew(|now| now.copied);
+    let of_stages = |name: &str| after.of_stages(name) - before.of_stages(name);
     Metrics {
         throughput_gbps: per_second(bytes_out * 8, 1e9),
         offered_gbps: per_second(bytes_in * 8, 1e9),
@@ -303,7 +307,8 @@ fn metrics(built: &Built, before: &Snapshot, after: &Snapshot, seconds: f64) -> 
         },
         borrowed_fraction: borrowed(&before.cores, &after.cores)
             .and_then(|count| share(count, sum(|nic| nic.delivered))),
-        flow_state_miss_rate: share(grew(|now| now.contexts.1), grew(|now| now.contexts.0)),
+        flow_state_miss_rate: share(of_stages("context_misses"), of_stages("context_lookups")),
+        stages: after.stages.keys().map(|&name| (name.to_owned(), of_stages(name))).collect(),
         nicmem_get_share: share(grew(|now| now.lent), grew(|now| now.gets)),
         llc_misses_per_packet: share(memory.llc_misses(), frames_out),
         memory_gb_per_s: Some(per_second(Lines(grew(|now| now.dram_lines)).bytes().0, 1e9)),

@@ -9,7 +9,6 @@ mod app;
 mod build;
 mod by_core;
 mod co_runner;
-mod hairpin;
 mod hot_area;
 mod interface;
 mod measure;
@@ -17,6 +16,7 @@ pub mod options;
 mod plan;
 mod requests;
 mod search;
+pub(crate) mod stages;
 mod traffic;
 
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 use nicforge_apps::{AppError, RouteError};
 use nicforge_interfaces::InterfaceError;
 use nicforge_nic::NicmemError;
-use nicforge_nic::hairpin::TableFull;
 use nicforge_options::ConfigError;
 use nicforge_platform::SpaceError;
 use nicforge_record::{CoreFigures, Metrics, Steadiness, Switch, TimelineEntry};
+use nicforge_stages::StageError;
 use nicforge_units::Time;
 use nicforge_wire::capture::CaptureWriteError;
 use nicforge_wire::traffic::TrafficError;
@@ -77,9 +77,9 @@ pub enum RunError {
     /// Memory of a NIC that is not to be had.
     #[error(transparent)]
     Nicmem(#[from] NicmemError),
-    /// The NICs cannot know all flows.
+    /// A stage cannot be built.
     #[error(transparent)]
-    FlowTable(#[from] TableFull),
+    Stage(Box<StageError>),
     /// A ring found no room.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -201,6 +201,10 @@ pub enum RunError {
     #[cfg(target_os = "linux")]
     #[error("the worker cannot attach: {0}")]
     Attach(String),
+    /// The software that is the run's worker cannot start or go on.
+    #[cfg(target_os = "linux")]
+    #[error("the software behind the NIC: {0}")]
+    Software(String),
     /// A point that the live ground cannot run.
     #[error("{what} cannot run on the live ground: {right}")]
     OnlySimulated {
@@ -243,6 +247,12 @@ pub enum RunError {
         /// What each actor waits for.
         actors: Vec<String>,
     },
+}
+
+impl From<StageError> for RunError {
+    fn from(error: StageError) -> RunError {
+        RunError::Stage(Box::new(error))
+    }
 }
 
 /// Runs one point; `seed` decides everything that is random.

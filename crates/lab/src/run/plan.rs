@@ -8,6 +8,7 @@ use nicforge_interfaces::rx_bisect::RxBisectOptions;
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_platform::SpaceError;
 use nicforge_platform::sim::{Hardware, Hierarchy};
+use nicforge_stages::StageError;
 use nicforge_units::CACHE_LINE_BYTES;
 
 use super::RunError;
@@ -55,6 +56,10 @@ pub fn at_fault(settings: &Settings, error: &RunError) -> Vec<&'static str> {
         RunError::Routes(_) => vec!["routes_file"],
         RunError::Sizes { .. } | RunError::File { .. } => vec!["size_file"],
         RunError::Capture { .. } | RunError::ReplayTooLong { .. } => vec!["pcap"],
+        RunError::Stage(error) => match **error {
+            StageError::Space(_) | StageError::TableFull(_) => memory_keys(settings),
+            _ => vec!["stages"],
+        },
         RunError::Traffic(_) => vec!["target_share", "busiest_to_idlest", "flows", "flow_choice", "arrival"],
         RunError::App(_) => vec!["app", "table_entries", "servers", "kvs_index_slots"],
         _ => Vec::new(),

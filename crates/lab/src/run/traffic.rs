@@ -152,9 +152,10 @@ pub fn check_shares(settings: &Settings, seed: u64) -> Result<(), RunError> {
     for port in 0..settings.nics() {
         let flows = flows_of(settings, seed, port)?;
         let queue_of_each = (0..flows.count()).map(|flow| queue_of(&flows.tuple(flow)));
-        match of_queues {
-            true => check_queues(queue_of_each, queues, flows.count())?,
-            false => check_target(settings, queue_of_each, queues)?,
+        if of_queues {
+            check_queues(queue_of_each, queues, flows.count())?
+        } else {
+            check_target(settings, queue_of_each, queues)?
         }
     }
     Ok(())
@@ -230,10 +231,7 @@ pub fn check_replay(settings: &Settings, replay: &Replay) -> Result<(), RunError
     let (mut fit, mut not) = (0, loops);
     while not - fit > 1 {
         let middle = fit + (not - fit) / 2;
-        match fits(middle) {
-            true => fit = middle,
-            false => not = middle,
-        }
+        if fits(middle) { fit = middle } else { not = middle }
     }
     let right = match (fit, timing) {
         (1.., _) => format!("set replay_loops to at most {fit}"),

@@ -23,7 +23,7 @@ impl Scenario {
     /// file sets, varies or sweeps it.
     ///
     /// # Errors
-    /// Settings that do not go together, files that are not there, points that nobody could tell apart.
+    /// Settings that do not go together, files that are not there, points that look alike in a report.
     pub fn expand(
         &self,
         machine: &Machine,
@@ -59,7 +59,7 @@ impl Scenario {
         Ok(points)
     }
 
-    /// The variant's name, or that of its interface. One that sets an interface is called for it, so where
+    /// The variant's name, or that of its interface. One that sets an interface is named after it, so where
     /// another one runs in its place, that stands in front.
     fn name_of(&self, variant: &Variant, settings: &Settings) -> String {
         let runs = settings.interface();
@@ -155,7 +155,7 @@ fn find_file(set: &Assignment, scenario_file: &Path) -> Result<Option<Assignment
     }
 }
 
-/// Two rows of a report that nobody could tell apart.
+/// Two rows of a report that look alike.
 fn refuse_twins(points: &[Point], variants: &[Variant]) -> Result<(), ConfigError> {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     let per_variant = points.len() / variants.len().max(1);

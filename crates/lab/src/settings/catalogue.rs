@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions};
+use nicforge_apps::options::{HotAreaOptions, HotOptions};
 use nicforge_interfaces::describe::Description;
 use nicforge_interfaces::kernel;
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
@@ -66,8 +66,9 @@ impl Catalogue {
             lab::<HotArea>("kvs_key_choice = hot_area"),
         ]);
         owners.extend(applications);
+        owners.extend([lab::<StageOptions>(FRAMES), lab::<StageProcessor>("NICs with stages")]);
+        owners.extend(registry.stages.entries().iter().map(|entry| entry.owner.clone()));
         owners.extend([
-            lab::<HairpinOptions>("offload = accel_nfv"),
             lab::<HotOptions>("kvs_hot_values = nicmem"),
             lab::<CoRunners>(FRAMES),
             lab::<Copies>("a copying co-runner (copy)"),

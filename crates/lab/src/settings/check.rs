@@ -87,12 +87,13 @@ impl Settings {
         ensure(known, &["placement", "workload"], || {
             (
                 format!("{} has no place {placement}", machine.name),
-                match placements.is_empty() {
-                    true => "use a machine with [placements], such as m5-10gbe".to_string(),
-                    false => match nearest(&placement, &placements) {
+                if placements.is_empty() {
+                    "use a machine with [placements], such as m5-10gbe".to_string()
+                } else {
+                    match nearest(&placement, &placements) {
                         Some(near) => format!("did you mean \"{near}\"?"),
                         None => format!("it has {}", placements.join(", ")),
-                    },
+                    }
                 },
             )
         })?;

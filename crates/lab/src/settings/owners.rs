@@ -1,6 +1,6 @@
 //! Which owners of keys a point uses.
 
-use nicforge_apps::options::{HairpinOptions, HotAreaOptions, HotOptions};
+use nicforge_apps::options::{HotAreaOptions, HotOptions};
 use nicforge_nic::{NicmemOptions, PoolOptions, TransmitOptions};
 use nicforge_options::{Options, Owner};
 
@@ -114,11 +114,15 @@ impl<'a> Chosen<'a> {
     /// What goes with options of an application.
     fn beside_app(&mut self) {
         let settings = self.settings;
-        let offloads = settings.app_shape().offloads_flows;
-        self.add_if::<HairpinOptions>(offloads);
-        self.add_if::<Flows>(offloads);
+        self.add_if::<Flows>(settings.app_shape().offloads_flows);
         self.add_if::<TargetTime>(settings.app_shape().more_accesses);
         self.store();
+    }
+
+    /// What stands between the wire and the interface.
+    fn stages(&mut self) {
+        self.add::<StageOptions>();
+        self.settings.stages().iter().for_each(|name| self.add_named("stage", name));
     }
 
     fn co_runners(&mut self) {
@@ -168,6 +172,8 @@ pub(super) fn of_simulation(settings: &Settings) -> Vec<&Owner> {
     chosen.software();
     chosen.traffic();
     chosen.beside_app();
+    chosen.stages();
+    chosen.add_if::<StageProcessor>(!settings.stages().is_empty());
     chosen.co_runners();
     chosen.measurement();
     chosen.finish()
@@ -189,6 +195,7 @@ pub(crate) fn of_live_run(settings: &Settings) -> Vec<&Owner> {
     chosen.interface();
     chosen.software();
     chosen.hot_values();
+    chosen.stages();
     chosen.add::<TimelineOptions>();
     chosen.finish()
 }

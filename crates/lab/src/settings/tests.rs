@@ -15,7 +15,9 @@ fn any_of(key: &Key, catalogue: &Catalogue) -> Vec<Value> {
         Allowed::Number(least, most) => vec![Value::Number(least), Value::Number(most)],
         Allowed::Flag => vec![Value::Flag(true), Value::Flag(false)],
         Allowed::Choice(words) => words.iter().map(|&word| Value::from(word)).collect(),
-        Allowed::Named(kind) => catalogue.vocabulary().names(kind).into_iter().map(Value::from).collect(),
+        Allowed::Named(kind) | Allowed::NamedList(kind) => {
+            catalogue.vocabulary().names(kind).into_iter().map(Value::from).collect()
+        }
         Allowed::File => vec![Value::from("x")],
         Allowed::Form(form) => {
             ["0 1 7", "0 255, , 7", "STE"].into_iter().filter_map(form.parse).map(Value::from).collect()

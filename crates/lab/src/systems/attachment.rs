@@ -28,10 +28,7 @@ impl Attachment {
     pub fn new(machine: &Integrated, placement: &Placement, clock: Frequency, cache: Bytes) -> Attachment {
         let way = Way { machine, placement, clock };
         let to_cache = placement.lines_to_cache.min(ALL_LINES);
-        let memory = match placement.off_chip_memory {
-            true => machine.memory.off_chip,
-            false => machine.memory.on_chip,
-        };
+        let memory = if placement.off_chip_memory { machine.memory.off_chip } else { machine.memory.on_chip };
         let hardware = Hardware {
             cores: machine.cores,
             core: CoreConfig {
@@ -128,9 +125,10 @@ impl Way<'_> {
     /// One way through all bridges; `to_core` or only as far as memory.
     fn bridges(&self, to_core: bool) -> Time {
         let (bridges, placement) = (&self.machine.bridges, self.placement);
-        let die = match to_core || !placement.off_chip_memory {
-            true => bridges.cpu_die * placement.cpu_die_bridges,
-            false => Time::ZERO,
+        let die = if to_core || !placement.off_chip_memory {
+            bridges.cpu_die * placement.cpu_die_bridges
+        } else {
+            Time::ZERO
         };
         die + bridges.chipset * placement.chipset_bridges + bridges.io * placement.io_bridges
     }
@@ -145,9 +143,10 @@ impl Way<'_> {
     /// A register access on the die: through the caches to a bus and over it.
     fn on_die(&self, at_cache: bool) -> Time {
         let machine = self.machine;
-        let (caches, width) = match at_cache {
-            true => (machine.l1.hit, machine.memory.cache_bytes_per_cycle),
-            false => (machine.l1.hit + machine.l2.hit, machine.memory.bytes_per_cycle),
+        let (caches, width) = if at_cache {
+            (machine.l1.hit, machine.memory.cache_bytes_per_cycle)
+        } else {
+            (machine.l1.hit + machine.l2.hit, machine.memory.bytes_per_cycle)
         };
         // A request and what comes back: a command, and the command with data.
         let transfer = |bytes: u64| Cycles((bytes as f64 / width).ceil() as u64);
@@ -175,9 +174,10 @@ impl Way<'_> {
 
     /// The link that the NIC's DMA goes by.
     fn link(&self) -> LinkConfig {
-        let width = match self.placement.data_at_cache {
-            true => self.machine.memory.cache_bytes_per_cycle,
-            false => self.machine.memory.bytes_per_cycle,
+        let width = if self.placement.data_at_cache {
+            self.machine.memory.cache_bytes_per_cycle
+        } else {
+            self.machine.memory.bytes_per_cycle
         };
         let on_die = BitRate::from_gbps(per_cycle(width, self.clock).as_bytes_per_second() * 8e-9);
         let slowest = self.wires().min_by_key(|wire| wire.rate.as_bits_per_second());

@@ -308,10 +308,7 @@ impl Parts<'_> {
             address: Ipv4Addr::new(10, 0, 0, system + 1),
             port: port + number,
         };
-        let ports = match opens {
-            true => (OPENING_PORT, LISTENING_PORT),
-            false => (LISTENING_PORT, OPENING_PORT),
-        };
+        let ports = if opens { (OPENING_PORT, LISTENING_PORT) } else { (LISTENING_PORT, OPENING_PORT) };
         let workload = self.settings.read::<Run>().workload;
         let streams = matches!(workload, Workload::TcpReceive | Workload::TcpTransmit | Workload::NatGateway);
         let plan = |number: u16| ConnectionPlan {

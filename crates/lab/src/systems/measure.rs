@@ -200,10 +200,7 @@ fn spent(before: &Snapshot, after: &Snapshot, window: Time) -> Result<Vec<CoreCy
         let spent = after.spent.since(&before.spent);
         let parts = spent.work_ps.iter().chain(&spent.stall_ps).sum::<u64>();
         let (charged, passed) = (Time::from_ps(parts + spent.idle_ps) + before.beyond, window + after.beyond);
-        match charged == passed {
-            true => Ok(spent),
-            false => Err(RunError::TimeLost { core, passed, charged }),
-        }
+        if charged == passed { Ok(spent) } else { Err(RunError::TimeLost { core, passed, charged }) }
     };
     cores.map(of).collect()
 }

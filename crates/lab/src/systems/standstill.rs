@@ -68,9 +68,6 @@ pub fn explain(systems: &Systems, now: Time, drops: &DropCounters) -> String {
         all(&kernels).count(),
         opened.count(),
         waiting.len(),
-        match causes.is_empty() {
-            true => "nothing".to_string(),
-            false => causes.join(", "),
-        }
+        if causes.is_empty() { "nothing".to_string() } else { causes.join(", ") }
     )
 }

@@ -1,6 +1,7 @@
 //! What came in, left, was dropped, and is inside; and that the sum is right.
 
-use nicforge_nic::{DropCounters, Waiting};
+use nicforge_nic::{DropCounters, Nic, Waiting};
+use nicforge_platform::sim::SimDma;
 
 use super::World;
 use super::device::Device;
@@ -65,19 +66,27 @@ impl World {
         let in_programs = self.sum(|account| account.in_hand + account.kept);
         let pushed = self.sum(|account| account.pushed);
         let served: u64 = self.rings().map(|device| device.nic.transmit.served()).sum();
-        let turned: u64 = self.rings().map(|device| device.nic.transmit.internal_inside()).sum();
+        let turned = |nic: &Nic<SimDma>| nic.transmit.internal_inside() + nic.stages.inward();
+        let turned: u64 = self.rings().map(|device| turned(&device.nic)).sum();
         self.backlog() + turned + in_programs + (pushed - served)
     }
 
-    /// Arrivals = departures + drops + inside, and every buffer is in exactly one place.
+    /// Frames that stages of NICs sent on their own, and those that they kept.
+    fn of_stages(&self) -> (u64, u64) {
+        let stages = self.rings().map(|device| &device.nic.stages);
+        stages.fold((0, 0), |(sent, kept), stages| (sent + stages.injected(), kept + stages.consumed()))
+    }
+
+    /// Arrivals + frames of stages' own = departures + drops + frames that stages kept + inside, and every buffer is in exactly one place.
     ///
     /// # Errors
     /// When one of them does not hold.
     pub fn check_conservation(&self, buffers: u64, shared: u64) -> Result<(), RunError> {
         let (arrived, left) = (self.arrived(), self.outside.sink.total());
         let (dropped, inside) = (self.dropped(), self.inside());
-        if arrived != left + dropped + inside {
-            return Err(RunError::FramesLost { arrived, left, dropped, inside });
+        let (sent, kept) = self.of_stages();
+        if arrived + sent != left + dropped + inside + kept {
+            return Err(RunError::FramesLost { arrived: arrived + sent, left: left + kept, dropped, inside });
         }
         let in_programs: i64 = self.hosts[0].accounts().map(|account| account.buffers).sum();
         let held = shared.wrapping_add_signed(in_programs);

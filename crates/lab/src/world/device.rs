@@ -2,13 +2,14 @@
 
 use nicforge_interfaces::kernel::{Frame, KernelNic};
 use nicforge_nic::Nic;
-use nicforge_nic::transmit::{Departure, Egress};
+use nicforge_nic::transmit::{Bridged, Departure, Egress};
 use nicforge_platform::Register;
 use nicforge_platform::sim::{Devices, Host as SimHost, Lent, MmioWrite, SimDma};
 use nicforge_units::Time;
 
 use super::register_device::RegisterDevice;
 use super::ring_device::RingDevice;
+use super::sink::Sink;
 
 /// A device of a host.
 // There are few, and each is large.
@@ -91,9 +92,39 @@ pub struct ToPeer {
     pub frames: Vec<(Time, Frame)>,
 }
 
-impl Egress for ToPeer {
+impl ToPeer {
     fn depart(&mut self, departure: Departure<'_>) {
         self.frames.push((departure.last_bit, departure.pieces.concat().into()));
+    }
+}
+
+/// The other end of a device's wire.
+pub enum Wire<'a> {
+    /// What the world's sink receives.
+    Outside(&'a mut Sink),
+    /// A link to another host.
+    Peer(&'a mut ToPeer),
+}
+
+/// The way out of a device: its wire, and the other devices of its host.
+pub struct WayOut<'a> {
+    /// The wire.
+    pub wire: Wire<'a>,
+    /// Frames that stages send by other devices' ports.
+    pub bridged: &'a mut Vec<Bridged>,
+}
+
+impl Egress for WayOut<'_> {
+    #[inline]
+    fn depart(&mut self, departure: Departure<'_>) {
+        match &mut self.wire {
+            Wire::Outside(sink) => sink.depart(departure),
+            Wire::Peer(peer) => peer.depart(departure),
+        }
+    }
+
+    fn bridge(&mut self, frame: Bridged) {
+        self.bridged.push(frame);
     }
 }
 
@@ -140,6 +171,9 @@ impl Devices for Reach<'_> {
     fn read(&mut self, host: &mut Lent<SimHost>, register: Register, at: Time) -> (u64, Time) {
         let number = usize::from(register.device);
         // Nothing answers for a device that is not there: all ones, as on a PCI bus.
+        if let Some(Device::Ring(device)) = self.devices.get_mut(number) {
+            return device.read_register(host, register.index, at);
+        }
         let Some(device) = self.register_device(number) else {
             return (u64::MAX, at);
         };

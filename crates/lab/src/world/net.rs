@@ -1,10 +1,11 @@
 //! Who acts next, and what each step delivers to others: frames, register writes, interrupts, publishes.
 
+use nicforge_nic::transmit::Bridged;
 use nicforge_platform::sim::Schedule;
 use nicforge_units::Time;
 
 use super::agents::{Agent, End, Hosts, Outside, Place};
-use super::device::{Device, Elsewhere, Nobody, ToPeer};
+use super::device::{Device, Elsewhere, Nobody, ToPeer, WayOut, Wire};
 use super::generator::returned;
 use super::host::{Core, Host};
 use super::program::{Here, Next, Notice, Wake};
@@ -25,6 +26,7 @@ pub struct Net {
     pub(super) held: Option<usize>,
     wakes: Vec<Wake>,
     to_peer: ToPeer,
+    bridged: Vec<Bridged>,
 }
 
 impl Net {
@@ -52,6 +54,7 @@ impl Net {
             held: None,
             wakes: Vec::new(),
             to_peer: ToPeer::default(),
+            bridged: Vec::new(),
         }
     }
 
@@ -138,19 +141,19 @@ impl Net {
         let Some(Host { machine, devices, .. }) = hosts.host(host) else {
             return;
         };
-        match (&mut devices[number], self.ends[host][number]) {
-            (Device::Ring(device), End::Outside) => {
-                device.step(machine, &mut outside.sink, now);
-                let due = device.due();
-                self.set_due(self.first_device[host] + number, due);
-            }
-            (Device::Ring(device), End::Peer(_)) => {
-                device.step(machine, &mut self.to_peer, now);
+        match &mut devices[number] {
+            Device::Ring(device) => {
+                let wire = match self.ends[host][number] {
+                    End::Outside => Wire::Outside(&mut outside.sink),
+                    End::Peer(_) => Wire::Peer(&mut self.to_peer),
+                };
+                device.step(machine, &mut WayOut { wire, bridged: &mut self.bridged }, now);
                 let due = device.due();
                 self.set_due(self.first_device[host] + number, due);
                 self.carry_departures(hosts, place);
+                self.bridge(hosts, place);
             }
-            (Device::Register(device), _) => {
+            Device::Register(device) => {
                 device.step_all(machine);
                 self.deliver_interrupts(hosts, place);
                 self.carry(hosts, place);
@@ -237,7 +240,7 @@ impl Net {
         for (number, device) in devices.iter_mut().enumerate() {
             match device {
                 Device::Ring(device) => {
-                    if touched & 1 << number != 0 {
+                    if touched & 1 << number != 0 || device.take_read() {
                         self.set_due(first + number, device.due());
                     }
                 }
@@ -345,8 +348,25 @@ impl Net {
         }
     }
 
+    /// Frames that stages of a device send by other ports reach the devices there.
+    fn bridge(&mut self, hosts: &mut Hosts<'_>, place: Place) {
+        for frame in std::mem::take(&mut self.bridged) {
+            let to = Place { number: usize::from(frame.port.0), ..place };
+            if let Some(Device::Ring(device)) = hosts.device(to) {
+                device.bridge(frame);
+                let due = device.due();
+                self.set_device_due(to, due);
+            } else if let Some(Device::Ring(device)) = hosts.device(place) {
+                device.nic.has_no_port();
+            }
+        }
+    }
+
     /// The same for frames that left a NIC of rings.
     fn carry_departures(&mut self, hosts: &mut Hosts<'_>, place: Place) {
+        if self.to_peer.frames.is_empty() {
+            return;
+        }
         let End::Peer(peer) = self.ends[place.host][place.number] else {
             return;
         };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use nicforge_interfaces::kernel::Frame;
 use nicforge_nic::Nic;
-use nicforge_nic::transmit::Egress;
+use nicforge_nic::transmit::{Bridged, Egress, Internal};
 use nicforge_platform::sim::{DmaPort, Host, Lent, MmioWrite, SimDma};
 use nicforge_units::Time;
 use nicforge_wire::link::Link;
@@ -21,6 +21,8 @@ pub struct RingDevice {
     /// Register writes on their way, by arrival; those of one instant in the order of posting.
     writes: VecDeque<Posted>,
     due: Time,
+    /// Whether a core read a register since the last look at what that means.
+    was_read: bool,
 }
 
 /// A register write on its way. It is copied from a [`MmioWrite`] that was stored field by field a moment ago: so
@@ -37,7 +39,7 @@ struct Posted {
 impl RingDevice {
     /// An idle NIC that generators send frames to.
     pub fn new(nic: Nic<SimDma>, port: Lent<DmaPort>) -> RingDevice {
-        RingDevice { nic, port, incoming: None, writes: VecDeque::new(), due: Time::NEVER }
+        RingDevice { nic, port, incoming: None, writes: VecDeque::new(), due: Time::NEVER, was_read: false }
     }
 
     /// The same NIC with `incoming` ending at it.
@@ -98,12 +100,8 @@ impl RingDevice {
             self.due = self.nic.advance(&mut dma, egress);
             // The receive path has a cursor of its own.
             dma.restart(now);
-            let turned = self.nic.transmit.internal_inside();
             self.nic.receive_held(&mut dma);
-            self.due = self.due.min(self.nic.held_due());
-            if turned == 0 {
-                self.due = self.due.min(self.nic.transmit.internal_due());
-            }
+            self.due = self.due.min(self.nic.due());
             if self.due > now {
                 break;
             }
@@ -111,21 +109,35 @@ impl RingDevice {
         }
     }
 
-    /// Frames may have been turned round; there were `before` of them, of which `due` knows.
-    fn see_turned(&mut self, before: u64) {
-        if before == 0 {
-            self.due = self.due.min(self.nic.transmit.internal_due());
-        }
-    }
-
     /// A frame came in, its last bit at `now`.
     pub fn receive(&mut self, host: &mut Lent<Host>, frame: &Arrival<'_>, now: Time) {
         let mut dma = SimDma::on(host, &mut self.port, now);
-        let turned = self.nic.transmit.internal_inside();
         self.nic.receive_padded(&mut dma, frame.bytes, frame.head, frame.time);
         drop(dma);
-        self.due = self.due.min(self.nic.receive.due()).min(self.nic.held_due());
-        self.see_turned(turned);
+        self.due = self.due.min(self.nic.due());
+    }
+
+    /// Another device's stage sends a frame out of this one's port.
+    pub fn bridge(&mut self, frame: Bridged) {
+        let Bridged { port, bytes, stamp, ready } = frame;
+        self.nic.transmit.push_internal(Internal { port, behind: 0, ready, stamp, bytes });
+        self.due = self.due.min(self.nic.due());
+    }
+
+    /// A core reads register `index`; the read arrives at `at`. Returns the value, all ones where there is none, and when
+    /// the NIC gives it.
+    pub fn read_register(&mut self, host: &mut Lent<Host>, index: u32, at: Time) -> (u64, Time) {
+        let mut dma = SimDma::on(host, &mut self.port, at);
+        let read = self.nic.read_register(&mut dma, index);
+        drop(dma);
+        self.due = self.due.min(self.nic.due());
+        self.was_read = true;
+        read.unwrap_or((u64::MAX, at))
+    }
+
+    /// Whether a core read a register since the last call.
+    pub fn take_read(&mut self) -> bool {
+        std::mem::take(&mut self.was_read)
     }
 
     /// What it waits for, for a run that is stuck.

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use nicforge_nic::PortId;
-use nicforge_nic::transmit::{Departure, Egress};
+use nicforge_nic::transmit::Departure;
 use nicforge_record::Latency;
 use nicforge_units::Time;
 
@@ -128,9 +128,10 @@ impl Sink {
 const CURVE: [f64; 19] =
     [0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
 
-impl Egress for Sink {
+impl Sink {
+    /// A frame leaves.
     #[inline(always)]
-    fn depart(&mut self, departure: Departure<'_>) {
+    pub fn depart(&mut self, departure: Departure<'_>) {
         self.total += 1;
         let latency = departure.last_bit.saturating_sub(departure.stamp);
         self.total_bytes += departure.frame_bytes() as u64;

@@ -1,6 +1,6 @@
 //! Settings of one server as random as they can be, of runs that are short.
 
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_lab::settings::Settings;
 use proptest::prelude::*;
 
@@ -48,10 +48,7 @@ fn groups(masks: &[u32], rings: usize) -> String {
     let group = |mask: &u32| {
         let named = (0..rings).filter(|ring| mask >> ring & 1 == 1);
         let named: Vec<String> = named.map(|ring| ring.to_string()).collect();
-        match named.is_empty() {
-            true => "0".to_owned(),
-            false => named.join(" "),
-        }
+        if named.is_empty() { "0".to_owned() } else { named.join(" ") }
     };
     // The first has all that no other has.
     let others = masks[1..].iter().fold(0, |all, mask| all | mask);
@@ -72,7 +69,7 @@ fn rings(settings: Settings) -> impl Strategy<Value = Settings> {
         prop::sample::select(vec!["parallel", "batched"]),
         0.1..20.0f64,
         (1..=8usize, 1..=2u32),
-        prop::sample::select(EMULATED.to_vec()),
+        prop::sample::select(played_by_cores()),
         prop::sample::select(vec!["same", "other"]),
     )
         .prop_map(

@@ -3,10 +3,11 @@ use super::*;
 #[test]
 fn an_entry_survives_the_wire_format() {
     let completion = Completion {
+        mark: u64::MAX,
         entry: 4095,
         len: 9600,
         rss_hash: 0xdead_beef,
-        flags: RxFlags::L3_GOOD.with(RxFlags::L4_GOOD),
+        flags: RxFlags(u32::MAX),
         port: 1,
         ring: 65535,
         stamp: Time::from_ps(u64::MAX - 1),

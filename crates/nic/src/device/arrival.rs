@@ -7,6 +7,7 @@ use nicforge_wire::rss::Toeplitz;
 use nicforge_wire::{FrameError, FrameSummary, checksum, parse_headers, parse_plain, walk_headers};
 
 use super::{Nic, RUN_AHEAD};
+use crate::stage::Frame;
 use crate::{Arriving, DropCause, PortId, RxFlags, Steering, TxOffload};
 
 /// What the parser finds out about a frame.
@@ -59,6 +60,7 @@ impl Parsed {
         (steering, rss): (&mut Steering, &Toeplitz),
     ) -> Arriving<'a> {
         Arriving {
+            mark: 0,
             bytes,
             head,
             headers: self.headers,
@@ -94,6 +96,14 @@ impl<D: Dma> Nic<D> {
             segment: left.segment,
             summary,
         })
+    }
+
+    /// A frame that a stage sends to the host, steered.
+    pub(super) fn frame_of<'a>(&mut self, bytes: &'a [u8], stamp: Time) -> Result<Frame<'a>, FrameError> {
+        let parsed = self.parse(bytes, bytes.len())?;
+        let from = (stamp, self.spec.port);
+        let arriving = parsed.arriving((bytes, bytes.len()), from, (&mut self.steering, &self.rss));
+        Ok(Frame::arrived(&arriving, parsed.summary))
     }
 
     /// A frame came in from the wire, first bit at `stamp`, last bit at the cursor of `dma`.
@@ -144,7 +154,8 @@ impl<D: Dma> Nic<D> {
     fn take(&mut self, dma: &mut D, (frame, head): (&[u8], usize), parsed: &Parsed, stamp: Time) {
         let arriving = parsed.arriving((frame, head), (stamp, self.spec.port), (&mut self.steering, &self.rss));
         let state = &mut self.queues[usize::from(arriving.queue)];
-        if state.closed {
+        // Stages hear of frames whose queue is closed, too.
+        if state.closed && self.stages.is_empty() {
             state.drops.count("queue_closed");
             return;
         }
@@ -153,19 +164,19 @@ impl<D: Dma> Nic<D> {
         let until = came + self.spec.rx_pipeline;
         let later = self.receive_free > until + RUN_AHEAD;
         if self.held.len() == 0 && !later {
-            self.deliver(dma, &arriving, until);
+            self.deliver(dma, &arriving, &parsed.summary, until);
             // Where delivery takes no time nothing waits, and the next frame need not find it gone.
             if dma.now() > came {
                 self.fifo.hold(Bytes(frame.len() as u64), dma.now());
             }
         } else {
-            self.wait(&arriving, until);
+            self.wait(&arriving, &parsed.summary, until);
         }
     }
 
     /// The frame waits in the FIFO until its turn comes; the parser is done with it at `parsed`.
-    fn wait(&mut self, arriving: &Arriving<'_>, parsed: Time) {
+    fn wait(&mut self, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
         self.fifo.hold(Bytes(arriving.bytes.len() as u64), Time::NEVER);
-        self.held.push(arriving, parsed);
+        self.held.push(arriving, summary, parsed);
     }
 }

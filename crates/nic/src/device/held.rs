@@ -5,6 +5,7 @@
 
 use nicforge_platform::expect;
 use nicforge_units::Time;
+use nicforge_wire::FrameSummary;
 
 use crate::{Arriving, PortId, RxFlags};
 
@@ -26,8 +27,11 @@ pub(super) struct Held {
     stamp: Time,
     rss_hash: u32,
     flags: RxFlags,
+    mark: u64,
     segment: u16,
     queue: u16,
+    /// What the parser found in it.
+    pub summary: FrameSummary,
     /// When the parser is done with it.
     pub parsed: Time,
 }
@@ -48,7 +52,7 @@ impl HeldFrames {
     }
 
     /// `arriving` waits behind the others; the parser is done with it at `parsed`.
-    pub fn push(&mut self, arriving: &Arriving<'_>, parsed: Time) {
+    pub fn push(&mut self, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
         if self.count == self.places.len() {
             self.places.rotate_left(self.first);
             self.first = 0;
@@ -61,8 +65,10 @@ impl HeldFrames {
         held.stamp = arriving.stamp;
         held.rss_hash = arriving.rss_hash;
         held.flags = arriving.flags;
+        held.mark = arriving.mark;
         held.segment = arriving.segment;
         held.queue = arriving.queue;
+        held.summary = *summary;
         held.parsed = parsed;
         self.count += 1;
     }
@@ -114,6 +120,7 @@ impl Held {
     #[inline]
     pub fn arriving<'a>(&self, bytes: &'a HeldBytes, port: PortId) -> Arriving<'a> {
         Arriving {
+            mark: self.mark,
             bytes: &bytes.bytes[..bytes.len],
             head: bytes.head,
             headers: self.headers,
@@ -155,6 +162,7 @@ mod tests {
             for _ in 0..if step < 100 { 3 } else { 1 } {
                 let bytes = frame(came);
                 let arriving = Arriving {
+                    mark: 0,
                     bytes: &bytes,
                     head: bytes.len(),
                     headers: 14,
@@ -165,7 +173,7 @@ mod tests {
                     port: PortId(0),
                     queue: 3,
                 };
-                held.push(&arriving, Time::from_ns(came as u64));
+                held.push(&arriving, &FrameSummary::default(), Time::from_ns(came as u64));
                 came += 1;
             }
             for _ in 0..2 {

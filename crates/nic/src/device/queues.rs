@@ -75,10 +75,10 @@ impl<D: Dma> Nic<D> {
         }
     }
 
-    /// Dropped frames by cause: those that had no queue yet, and each queue's.
+    /// Dropped frames by cause: those that had no queue yet, those that stages dropped on their way out, and each queue's.
     pub fn drops(&self) -> DropCounters {
         let of_queues = self.queues.iter().map(|state| &state.drops);
-        std::iter::once(&self.unsteered).chain(of_queues).collect()
+        [&self.unsteered, &self.stages.drops].into_iter().chain(of_queues).collect()
     }
 
     /// What is counted for each queue.

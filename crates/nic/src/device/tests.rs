@@ -9,7 +9,7 @@ use nicforge_wire::rss::{IndirectionTable, Toeplitz};
 
 use super::{Nic, registers};
 use crate::mock::{MockHost, spec, udp_frame};
-use crate::transmit::{Departure, Egress, TxDescriptor, TxRing};
+use crate::transmit::{Bridged, Departure, Egress, TxDescriptor, TxRing};
 use crate::{Arriving, DropCause, PortId, Queues, ReceiveHalf, RxFlags, Segment, TxOffload, Waiting};
 
 /// Takes a microsecond for each frame.
@@ -63,6 +63,8 @@ struct Nobody;
 
 impl Egress for Nobody {
     fn depart(&mut self, _departure: Departure<'_>) {}
+
+    fn bridge(&mut self, _frame: Bridged) {}
 }
 
 fn bench() -> (Nic<MockHost>, MockHost, TxRing, Addr) {

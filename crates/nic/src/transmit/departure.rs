@@ -9,7 +9,7 @@ use crate::{PortId, TxOffload};
 pub struct Departure<'a> {
     /// Out of this port.
     pub port: PortId,
-    /// The transmit queue that it comes from; `None` for one that the NIC turned round.
+    /// The transmit queue that it comes from; `None` for one that a stage sent.
     pub queue: Option<u16>,
     /// The frame without FCS, in the pieces that it was gathered from.
     pub pieces: &'a [&'a [u8]; 3],
@@ -30,8 +30,24 @@ impl Departure<'_> {
     }
 }
 
+/// A frame that leaves by another NIC's port.
+#[derive(Debug)]
+pub struct Bridged {
+    /// Which.
+    pub port: PortId,
+    /// The frame.
+    pub bytes: Vec<u8>,
+    /// Carried to the wire for measurement.
+    pub stamp: Time,
+    /// It leaves no earlier.
+    pub ready: Time,
+}
+
 /// Whoever is at the other end of the wire.
 pub trait Egress {
     /// A frame leaves. Called in order of departure for each port.
     fn depart(&mut self, departure: Departure<'_>);
+
+    /// A stage sends a frame out of another NIC's port: it goes to that NIC.
+    fn bridge(&mut self, frame: Bridged);
 }

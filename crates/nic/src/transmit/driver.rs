@@ -92,6 +92,7 @@ impl TransmitDriver {
             },
             rest_key: self.key_of(packet.rest),
             inline,
+            mark: packet.mark,
         };
         let at = self.ring.descriptor(self.next);
         if inline {

@@ -9,6 +9,7 @@
 
 mod internal;
 mod room;
+mod sent;
 
 use std::collections::VecDeque;
 
@@ -19,8 +20,10 @@ use super::departure::{Departure, Egress};
 use super::gather::{Inlined, gather};
 use super::guard::Guard;
 use super::layout::{TxDescriptor, TxRing};
+use crate::stage::{Chain, Leaving};
 use crate::{DATA_BYTES_MAX, DropCounters, KeyTable, NicSpec, PortId, TxOffload};
-use internal::InternalQueue;
+pub use internal::{Internal, InternalQueue};
+use sent::Sent;
 
 mod anew;
 
@@ -180,17 +183,17 @@ impl TransmitEngine {
         }
     }
 
-    /// Does what is due at the cursor of `dma`; returns when to call again.
-    pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E) -> Time {
+    /// Does what is due at the cursor of `dma`, where frames pass the stages of `chain`; returns when to call again.
+    pub fn advance<D: Dma, E: Egress>(&mut self, dma: &mut D, egress: &mut E, chain: &mut Chain<D>) -> Time {
         let now = dma.now();
         self.report(dma, now);
-        let internal = match self.serve_internal(dma, egress) {
+        let internal = match self.serve_internal(dma, egress, chain) {
             Ok(()) => return now,
             Err(next) => next,
         };
         match self.choose(now) {
             Ok(queue) => {
-                self.serve(queue, dma, egress);
+                self.serve(queue, dma, egress, chain);
                 now
             }
             Err(next) => {
@@ -286,7 +289,7 @@ impl TransmitEngine {
         Err(next)
     }
 
-    fn serve<D: Dma, E: Egress>(&mut self, number: usize, dma: &mut D, egress: &mut E) {
+    fn serve<D: Dma, E: Egress>(&mut self, number: usize, dma: &mut D, egress: &mut E, chain: &mut Chain<D>) {
         let now = dma.now();
         let queue = &mut self.queues[number];
         let Some((_, descriptor)) = queue.waiting.pop_front() else {
@@ -310,43 +313,36 @@ impl TransmitEngine {
         let Gathered { ref pieces, here } = gather(&descriptor, inlined.as_ref(), self.unfinished, dma, &mut frame);
         queue.last_read = here - now;
         let len = Bytes(descriptor.len());
-        let last_bit = self.occupy_wire(len, here);
-        let queue = &mut self.queues[number];
-        // What lies in the NIC's own memory is taken from there as it is sent.
         let gathered = Bytes(descriptor.gathered());
-        queue.sends_late |= gathered != len;
-        let done = if gathered == len { here } else { last_bit };
-        queue.read_until = queue.read_until.max(done);
-        if descriptor.report {
-            let report = (queue.read_until, number, position);
-            match queue.sends_late {
-                true => self.late_reports.push_back(report),
-                false => self.reports.push_back(report),
+        let left = if self.unfinished { descriptor.offload } else { TxOffload::default() };
+        let sent = Sent { number, position, here, report: descriptor.report };
+        if chain.sees_egress() {
+            let bytes = pieces.concat();
+            self.frame = frame;
+            // Stages have a copy, so what lies in the NIC's own memory is done with, too.
+            self.account(sent, here, false);
+            let (queue, stamp, mark) = (Some(number as u16), descriptor.stamp, descriptor.mark);
+            let behind = chain.len();
+            let leaving = Leaving { bytes, port: self.port, queue, stamp, mark, left, ready: here, behind };
+            match chain.egress((dma, &mut self.internal), leaving) {
+                Some(leaving) => self.depart(leaving, gathered, egress),
+                None => self.take_room(gathered, here),
             }
+            return;
         }
+        let last_bit = self.occupy_wire(len, here);
+        // What lies in the NIC's own memory is taken from there as it is sent.
+        self.account(sent, last_bit, gathered != len);
         self.take_room(gathered, last_bit);
         egress.depart(Departure {
             port: self.port,
             queue: Some(number as u16),
             pieces,
-            left: match self.unfinished {
-                true => descriptor.offload,
-                false => TxOffload::default(),
-            },
+            left,
             stamp: descriptor.stamp,
             last_bit,
         });
         self.frame = frame;
-    }
-
-    /// A frame of `len` bytes that is here at `here` goes onto the wire; returns when its last bit is.
-    fn occupy_wire(&mut self, len: Bytes, here: Time) -> Time {
-        let start = self.wire_free.max(here + self.pipeline);
-        // Preamble, FCS and gap keep the wire busy but are no bits of the frame.
-        self.wire_free = start + self.rate.time_for(len + self.overhead);
-        self.counters.frames += 1;
-        self.counters.bytes += len.0;
-        start + self.rate.time_for(len)
     }
 }
 

@@ -8,7 +8,8 @@
 //! | 3 | driver | stamp that the packet carries, ps |
 //! | 4 | driver | flags: bit 0 report, bit 1 fill L3 checksum, bit 2 fill L4 checksum, bit 3 inline; bits 16–31: payload bytes of each frame to cut it into (0: none) |
 //! | 5 | driver | keys of the two segments (low and high 32 bits), 0 for host memory |
-//! | 6–7 | – | zero |
+//! | 6 | driver | mark: the host's word to stages |
+//! | 7 | – | zero |
 //!
 //! In a ring that inlines headers each descriptor has a second line. With the inline bit the first
 //! segment is no memory: its bytes stand there (nicmem, section 2.2.2).
@@ -53,6 +54,8 @@ pub struct TxDescriptor {
     pub rest_key: Key,
     /// The bytes of `head` stand in the descriptor's second line.
     pub inline: bool,
+    /// The host's word to stages.
+    pub mark: u64,
 }
 
 impl TxDescriptor {
@@ -70,7 +73,7 @@ impl TxDescriptor {
             self.stamp.as_ps(),
             flags,
             u64::from(self.head_key.0) | u64::from(self.rest_key.0) << 32,
-            0,
+            self.mark,
             0,
         ]
     }
@@ -90,6 +93,7 @@ impl TxDescriptor {
             head_key: Key(words[5] as u32),
             rest_key: Key((words[5] >> 32) as u32),
             inline: words[4] & INLINE != 0,
+            mark: words[6],
         }
     }
 
@@ -178,6 +182,7 @@ mod tests {
             head_key: Key(5),
             rest_key: Key(u32::MAX),
             inline: true,
+            mark: u64::MAX - 9,
         };
         assert_eq!(TxDescriptor::decode(&descriptor.encode()), descriptor);
         assert_eq!(descriptor.len(), 1500);

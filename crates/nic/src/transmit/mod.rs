@@ -9,8 +9,8 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
-pub use departure::{Departure, Egress};
+pub use departure::{Bridged, Departure, Egress};
 pub use driver::{TransmitDriver, TxFull};
-pub use engine::{TransmitCounters, TransmitEngine};
+pub use engine::{Internal, InternalQueue, TransmitCounters, TransmitEngine};
 pub use guard::BAD_TX_DESCRIPTOR;
 pub use layout::{INLINE_BYTES, TX_DESCRIPTOR_BYTES, TxDescriptor, TxRing};

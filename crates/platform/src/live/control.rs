@@ -14,10 +14,13 @@
 //!
 //! A register holds the last value written. Doorbells count up, so none is missed that matters.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use nicforge_units::CACHE_LINE_BYTES;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
 use super::{Clock, LiveError, Region};
@@ -43,6 +46,25 @@ pub struct Control {
     workers: usize,
     banks: Vec<Bank>,
     clock: Clock,
+    /// Workers of this process that wait for a file in place of their futex.
+    events: Vec<(usize, Arc<OwnedFd>)>,
+}
+
+/// What a worker waits for that has a wait of its own.
+#[derive(Clone, Debug)]
+pub struct WakeEvent(Arc<OwnedFd>);
+
+impl WakeEvent {
+    /// Readable once the device has woken the worker.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Not readable any more.
+    pub fn clear(&self) {
+        // Empty already where something else woke the worker.
+        let _ = rustix::io::read(&*self.0, &mut [0u8; 8]);
+    }
 }
 
 /// A run of registers that every device has: its first index, and how many.
@@ -76,7 +98,7 @@ impl Control {
     }
 
     /// The region in `file`, made by another process for the same `space` and `shape`.
-    pub fn attach(file: std::os::fd::OwnedFd, space: &AddressSpace, shape: &Shape) -> Result<Control, LiveError> {
+    pub fn attach(file: OwnedFd, space: &AddressSpace, shape: &Shape) -> Result<Control, LiveError> {
         let (begin, len) = Control::extent(space, shape);
         let region = Region::attach(file, len)?;
         let magic = region.word(begin).load(Ordering::Acquire);
@@ -95,6 +117,7 @@ impl Control {
             workers: shape.workers,
             banks: shape.banks.clone(),
             clock,
+            events: Vec::new(),
         }
     }
 
@@ -209,12 +232,25 @@ impl Control {
         word.is_some_and(|word| word.load(Ordering::Acquire) == 1)
     }
 
+    /// Worker `number` waits for the file that this returns in place of its futex. Clones made before do not know.
+    pub fn wake_by_event(&mut self, number: usize) -> Result<WakeEvent, LiveError> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let event = Arc::new(eventfd(0, flags).map_err(LiveError::of("creating an eventfd"))?);
+        self.events.push((number, event.clone()));
+        Ok(WakeEvent(event))
+    }
+
     /// Wakes worker `number`, if it sleeps.
     pub(super) fn wake(&self, number: usize) {
         if let Some(asleep) = self.worker_asleep(number)
             && asleep.load(Ordering::Relaxed) != 0
             && asleep.swap(0, Ordering::Relaxed) != 0
         {
+            if let Some((_, event)) = self.events.iter().find(|(worker, _)| *worker == number) {
+                // A full counter has woken it already.
+                let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+                return;
+            }
             // Nobody there any more is fine: the worker woke by itself.
             let _ = futex::wake(asleep, futex::Flags::empty(), 1);
         }

@@ -50,7 +50,7 @@ use std::io;
 pub use affinity::{allowed as allowed_cores, stand_on};
 pub use bell::Bell;
 pub use clock::Clock;
-pub use control::{Control, Shape};
+pub use control::{Control, Shape, WakeEvent};
 pub use cpu::LiveCpu;
 pub use device_cpu::DeviceCpu;
 pub use dma::LiveDma;

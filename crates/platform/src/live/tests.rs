@@ -252,9 +252,10 @@ fn whoever_sleeps_is_woken() {
                 while cpu.acquire(entry + 56) != turn {
                     let began = cpu.tick();
                     cpu.announce_sleep();
-                    match cpu.acquire(entry + 56) == turn {
-                        true => cpu.stay_awake(),
-                        false => cpu.sleep(patience),
+                    if cpu.acquire(entry + 56) == turn {
+                        cpu.stay_awake()
+                    } else {
+                        cpu.sleep(patience)
                     }
                     let slept = cpu.tick() - began;
                     late.fetch_or(slept.as_seconds() >= 5.0, Ordering::Relaxed);

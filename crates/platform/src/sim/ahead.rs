@@ -1,6 +1,6 @@
 //! Places of the simulation's own tables that will be looked at soon, brought into the caches of the
 //! machine that simulates. A table is larger than these caches, so each look-up would wait for memory;
-//! what is called for together comes together. Nothing of the model changes.
+//! what is prefetched together comes together. Nothing of the model changes.
 
 /// A table of `len` times `value` that will be looked at in no order.
 pub fn table<T: Clone>(value: T, len: usize) -> Vec<T> {

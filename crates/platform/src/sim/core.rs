@@ -221,9 +221,10 @@ impl Cpu for SimCpu {
         let len = size_of::<T>();
         // The bytes first: what the access costs needs none of what stands here then.
         self.host.memory.slice_mut(at, len).copy_from_slice(bytemuck::bytes_of(&value));
-        match self.host.nicmem.holds(at.line()) {
-            true => self.store_run_to_device(at, len as u64),
-            false => self.touch_few(at, len, true, [self.core.independent_q16; 2]),
+        if self.host.nicmem.holds(at.line()) {
+            self.store_run_to_device(at, len as u64)
+        } else {
+            self.touch_few(at, len, true, [self.core.independent_q16; 2])
         }
     }
 

@@ -33,9 +33,10 @@ pub struct MemoryCounters {
 impl MemoryCounters {
     #[inline(always)]
     pub(super) fn core_look_ups(&mut self, app: bool, look_ups: u64, found: u64) {
-        let (all, hits) = match app {
-            true => (&mut self.app_look_ups, &mut self.app_hits),
-            false => (&mut self.driver_look_ups, &mut self.driver_hits),
+        let (all, hits) = if app {
+            (&mut self.app_look_ups, &mut self.app_hits)
+        } else {
+            (&mut self.driver_look_ups, &mut self.driver_hits)
         };
         *all += look_ups;
         *hits += found;

@@ -6,7 +6,7 @@
 //!
 //! Below saturation, requests still queue behind each other: the mean wait grows as u/(1-u)
 //! with the share u of slots in use, linearly at first and steeply near the peak
-//! (memory_bandwidth, figure 1.5). u is told from slots that are over: those to come are empty
+//! (memory_bandwidth, figure 1.5). u is computed from slots that are over: those to come are empty
 //! only because agents that are behind have yet to fill them.
 
 use nicforge_units::{CACHE_LINE_BYTES, Time};
@@ -59,10 +59,7 @@ impl Dram {
         let slot = Time::from_ps(1 << SLOT_SHIFT);
         let lines = config.peak.bytes_in(slot) / CACHE_LINE_BYTES as f64;
         // Whole lines, where bandwidth is met so.
-        let room_of_line = match (lines.round() - lines).abs() <= BANDWIDTH_ERROR_MAX * lines {
-            true => 1,
-            false => PARTS_OF_LINE,
-        };
+        let room_of_line = if (lines.round() - lines).abs() <= BANDWIDTH_ERROR_MAX * lines { 1 } else { PARTS_OF_LINE };
         let service = CACHE_LINE_BYTES as f64 * config.channels as f64 / config.peak.as_bytes_per_second();
         Dram {
             slots: Box::new([Slot::default(); SLOTS]),
@@ -162,7 +159,7 @@ impl Dram {
         Time::from_ps(waited << SLOT_SHIFT)
     }
 
-    /// Nobody will ask for anything before `now`: slots until then stay as they are, and load is told from them.
+    /// Nobody will ask for anything before `now`: slots until then stay as they are, and load is computed from them.
     #[cold]
     pub fn no_more_before(&mut self, now: Time) {
         let number = now.as_ps() >> SLOT_SHIFT;
@@ -248,9 +245,10 @@ mod tests {
                 let now = Time::from_ns(line * 2);
                 dram.no_more_before(now);
                 let behind = line % 2 == 0;
-                match behind {
-                    true => latency = dram.read(now, 1),
-                    false => drop(dram.read(now + ahead, 1)),
+                if behind {
+                    latency = dram.read(now, 1)
+                } else {
+                    dram.read(now + ahead, 1);
                 }
             }
             latency.as_ns() - 85.0

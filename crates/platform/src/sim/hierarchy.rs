@@ -173,10 +173,7 @@ impl Hierarchy {
         let word = self.shared.llc.lines[line as usize];
         let (in_llc, held) = (word.way().is_some(), word.holder() != NONE);
         self.shared.counters.fresh_read += u64::from(self.shared.llc.read(line));
-        let latency = match in_llc || held {
-            true => self.shared.llc_hit,
-            false => self.shared.dram.read(now, 1),
-        };
+        let latency = if in_llc || held { self.shared.llc_hit } else { self.shared.dram.read(now, 1) };
         if write {
             if held {
                 self.invalidate_l2_copy(line);
@@ -210,7 +207,7 @@ impl Hierarchy {
         self.l2.expect_few(core, line, few);
     }
 
-    /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is called for, and
+    /// The same, which was [expected](Self::expect_in_l2) before: what makes room for it is prefetched, and
     /// where else it is.
     #[inline(always)]
     pub fn expect_fetch(&self, core: usize, line: u64) {
@@ -270,13 +267,12 @@ impl Hierarchy {
         let (holder, own) = (word.holder(), core as u8 + 1);
         // What the LLC has beside several L2s needs no snoop.
         let beside = word.way().is_some() && holder == MANY;
-        let (elsewhere, owner) = match write {
-            true => (self.take_from_other_l2s(core, line), own),
-            false => {
-                let found = !beside && self.share_with(core, line);
-                let owner = if found || beside { MANY } else { own };
-                (found.then_some(false), owner)
-            }
+        let (elsewhere, owner) = if write {
+            (self.take_from_other_l2s(core, line), own)
+        } else {
+            let found = !beside && self.share_with(core, line);
+            let owner = if found || beside { MANY } else { own };
+            (found.then_some(false), owner)
         };
         if owner == MANY {
             let before = match holder {

@@ -135,10 +135,7 @@ impl Ways {
         let rest = &self.rest[set * self.rest_ways..][..self.rest_ways];
         let (in_io, io_age) = oldest(io, self.clock);
         let (in_rest, rest_age) = oldest(rest, self.clock);
-        match self.io_ways > 0 && io_age >= rest_age {
-            true => in_io,
-            false => self.io_ways + in_rest,
-        }
+        if self.io_ways > 0 && io_age >= rest_age { in_io } else { self.io_ways + in_rest }
     }
 
     /// The ways of `set`: those that are open to devices, and the others.

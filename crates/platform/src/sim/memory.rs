@@ -188,10 +188,7 @@ impl SimMemory {
     #[inline(always)]
     fn place(&self, at: Addr) -> usize {
         let (line, word) = (at.line() as usize, at.0 as usize / 8 % WORDS_OF_LINE);
-        match line < self.control_lines {
-            true => word * self.control_lines + line,
-            false => usize::MAX,
-        }
+        if line < self.control_lines { word * self.control_lines + line } else { usize::MAX }
     }
 
     /// What stood at `at` before the latest publish counted.

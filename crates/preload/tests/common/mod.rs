@@ -14,6 +14,7 @@ use nicforge_sockets::observe::{Seen, list};
 use nicforge_sockets::posix::link::PATH_VARIABLE;
 use nicforge_sockets::service::{Config, Service, Stopper};
 use nicforge_sockets::transport::Transport;
+use nicforge_sockets::transport::loss::Loss;
 
 /// Folder of built things: this test lies in `deps` below it.
 pub fn built() -> PathBuf {
@@ -48,17 +49,39 @@ impl Running {
 
     /// A service with a network.
     pub fn on(network: Option<NetworkConfig>) -> Running {
+        Running::losing(network, 0.0)
+    }
+
+    /// A service with a network that loses a share of its frames.
+    pub fn losing(network: Option<NetworkConfig>, loss: f64) -> Running {
         let folder = tempfile::tempdir().unwrap();
-        let config = Config::at(folder.path().join("service"));
+        let (stopper, thread) = Running::serve(folder.path(), network, loss);
+        Running { folder, stopper, thread: Some(thread) }
+    }
+
+    fn serve(folder: &Path, network: Option<NetworkConfig>, loss: f64) -> (Stopper, JoinHandle<()>) {
+        let config = Config::at(folder.join("service"));
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let network = network.map(|network| Box::new(network.open().unwrap()) as Box<dyn Transport>);
+            let network = network.map(|network| network.open().unwrap().with_loss(Loss::new(loss, 1)));
+            let network = network.map(|network| Box::new(network) as Box<dyn Transport>);
             let mut service = Service::new(config, network).unwrap();
             tell.send(service.stopper()).unwrap();
             service.run().unwrap();
         });
-        let stopper = told.recv().unwrap();
-        Running { folder, stopper, thread: Some(thread) }
+        (told.recv().unwrap(), thread)
+    }
+
+    /// Ends the service; what it held closes as if it had been killed.
+    pub fn go(&mut self) {
+        self.stopper.stop();
+        self.thread.take().unwrap().join().unwrap();
+    }
+
+    /// Another service at the same path.
+    pub fn come_back(&mut self) {
+        let (stopper, thread) = Running::serve(self.folder.path(), None, 0.0);
+        (self.stopper, self.thread) = (stopper, Some(thread));
     }
 
     pub fn service(&self) -> PathBuf {
@@ -130,9 +153,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stopper.stop();
-        let ended = self.thread.take().unwrap().join();
+        let ended = self.thread.take().map(JoinHandle::join);
         if !std::thread::panicking() {
-            ended.unwrap();
+            ended.transpose().unwrap();
         }
     }
 }

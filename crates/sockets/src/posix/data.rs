@@ -9,6 +9,7 @@ use rustix::net::{SendFlags, send};
 use super::link::borrowed;
 use super::lock::lock;
 use super::socket::{Socket, wait_readable};
+use super::tls;
 use crate::layout::{Kind, State};
 use crate::queue::Message;
 use crate::shared::Ring;
@@ -33,7 +34,7 @@ impl<'a> Buffers<'a> {
     }
 
     /// Calls `each` with the parts of `len` bytes after the first `skip`, and where each lies among them.
-    fn parts(&self, mut skip: usize, len: usize, mut each: impl FnMut(*mut u8, usize, usize)) {
+    pub(super) fn parts(&self, mut skip: usize, len: usize, mut each: impl FnMut(*mut u8, usize, usize)) {
         let mut done = 0;
         for buffer in self.0 {
             let skipped = skip.min(buffer.iov_len);
@@ -49,15 +50,19 @@ impl<'a> Buffers<'a> {
 
 /// Flags of one call that matter here.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
-    peek: bool,
-    all: bool,
-    now: bool,
-    discard: bool,
+pub(super) struct Manner {
+    pub(super) peek: bool,
+    pub(super) all: bool,
+    pub(super) now: bool,
+    pub(super) discard: bool,
 }
 
 /// Receives; 0 is the end of the stream.
 pub fn receive(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
+    if tls::decrypts(socket) {
+        let record = tls::receive(number, socket, buffers, flags, false)?;
+        return Ok(record.bytes);
+    }
     if flags & libc::MSG_ERRQUEUE != 0 {
         return Err(Errno::AGAIN);
     }
@@ -125,23 +130,36 @@ fn take(
         return Ok(len);
     }
     let tail = tail + len as u64;
+    let (rearm, bump) = took(number, socket, tail, len == ready);
+    drop(held);
+    announce(socket, rearm, bump);
+    Ok(len)
+}
+
+/// Notes what was taken up to `tail`; tells whether a token has to be asked for, and the space to give back. The caller
+/// has the receive lock.
+pub(super) fn took(number: i32, socket: &Socket, tail: u64, is_empty: bool) -> (bool, u32) {
+    let own = &socket.page().application;
     own.rx_tail.store(tail, Ordering::Relaxed);
-    let rearm = if len == ready {
+    let rearm = if is_empty {
         !clear_tokens(number, socket, tail)
     } else {
         own.partial.store(1, Ordering::Relaxed);
         false
     };
-    let bump = due_bump(socket, tail, false);
-    drop(held);
-    if rearm || bump > 0 {
-        let kind = if rearm { Kind::Rearm } else { Kind::Bump };
-        socket.push(Message { rx_bump: bump, ..Message::new(kind, socket.flow) })?;
-    }
-    Ok(len)
+    (rearm, due_bump(socket, tail, false))
 }
 
-fn ready(socket: &Socket, head: u64, tail: u64) -> usize {
+/// Tells the service of it, without the lock.
+pub(super) fn announce(socket: &Socket, rearm: bool, bump: u32) {
+    if rearm || bump > 0 {
+        let kind = if rearm { Kind::Rearm } else { Kind::Bump };
+        // The bytes are the program's even if the service has gone meanwhile.
+        let _ = socket.push(Message { rx_bump: bump, ..Message::new(kind, socket.flow) });
+    }
+}
+
+pub(super) fn ready(socket: &Socket, head: u64, tail: u64) -> usize {
     (head.saturating_sub(tail) as usize).min(socket.memory.ring_bytes())
 }
 
@@ -204,7 +222,7 @@ const TOKEN_TRIES: u32 = 20;
 const TOKEN_PATIENCE_NS: i64 = 10_000_000;
 
 /// Waits for data. False is the end of the stream.
-fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
+pub(super) fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
     let (service, own) = (&socket.page().service, &socket.page().application);
     match socket.state() {
         State::Fresh | State::Listening => return Err(Errno::NOTCONN),
@@ -234,14 +252,11 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
         socket.push(Message::new(Kind::Rearm, socket.flow))?;
         return Ok(true);
     }
-    if manner.now {
-        return Err(Errno::AGAIN);
-    }
-    match wait_readable(number) {
-        // A descriptor whose service has gone says so at every call.
-        Ok(false) if socket.state() == State::Connected && service.finished.load(Ordering::Acquire) == 0 => {
+    match wait_readable(number, manner.now) {
+        // A service that lives says that a stream has ended before it shows the end.
+        Ok(false) if socket.state() != State::Closed && service.finished.load(Ordering::Acquire) == 0 => {
             let shut = own.shut.load(Ordering::Acquire) & 1 != 0;
-            if shut { Ok(true) } else { Err(Errno::CONNRESET) }
+            if shut { Ok(true) } else { Err(socket.lose()) }
         }
         Ok(_) | Err(Errno::CONNRESET) => Ok(true),
         Err(cause) => Err(cause),
@@ -250,6 +265,9 @@ fn wait(number: i32, socket: &Socket, manner: Manner) -> Result<bool, Errno> {
 
 /// Sends. Blocking descriptors take everything; others what fits.
 pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) -> Result<usize, Errno> {
+    if tls::encrypts(socket) {
+        return tls::transmit(number, socket, buffers, flags, tls::DATA);
+    }
     let wanted = buffers.bytes();
     let mut sent = 0;
     while sent < wanted || wanted == 0 {
@@ -275,7 +293,7 @@ pub fn transmit(number: i32, socket: &Socket, buffers: Buffers<'_>, flags: i32) 
             break;
         }
         if put == 0
-            && let Err(cause) = wait_space(number, socket, flags & libc::MSG_DONTWAIT != 0)
+            && let Err(cause) = wait_space(number, socket, flags & libc::MSG_DONTWAIT != 0, 1)
         {
             return partial(sent, cause);
         }
@@ -328,12 +346,14 @@ fn space(socket: &Socket, head: u64) -> usize {
     socket.memory.ring_bytes().saturating_sub(head.saturating_sub(tail) as usize)
 }
 
-/// Waits until the transmit ring has room.
-pub fn wait_space(number: i32, socket: &Socket, now: bool) -> Result<(), Errno> {
+/// Waits until the transmit ring has room for `least` bytes.
+pub fn wait_space(number: i32, socket: &Socket, now: bool, least: usize) -> Result<(), Errno> {
     let descriptor = borrowed(number);
-    Socket::hold(descriptor);
+    if !Socket::hold(descriptor) && matches!(socket.state(), State::Connecting | State::Connected) {
+        return Err(socket.lose());
+    }
     if socket.state() != State::Connecting
-        && space(socket, socket.page().application.tx_head.load(Ordering::Acquire)) > 0
+        && space(socket, socket.page().application.tx_head.load(Ordering::Acquire)) >= least
     {
         // The service saw the tokens come and the room that there is, or it does on its next look.
         return Ok(());

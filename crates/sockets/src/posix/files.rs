@@ -7,8 +7,9 @@ use super::data::{partial, put, sendable, wait_space};
 use super::link::{borrowed, owned};
 use super::options;
 use super::socket::Socket;
-use super::table;
+use super::{table, tls};
 use crate::shared::Ring;
+use crate::tls::{PIECE_HEADER, PIECE_MOST, piece_header};
 
 /// Bytes of one read.
 const PART: usize = 128 << 10;
@@ -30,29 +31,39 @@ pub fn send_file(
             return partial(sent, cause);
         }
         let mut end = false;
-        let result = put(socket, (count - sent).min(PART), |at, len| {
+        let head = if tls::encrypts(socket) { PIECE_HEADER } else { 0 };
+        let most = if head > 0 { PIECE_MOST } else { PART };
+        let mut moved = 0;
+        let result = put(socket, (count - sent).min(most) + head, |at, len| {
+            if len <= head {
+                return Ok(0);
+            }
             // SAFETY: the lock on the ring's head is held, and these bytes are free: nobody else touches them.
-            let space = unsafe { socket.memory.slice_mut(Ring::Transmit, at, len) };
+            let space = unsafe { socket.memory.slice_mut(Ring::Transmit, at + head as u64, len - head) };
             let read = match &offset {
                 Some(offset) => rustix::io::pread(borrowed(file), &mut space[..], **offset as u64)?,
                 None => rustix::io::read(borrowed(file), &mut space[..])?,
             };
             end = read == 0;
-            Ok(read)
+            moved = read;
+            if head == 0 || read == 0 {
+                return Ok(read);
+            }
+            socket.memory.fill(Ring::Transmit, at, &piece_header(tls::DATA, read));
+            Ok(head + read)
         });
-        let put = match result {
-            Ok(put) => put,
-            Err(cause) => return partial(sent, cause),
-        };
-        sent += put;
+        if let Err(cause) = result {
+            return partial(sent, cause);
+        }
+        sent += moved;
         if let Some(offset) = &mut offset {
-            **offset += put as i64;
+            **offset += moved as i64;
         }
         if end {
             break;
         }
-        if put == 0
-            && let Err(cause) = wait_space(number, socket, false)
+        if moved == 0
+            && let Err(cause) = wait_space(number, socket, false, head + 1)
         {
             return partial(sent, cause);
         }

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::table;
-use crate::control::{ReplyMessage, Request, RequestMessage, ask};
+use crate::control::{ReplyMessage, Request, RequestMessage, ask, reply, retry, send};
 use crate::layout::VERSION;
 use crate::queue::{Message, Producer};
 use crate::shared::{ContextMemory, Direction, StatusMemory};
@@ -28,8 +29,15 @@ const NUMBER_FROM: i32 = 900;
 
 /// The service's path as the environment had it when it was first asked: programs such as nginx clear theirs.
 pub fn path() -> Option<&'static Path> {
-    static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
     PATH.get_or_init(|| std::env::var_os(PATH_VARIABLE).map(PathBuf::from)).as_deref()
+}
+
+static PATH: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// Names the service in place of the environment, before anything asks for it.
+pub fn use_path(path: PathBuf) {
+    // Where it was asked for already, that answer stands.
+    let _ = PATH.set(Some(path));
 }
 
 /// A registered process.
@@ -37,6 +45,8 @@ pub fn path() -> Option<&'static Path> {
 pub struct Link {
     /// Tells links apart: a socket is attached once per link.
     pub serial: u64,
+    /// Tells services apart: flows of another one mean nothing to this link's.
+    pub instance: u64,
     control: Mutex<OwnedFd>,
     producer: Mutex<Producer>,
     context: ContextMemory,
@@ -148,15 +158,30 @@ impl Link {
         let mut next = || descriptors.next().ok_or(Errno::PROTO);
         let (context, bell, wake, status) = (next()?, next()?, next()?, next()?);
         let place = |descriptor| if move_aside { aside(descriptor) } else { descriptor };
+        let status = StatusMemory::for_reading(&status)?;
         Ok(Link {
+            instance: status.page().instance.load(Ordering::Acquire),
             serial: SERIAL.fetch_add(1, Ordering::Relaxed) + 1,
             control: Mutex::new(place(control)),
             producer: Mutex::new(Producer::default()),
             context: ContextMemory::new(&context)?,
             bell: place(bell),
             wake: (!move_aside).then_some(wake),
-            status: StatusMemory::for_reading(&status)?,
+            status,
         })
+    }
+
+    /// Asks the service, with bytes that follow the request.
+    pub fn ask_with(&self, request: &RequestMessage, bytes: &[u8]) -> Result<ReplyMessage, Errno> {
+        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = [bytemuck::bytes_of(request), bytes].concat();
+        let sent = retry(|| send(control.as_fd(), &message, &[], SendFlags::empty()));
+        let answer = sent.and_then(|()| reply(control.as_fd())).map(|(reply, _)| reply);
+        if matches!(answer, Err(Errno::CONNRESET | Errno::PIPE)) {
+            drop(control);
+            lost();
+        }
+        answer
     }
 
     /// Asks the service.
@@ -203,11 +228,21 @@ impl Link {
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    fn alive(&self) -> bool {
+    /// Whether the service still holds its end.
+    pub fn alive(&self) -> bool {
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut polled = [rustix::event::PollFd::new(&*control, rustix::event::PollFlags::RDHUP)];
-        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        rustix::event::poll(&mut polled, Some(&now)) == Ok(0)
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&*control, PollFlags::RDHUP)], Some(&now)) == Ok(0)
+    }
+
+    /// Waits until `event` is readable or the service goes; returns whether it is still there.
+    pub fn wait(&self, event: BorrowedFd<'_>, most: Option<&Timespec>) -> Result<bool, Errno> {
+        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut polled = [PollFd::from_borrowed_fd(event, PollFlags::IN), PollFd::new(&*control, PollFlags::RDHUP)];
+        match poll(&mut polled, most) {
+            Ok(_) | Err(Errno::INTR) => Ok(polled[1].revents().is_empty()),
+            Err(cause) => Err(cause),
+        }
     }
 
     /// The ARX queue.

@@ -12,9 +12,12 @@
 //! | last close | the kernel hangs up the service's end |
 //! | connections to accept | messages with descriptors, in the listener's descriptor |
 
+pub mod accept;
 pub mod address;
+pub mod bytes;
 pub mod data;
 pub mod files;
+pub mod gone;
 pub mod info;
 pub mod link;
 pub mod lock;
@@ -23,3 +26,4 @@ pub mod policy;
 pub mod process;
 pub mod socket;
 pub mod table;
+pub mod tls;

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use super::link::{borrowed, link};
 use super::lock::lock;
 use super::socket::Socket;
+use super::tls;
 use crate::control::{Request, RequestMessage};
 use crate::layout::{OPTION_BYTES, OPTIONS, OptionSlot, State};
 
@@ -97,7 +98,7 @@ fn native(level: i32, name: i32) -> bool {
 fn absent(level: i32, name: i32) -> bool {
     match level {
         libc::SOL_SOCKET => matches!(name, libc::SO_ZEROCOPY | libc::SO_ATTACH_FILTER | libc::SO_TIMESTAMPING),
-        libc::IPPROTO_TCP => matches!(name, libc::TCP_MD5SIG | libc::TCP_REPAIR | libc::TCP_ULP | libc::TCP_FASTOPEN),
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_MD5SIG | libc::TCP_REPAIR | libc::TCP_FASTOPEN),
         _ => false,
     }
 }
@@ -122,6 +123,10 @@ pub unsafe fn set(
     given: *const libc::c_void,
     len: libc::socklen_t,
 ) -> Result<(), Errno> {
+    if tls::is_about(level, name) {
+        // SAFETY: the program's pointer, for as many bytes as it says.
+        return unsafe { tls::set(socket, level, name, given, len) };
+    }
     if absent(level, name) {
         return Err(Errno::NOPROTOOPT);
     }
@@ -229,6 +234,9 @@ fn halved(level: i32, name: i32, bytes: [u8; OPTION_BYTES]) -> [u8; OPTION_BYTES
 /// The error that waits, which is cleared here and on the descriptor.
 fn error(fd: i32, socket: &Socket) -> i32 {
     let _ = rustix::net::sockopt::socket_error(borrowed(fd));
+    if matches!(socket.state(), State::Connecting | State::Connected) && socket.is_lost(fd) {
+        return socket.lose().raw_os_error();
+    }
     if matches!(socket.state(), State::Connected | State::Closed) {
         socket.page().application.connect_reported.store(1, Ordering::Release);
     }

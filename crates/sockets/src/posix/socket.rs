@@ -3,16 +3,15 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytemuck::Zeroable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, sockopt};
 
 use super::link::{Link, borrowed, link};
 use super::{options, table};
-use crate::control::{Arrival, Request, RequestMessage, receive};
+use crate::control::{Request, RequestMessage};
 use crate::layout::{Kind, SocketPage, State};
 use crate::queue::Message;
 use crate::shared::SocketMemory;
@@ -26,6 +25,8 @@ pub struct Socket {
     pub flow: u32,
     /// Proof of possession.
     pub key: u64,
+    /// The service that made it.
+    pub instance: u64,
     /// Made with `AF_INET6`.
     pub v6: bool,
     /// Link through which the service knows that this process has the socket.
@@ -38,8 +39,9 @@ impl Socket {
         let memory = SocketMemory::new(&memory)?;
         let service = &memory.page().service;
         let (flow, key) = (service.flow.load(Ordering::Relaxed), service.key.load(Ordering::Relaxed));
+        let instance = service.instance.load(Ordering::Relaxed);
         let v6 = service.family.load(Ordering::Relaxed) == libc::AF_INET6 as u32;
-        Ok(Socket { memory, flow, key, v6, attached: AtomicU64::new(0) })
+        Ok(Socket { memory, flow, key, instance, v6, attached: AtomicU64::new(0) })
     }
 
     /// Notes that the service knows.
@@ -83,12 +85,15 @@ impl Socket {
     /// Adds an entry about this socket.
     #[inline]
     pub fn push(&self, message: Message) -> Result<(), Errno> {
-        let link = link()?;
+        let Ok(link) = link() else { return Err(self.lose()) };
+        if link.instance != self.instance {
+            return Err(self.lose());
+        }
         if self.attached.load(Ordering::Relaxed) == link.serial {
-            return link.push(&[message]);
+            return link.push(&[message]).map_err(|_| self.lose());
         }
         let attach = Message { word: self.key, ..Message::new(Kind::Attach, self.flow) };
-        link.push(&[attach, message])?;
+        link.push(&[attach, message]).map_err(|_| self.lose())?;
         self.attach_to(&link);
         Ok(())
     }
@@ -98,9 +103,15 @@ impl Socket {
         RequestMessage { request: request as u32, flow: self.flow, key: self.key, ..RequestMessage::default() }
     }
 
-    /// Makes the descriptor unwritable until the service takes what is sent here.
-    pub fn hold(descriptor: BorrowedFd<'_>) {
-        while send(descriptor, b"w", SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok() {}
+    /// Makes the descriptor unwritable until the service takes what is sent here. Returns whether somebody is there to
+    /// take it.
+    pub fn hold(descriptor: BorrowedFd<'_>) -> bool {
+        loop {
+            match send(descriptor, b"w", SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(cause) => return !matches!(cause, Errno::PIPE | Errno::CONNRESET),
+            }
+        }
     }
 }
 
@@ -115,11 +126,20 @@ pub fn create(v6: bool, nonblocking: bool, close_on_exec: bool) -> Result<i32, E
     Ok(end.into_raw_fd())
 }
 
-fn fresh(v6: bool) -> Result<(OwnedFd, Socket), Errno> {
-    let link = link()?;
+/// A socket at the service, and this side's end of it.
+pub fn fresh(v6: bool) -> Result<(OwnedFd, Socket), Errno> {
     let family = if v6 { libc::AF_INET6 } else { libc::AF_INET } as u32;
     let request = RequestMessage { request: Request::Socket as u32, value: family, ..RequestMessage::default() };
-    let (_, descriptors) = link.ask(&request, &[])?;
+    let mut link = link()?;
+    let answer = match link.ask(&request, &[]) {
+        // The service has gone; another may be there.
+        Err(Errno::CONNRESET | Errno::PIPE) => {
+            link = super::link::link()?;
+            link.ask(&request, &[])
+        }
+        answer => answer,
+    };
+    let (_, descriptors) = answer?;
     let [end, memory] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| Errno::MFILE)?;
     let socket = Socket::of(memory)?;
     socket.attach_to(&link);
@@ -127,7 +147,7 @@ fn fresh(v6: bool) -> Result<(OwnedFd, Socket), Errno> {
 }
 
 /// Descriptors come with close-on-exec set and blocking.
-fn set_flags(descriptor: BorrowedFd<'_>, nonblocking: bool, close_on_exec: bool) -> Result<(), Errno> {
+pub(super) fn set_flags(descriptor: BorrowedFd<'_>, nonblocking: bool, close_on_exec: bool) -> Result<(), Errno> {
     if nonblocking {
         rustix::fs::fcntl_setfl(descriptor, rustix::fs::OFlags::NONBLOCK)?;
     }
@@ -142,7 +162,8 @@ pub fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     if address.is_ipv6() && !socket.v6 {
         return Err(Errno::AFNOSUPPORT);
     }
-    if address.is_ipv4() && socket.v6 {
+    // A connection that has ended still has its address, and the service knows it no more.
+    if (address.is_ipv4() && socket.v6) || socket.state() != State::Fresh {
         return Err(Errno::INVAL);
     }
     let request =
@@ -150,7 +171,8 @@ pub fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
     link()?.ask(&request, &[]).map(|_| ())
 }
 
-fn bind_flags(socket: &Socket) -> u32 {
+/// Options that decide who may have which port.
+pub fn bind_flags(socket: &Socket) -> u32 {
     use crate::control::{BIND_FREE, BIND_REUSE_ADDRESS, BIND_REUSE_PORT, BIND_V6_ONLY};
     let on = |level, name, flag| if options::number(socket, level, name).is_some_and(|n| n != 0) { flag } else { 0 };
     on(libc::SOL_SOCKET, libc::SO_REUSEADDR, BIND_REUSE_ADDRESS)
@@ -161,58 +183,19 @@ fn bind_flags(socket: &Socket) -> u32 {
 
 /// `listen`.
 pub fn listen(number: i32, socket: &Socket, backlog: i32) -> Result<(), Errno> {
-    let first = socket.state() != State::Listening;
+    let first = match socket.state() {
+        State::Fresh => true,
+        State::Listening => false,
+        State::Connecting | State::Connected | State::Closed => return Err(Errno::INVAL),
+    };
     let backlog = if backlog < 0 { 4096 } else { backlog };
     let extra = u64::from(bind_flags(socket));
     let request = RequestMessage { value: backlog as u32, extra, ..socket.request(Request::Listen) };
     link()?.ask(&request, &[])?;
+    socket.page().application.backlog.store(backlog as u32, Ordering::Relaxed);
     if first {
         // A listener never becomes writable.
         Socket::hold(borrowed(number));
-    }
-    Ok(())
-}
-
-/// `accept4`. Returns the new descriptor and the peer's address.
-pub fn accept(
-    number: i32,
-    socket: &Socket,
-    nonblocking: bool,
-    close_on_exec: bool,
-) -> Result<(i32, Option<SocketAddr>), Errno> {
-    if socket.state() != State::Listening {
-        return Err(Errno::INVAL);
-    }
-    spare_numbers(number)?;
-    let mut arrival = Arrival::zeroed();
-    let received = receive(borrowed(number), bytemuck::bytes_of_mut(&mut arrival), RecvFlags::CMSG_CLOEXEC)?;
-    if received.len == 0 {
-        return Err(Errno::INVAL);
-    }
-    let Ok([end, memory]) = <[OwnedFd; 2]>::try_from(received.descriptors) else { return Err(Errno::MFILE) };
-    let accepted = Socket::of(memory)?;
-    set_flags(end.as_fd(), nonblocking, close_on_exec)?;
-    let link = link()?;
-    link.push(&[Message { word: accepted.key, ..Message::new(Kind::Accepted, accepted.flow) }])?;
-    accepted.attach_to(&link);
-    let new = end.as_raw_fd();
-    HIGHEST.fetch_max(new, Ordering::Relaxed);
-    if !table::set(new, Arc::new(accepted)) {
-        return Err(Errno::MFILE);
-    }
-    Ok((end.into_raw_fd(), arrival.remote.address()))
-}
-
-/// Highest number that a connection was accepted at.
-static HIGHEST: AtomicI32 = AtomicI32::new(0);
-
-/// A connection needs two numbers for a moment; one that finds none would be lost. Only looked for near the limit.
-fn spare_numbers(number: i32) -> Result<(), Errno> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let highest = HIGHEST.load(Ordering::Relaxed).max(number) as u64;
-    if highest + 64 > limit {
-        let _first = rustix::io::fcntl_dupfd_cloexec(borrowed(number), 0)?;
-        rustix::io::fcntl_dupfd_cloexec(borrowed(number), 0)?;
     }
     Ok(())
 }
@@ -257,7 +240,7 @@ fn report_connected(number: i32, socket: &Socket, to: SocketAddr) -> Result<(), 
 }
 
 /// A descriptor whose connection has ended gets a new socket: Linux lets programs connect again.
-fn renew(number: i32, old: &Socket) -> Result<(), Errno> {
+pub fn renew(number: i32, old: &Socket) -> Result<(), Errno> {
     let (end, socket) = fresh(old.v6)?;
     set_flags(end.as_fd(), nonblocking(number), true)?;
     let flags = rustix::io::fcntl_getfd(borrowed(number))?;
@@ -273,7 +256,7 @@ fn renew(number: i32, old: &Socket) -> Result<(), Errno> {
     Ok(())
 }
 
-fn nonblocking(number: i32) -> bool {
+pub(super) fn nonblocking(number: i32) -> bool {
     rustix::fs::fcntl_getfl(borrowed(number)).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::NONBLOCK))
 }
 
@@ -286,6 +269,9 @@ fn wait_connected(number: i32, socket: &Socket) -> Result<(), Errno> {
         let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];
         if poll(&mut polled, timeout.as_ref())? == 0 {
             return Err(Errno::INPROGRESS);
+        }
+        if socket.state() == State::Connecting && polled[0].revents().contains(PollFlags::HUP) {
+            return Err(socket.lose());
         }
     }
     socket.page().application.connect_reported.store(1, Ordering::Release);
@@ -302,7 +288,10 @@ pub fn shutdown(number: i32, socket: &Socket, how: i32) -> Result<(), Errno> {
         State::Fresh | State::Closed => return Err(Errno::NOTCONN),
         State::Connecting => {}
         State::Connected => {}
-        State::Listening if read => return rustix::net::shutdown(borrowed(number), Shutdown::Both),
+        State::Listening if read => {
+            socket.page().application.shut.store(1, Ordering::Release);
+            return rustix::net::shutdown(borrowed(number), Shutdown::Both);
+        }
         State::Listening => return Ok(()),
     }
     let shut = &socket.page().application.shut;
@@ -353,7 +342,9 @@ pub fn adopt(number: i32) -> bool {
 
 /// Waits until the descriptor is readable as the kernel would: `O_NONBLOCK`, the receive timeout and signals count.
 /// Returns whether the service can still signal.
-pub fn wait_readable(number: i32) -> Result<bool, Errno> {
+/// With `now` it does not wait.
+pub fn wait_readable(number: i32, now: bool) -> Result<bool, Errno> {
     let mut token = [0u8; 1];
-    recv(borrowed(number), &mut token[..], RecvFlags::PEEK).map(|(len, _)| len > 0)
+    let flags = if now { RecvFlags::PEEK | RecvFlags::DONTWAIT } else { RecvFlags::PEEK };
+    recv(borrowed(number), &mut token[..], flags).map(|(len, _)| len > 0)
 }

@@ -1,7 +1,7 @@
 //! Listeners: connections travel to the application inside the listener's descriptor, whose queue is the backlog that
 //! processes share.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
@@ -14,6 +14,13 @@ use crate::control::{Arrival, send};
 use crate::layout::{Kind, State};
 use crate::queue::Message;
 use crate::transport::{Accepted, Id, Transport};
+
+/// A connection that its listener's descriptor has no room for, and the application's end of it.
+#[derive(Debug)]
+pub(super) struct Held {
+    flow: u32,
+    theirs: OwnedFd,
+}
 
 impl Service {
     /// A socket begins to listen, or changes its backlog.
@@ -41,7 +48,7 @@ impl Service {
             self.groups.entry(at).or_default().members.push(name);
         }
         let flow = &mut self.flows[index];
-        flow.role = Role::Listener(Listener { backlog, waiting: 0 });
+        flow.role = Role::Listener(Listener { backlog, waiting: 0, full: false });
         flow.show_state(State::Listening);
         Ok(())
     }
@@ -49,6 +56,7 @@ impl Service {
     /// A listener's last descriptor is closed. Connections that wait in it hang up by themselves.
     pub(super) fn stop_listening(&mut self, index: usize) {
         let name = self.flows[index].name;
+        self.held.remove(&name);
         let mut empty = Vec::new();
         for (at, group) in &mut self.groups {
             group.members.retain(|member| *member != name);
@@ -101,7 +109,7 @@ impl Service {
             let index = self.find(members[(first + offset) % members.len()])?;
             let Role::Listener(listener) = self.flows[index].role else { return None };
             // Linux lets one more wait than the backlog says.
-            (listener.waiting <= listener.backlog).then_some(index)
+            (listener.waiting <= listener.backlog && !listener.full).then_some(index)
         })
     }
 
@@ -126,16 +134,22 @@ impl Service {
         let _ = self.bindings.pair(accepted.local, accepted.remote);
         self.by_connection.insert(accepted.id, name);
         self.apply_options(index);
-        let arrival = Arrival { remote: WireAddress::from(shown(accepted.remote, v6)) };
-        let descriptors = [theirs.as_fd(), self.flows[index].file.as_fd()];
-        let parent = &self.flows[listener];
-        if let Err(cause) = send(parent.end.as_fd(), bytemuck::bytes_of(&arrival), &descriptors, SendFlags::DONTWAIT) {
-            self.flows[index].waits_at = None;
-            self.forget(index);
-            return Err(cause);
-        }
+        let full = match self.hand_over(listener, index, &theirs) {
+            Ok(()) => false,
+            // The queue has room for some hundreds; the backlog may be longer.
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => {
+                self.held.entry(parent_name).or_default().push_back(Held { flow: name, theirs });
+                true
+            }
+            Err(cause) => {
+                self.flows[index].waits_at = None;
+                self.forget(index);
+                return Err(cause);
+            }
+        };
         if let Role::Listener(state) = &mut self.flows[listener].role {
             state.waiting += 1;
+            state.full = full;
         }
         if let Some(serial) = direct
             && let Some(application) = self.application(serial)
@@ -144,6 +158,35 @@ impl Service {
         }
         self.due.insert(name);
         Ok(())
+    }
+
+    /// Puts a connection into its listener's descriptor.
+    fn hand_over(&self, listener: usize, flow: usize, theirs: &OwnedFd) -> Result<(), Errno> {
+        let (listener, flow) = (&self.flows[listener], &self.flows[flow]);
+        let remote = flow.remote.map_or_else(WireAddress::default, |remote| shown(remote, flow.v6).into());
+        let descriptors = [theirs.as_fd(), flow.file.as_fd()];
+        send(listener.end.as_fd(), bytemuck::bytes_of(&Arrival { remote }), &descriptors, SendFlags::DONTWAIT)
+    }
+
+    /// A listener's descriptor has room again: what was held follows.
+    pub(super) fn hand_over_held(&mut self, listener: usize) {
+        let name = self.flows[listener].name;
+        let mut full = false;
+        if let Some(mut held) = self.held.remove(&name) {
+            while let Some(next) = held.pop_front() {
+                // A connection that has ended meanwhile is no longer there.
+                let Some(flow) = self.find(next.flow) else { continue };
+                if self.hand_over(listener, flow, &next.theirs).is_err() {
+                    held.push_front(next);
+                    self.held.insert(name, held);
+                    full = true;
+                    break;
+                }
+            }
+        }
+        if let Role::Listener(state) = &mut self.flows[listener].role {
+            state.full = full;
+        }
     }
 
     /// A process took a connection from its listener.

@@ -57,8 +57,9 @@ pub(super) fn open_door(path: &Path) -> Result<OwnedFd, ServiceError> {
         let _ = std::fs::remove_file(path);
         rustix::net::bind(&door, &address).map_err(doing("binding"))?;
     }
-    // Users are told apart by what the kernel says of them; everybody may come.
-    let _ = rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o666));
     rustix::net::listen(&door, 1024).map_err(doing("listening at"))?;
+    // Users are told apart by what the kernel says of them; everybody may come. Listeners that an earlier service left
+    // wait for this change of the file.
+    let _ = rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o666));
     Ok(door)
 }

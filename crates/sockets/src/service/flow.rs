@@ -30,8 +30,10 @@ pub enum Role {
 pub struct Listener {
     /// Connections that may wait.
     pub backlog: usize,
-    /// Connections that wait in the descriptor.
+    /// Connections that wait to be accepted.
     pub waiting: usize,
+    /// Its descriptor's queue took no more; the rest of those that wait are held here until one is accepted.
+    pub full: bool,
 }
 
 /// Options that the stack has to know.

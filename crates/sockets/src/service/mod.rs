@@ -3,7 +3,7 @@
 //! A turn takes what the kernel reports, all entries of all context queues, then what happened in the stack. A process
 //! writes entries before it closes a descriptor or dies, so entries are taken before closes are acted on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -28,12 +28,14 @@ mod limits;
 mod pump;
 mod requests;
 mod source;
+mod tls;
 mod view;
 
 pub use config::{Config, ServiceError};
 pub use limits::Limits;
-pub use view::{ApplicationView, SocketView, View};
+pub use view::{ApplicationView, HostView, SocketView, View};
 
+use accept::Held;
 use application::Application;
 use bindings::Bindings;
 use config::open_door;
@@ -53,6 +55,8 @@ struct Group {
 
 /// Events of one call of epoll.
 const EVENTS: usize = 256;
+/// Turns of a busy service between two looks at what the kernel reports: requests, and descriptors that closed.
+const REPORTS_EVERY: u32 = 4;
 /// Bytes that one socket moves before others have their turn.
 const BATCH_BYTES: usize = 64 << 10;
 
@@ -75,13 +79,15 @@ pub struct Service {
     by_cookie: HashMap<u64, u32>,
     groups: HashMap<SocketAddr, Group>,
     by_listener: HashMap<Id, SocketAddr>,
+    /// By listener: connections that wait for room in its descriptor.
+    held: HashMap<u32, VecDeque<Held>>,
     bindings: Bindings,
     random: std::fs::File,
+    instance: u64,
     /// Flows with something left to move.
     due: BTreeSet<u32>,
     /// Flows whose application has used up its rate.
     paused: Vec<u32>,
-    scratch: Vec<u8>,
     now: Time,
     refused: u64,
     /// A copy of the port's descriptor, while it is watched.
@@ -121,6 +127,8 @@ impl Service {
         let mut random =
             random.map_err(|_| ServiceError { doing: "opening /dev/urandom".into(), cause: Errno::NOENT })?;
         let seed = random_word(&mut random);
+        let instance = random_word(&mut random);
+        status.page().instance.store(instance, Ordering::Release);
         let route = Route::new(network);
         for (source, file) in [(Source::Door, door.as_fd()), (Source::Stop, stop.as_fd())] {
             watch(&epoll, file, source, epoll::EventFlags::IN).map_err(ServiceError::of("watching"))?;
@@ -143,11 +151,12 @@ impl Service {
             by_cookie: HashMap::new(),
             groups: HashMap::new(),
             by_listener: HashMap::new(),
+            held: HashMap::new(),
             bindings: Bindings::new(seed),
             random,
+            instance,
             due: BTreeSet::new(),
             paused: Vec::new(),
-            scratch: vec![0; BATCH_BYTES],
             now: Time::ZERO,
             refused: 0,
             port_watched: None,
@@ -163,9 +172,13 @@ impl Service {
     pub fn run(&mut self) -> Result<(), ServiceError> {
         let mut reported = Vec::with_capacity(EVENTS);
         let mut events = Vec::new();
-        let mut busy = true;
+        let (mut busy, mut turn) = (true, 0u32);
         while !self.stopping.load(Ordering::Acquire) {
-            self.wait(busy, &mut reported)?;
+            turn = turn.wrapping_add(1);
+            // Entries and frames need no report of the kernel; a busy service asks for the rest now and then.
+            if !busy || turn.is_multiple_of(REPORTS_EVERY) {
+                self.wait(busy, &mut reported)?;
+            }
             self.now = now();
             self.route.set_time(self.now);
             busy = self.take_entries();
@@ -193,7 +206,7 @@ impl Service {
             fence(Ordering::SeqCst);
             let ready =
                 |(_, application): (usize, &Application)| application.context.as_ref().is_some_and(|c| c.ready());
-            if !self.applications.iter().any(ready) {
+            if !self.applications.iter().any(ready) && self.route.arm() {
                 timeout = self.sleep_limit();
             }
         }
@@ -311,6 +324,7 @@ impl Service {
         let index = entry.key();
         let name = index as u32 | generation << INDEX_BITS;
         let (flow, given) = Flow::new(name, key, v6, ring_bytes, owner)?;
+        flow.memory.page().service.instance.store(self.instance, Ordering::Relaxed);
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         watch(&self.epoll, flow.end.as_fd(), Source::Flow(name), flags)?;
         self.by_cookie.insert(flow.cookie, name);

@@ -136,11 +136,9 @@ impl Service {
                 }
                 return;
             }
-            // Copied first: the application may change its ring while the stack computes checksums over it.
-            let bytes = &mut self.scratch[..len];
-            flow.memory.drain(Ring::Transmit, flow.tx_tail, bytes);
-            let sent = self.route.send(id, bytes);
-            let flow = &mut self.flows[index];
+            // The stack copies, then computes checksums over its copy: the application may change its ring meanwhile.
+            let route = &mut self.route;
+            let sent = flow.memory.drain_with(Ring::Transmit, flow.tx_tail, len, |bytes| route.send(id, bytes));
             flow.tx_tail += sent as u64;
             flow.tx_ready -= sent;
             moved.sent += sent;
@@ -164,7 +162,14 @@ impl Service {
     fn pump_in(&mut self, index: usize, id: Id, moved: &mut Moved) {
         loop {
             let flow = &mut self.flows[index];
-            let room = if flow.deaf || flow.abandoned { BATCH_BYTES } else { flow.rx_free.min(BATCH_BYTES) };
+            if flow.deaf || flow.abandoned {
+                moved.unwanted = self.route.receive(id, &mut [0]) > 0;
+                if moved.unwanted {
+                    return;
+                }
+                break;
+            }
+            let room = flow.rx_free.min(BATCH_BYTES);
             if room == 0 {
                 break;
             }
@@ -172,17 +177,11 @@ impl Service {
                 moved.again = true;
                 break;
             }
-            let bytes = &mut self.scratch[..room];
-            let len = self.route.receive(id, bytes);
+            let route = &mut self.route;
+            let len = flow.memory.fill_with(Ring::Receive, flow.rx_head, room, |bytes| route.receive(id, bytes));
             if len == 0 {
                 break;
             }
-            let flow = &mut self.flows[index];
-            if flow.deaf || flow.abandoned {
-                moved.unwanted = true;
-                return;
-            }
-            flow.memory.fill(Ring::Receive, flow.rx_head, &self.scratch[..len]);
             flow.rx_head += len as u64;
             flow.rx_free -= len;
             moved.received += len;
@@ -316,6 +315,7 @@ impl Service {
         let Some(listener) = self.find(listener) else { return };
         if let Role::Listener(state) = &mut self.flows[listener].role {
             state.waiting = state.waiting.saturating_sub(1);
+            self.hand_over_held(listener);
             self.incoming_for(listener);
         }
     }

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use bytemuck::Zeroable;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
@@ -18,7 +17,11 @@ use crate::control::{
 };
 use crate::layout::{State, VERSION};
 use crate::transport::Transport;
+use crate::watch::FILTER_BYTES;
+use crate::watch::filter::Filter;
 
+/// Bytes that may wait for an observer.
+const OBSERVER_BUFFER: usize = 4 << 20;
 /// Applications at a time.
 const APPLICATIONS: usize = 4096;
 
@@ -45,12 +48,13 @@ impl Service {
     /// Serves one request of an application, or its end.
     pub(super) fn serve(&mut self, index: usize) {
         let Some(application) = self.applications.get(index) else { return };
-        let mut message = RequestMessage::zeroed();
+        const REQUEST: usize = size_of::<RequestMessage>();
+        let mut bytes = [0; REQUEST + FILTER_BYTES];
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC | RecvFlags::TRUNC;
         let control = application.control.as_fd();
-        let received = match receive(control, bytemuck::bytes_of_mut(&mut message), flags) {
+        let received = match receive(control, &mut bytes, flags) {
             Err(Errno::AGAIN | Errno::INTR) => return,
-            Ok(received) if received.len == size_of::<RequestMessage>() => received,
+            Ok(received) if (REQUEST..=bytes.len()).contains(&received.len) => received,
             Ok(received) if received.len > 0 => {
                 self.applications[index].refused += 1;
                 self.reply(index, Errno::INVAL.raw_os_error() as u32, 0, &[]);
@@ -58,12 +62,24 @@ impl Service {
             }
             Ok(_) | Err(_) => return self.dismiss(index),
         };
-        let Some(request) = Request::of(message.request) else {
+        let message: RequestMessage = bytemuck::pod_read_unaligned(&bytes[..REQUEST]);
+        let text = &bytes[REQUEST..received.len];
+        let known = Request::of(message.request);
+        let takes_text = matches!(known, Some(Request::Capture | Request::Trace | Request::Tls));
+        let Some(request) = known.filter(|_| takes_text || text.is_empty()) else {
             self.applications[index].refused += 1;
             return self.reply(index, Errno::OPNOTSUPP.raw_os_error() as u32, 0, &[]);
         };
         if request == Request::List {
             return self.list(index, message.value);
+        }
+        if request == Request::Tls {
+            self.take_from(index);
+            let error = self.encrypt(index, &message, text).err();
+            return self.reply(index, error.map_or(0, |cause| cause.raw_os_error() as u32), 0, &[]);
+        }
+        if takes_text {
+            return self.observe(index, request, message.value as usize, text);
         }
         // Entries that the process added before it asked count first.
         self.take_from(index);
@@ -74,6 +90,32 @@ impl Service {
             }
             Err(cause) => self.reply(index, cause.raw_os_error() as u32, 0, &[]),
         }
+    }
+
+    /// Adds an observer of the network. It sees what all applications send, so it has the service's user or is root.
+    fn observe(&mut self, index: usize, request: Request, most: usize, text: &[u8]) {
+        let application = &self.applications[index];
+        let own = rustix::process::geteuid().as_raw();
+        let added = if application.user != 0 && application.user != own {
+            Err(Errno::PERM)
+        } else {
+            let filter = std::str::from_utf8(text).ok().and_then(|text| Filter::parse(text).ok());
+            let filter = filter.ok_or(Errno::INVAL);
+            let to = application.control.try_clone().map_err(|_| Errno::MFILE);
+            filter.and_then(|filter| Ok((filter, to?)))
+        };
+        let watch = self.route.watch().ok_or(Errno::NETDOWN);
+        let added = added.and_then(|(filter, to)| {
+            let watch = watch?;
+            // Best effort: a smaller buffer loses more frames of a burst, counted.
+            let _ = sockopt::set_socket_send_buffer_size(&to, OBSERVER_BUFFER);
+            match request {
+                Request::Capture => watch.capture(to, filter, most),
+                _ => watch.trace(to, filter),
+            }
+            Ok(())
+        });
+        self.reply(index, added.map_or_else(|cause| cause.raw_os_error() as u32, |()| 0), 0, &[]);
     }
 
     fn reply(&self, index: usize, error: u32, value: u32, descriptors: &[BorrowedFd<'_>]) {
@@ -105,6 +147,8 @@ impl Service {
             Request::Socket => self.socket(index, message),
             Request::Adopt => self.adopt(index, descriptors.pop().ok_or(Errno::BADF)?),
             Request::Limit => self.limit(index, message),
+            // Answered before.
+            Request::List | Request::Capture | Request::Trace | Request::Tls => Err(Errno::OPNOTSUPP),
             Request::Bind => self.bind(index, message),
             Request::Listen => {
                 let flow = self.possessed(index, message)?;
@@ -122,12 +166,11 @@ impl Service {
                 self.set_option(flow, message.value, message.extra);
                 Ok(Answer::default())
             }
-            Request::List => Err(Errno::OPNOTSUPP),
         }
     }
 
     /// The socket of a request, whose process must have it.
-    fn possessed(&mut self, index: usize, message: &RequestMessage) -> Result<usize, Errno> {
+    pub(super) fn possessed(&mut self, index: usize, message: &RequestMessage) -> Result<usize, Errno> {
         let flow = self.find(message.flow).ok_or(Errno::BADF)?;
         if self.flows[flow].key != message.key {
             self.applications[index].refused += 1;

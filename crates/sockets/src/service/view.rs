@@ -1,5 +1,6 @@
 //! What `nicforge ss` shows.
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Service;
 use super::flow::Role;
 use crate::control::send;
-use crate::transport::{Info, Transport};
+use crate::transport::{Host, Info, Segments, Transport};
 
 /// A socket, like a line of `ss -tin`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,50 @@ pub struct SocketView {
     pub retransmits: u32,
     /// Entries about it that were refused.
     pub refused: u64,
+    /// Congestion control; empty where there is none.
+    #[serde(default)]
+    pub algorithm: String,
+    /// Figures of its segments, where it has any.
+    #[serde(default)]
+    pub segments: Option<Segments>,
+}
+
+/// The host behind the service's port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostView {
+    /// Connections, those in TIME-WAIT and those without an owner included.
+    pub connections: usize,
+    /// Counters by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl HostView {
+    fn of(host: &Host) -> HostView {
+        let counters = &host.counters;
+        let all = [
+            ("frames_in", counters.frames_in),
+            ("frames_out", counters.frames_out),
+            ("not_ours", counters.not_ours),
+            ("malformed", counters.malformed),
+            ("fragments", counters.fragments),
+            ("no_port", counters.no_port),
+            ("resets_out", counters.resets_out),
+            ("accept_queue_full", counters.accept_queue_full),
+            ("backlog_full", counters.backlog_full),
+            ("cookies_out", counters.cookies_out),
+            ("cookies_in", counters.cookies_in),
+            ("cookies_bad", counters.cookies_bad),
+            ("answers_dropped", counters.answers_dropped),
+            ("icmp_ignored", counters.icmp_ignored),
+            ("no_buffer", counters.no_buffer),
+            ("orphans_reset", host.orphans_reset),
+            ("port_errors", host.port_errors),
+            ("lost_by_intent", host.lost),
+        ];
+        let counters = all.into_iter().map(|(name, count)| (name.to_string(), count));
+        let counters = counters.chain(host.tls.iter().cloned()).collect();
+        HostView { connections: host.connections, counters }
+    }
 }
 
 /// An application.
@@ -72,9 +117,11 @@ pub struct ApplicationView {
 #[serde(rename_all = "snake_case")]
 pub enum View {
     /// A socket.
-    Socket(SocketView),
+    Socket(Box<SocketView>),
     /// An application.
     Application(ApplicationView),
+    /// The host.
+    Host(HostView),
     /// More follows: the next request begins here.
     Next(u32),
     /// That is all.
@@ -104,8 +151,9 @@ impl Service {
         let mut rest = self.flows.iter().filter(|(index, _)| *index >= from as usize);
         let batch: Vec<usize> = rest.by_ref().take(BATCH).map(|(index, _)| index).collect();
         let last = rest.next().map_or(View::End, |(index, _)| View::Next(index as u32));
-        let sockets = batch.into_iter().map(|index| View::Socket(self.view_of(index)));
-        for view in applications.chain(sockets).chain([last]) {
+        let sockets = batch.into_iter().map(|index| View::Socket(Box::new(self.view_of(index))));
+        let host = self.route.host().filter(|_| from == 0).map(|host| View::Host(HostView::of(&host)));
+        for view in applications.chain(host).chain(sockets).chain([last]) {
             let Ok(line) = serde_json::to_vec(&view) else { continue };
             // An observer that does not read gets no more.
             if send(control, &line, &[], SendFlags::DONTWAIT).is_err() {
@@ -153,6 +201,8 @@ impl Service {
             mss_bytes: info.mss,
             retransmits: info.retransmits,
             refused: flow.refused,
+            algorithm: info.segments.map_or_else(String::new, |segments| segments.algorithm.into()),
+            segments: info.segments,
         }
     }
 }

@@ -2,13 +2,24 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use nicforge_tcp::stack::StackCounters;
 use nicforge_units::Time;
 use rustix::io::Errno;
 
+use crate::tls::CryptoInfo;
+use serde::{Deserialize, Serialize};
+
+use crate::watch::Watch;
+
+mod figures;
 pub mod loopback;
+pub mod loss;
 mod names;
 pub mod network;
+mod orphans;
+mod pages;
 pub mod route;
+pub mod secure;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +42,23 @@ pub enum Event {
     Failed(Id, Errno),
     /// Both directions have ended in order and everything is acknowledged.
     Closed(Id),
+}
+
+/// Figures of a whole stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Counters of frames and segments.
+    pub counters: StackCounters,
+    /// Connections, those in TIME-WAIT included.
+    pub connections: usize,
+    /// Orphans reset because there were too many.
+    pub orphans_reset: u64,
+    /// Frames that the port did not take or that it could not deliver.
+    pub port_errors: u64,
+    /// Frames lost by intent.
+    pub lost: u64,
+    /// What TLS on the NIC counted, by name.
+    pub tls: Vec<(String, u64)>,
 }
 
 /// A connection that a listener yields.
@@ -85,6 +113,48 @@ pub struct Info {
     pub unacknowledged: u32,
     /// State by RFC 9293's name.
     pub state: &'static str,
+    /// What `ss -tin` shows besides, where there are segments.
+    pub segments: Option<Segments>,
+}
+
+/// Figures of a connection's segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segments {
+    /// Congestion control, by its name in Linux.
+    #[serde(skip)]
+    pub algorithm: &'static str,
+    /// Shifts of the peer's and the own window.
+    pub window_shifts: [u8; 2],
+    /// Retransmission timeout, µs.
+    pub timeout_us: u32,
+    /// Least round-trip time, µs.
+    pub least_rtt_us: u32,
+    /// Slow-start threshold in segments; very large where there is none.
+    pub threshold: u32,
+    /// Bytes that left again.
+    pub bytes_retransmitted: u64,
+    /// Bytes that the peer acknowledged.
+    pub bytes_acknowledged: u64,
+    /// Segments that left, with and without data.
+    pub out: u32,
+    /// Segments that came.
+    pub came: u32,
+    /// Segments with data that left.
+    pub data_out: u32,
+    /// Segments with data that came.
+    pub data_in: u32,
+    /// Segments of those in flight that are taken for lost.
+    pub lost: u32,
+    /// Segments of those in flight that the peer has, out of order.
+    pub sacked: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Segments that came out of order.
+    pub out_of_order: u32,
+    /// Segments that came and were dropped.
+    pub dropped: u32,
+    /// Bytes that wait for the window.
+    pub not_sent: u32,
 }
 
 /// A TCP stack, driven by one thread. All calls return at once; results come as events.
@@ -117,6 +187,11 @@ pub trait Transport {
     fn release(&mut self, id: Id);
     /// Changes a property.
     fn set(&mut self, id: Id, setting: Setting);
+    /// Encrypts one direction from here on. From then on [`send`](Self::send) takes and [`receive`](Self::receive) gives
+    /// pieces of records. See [`secure::Secure::begin`].
+    fn secure(&mut self, _id: Id, _way: secure::Way, _info: &CryptoInfo, _raw: &[u8]) -> Result<(), Errno> {
+        Err(Errno::OPNOTSUPP)
+    }
     /// Figures.
     fn info(&self, id: Id) -> Info;
     /// Receives, sends, fires timers. Returns whether there was anything to do.
@@ -125,6 +200,18 @@ pub trait Transport {
     fn flush(&mut self) {}
     /// When `poll` is due at the latest without other events.
     fn deadline(&self) -> Option<Time>;
+    /// Says that its user is about to sleep until [`waker`](Self::waker) is readable; false if something is there.
+    fn arm(&mut self) -> bool {
+        true
+    }
+    /// Observers of its frames, where it has frames.
+    fn watch(&mut self) -> Option<&mut Watch> {
+        None
+    }
+    /// Counters of its host, where it is one, with its connections and orphans.
+    fn host(&self) -> Option<Host> {
+        None
+    }
     /// Descriptor whose readability makes `poll` due; none while the link is down.
     fn waker(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         None

@@ -1,5 +1,7 @@
 //! The project's TCP stack behind a port.
 
+mod frames;
+
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -8,22 +10,24 @@ use nicforge_platform::live::ports::Port;
 use nicforge_tcp::Config;
 use nicforge_tcp::config::KeepAlive;
 use nicforge_tcp::conn::{Connection, State, Tuning};
-use nicforge_tcp::ring::HeapBuffers;
 use nicforge_tcp::stack::{ConnectionId, Event as StackEvent, HostConfig, ListenerId, Stack};
 use nicforge_units::Time;
 use rustix::io::Errno;
 
-use super::names::{errno, refusal, state_name};
-use super::{Accepted, Event, Id, Info, Setting, Transport};
+use super::figures;
+use super::loss::Loss;
+use super::names::{errno, refusal};
+pub use super::orphans::{ORPHANS, Orphans};
+use super::pages::PagedBuffers;
+use super::secure::{Secure, Way};
+use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
+use crate::tls::CryptoInfo;
+use crate::watch::Watch;
 
-/// Frames taken from the port before the stack's answers leave.
-const BUDGET: usize = 64;
 /// Longest frame of a port: 64 KiB and a link header.
 const FRAME_BYTES: usize = 65_600;
-
 /// How often the port's link is looked at.
 const LOOK_EVERY: Time = Time::from_ms(250);
-
 /// What this layer knows of a connection.
 #[derive(Debug)]
 struct Known {
@@ -51,7 +55,7 @@ struct Place {
 
 /// A stack and its port.
 pub struct Network {
-    stack: Stack<HeapBuffers>,
+    stack: Stack<PagedBuffers>,
     port: Box<dyn Port>,
     tuning: Tuning,
     known: HashMap<Id, Known>,
@@ -62,6 +66,11 @@ pub struct Network {
     frame: Vec<u8>,
     events: Vec<Event>,
     look_at: Time,
+    /// Connections that close without an owner.
+    pub orphans: Orphans,
+    watch: Watch,
+    secure: Secure,
+    loss: Loss,
     /// Errors of the port; its link is down, or a frame did not fit.
     pub port_errors: u64,
 }
@@ -71,7 +80,7 @@ impl Network {
     pub fn new(host: HostConfig, config: Config, port: Box<dyn Port>, seed: [u8; 16]) -> Network {
         let tuning = Tuning::new(&config);
         Network {
-            stack: Stack::new(host, config, HeapBuffers, seed),
+            stack: Stack::new(host, config, PagedBuffers, seed),
             port,
             tuning,
             known: HashMap::new(),
@@ -82,8 +91,22 @@ impl Network {
             frame: vec![0; FRAME_BYTES],
             events: Vec::new(),
             look_at: Time::ZERO,
+            orphans: Orphans::at_most(ORPHANS),
+            watch: Watch::default(),
+            secure: Secure::default(),
+            loss: Loss::new(0.0, 0),
             port_errors: 0,
         }
+    }
+
+    /// The same with another limit of orphans.
+    pub fn with_orphans(self, most: usize) -> Network {
+        Network { orphans: Orphans::at_most(most), ..self }
+    }
+
+    /// The same over a link that loses frames by intent.
+    pub fn with_loss(self, loss: Loss) -> Network {
+        Network { loss, ..self }
     }
 
     fn name(&mut self) -> Id {
@@ -161,30 +184,6 @@ impl Network {
             shared.places.iter_mut().find(|place| place.id == id).map(|place| (listener, place))
         })
     }
-
-    fn receive_frames(&mut self) -> bool {
-        let (stack, now) = (&mut self.stack, self.now);
-        match self.port.receive(BUDGET, &mut |frame| stack.receive(frame, now)) {
-            Ok(frames) => frames > 0,
-            Err(_) => {
-                self.port_errors += 1;
-                false
-            }
-        }
-    }
-
-    fn send_frames(&mut self) {
-        let mut any = false;
-        while let Some(len) = self.stack.transmit(self.now, &mut self.frame) {
-            any = true;
-            if self.port.send(&self.frame[..len], self.now).is_err() {
-                self.port_errors += 1;
-            }
-        }
-        if any && self.port.flush().is_err() {
-            self.port_errors += 1;
-        }
-    }
 }
 
 impl Transport for Network {
@@ -261,6 +260,9 @@ impl Transport for Network {
 
     fn send(&mut self, id: Id, bytes: &[u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
+        if self.secure.has(known.at, Way::Outward) {
+            return self.secure.send(&mut self.stack, known.at, bytes, self.now);
+        }
         let sent = self.stack.send(known.at, bytes, false, self.now).unwrap_or(0);
         if sent < bytes.len() {
             self.stack.with(known.at, Connection::wait_for_space);
@@ -270,15 +272,24 @@ impl Transport for Network {
 
     fn receive(&mut self, id: Id, bytes: &mut [u8]) -> usize {
         let Some(known) = self.known.get(&id) else { return 0 };
+        if self.secure.has(known.at, Way::Inward) {
+            let bytes = self.secure.receive(&mut self.stack, known.at, bytes, self.now);
+            if self.secure.has_failed(known.at) && !self.secure.waits(known.at) {
+                self.events.push(Event::Failed(id, Errno::BADMSG));
+            }
+            return bytes;
+        }
         self.stack.recv(known.at, bytes, self.now).unwrap_or(0)
     }
 
     fn finished(&self, id: Id) -> bool {
-        self.connection(id).is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
+        let Some(known) = self.known.get(&id).filter(|known| !self.secure.waits(known.at)) else { return false };
+        let connection = self.stack.connection(known.at);
+        connection.is_some_and(|connection| connection.is_read_closed() && connection.readable() == 0)
     }
 
     fn finish(&mut self, id: Id) {
-        if let Some(known) = self.known.get(&id) {
+        if let Some(known) = self.known.get(&id).filter(|known| !self.secure.holds_finish(known.at)) {
             self.stack.shut_write(known.at, self.now);
         }
     }
@@ -292,7 +303,10 @@ impl Transport for Network {
 
     fn release(&mut self, id: Id) {
         if let Some(at) = self.forget(id) {
-            self.stack.release(at, self.now);
+            if !self.secure.holds_release(at) {
+                self.stack.release(at, self.now);
+            }
+            self.orphans.note(at, &mut self.stack);
         }
     }
 
@@ -315,21 +329,13 @@ impl Transport for Network {
         });
     }
 
+    fn secure(&mut self, id: Id, way: Way, info: &CryptoInfo, raw: &[u8]) -> Result<(), Errno> {
+        let known = self.known.get(&id).ok_or(Errno::NOTCONN)?;
+        self.secure.begin(&self.stack, known.at, way, info, raw)
+    }
+
     fn info(&self, id: Id) -> Info {
-        let Some(connection) = self.connection(id) else { return Info::default() };
-        // The fields of Linux's structure.
-        let info = connection.info(self.now);
-        let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
-        let mss = word(16);
-        Info {
-            rtt: Time::from_us(word(68).into()),
-            rtt_variance: Time::from_us(word(72).into()),
-            window: u64::from(word(80)) * u64::from(mss),
-            mss,
-            retransmits: word(100),
-            unacknowledged: connection.next().0.wrapping_sub(connection.una().0),
-            state: state_name(connection.state()),
-        }
+        self.connection(id).map_or_else(Info::default, |connection| figures::info(connection, self.now))
     }
 
     fn poll(&mut self, now: Time, events: &mut Vec<Event>) -> bool {
@@ -337,12 +343,14 @@ impl Transport for Network {
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
             self.port_errors += u64::from(self.port.look().is_err());
+            self.watch.sweep();
         }
         let mut busy = self.receive_frames();
         if self.stack.poll_at().is_some_and(|due| due <= now) {
             self.stack.on_timer(now);
             busy = true;
         }
+        self.turn_secure();
         self.send_frames();
         self.take_events();
         busy |= !self.events.is_empty();
@@ -358,8 +366,28 @@ impl Transport for Network {
     }
 
     fn flush(&mut self) {
+        self.turn_secure();
         self.send_frames();
         self.take_events();
+    }
+
+    fn arm(&mut self) -> bool {
+        self.port.arm()
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        Some(&mut self.watch)
+    }
+
+    fn host(&self) -> Option<Host> {
+        Some(Host {
+            counters: *self.stack.counters(),
+            connections: self.stack.connection_count(),
+            orphans_reset: self.orphans.reset,
+            port_errors: self.port_errors,
+            lost: self.loss.lost,
+            tls: self.secure.counters(),
+        })
     }
 
     fn waker(&self) -> Option<BorrowedFd<'_>> {

@@ -7,7 +7,10 @@ use nicforge_units::Time;
 use rustix::io::Errno;
 
 use super::loopback::Loopback;
-use super::{Accepted, Event, Id, Info, Setting, Transport};
+use super::secure::Way;
+use super::{Accepted, Event, Host, Id, Info, Setting, Transport};
+use crate::tls::CryptoInfo;
+use crate::watch::Watch;
 
 /// Names of the network's connections have this bit.
 const NETWORK: u64 = 1 << 63;
@@ -137,6 +140,11 @@ impl Transport for Route {
         transport.set(id, setting);
     }
 
+    fn secure(&mut self, id: Id, way: Way, info: &CryptoInfo, raw: &[u8]) -> Result<(), Errno> {
+        let (transport, id) = self.at(id);
+        transport.secure(id, way, info, raw)
+    }
+
     fn info(&self, id: Id) -> Info {
         let (transport, id) = self.view(id);
         transport.info(id)
@@ -161,6 +169,18 @@ impl Transport for Route {
         if let Some(network) = &mut self.network {
             network.flush();
         }
+    }
+
+    fn arm(&mut self) -> bool {
+        self.network.as_mut().is_none_or(|network| network.arm())
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        self.network.as_mut()?.watch()
+    }
+
+    fn host(&self) -> Option<Host> {
+        self.network.as_ref()?.host()
     }
 
     fn deadline(&self) -> Option<Time> {

@@ -1,12 +1,15 @@
-//! The loopback against a model of two byte streams.
+//! The loopback against a model of two byte streams, and two networks over a cable in memory.
 
 use std::collections::VecDeque;
 
+use nicforge_platform::live::LiveError;
+use nicforge_platform::live::ports::{PairPort, Port, PortCounters};
 use nicforge_units::Time;
 use proptest::prelude::*;
 use rustix::io::Errno;
 
 use super::loopback::Loopback;
+use super::network::Network;
 use super::{Event, Id, Transport};
 
 fn events(loopback: &mut Loopback) -> Vec<Event> {
@@ -117,4 +120,141 @@ proptest! {
             events(&mut loopback);
         }
     }
+}
+
+/// A cable's end that loses some of the frames that it is to send.
+struct Lossy {
+    end: PairPort,
+    sent: usize,
+    loses: fn(usize, &[u8]) -> bool,
+}
+
+impl Port for Lossy {
+    fn receive(&mut self, budget: usize, each: &mut dyn FnMut(&[u8])) -> Result<usize, LiveError> {
+        self.end.receive(budget, each)
+    }
+
+    fn send(&mut self, frame: &[u8], now: Time) -> Result<(), LiveError> {
+        self.sent += usize::from(frame.len() > 1000);
+        if (self.loses)(self.sent, frame) { Ok(()) } else { self.end.send(frame, now) }
+    }
+
+    fn flush(&mut self) -> Result<(), LiveError> {
+        self.end.flush()
+    }
+
+    fn readable(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+
+    fn counters(&self) -> &PortCounters {
+        self.end.counters()
+    }
+
+    fn counters_mut(&mut self) -> &mut PortCounters {
+        self.end.counters_mut()
+    }
+}
+
+/// Two hosts, 10.0.0.1 and 10.0.0.2, with a cable between them.
+fn hosts() -> [Network; 2] {
+    hosts_that_lose(|_, _| false)
+}
+
+/// The same; `loses` says what the first one's frames meet, by the number of long ones so far.
+fn hosts_that_lose(loses: fn(usize, &[u8]) -> bool) -> [Network; 2] {
+    let (a, b) = nicforge_platform::live::ports::pair();
+    let (a, b) = (Lossy { end: a, sent: 0, loses }, Lossy { end: b, sent: 0, loses: |_, _| false });
+    let host = |last: u8, port| {
+        let addresses = vec![nicforge_tcp::stack::Address::new(std::net::IpAddr::from([10, 0, 0, last]), 24)];
+        let mac = nicforge_wire::headers::MacAddress([2, 0, 0, 0, 0, last]);
+        let config = nicforge_tcp::stack::HostConfig::ethernet(mac, addresses);
+        Network::new(config, nicforge_tcp::Config::default(), Box::new(port), [last; 16])
+    };
+    [host(1, a), host(2, b)]
+}
+
+/// Lets both hosts work until nothing moves; returns what happened at each.
+fn settle(hosts: &mut [Network; 2], now: Time) -> [Vec<Event>; 2] {
+    let mut seen = [Vec::new(), Vec::new()];
+    loop {
+        let mut busy = false;
+        for (host, seen) in hosts.iter_mut().zip(&mut seen) {
+            busy |= host.poll(now, seen);
+            host.flush();
+        }
+        if !busy {
+            return seen;
+        }
+    }
+}
+
+#[test]
+fn orphans_beyond_their_limit_are_reset_oldest_first() {
+    let [client, server] = hosts();
+    let mut hosts = [client.with_orphans(32), server];
+    let at = "10.0.0.2:80".parse().unwrap();
+    let listener = hosts[1].listen(at, 64).unwrap();
+    let mut served = Vec::new();
+    for port in 0..40 {
+        let from = std::net::SocketAddr::from(([10, 0, 0, 1], 4000 + port));
+        let id = hosts[0].connect(from, at).unwrap();
+        settle(&mut hosts, Time::from_ms(1));
+        served.extend(hosts[1].accept(listener).map(|accepted| accepted.id));
+        // The peer does not close: the connection stays in FIN-WAIT-2.
+        hosts[0].release(id);
+        settle(&mut hosts, Time::from_ms(1));
+    }
+    assert_eq!(served.len(), 40);
+    // At the 33rd and, from 30 on again, at the 36th and 39th, three went at a time.
+    assert_eq!(hosts[0].orphans.reset, 9);
+    let states: Vec<_> = served.iter().map(|id| hosts[1].info(*id).state).collect();
+    assert!(states[..9].iter().all(|state| *state == "CLOSED"), "{states:?}");
+    assert!(states[9..].iter().all(|state| *state == "CLOSE-WAIT"), "{states:?}");
+}
+
+#[test]
+fn a_trace_follows_one_loss_from_duplicates_to_repair() {
+    use crate::watch::event::{Because, Event as Traced, What};
+    use crate::watch::filter::Filter;
+    // The fifth long frame is lost, once.
+    let mut hosts = hosts_that_lose(|number, frame| number == 5 && frame.len() > 1000);
+    let kinds = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::SEQPACKET);
+    let (ours, theirs) = rustix::net::socketpair(kinds.0, kinds.1, rustix::net::SocketFlags::NONBLOCK, None).unwrap();
+    hosts[0].watch().unwrap().trace(theirs, Filter::parse("port 80").unwrap());
+    let at = "10.0.0.2:80".parse().unwrap();
+    let listener = hosts[1].listen(at, 4).unwrap();
+    let client = hosts[0].connect("10.0.0.1:4000".parse().unwrap(), at).unwrap();
+    settle(&mut hosts, Time::from_ms(1));
+    let server = hosts[1].accept(listener).unwrap().id;
+    let bytes: Vec<u8> = (0..14_000u32).map(|n| n as u8).collect();
+    hosts[0].set_time(Time::from_ms(2));
+    assert_eq!(hosts[0].send(client, &bytes), bytes.len());
+    let mut got = vec![0; 20_000];
+    let mut len = 0;
+    for ms in 2..200 {
+        settle(&mut hosts, Time::from_ms(ms));
+        len += hosts[1].receive(server, &mut got[len..]);
+    }
+    assert!(got[..len] == bytes);
+    let mut events = Vec::new();
+    let mut message = [0; 4096];
+    while let Ok((len, _)) = rustix::net::recv(&ours, &mut message[..], rustix::net::RecvFlags::empty()) {
+        events.push(serde_json::from_slice::<Traced>(&message[..len]).unwrap());
+    }
+    let lines: Vec<String> = events.iter().map(Traced::line).collect();
+    let again = events.iter().filter_map(|event| match event.what {
+        What::Retransmitted { from, to, because, copy, .. } => Some((from, to, because, copy)),
+        _ => None,
+    });
+    let lost = 4 * 1448 + 1;
+    assert_eq!(again.collect::<Vec<_>>(), [(lost, lost + 1448, Because::Loss, 2)], "{lines:#?}");
+    let duplicates = events.iter().filter(|event| {
+        matches!(&event.what, What::DuplicateAck { waits_for, has, .. }
+        if *waits_for == lost && has.iter().all(|(from, _)| *from == lost + 1448))
+    });
+    assert!(duplicates.count() >= 1, "{lines:#?}");
+    let repaired = matches!(events.last().unwrap().what, What::Repaired { copies: 2, .. });
+    assert!(repaired, "{lines:#?}");
+    println!("{}", lines.join("\n"));
 }

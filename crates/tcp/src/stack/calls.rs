@@ -189,6 +189,12 @@ impl<B: Buffers> Stack<B> {
         Ok(index)
     }
 
+    /// The connection with these addresses and ports.
+    pub fn find(&self, tuple: &FourTuple) -> Option<ConnectionId> {
+        let index = *self.table.get(tuple)?;
+        self.connections[index as usize].value.as_ref().map(|_| self.id_of(index))
+    }
+
     /// A connection, to be looked at.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.entry(id).map(|entry| &entry.connection)

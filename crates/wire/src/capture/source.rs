@@ -22,10 +22,8 @@ impl<'r> Source<'r> {
         source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
         let is_packed = first == GZIP;
         let whole = Cursor::new(first).chain(source);
-        let bytes: Box<dyn Read + Send + 'r> = match is_packed {
-            true => Box::new(MultiGzDecoder::new(BufReader::new(whole))),
-            false => Box::new(whole),
-        };
+        let bytes: Box<dyn Read + Send + 'r> =
+            if is_packed { Box::new(MultiGzDecoder::new(BufReader::new(whole))) } else { Box::new(whole) };
         Ok(Source { bytes, is_cut: Arc::default() })
     }
 

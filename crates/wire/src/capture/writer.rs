@@ -87,11 +87,14 @@ impl<W: Write> CaptureWriter<W> {
 
     /// Writes one frame without FCS; `time` is cut to nanoseconds.
     pub fn write(&mut self, time: Time, frame: &[u8]) -> Result<(), CaptureWriteError> {
+        self.write_at(Duration::from_nanos(time.as_ps() / 1_000), frame.len() as u32, frame)
+    }
+
+    /// Writes the beginning of a frame of `length` bytes that passed at `timestamp`, since 1970 for instance.
+    pub fn write_at(&mut self, timestamp: Duration, length: u32, frame: &[u8]) -> Result<(), CaptureWriteError> {
         if frame.len() > RECORD_BYTES_MAX {
             return Err(CaptureWriteError::FrameTooLong(frame.len()));
         }
-        let timestamp = Duration::from_nanos(time.as_ps() / 1_000);
-        let length = frame.len() as u32;
         match &mut self.format {
             Format::Pcap(writer) => writer.write_packet(&PcapPacket::new(timestamp, length, frame))?,
             Format::PcapNg(writer) => writer.write_pcapng_block(EnhancedPacketBlock {

@@ -32,7 +32,7 @@ impl AliasTable {
                 small.push(over);
             }
         }
-        // What is left over is full but for rounding, and keeps its threshold of 2^32.
+        // What is left over is full except for rounding, and keeps its threshold of 2^32.
         Some(AliasTable { columns })
     }
 

@@ -5,7 +5,7 @@ use nicforge_nic::{DropCause, Ledger, Pool, PoolCache};
 use nicforge_platform::{self as platform, AddressSpace, Cpu, Register};
 use nicforge_units::Time;
 
-use super::super::{EMULATED, played};
+use super::super::{played, played_by_cores};
 use super::setup;
 use crate::suite::{Bench, Flat, Ground, Setup, build};
 use crate::{Built, Plan};
@@ -70,7 +70,7 @@ fn forget(ground: &mut Flat, registers: Vec<u32>) {
 
 #[test]
 fn a_core_that_fills_its_rings_itself_loses_nothing() {
-    for emulates in EMULATED {
+    for emulates in played_by_cores() {
         let (mut bench, ledger) = down(emulates);
         bench.start();
         for number in 0..600u32 {
@@ -163,7 +163,7 @@ fn the_doorbells_of_its_rings_are_nobody_elses() {
 /// do not come to whoever follows it, and their buffers are there for others.
 #[test]
 fn frames_for_software_that_is_gone_go_and_their_buffers_stay() {
-    for emulates in EMULATED {
+    for emulates in played_by_cores() {
         let (mut bench, ledger) = down(emulates);
         bench.start();
         for number in 0..80 {

@@ -2,35 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use nicforge_platform::Addr;
+use nicforge_nic::Pool;
+use nicforge_options::Values;
+use nicforge_platform::{Addr, AddressSpace};
 use nicforge_units::Time;
 
-use super::super::{PhysicalRing, physical_rings};
-use crate::rx_bisect::Options;
+use crate::describe::Supply;
 use crate::suite::{Bench, Flat, Ground, Setup, Sim, build};
 
 /// Ax rings of 16 entries: `rings` of them, 0 for one per core, in `sets` sets.
-fn options(rings: usize, sets: usize) -> Options {
-    let setup = Setup { rx_entries: 16, ..Setup::default() };
-    Options { ax_rings: rings, association_sets: sets, ..setup.bisect() }
+fn with_rings(values: &Values, (rings, sets): (usize, usize)) -> Values {
+    let values = values.clone().with("ax_entries", 16).with("association_sets", sets);
+    if rings == 0 { values } else { values.with("ax_rings", rings) }
 }
 
 /// Four cores on an emulated NIC, whose queues are down.
-fn down<G: Ground>(options: Options, cache: usize) -> Bench<G> {
+fn down<G: Ground>(rings: (usize, usize), cache: usize) -> Bench<G> {
     let setup = Setup { queues: 4, rx_entries: 16, spare: 256, cache, emulates: "rx_bisect", ..Setup::default() };
     Bench::built("emulated", &setup, |plan, space| {
         let mut plan = plan.clone();
-        plan.bisect = options;
+        plan.values = with_rings(&plan.values, rings);
         build("emulated", &plan, space).unwrap()
     })
 }
 
 #[test]
 fn physical_rings_are_as_large_as_the_rings_that_they_stand_for() {
-    let rings = |emulates, queues, (rings, sets)| {
-        let rings = physical_rings(emulates, queues, (64, 2), &options(rings, sets));
-        let shape = |ring: PhysicalRing| (ring.queues, ring.entries);
-        rings.into_iter().map(shape).collect::<Vec<_>>()
+    let rings = |emulates, queues, rings| {
+        let pool = Pool::new(&mut AddressSpace::default(), 1);
+        let mut plan = Setup { queues, rx_entries: 64, sharing: 2, emulates, ..Setup::default() }.plan(pool);
+        plan.values = with_rings(&plan.values, rings);
+        let supplies = plan.shape_of(plan.emulates.as_ref().unwrap()).supplies;
+        supplies.into_iter().map(|Supply { queues, entries }| (queues, entries.next_power_of_two())).collect::<Vec<_>>()
     };
     let each = |entries| [0, 1, 2].map(|queue| (vec![queue], entries));
     assert_eq!(rings("priv_ring", 3, (0, 1)), each(64));
@@ -50,7 +53,7 @@ fn physical_rings_are_as_large_as_the_rings_that_they_stand_for() {
 #[test]
 fn rings_of_another_number_than_cores_hold_twice_as_many_buffers() {
     for (rings, sets, in_rings) in [(0, 1, 128), (2, 1, 64), (2, 2, 64), (8, 2, 256)] {
-        let mut bench: Bench<Flat> = down(options(rings, sets), 16);
+        let mut bench: Bench<Flat> = down((rings, sets), 16);
         bench.start();
         assert_eq!(bench.in_rings(), in_rings, "{rings} rings in {sets} sets");
         // More than all rings have entries.
@@ -70,7 +73,7 @@ fn rings_of_another_number_than_cores_hold_twice_as_many_buffers() {
 /// A set of one core that never looks, nor has anybody to borrow from: its frames wait in its own
 /// physical ring, and then are dropped.
 fn a_set_without_buffers<G: Ground>() {
-    let mut bench: Bench<G> = down(options(0, 4), 16);
+    let mut bench: Bench<G> = down((0, 4), 16);
     bench.start();
     for _ in 0..200 {
         let _ = bench.send(0, 60);
@@ -99,7 +102,7 @@ fn a_set_without_buffers_keeps_no_other_from_receiving() {
 #[test]
 fn buffers_stay_in_their_set() {
     let set_of = |queue: usize| queue / 2;
-    let mut bench: Bench<Flat> = down(options(0, 2), 512);
+    let mut bench: Bench<Flat> = down((0, 2), 512);
     let mut set_of_buffer: BTreeMap<Addr, usize> = BTreeMap::new();
     let all = bench.buffers();
     let mut taken = Vec::new();

@@ -99,7 +99,7 @@ impl Status {
 
     /// What was verified.
     pub fn flags(self) -> RxFlags {
-        RxFlags((self.0 >> Status::FLAGS_SHIFT) as u8)
+        RxFlags((self.0 >> Status::FLAGS_SHIFT) as u32 & 0xff)
     }
 
     /// What is to be computed.

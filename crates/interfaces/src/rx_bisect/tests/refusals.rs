@@ -14,9 +14,8 @@ fn build(change: impl FnOnce(&mut Topology)) -> Result<(), InterfaceError> {
     let mut space = AddressSpace::default();
     let pool = Pool::new(&mut space, 64);
     let setup = Setup { queues: 3, ..Setup::default() };
-    let mut plan = setup.plan(pool);
-    plan.bisect = options(AxChoice::Random, BATCHED);
-    build_with(&plan, &topology, &mut space).map(|_| ())
+    let options = options(AxChoice::Random, BATCHED);
+    build_with(&setup.plan(pool), (&topology, &options), &mut space).map(|_| ())
 }
 
 #[track_caller]

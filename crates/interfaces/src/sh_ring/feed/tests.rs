@@ -15,6 +15,7 @@ const ROUND_TRIP: Time = Time::from_ns(900);
 
 fn send<G: Ground>(nic: &mut NicHalf, ground: &mut G, queue: u16) -> Result<(), DropCause> {
     let arriving = Arriving {
+        mark: 0,
         bytes: &[0; 60],
         head: 60,
         headers: 54,

@@ -69,10 +69,7 @@ impl Member {
             return Heard::Gone("it says too much at once");
         }
         // What it said before it went counts; that it went is heard next time.
-        match closed && said.is_empty() {
-            true => Heard::Gone("it is gone"),
-            false => Heard::Said(said),
-        }
+        if closed && said.is_empty() { Heard::Gone("it is gone") } else { Heard::Said(said) }
     }
 
     /// Says `reply`; who does not take it will be found gone.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Add;
 
 use nicforge_nic::{DropCounters, Lending, Nic, NicCounters, Waiting};
+use nicforge_platform::Dma;
 use nicforge_platform::live::ports::{Link, PortCounters};
 
-use super::{Device, StationCounts};
+use super::Device;
 
 /// What one NIC and its port counted.
 #[derive(Clone, Debug, Default)]
@@ -21,17 +22,48 @@ pub struct NicCounts {
     pub port: PortCounters,
     /// The interface behind it, if there is one.
     pub link: Option<Link>,
-    /// What the port said and heard in its own name.
-    pub station: StationCounts,
+    /// What its stages counted.
+    pub stages: StageCounts,
     /// Descriptors that it dealt with.
     pub served: u64,
 }
 
 impl NicCounts {
-    /// Frames that came in, those that the port could not read or took for itself among them.
+    /// Frames that came in, those that the port could not read among them.
     pub fn arrived(&self) -> u64 {
         let unreadable = self.port.unreadable.iter().map(|(_, count)| count);
-        self.nic.frames + unreadable.sum::<u64>() + self.station.taken
+        self.nic.frames + unreadable.sum::<u64>()
+    }
+}
+
+/// What the stages of one NIC counted.
+#[derive(Clone, Debug, Default)]
+pub struct StageCounts {
+    /// Frames that they sent of their own.
+    pub sent: u64,
+    /// Frames that they took to themselves.
+    pub kept: u64,
+    /// Frames of theirs that are not out yet.
+    pub inside: u64,
+    /// Their own counters, by name.
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+impl StageCounts {
+    /// Those of `nic`.
+    pub fn of<D: Dma>(nic: &Nic<D>) -> StageCounts {
+        let stages = &nic.stages;
+        StageCounts {
+            sent: stages.injected(),
+            kept: stages.consumed(),
+            inside: stages.inward() + nic.transmit.internal_inside(),
+            counters: stages.counters(),
+        }
+    }
+
+    /// The counter called `name`; 0 where no stage has it.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counters.iter().filter(|(known, _)| *known == name).map(|(_, count)| count).sum()
     }
 }
 

@@ -51,10 +51,7 @@ fn bytes(size: Bytes) -> String {
 
 /// A truth as the sheet writes it.
 fn truth(is: bool) -> String {
-    match is {
-        true => "True".into(),
-        false => "False".into(),
-    }
+    if is { "True".into() } else { "False".into() }
 }
 
 #[test]

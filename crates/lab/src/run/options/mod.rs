@@ -3,6 +3,7 @@
 mod co_runners;
 mod measurement;
 mod requests;
+mod stages;
 mod traffic;
 
 use nicforge_options::{Allowed, choice, options};
@@ -10,6 +11,7 @@ use nicforge_options::{Allowed, choice, options};
 pub use co_runners::{CoRunnerPlace, CoRunners, Copies, Copying};
 pub use measurement::{Measure, Measurement, TimelineOptions, Warmup, WindowOptions};
 pub use requests::{HotArea, KeyChoice, KeyZipf, Pairs, Requests};
+pub use stages::{StageOptions, StageProcessor};
 pub use traffic::{
     Arrival, Arrivals, Bimodal, Bursts, Capture, Choices, Empirical, FlowChoices, Flows, PacketBytes, PacketSizes,
     PingPong, Rate, Shares, Sizes, TargetBytes, TargetTime, Timing, Zipf,

@@ -63,19 +63,17 @@ impl Connection {
     /// As `plan` says: listening, or with its first segment due; on a system with `cores` cores.
     pub fn new(plan: &ConnectionPlan, cores: usize, space: &mut AddressSpace) -> Connection {
         let mut engine = Engine::new(plan.local, plan.mtu, plan.buffer_bytes as usize, plan.nagle, plan.seed);
-        match plan.opens {
-            true => engine.connect(plan.local, plan.remote),
-            false => engine.listen(plan.local.port),
+        if plan.opens {
+            engine.connect(plan.local, plan.remote)
+        } else {
+            engine.listen(plan.local.port)
         }
         Connection {
             engine,
             receive: ReceiveQueue::default(),
             send: SendBuffer::new(space, plan.buffer_bytes),
             control: space.data(CONTROL_LINES * CACHE_LINE_BYTES, CACHE_LINE_BYTES),
-            due: match plan.opens {
-                true => OPENS_AT,
-                false => Time::NEVER,
-            },
+            due: if plan.opens { OPENS_AT } else { Time::NEVER },
             held_back: false,
             lock: SharedLock::new(space, cores),
             plan: *plan,

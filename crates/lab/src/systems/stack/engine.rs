@@ -187,10 +187,7 @@ impl Engine {
 
     /// Bytes that the send buffer has room for.
     pub fn writable(&self) -> usize {
-        match self.is_established() {
-            true => self.socket().send_capacity() - self.socket().send_queue(),
-            false => 0,
-        }
+        if self.is_established() { self.socket().send_capacity() - self.socket().send_queue() } else { 0 }
     }
 
     /// Adds `count` bytes to the send buffer, at most as many as are writable.

@@ -26,6 +26,7 @@ impl Kernel {
         self.fetch_all(cpu, nic, packet);
         cpu.work(self.costs.forward);
         let mut translated = Packet {
+            mark: 0,
             mbuf: packet.mbuf,
             head: packet.head,
             rest: Segment::default(),

@@ -277,10 +277,7 @@ impl Kernel {
         self.let_others_send(core, cpu, nic);
         cpu.enter(Part::Stack);
         for packet in received.drain(..) {
-            match advice.spreads {
-                true => self.spread(core, cpu, nic, &packet),
-                false => self.input(core, cpu, nic, &packet),
-            }
+            if advice.spreads { self.spread(core, cpu, nic, &packet) } else { self.input(core, cpu, nic, &packet) }
         }
         self.processors[core].received = received;
         if self.drivers[nic].is_pressed() {

@@ -20,10 +20,7 @@ impl Kernel {
         let nic = self.connections[number].plan.nic;
         let sender = self.sender(core, nic);
         let engine = &mut self.connections[number].engine;
-        let room = match self.processors[sender].queues[nic].is_empty() {
-            true => BURST,
-            false => 0,
-        };
+        let room = if self.processors[sender].queues[nic].is_empty() { BURST } else { 0 };
         engine.send_due(cpu.now(), room);
         let before = self.counters.packets_out;
         let segments = self.connections[number].engine.take_emitted();

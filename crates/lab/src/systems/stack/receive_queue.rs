@@ -84,10 +84,13 @@ impl ReceiveQueue {
         }
         let (number, all) = (self.packets_until(place), self.packets.len());
         match number.checked_sub(1).map(|last| &mut self.packets[last]) {
-            Some((there, before)) if *there == place => match before.len() >= payload.len() {
-                true => Some(payload),
-                false => Some(std::mem::replace(before, payload)),
-            },
+            Some((there, before)) if *there == place => {
+                if before.len() >= payload.len() {
+                    Some(payload)
+                } else {
+                    Some(std::mem::replace(before, payload))
+                }
+            }
             _ if number == all => {
                 self.packets.push_back((place, payload));
                 None

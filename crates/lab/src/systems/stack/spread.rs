@@ -92,10 +92,7 @@ impl Kernel {
 
     /// The core whose queue frames of `core` for NIC `nic` go by.
     pub(super) fn sender(&self, core: usize, nic: usize) -> usize {
-        match self.drivers[nic].advice().transmit_thread {
-            true => self.core_of(nic),
-            false => core,
-        }
+        if self.drivers[nic].advice().transmit_thread { self.core_of(nic) } else { core }
     }
 
     /// Connection `number` is due at another time, which may be past; its core may have to know, and

@@ -4,7 +4,8 @@ use nicforge_platform::{Addr, AddressSpace, Cpu};
 use nicforge_units::{Bytes, Time};
 
 use crate::mock::{MockHost, spec};
-use crate::transmit::{Departure, Egress, TransmitEngine, TxDescriptor, TxRing};
+use crate::stage::Chain;
+use crate::transmit::{Bridged, Departure, Egress, TransmitEngine, TxDescriptor, TxRing};
 use crate::{NicSpec, Segment, TxOffload};
 
 /// Bytes of payload memory.
@@ -38,6 +39,8 @@ impl Egress for Wire {
             bytes: departure.pieces.concat(),
         });
     }
+
+    fn bridge(&mut self, _frame: Bridged) {}
 }
 
 pub struct Bench {
@@ -103,7 +106,7 @@ impl Bench {
     pub fn run_until(&mut self, until: Time) {
         for _ in 0..1_000_000 {
             self.wire.now = self.host.now;
-            let next = self.engine.advance(&mut self.host, &mut self.wire);
+            let next = self.engine.advance(&mut self.host, &mut self.wire, &mut Chain::new(crate::PortId(0)));
             if next == Time::NEVER || next > until {
                 return;
             }

@@ -45,6 +45,7 @@ impl Bench {
     fn packet(&mut self) -> Packet {
         let mbuf = self.cache.take(&mut self.host.memory).expect("256 are enough");
         Packet {
+            mark: 0,
             mbuf,
             tail: Addr(0),
             references: Addr(0),
@@ -78,7 +79,8 @@ impl Bench {
         let tail = self.host.memory.mmio_read(DOORBELL);
         assert!(self.engine.doorbell(&mut self.host, 0, tail));
         loop {
-            let next = self.engine.advance(&mut self.host, &mut self.wire);
+            let next =
+                self.engine.advance(&mut self.host, &mut self.wire, &mut crate::stage::Chain::new(crate::PortId(0)));
             if next == nicforge_units::Time::NEVER {
                 return;
             }

@@ -53,7 +53,8 @@ impl Bench {
     fn run(&mut self) {
         assert!(self.engine.doorbell(&mut self.host, 0, self.tail));
         loop {
-            let next = self.engine.advance(&mut self.host, &mut self.wire);
+            let next =
+                self.engine.advance(&mut self.host, &mut self.wire, &mut crate::stage::Chain::new(crate::PortId(0)));
             if next == Time::NEVER {
                 return;
             }

@@ -140,6 +140,11 @@ pub trait Port: Send {
     /// What can be waited for when nothing came in; `None` when the port is to be polled.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Says that its user is about to wait for [`readable`](Self::readable); false if a frame is there already.
+    fn arm(&mut self) -> bool {
+        true
+    }
+
     /// Whether the frames may wait until there is room for them, as those of a file.
     fn is_patient(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! What the simulation will need for a core's next accesses, called for ahead of them. Nothing of the model
+//! What the simulation will need for a core's next accesses, prefetched ahead of them. Nothing of the model
 //! changes.
 
 use nicforge_units::CACHE_LINE_BYTES;
@@ -10,7 +10,7 @@ use crate::{Addr, Completions};
 const LAST_WORD: u64 = CACHE_LINE_BYTES - 8;
 
 impl SimCpu {
-    /// Three steps, each of which needs what the one before called for: an entry, what the caches know of the
+    /// Three steps, each of which needs what the one before prefetched: an entry, what the caches know of the
     /// lines that it leads to, and what these drive out.
     #[inline(always)]
     pub(super) fn expect_named(&self, completions: &Completions) {

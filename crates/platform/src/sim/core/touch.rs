@@ -30,9 +30,10 @@ impl SimCpu {
     #[inline(always)]
     pub(super) fn touch_few(&mut self, at: Addr, len: usize, write: bool, shares_q16: [u64; 2]) {
         let (first, last) = (at.line(), (at + (len as u64 - 1)).line());
-        match first == last {
-            true => self.touch(first, write, shares_q16[0]),
-            false => self.touch_several(first..last + 1, write, shares_q16),
+        if first == last {
+            self.touch(first, write, shares_q16[0])
+        } else {
+            self.touch_several(first..last + 1, write, shares_q16)
         }
     }
 
@@ -60,9 +61,10 @@ impl SimCpu {
         }
         let host = &self.host;
         let plain = !host.hierarchy.is_perfect() && self.core.link.is_none();
-        match plain && !host.nicmem.may_hold(line) {
-            true => self.touch_cached(line, write, share_q16),
-            false => self.touch_special(line, write, share_q16),
+        if plain && !host.nicmem.may_hold(line) {
+            self.touch_cached(line, write, share_q16)
+        } else {
+            self.touch_special(line, write, share_q16)
         }
     }
 
@@ -73,10 +75,7 @@ impl SimCpu {
             return;
         }
         if self.host.nicmem.holds(line) {
-            return match write {
-                true => self.store_to_device(line, (0, CACHE_LINE_BYTES)),
-                false => self.load_from_device(line),
-            };
+            return if write { self.store_to_device(line, (0, CACHE_LINE_BYTES)) } else { self.load_from_device(line) };
         }
         let Some(link) = self.core.link else {
             return self.touch_cached(line, write, share_q16);

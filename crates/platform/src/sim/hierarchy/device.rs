@@ -41,7 +41,7 @@ impl Hierarchy {
     }
 
     /// The same, which was [expected](Self::expect_device_write) before: what it will drive out of the LLC is
-    /// called for, and the L2s that have its headers.
+    /// prefetched, and the L2s that have its headers.
     #[inline]
     pub fn expect_displaced(&self, lines: Range<u64>) {
         for line in lines.clone().take(HEADER_LINES) {

@@ -32,7 +32,7 @@ impl CoreRun {
 }
 
 impl Hierarchy {
-    /// Accesses `lines`, but for those that are `near`, one behind the other, as
+    /// Accesses `lines`, except those that are `near`, one behind the other, as
     /// [`core_access`](Self::core_access) does; returns how long the core waits for all of them.
     #[inline]
     pub fn core_run(&mut self, run: &CoreRun, mut lines: Range<u64>, near: &mut Near) -> Time {

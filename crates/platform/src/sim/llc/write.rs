@@ -140,7 +140,7 @@ impl Llc {
 
 impl Llc {
     /// A device will write `run` next, which was [expected](Self::expect_write) before: what makes room is
-    /// called for. That were runs, too, so a few of their lines bring all of them.
+    /// prefetched. That were runs, too, so a few of their lines bring all of them.
     #[inline]
     pub fn expect_displaced(&self, run: Range<u64>) {
         let Llc { lines, ways, .. } = self;

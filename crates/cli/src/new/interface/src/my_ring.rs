@@ -75,8 +75,10 @@ const DONE: u64 = 24;
 
 /// An entry as the NIC writes it; with `len` 0 the entry named no buffer.
 fn completion(frame: &Arriving<'_>, len: u32) -> [u64; 4] {
-    let flags = u64::from(frame.flags.0) | u64::from(frame.port.0) << 8 | u64::from(frame.segment) << 16;
-    [u64::from(len) | u64::from(frame.rss_hash) << 32, frame.stamp.as_ps(), flags, 1]
+    let port = u64::from(frame.port.0) << 32 | u64::from(frame.segment) << 40;
+    // The mark's highest bit makes way for the one that says that this is a completion.
+    let flags = u64::from(frame.flags.0) | port | frame.mark >> 63 << 56;
+    [u64::from(len) | u64::from(frame.rss_hash) << 32, frame.stamp.as_ps(), flags, frame.mark << 1 | 1]
 }
 
 /// What an entry says that the NIC has written.
@@ -85,9 +87,10 @@ fn decode(words: [u64; 4]) -> Completion {
         len: words[0] as u32,
         rss_hash: (words[0] >> 32) as u32,
         stamp: Time::from_ps(words[1]),
-        flags: RxFlags(words[2] as _),
-        port: (words[2] >> 8) as u8,
-        segment: (words[2] >> 16) as u16,
+        flags: RxFlags(words[2] as u32),
+        port: (words[2] >> 32) as u8,
+        segment: (words[2] >> 40) as u16,
+        mark: words[3] >> 1 | words[2] >> 56 << 63,
         ..Completion::default()
     }
 }

@@ -62,10 +62,7 @@ pub fn check_file(file: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), For
     }
     let bytes = fstat(file)?.st_size as u64;
     let fits = offset.checked_add(len).is_some_and(|end| end <= bytes);
-    match fits && len > 0 && len <= BYTES_MAX {
-        true => Ok(()),
-        false => Err(ForeignError::Length { offset, len, file: bytes }),
-    }
+    if fits && len > 0 && len <= BYTES_MAX { Ok(()) } else { Err(ForeignError::Length { offset, len, file: bytes }) }
 }
 
 /// A mapping of memory that another program shares; it goes with the value.

@@ -185,10 +185,7 @@ impl Ring {
             Side::Client => self.published.wrapping_sub(self.seen),
             Side::Server => self.entries(),
         };
-        match moved <= most {
-            true => Ok(moved),
-            false => Err(Fault::Index),
-        }
+        if moved <= most { Ok(moved) } else { Err(Fault::Index) }
     }
 
     /// Puts the bytes of the next frame into `frame`, which is empty; `None` when there is no frame. A fault

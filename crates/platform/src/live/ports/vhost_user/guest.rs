@@ -172,10 +172,7 @@ impl Guest {
     pub fn put(&mut self, pair: usize, header: &[u8; OFFLOAD_HEADER_LEN], parts: [&[u8]; 2]) -> Passed {
         let format = self.format();
         let queue = &mut self.queues[2 * pair];
-        match queue.is_on() {
-            true => queue.put(&self.memory.mapped, format, header, parts),
-            false => Ok(false),
-        }
+        if queue.is_on() { queue.put(&self.memory.mapped, format, header, parts) } else { Ok(false) }
     }
 
     /// Shows the guest what it was given, or what of its own was taken.
@@ -213,9 +210,10 @@ impl Guest {
         let queue = &mut self.queues[number];
         // Without the choice all are enabled.
         queue.is_enabled |= !self.has_protocol;
-        match queue.start(&self.memory.mapped, self.bases[number], event_index) {
-            true => Ok(()),
-            false => Err(Error::InvalidParam),
+        if queue.start(&self.memory.mapped, self.bases[number], event_index) {
+            Ok(())
+        } else {
+            Err(Error::InvalidParam)
         }
     }
 }

@@ -218,9 +218,10 @@ impl Port for VhostUserPort {
         if is_short {
             self.control.hang_up("the guest's memory became shorter");
         }
-        match is_up {
-            true => self.link.is_up = true,
-            false => self.link.went_down(),
+        if is_up {
+            self.link.is_up = true
+        } else {
+            self.link.went_down()
         }
         if let Some(why) = self.control.take_note() {
             self.note = Some(format!("{}: the guest was left: {why}", self.link.name()));

@@ -268,13 +268,12 @@ impl Virtqueue {
         fence(Ordering::SeqCst);
         let available = self.queue.avail_ring();
         let half = |at: u64| memory.load::<u16>(GuestAddress(at), Ordering::Relaxed).map(u16::from_le);
-        let wants = match self.queue.event_idx_enabled() {
-            true => {
-                let at = available.wrapping_add(4 + 2 * u64::from(self.queue.size()));
-                // Section 2.7.7.2: whether the index passed the one that the guest waits for.
-                half(at).map(|event| self.used.wrapping_sub(event).wrapping_sub(1) < self.used.wrapping_sub(before))
-            }
-            false => half(available).map(|flags| flags & NO_INTERRUPT == 0),
+        let wants = if self.queue.event_idx_enabled() {
+            let at = available.wrapping_add(4 + 2 * u64::from(self.queue.size()));
+            // Section 2.7.7.2: whether the index passed the one that the guest waits for.
+            half(at).map(|event| self.used.wrapping_sub(event).wrapping_sub(1) < self.used.wrapping_sub(before))
+        } else {
+            half(available).map(|flags| flags & NO_INTERRUPT == 0)
         };
         if wants.unwrap_or(false)
             && let Some(call) = &mut self.call

@@ -11,10 +11,8 @@ fn link(mtu: usize) -> Link {
 /// A TCP segment as a guest leaves it to its adapter: longer than any frame, its checksum only begun.
 fn segment(v6: bool, payload: usize) -> Vec<u8> {
     let ethernet = PacketBuilder::ethernet2([2; 6], [4; 6]);
-    let builder = match v6 {
-        false => ethernet.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64),
-        true => ethernet.ipv6([1; 16], [2; 16], 64),
-    };
+    let builder =
+        if v6 { ethernet.ipv6([1; 16], [2; 16], 64) } else { ethernet.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64) };
     let mut frame = Vec::new();
     builder.tcp(1000, 2000, 7, 100).ack(9).write(&mut frame, &vec![5; payload]).unwrap();
     frame

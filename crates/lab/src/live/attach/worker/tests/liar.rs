@@ -13,6 +13,8 @@ use nicforge_nic::{Ledger, registers};
 use nicforge_platform::bytemuck::{Pod, bytes_of_mut};
 use nicforge_platform::live::{DeviceCpu, LiveCpu, LiveDma};
 use nicforge_platform::{Addr, AddressSpace, Cpu, Ground, Register, forward_cpu};
+use nicforge_stages::hairpin::HairpinKind;
+use nicforge_stages::{self as stages, StageEntry, StageGround, StageKind};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +155,12 @@ impl KnownGround for Lying {
 
     fn played_builder(entry: &InterfaceEntry) -> Option<interfaces::Build<Played<Lying>>> {
         Some(build(entry.name()))
+    }
+}
+
+impl StageGround for Lying {
+    fn builder(_entry: &StageEntry) -> stages::Build<Lying> {
+        |plan, space| HairpinKind::build(&plan.values.read(), plan, space)
     }
 }
 

@@ -2,7 +2,7 @@
 //! loses a frame.
 
 use nicforge_interfaces::Interfaces;
-use nicforge_interfaces::emulated::EMULATED;
+use nicforge_interfaces::emulated::played_by_cores;
 use nicforge_units::Time;
 
 use super::liar::Lie;
@@ -33,7 +33,7 @@ fn lies(run: &mut Running<'_>, lie: Lie, shares: bool) {
 fn wrong_receive_rings_are_closed_with_their_reason() {
     let plain = Interfaces::shipped().names().into_iter().map(|name| (name, name));
     let plain = plain.filter(|(interface, _)| *interface != "emulated");
-    let played = EMULATED.map(|emulates| ("emulated", emulates));
+    let played = played_by_cores().into_iter().map(|emulates| ("emulated", emulates));
     for (interface, rings) in plain.chain(played) {
         let sizes = match rings {
             "rx_bisect" => "ax_entries = 32\nbx_entries = 64\n",

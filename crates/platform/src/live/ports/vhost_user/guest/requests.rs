@@ -87,10 +87,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
     }
 
     fn set_vring_num(&mut self, index: u32, entries: u32) -> Result<()> {
-        match self.queue(index)?.set_size(entries) {
-            true => Ok(()),
-            false => Err(Error::InvalidParam),
-        }
+        if self.queue(index)?.set_size(entries) { Ok(()) } else { Err(Error::InvalidParam) }
     }
 
     fn set_vring_addr(
@@ -106,10 +103,7 @@ impl VhostUserBackendReqHandlerMut for Guest {
         let [Some(descriptors), Some(available), Some(used)] = places else {
             return Err(Error::InvalidParam);
         };
-        match self.queue(index)?.set_place(descriptors, available, used) {
-            true => Ok(()),
-            false => Err(Error::InvalidParam),
-        }
+        if self.queue(index)?.set_place(descriptors, available, used) { Ok(()) } else { Err(Error::InvalidParam) }
     }
 
     fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {

@@ -1,0 +1,159 @@
+//! Unmodified OpenSSL programs hand their keys over (kernel TLS): records are made and opened by the NIC's engine.
+#![allow(unsafe_code, reason = "a namespace for this thread and what it starts")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Running, has, output, text};
+use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS, address};
+
+/// A namespace for this thread, whose service has 10.9.0.2, and whose kernel has 10.9.0.1.
+fn network(loss: f64) -> Option<Running> {
+    if !["ip", "python3", "openssl"].iter().all(|program| has(program)) {
+        return None;
+    }
+    // SAFETY: only this thread and what it starts changes its network.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 || !std::path::Path::new("/dev/net/tun").exists() {
+        eprintln!("skipped: needs root and /dev/net/tun");
+        return None;
+    }
+    let attachment = Attachment::Tap("nf0".into());
+    let addresses = vec![address("10.9.0.2/24").unwrap()];
+    let network = NetworkConfig { attachment, addresses, gateways: Vec::new(), mtu: 1500, orphans: ORPHANS };
+    let service = Running::losing(Some(network), loss);
+    for words in ["link set lo up", "addr add 10.9.0.1/24 dev nf0", "link set nf0 up"] {
+        text(output(Command::new("ip").args(words.split(' '))));
+    }
+    let key = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=nicforge";
+    text(output(Command::new("openssl").args(key.split(' ')).current_dir(service.folder.path())));
+    Some(service)
+}
+
+/// Both ends; `OP_ENABLE_KTLS` is bit 3 of OpenSSL's options. Echoes, with a half-close, until the end.
+const PROGRAM: &str = "
+import socket, ssl, sys, threading
+role, host, version, cipher = sys.argv[1:5]
+c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if role == 'server' else ssl.PROTOCOL_TLS_CLIENT)
+c.check_hostname = False
+c.verify_mode = ssl.CERT_NONE
+c.options |= 8
+if version == '1.2': c.maximum_version = ssl.TLSVersion.TLSv1_2; c.set_ciphers(cipher)
+else: c.minimum_version = ssl.TLSVersion.TLSv1_3
+if role == 'server':
+    c.load_cert_chain('cert.pem', 'key.pem')
+    l = socket.create_server((host, 7443))
+    while True:
+        s = c.wrap_socket(l.accept()[0], server_side=True)
+        while d := s.recv(50_000): s.sendall(d)
+        try: s.unwrap()
+        except OSError: pass
+        s.close()
+else:
+    s = c.wrap_socket(socket.create_connection((host, 7443), timeout=20))
+    data = bytes(range(256)) * 8000
+    def send(): s.sendall(data)
+    t = threading.Thread(target=send); t.start()
+    got = b''
+    while len(got) < len(data): got += s.recv(30_000)
+    t.join()
+    assert got == data, len(got)
+    s.unwrap(); s.close()
+    print('whole')
+";
+
+const CIPHERS: [(&str, &str); 5] = [
+    ("1.2", "ECDHE-RSA-AES128-GCM-SHA256"),
+    ("1.2", "ECDHE-RSA-AES256-GCM-SHA384"),
+    ("1.2", "ECDHE-RSA-CHACHA20-POLY1305"),
+    ("1.3", "any"),
+    ("1.2", "ECDHE-RSA-AES128-SHA256"),
+];
+
+#[test]
+fn records_of_programs_are_made_and_opened_by_the_nic() {
+    let Some(service) = network(0.0) else { return };
+    for (version, cipher) in CIPHERS {
+        let counted = |name: &str| {
+            let host = service.seen().host.unwrap_or_default();
+            host.counters.get(name).copied().unwrap_or_default()
+        };
+        let before = [counted("tx_tls_encrypted_bytes"), counted("tls_records_offloaded")];
+        let mut ours = service.start("python3", &["-c", PROGRAM, "server", "10.9.0.2", version, cipher]);
+        service.listening(7443);
+        let client = ["-c", PROGRAM, "client", "10.9.0.2", version, cipher];
+        assert_eq!(text(output(Command::new("python3").args(client))), "whole\n", "{version} {cipher}");
+        ours.kill();
+        let after = [counted("tx_tls_encrypted_bytes"), counted("tls_records_offloaded")];
+        let moved = [after[0] - before[0], after[1] - before[1]];
+        // OpenSSL 3.0 offloads no CBC, and receives by kernel TLS in version 1.2 only.
+        let offloads = !cipher.ends_with("-SHA256") || cipher.contains("GCM");
+        assert_eq!(moved[0] > 2_000_000, offloads, "{version} {cipher} {moved:?}");
+        assert_eq!(moved[1] > 50, offloads && version == "1.2", "{version} {cipher} {moved:?}");
+    }
+}
+
+/// nginx over the library, with kernel TLS and `sendfile`; the kernel's curl fetches, and says what it got.
+fn nginx(loss: f64) -> Option<std::collections::BTreeMap<String, u64>> {
+    if !has("nginx") || !has("curl") {
+        return None;
+    }
+    let service = network(loss)?;
+    let folder = service.folder.path().display().to_string();
+    let mebibytes = std::env::var("NICFORGE_TRANSFER_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(16);
+    let mut file = std::io::BufWriter::new(std::fs::File::create(service.path("large")).unwrap());
+    for word in 0..mebibytes * (1u64 << 17) {
+        std::io::Write::write_all(&mut file, &word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).unwrap();
+    }
+    drop(file);
+    let config = format!(
+        "worker_processes 1; daemon off; user root; pid {folder}/pid; error_log {folder}/error.log;\n\
+         events {{ worker_connections 256; }}\n\
+         http {{ access_log off; sendfile on; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;\n\
+         fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n\
+         ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n\
+         ssl_protocols TLSv1.2 TLSv1.3; ssl_conf_command Options KTLS; client_max_body_size 0;\n\
+         server {{ listen 10.9.0.2:8443 ssl; root {folder};\n\
+         location /up/ {{ dav_methods PUT; create_full_put_path on; }} }} }}"
+    );
+    std::fs::write(service.path("nginx.conf"), config).unwrap();
+    let conf = format!("{folder}/nginx.conf");
+    let mut server = service.start("nginx", &["-p", &folder, "-c", &conf]);
+    service.listening(8443);
+    let hash = |path: &str| {
+        let printed = text(output(Command::new("sha256sum").arg(path)));
+        printed.split(' ').next().unwrap_or_default().to_string()
+    };
+    let wanted = hash(&format!("{folder}/large"));
+    for version in ["--tls-max 1.2", "--tlsv1.3"] {
+        let got = format!("{folder}/got");
+        let words = ["-sSk", "--max-time", "500", "-o", &got, "https://10.9.0.2:8443/large"];
+        text(waited(Command::new("curl").args(version.split(' ')).args(words)));
+        assert_eq!(hash(&got), wanted, "down, {version}");
+        let words = ["-sSk", "--max-time", "500", "-T", &got, "https://10.9.0.2:8443/up/back"];
+        text(waited(Command::new("curl").args(version.split(' ')).args(words)));
+        assert_eq!(hash(&format!("{folder}/up/back")), wanted, "up, {version}");
+    }
+    let counters = service.seen().host.unwrap_or_default().counters;
+    println!("sha256 {wanted} of {mebibytes} MiB, down and up, with TLS 1.2 and 1.3, at a loss of {loss}:");
+    counters.iter().filter(|(name, count)| name.contains("tls") && **count > 0).for_each(|(name, count)| {
+        println!("  {name} {count}");
+    });
+    assert!(server.end());
+    Some(counters)
+}
+
+/// Output of a command that may take its time.
+fn waited(command: &mut Command) -> std::process::Output {
+    command.output().unwrap()
+}
+
+#[test]
+fn nginx_serves_the_same_file_with_and_without_loss() {
+    let Some(clean) = nginx(0.0) else { return };
+    assert_eq!((clean["tx_tls_refused"], clean["tls_records_not_offloaded"]), (0, 0));
+    assert!(clean["tx_tls_encrypted_packets"] > 1000 && clean["tls_records_offloaded"] > 100);
+    let Some(lossy) = nginx(0.02) else { return };
+    assert!(lossy["tx_tls_ooo"] > 10 && lossy["tx_tls_refused"] == 0, "{lossy:?}");
+    assert!(lossy["tls_records_offloaded"] > 100, "{lossy:?}");
+}

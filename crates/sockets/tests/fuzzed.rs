@@ -1,0 +1,34 @@
+//! The fuzz targets' functions on bytes from seeds.
+
+mod exercise;
+
+/// Bytes that look random, the same every time.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    std::iter::repeat_with(byte).take(len).collect()
+}
+
+#[test]
+fn entries_of_any_kind_harm_only_their_author() {
+    for seed in 0..60 {
+        exercise::entries(&noise(seed, 1500));
+    }
+}
+
+#[test]
+fn control_messages_of_any_kind_harm_nobody() {
+    for seed in 0..60 {
+        exercise::requests(&noise(seed, 800));
+    }
+}
+
+#[test]
+fn calls_in_any_order_give_errors_that_posix_knows() {
+    for seed in 0..200 {
+        exercise::calls(&noise(seed, 600));
+    }
+}

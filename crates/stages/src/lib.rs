@@ -1,0 +1,24 @@
+//! Stages on a NIC's packet path, and the registry that builds them by name on any ground.
+//!
+//! | folder | what it does |
+//! | --- | --- |
+//! | hairpin/ | forwards packets of known flows without software |
+//! | suite.rs | tests that every stage passes |
+//! | responder/ | answers for a live port's own addresses (ARP, neighbour discovery, echo), and follows its next hop |
+//!
+//! What a stage is: `nicforge_nic::stage`. How to write one: docs/stages.md.
+
+pub mod hairpin;
+mod registry;
+pub mod responder;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
+
+pub use registry::{
+    Build, BuiltStage, KnownFlow, KnownFlows, StageEntry, StageError, StageGround, StageKind, StagePlan, Stages, Start,
+};
+
+/// The code of docs/stages.md compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/stages.md")]
+struct Documentation;
