@@ -53,8 +53,13 @@ pub struct Port {
     pub next_hop: MacAddress,
     /// Whether the private network of a NAT is behind it.
     pub inside: bool,
-    /// Where senders are told from that their packets had no hop left; `None`: they are told nothing.
+    /// The source of ICMP errors to senders whose packets had no hop left; `None`: the router sends none.
     pub address: Option<Ipv4Addr>,
+    /// The broadcast address of its subnet, to which no router forwards.
+    pub broadcast: Option<Ipv4Addr>,
+    /// Whether it hears all frames of a link, those for others too. Then a router drops frames for other hardware
+    /// addresses than `mac`, and a bridge learns who is on its side. A port that plays a capture has all hosts on its side.
+    pub hears_all: bool,
 }
 
 /// All ports, by number.
@@ -98,6 +103,8 @@ impl Port {
             next_hop: MacAddress([2, 0, 0, 0, 1, id]),
             inside,
             address: None,
+            broadcast: None,
+            hears_all: false,
         }
     }
 }

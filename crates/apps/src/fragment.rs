@@ -52,18 +52,18 @@ impl Fragments {
     }
 
     /// Remembers what was found out about a first fragment.
-    pub fn remember<C: Cpu>(&self, cpu: &mut C, id: PacketId, value: u32) {
+    pub fn remember<C: Cpu>(&self, cpu: &mut C, id: PacketId, value: u64) {
         let key = Key::from(id);
-        let line = Line { key, seen: cpu.now().as_ps(), value: u64::from(value), unused: [0; 4] };
+        let line = Line { key, seen: cpu.now().as_ps(), value, unused: [0; 4] };
         cpu.store(self.at(&key), line);
     }
 
     /// The same for a later fragment, while the first one is not too long ago.
-    pub fn find<C: Cpu>(&self, cpu: &mut C, id: PacketId) -> Option<u32> {
+    pub fn find<C: Cpu>(&self, cpu: &mut C, id: PacketId) -> Option<u64> {
         let key = Key::from(id);
         let line: Line = cpu.load(self.at(&key));
         let age = cpu.now().saturating_sub(Time::from_ps(line.seen));
-        (line.key == key && age < self.timeout).then_some(line.value as u32)
+        (line.key == key && age < self.timeout).then_some(line.value)
     }
 
     fn at(&self, key: &Key) -> Addr {

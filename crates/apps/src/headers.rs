@@ -6,6 +6,8 @@ use nicforge_units::CACHE_LINE_BYTES;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 use nicforge_wire::{FrameError, FrameSummary, IpAddresses, PacketId, parse_headers};
 
+use crate::{PortMap, forwardable};
+
 /// What applications need to know of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Headers {
@@ -31,10 +33,18 @@ pub struct Headers {
 /// Ethernet, IPv4 and UDP headers: with fewer bytes there is no use in trying.
 const LEAST_HEADERS: usize = 14 + 20 + 8;
 
-/// As [`read`], for who sends packets on by their IP header: a router must discard those whose header
-/// checksum is wrong (RFC 1812, section 5.2.2), and the NIC has verified it.
+/// As [`read_checked`], for a router with `ports`: it drops what no router forwards ([`crate::forwardable`]).
 #[inline(always)]
-pub fn read_routed<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, &'static str> {
+pub fn read_routed<C: Cpu>(cpu: &mut C, packet: &Packet, ports: &PortMap) -> Result<Headers, &'static str> {
+    let headers = read_checked(cpu, packet)?;
+    forwardable::check(cpu.bytes(packet.head.at, headers.window), packet, &headers, ports)?;
+    Ok(headers)
+}
+
+/// As [`read`], for applications that forward by IP header: they drop packets whose header checksum is wrong (RFC 1812,
+/// section 5.2.2). The NIC has verified it.
+#[inline(always)]
+pub fn read_checked<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Headers, &'static str> {
     if packet.flags.contains(RxFlags::L3_BAD) {
         return Err(crate::IP_CHECKSUM);
     }

@@ -10,6 +10,7 @@ use nicforge_wire::IpAddresses;
 use nicforge_wire::headers::MacAddress;
 
 use crate::expired::LastHop;
+use crate::forwardable;
 use crate::headers::{self, Headers};
 use crate::shared::Routing;
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Egress, Place, PortMap, SharedTables};
@@ -30,7 +31,7 @@ impl<C: Cpu> Application<C> for L3Fwd {
 
     /// Routes one packet.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let headers = match headers::read_routed(cpu, packet) {
+        let headers = match headers::read_routed(cpu, packet, &self.router.ports) {
             Ok(headers) => headers,
             Err(cause) => return Verdict::Drop(cause),
         };
@@ -105,6 +106,9 @@ impl Router {
         headers: &Headers,
     ) -> Result<(PortId, [MacAddress; 2]), &'static str> {
         let hop = match headers.summary.addresses {
+            IpAddresses::V4 { destination, .. } if forwardable::is_own(destination.to_bits(), &self.ports) => {
+                return Err(forwardable::OWN_ADDRESS);
+            }
             IpAddresses::V4 { destination, .. } => self.routing.find4(cpu, destination.to_bits()),
             IpAddresses::V6 { destination, .. } => self.routing.find6(cpu, destination.to_bits()),
             IpAddresses::None => return Err("not_ip"),

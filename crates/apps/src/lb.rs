@@ -1,4 +1,5 @@
-//! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin.
+//! `lb`: a layer-4 load balancer. Each flow keeps its server; new flows go round robin, or by consistent hashing
+//! ([`ServerChoice`]).
 //!
 //! Flows are found by 5-tuple in a cuckoo table per core. Packets get the server's address
 //! and MAC as destination, and lose a hop; ports and source stay. What has no hop left is dropped
@@ -26,8 +27,9 @@ use nicforge_wire::{Fragment, FrameSummary};
 use crate::expired::LastHop;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
+use crate::options::{LbOptions, ServerChoice};
 use crate::quoted::{self, Quoted};
-use crate::tables::{Cuckoo, Entry, FlowKey, Side};
+use crate::tables::{Cuckoo, Entry, FlowKey, Maglev, Side};
 use crate::{
     AppConfig, AppError, AppKind, AppShape, Application, Flow, FullTable, NeededAddress, Place, PortMap, SharedTables,
 };
@@ -75,6 +77,14 @@ struct Server {
     unused: [u8; 6],
 }
 
+/// How the next new flow finds its server.
+#[derive(Clone, Debug)]
+enum Choice {
+    /// The next server in turn.
+    RoundRobin(u32),
+    Consistent(Maglev),
+}
+
 /// The load balancer on one core.
 #[derive(Clone, Debug)]
 pub struct Lb {
@@ -85,7 +95,7 @@ pub struct Lb {
     fragments: Option<Fragments>,
     server_base: u32,
     server_count: u32,
-    next_server: u32,
+    choice: Choice,
     timeout: Time,
     expired: u64,
     opened: u64,
@@ -117,8 +127,11 @@ impl Lb {
             fragments: has_service.then(|| Fragments::allocate(space, timeout)),
             server_base: config.server_base.to_bits(),
             server_count: config.servers,
-            // Cores begin at different servers, or the first ones would get all short runs.
-            next_server: core as u32 % config.servers,
+            choice: match config.values.read::<LbOptions>().lb_choice {
+                // Cores begin at different servers, or the first ones would get all short runs.
+                ServerChoice::RoundRobin => Choice::RoundRobin(core as u32 % config.servers),
+                ServerChoice::Consistent => Choice::Consistent(Maglev::allocate(space)),
+            },
             timeout: config.timeouts.balanced,
             expired: 0,
             opened: 0,
@@ -146,7 +159,7 @@ impl Lb {
     /// An error about something that a server sent, which the sender of the error took for the
     /// service's.
     fn error<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, headers: &Headers) -> Result<Verdict, &'static str> {
-        let quoted = Quoted::read(cpu, packet, headers).ok_or(quoted::MALFORMED)?;
+        let quoted = Quoted::checked(cpu, packet, headers)?;
         // What has no ports is known by its addresses.
         let end = |(address, port)| match quoted.protocol {
             ip_protocol::ICMP => (address, 0),
@@ -203,10 +216,15 @@ impl Lb {
                 self.expired += 1;
             }
         }
-        let server = self.next_server;
+        let server = match &self.choice {
+            Choice::RoundRobin(next) => *next,
+            Choice::Consistent(table) => table.find(cpu, key.hash()),
+        };
         let entry = LbEntry { key, seen: now.as_ps(), server, in_use: 1, unused: [0; 4] };
         self.table.insert(cpu, &entry).map_err(|_| crate::TABLE_FULL)?;
-        self.next_server = (server + 1) % self.server_count;
+        if let Choice::RoundRobin(next) = &mut self.choice {
+            *next = (server + 1) % self.server_count;
+        }
         self.opened += 1;
         Ok(server)
     }
@@ -221,10 +239,10 @@ impl Lb {
         let of_packet = headers.fragment_of.ok_or(crate::FRAGMENT)?;
         if headers.summary.fragment == Fragment::Later {
             let known = fragments.find(cpu, of_packet);
-            return known.ok_or(crate::FRAGMENT_UNKNOWN);
+            return known.map(|server| server as u32).ok_or(crate::FRAGMENT_UNKNOWN);
         }
         let server = self.server_of(cpu, key)?;
-        fragments.remember(cpu, of_packet, server);
+        fragments.remember(cpu, of_packet, u64::from(server));
         Ok(server)
     }
 
@@ -242,11 +260,14 @@ impl<C: Cpu> Application<C> for Lb {
                 Server { address: self.server_base.wrapping_add(number), mac: [2, 0, 0, 1, high, low], unused: [0; 6] };
             cpu.store(self.servers + u64::from(number) * 16, server);
         }
+        if let Choice::Consistent(table) = &self.choice {
+            table.fill(cpu, &vec![1; self.server_count as usize]);
+        }
     }
 
     /// Balances one packet.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
-        let headers = match headers::read_routed(cpu, packet) {
+        let headers = match headers::read_routed(cpu, packet, &self.ports) {
             Ok(headers) => headers,
             Err(cause) => return Verdict::Drop(cause),
         };
@@ -258,6 +279,9 @@ impl<C: Cpu> Application<C> for Lb {
         }
         if let Some(service) = self.service.filter(|_| self.is_server(key.source().0)) {
             return self.answer(cpu, packet, &headers, service);
+        }
+        if matches!(headers.icmp_type, icmp_type::REDIRECT | icmp_type::SOURCE_QUENCH) {
+            return Verdict::Drop("icmp_message");
         }
         if icmp_type::is_error(headers.icmp_type) {
             let sent = self.error(cpu, packet, &headers);

@@ -15,6 +15,7 @@ mod config;
 mod copy;
 pub mod counter;
 mod expired;
+mod forwardable;
 mod fragment;
 pub mod headers;
 pub mod kvs;

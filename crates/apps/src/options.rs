@@ -36,12 +36,25 @@ options! {
     }
 }
 
+choice! {
+    /// Which server a new flow gets.
+    pub enum ServerChoice {
+        /// Each server in turn.
+        RoundRobin = "round_robin",
+        /// The one that the flow's hash says, on every core and after its entry has expired (Maglev hashing).
+        Consistent = "consistent",
+    }
+}
+
 options! {
     /// The load balancer.
     pub struct LbOptions {
         embed table: FlowTableOptions;
         /// Back-end servers.
         servers: u32 = 32, "servers", Allowed::Whole(1, 65536), source "rxBisect paper, section 6: Applications";
+        /// Which server a new flow gets: each in turn, or the one that the flow's hash says (Maglev), which stays the same
+        /// when its core dies or its entry expires.
+        lb_choice: ServerChoice = ServerChoice::RoundRobin, "", ServerChoice::ALLOWED;
     }
 }
 

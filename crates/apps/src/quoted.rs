@@ -9,10 +9,10 @@
 //! The quoted packet went the other way, and as its sender saw it: what replaced one of its ends
 //! on the way is put back, so that who gets the error knows its own flow in it.
 
-use nicforge_nic::Packet;
+use nicforge_nic::{Packet, RxFlags};
 use nicforge_platform::Cpu;
 use nicforge_wire as wire;
-use nicforge_wire::checksum::update16;
+use nicforge_wire::checksum::{checksum, update16};
 use nicforge_wire::headers::ICMP_HEADER_LEN;
 use nicforge_wire::rewrite::{self, End};
 
@@ -20,6 +20,8 @@ use crate::headers::Headers;
 
 /// Why an error that quotes nothing readable is dropped.
 pub const MALFORMED: &str = "icmp_error_malformed";
+/// Why an error with a wrong checksum, its own or that of the quoted IP header, is dropped.
+pub const CHECKSUM: &str = "icmp_error_checksum";
 /// Why an error about no flow that is known here is dropped.
 pub const NO_FLOW: &str = "icmp_error_no_flow";
 
@@ -48,6 +50,19 @@ pub struct Quoted {
 }
 
 impl Quoted {
+    /// What the error in `packet` quotes. An error is the name of a drop: a wrong checksum of the message or of the
+    /// quoted IP header, or nothing that could be known.
+    pub fn checked<C: Cpu>(cpu: &mut C, packet: &Packet, headers: &Headers) -> Result<Quoted, &'static str> {
+        if packet.flags.contains(RxFlags::L4_BAD) {
+            return Err(CHECKSUM);
+        }
+        let quoted = Quoted::read(cpu, packet, headers).ok_or(MALFORMED)?;
+        if checksum(&quoted.copy[quoted.l3..quoted.l4]) != 0 {
+            return Err(CHECKSUM);
+        }
+        Ok(quoted)
+    }
+
     /// What the error in `packet` quotes; `None` if that is no TCP, UDP or echo that could be known.
     pub fn read<C: Cpu>(cpu: &mut C, packet: &Packet, headers: &Headers) -> Option<Quoted> {
         let summary = &headers.summary;

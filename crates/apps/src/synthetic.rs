@@ -101,7 +101,7 @@ impl<C: Cpu> Application<C> for Synthetic {
         let (more, from) = self.more_reads;
         let more = if cpu.now() >= from { more } else { 0 };
         self.read(cpu, &mut random, self.reads + more);
-        let headers = match headers::read_routed(cpu, packet) {
+        let headers = match headers::read_checked(cpu, packet) {
             Ok(headers) => headers,
             Err(cause) => return Verdict::Drop(cause),
         };

@@ -10,7 +10,7 @@ use nicforge_apps::{
 };
 use nicforge_nic::{PortId, RxFlags};
 use nicforge_platform::{AddressSpace, Flat};
-use nicforge_units::{Bytes, Cycles};
+use nicforge_units::{Bytes, Cycles, Time};
 use support::{Bench, decode, ip_packet, tcp, udp};
 
 const ROUTES: &str = "10.0.0.0/8 1\n10.1.0.0/16 0\n10.1.2.128/25 1\n2001:db8::/32 1\n\
@@ -36,15 +36,56 @@ fn v6(to: &str, hops: u8) -> Vec<u8> {
 }
 
 #[test]
-fn l2fwd_swaps_addresses_and_changes_nothing_else() {
-    let mut bench = Bench::new(&AppConfig::new("l2fwd", PortMap::paired(2)));
+fn l2fwd_reflects_on_a_port_without_a_peer() {
+    let mut bench = Bench::new(&AppConfig::new("l2fwd", PortMap::one_armed(1)));
     let frame = udp(("10.0.0.1", 1), ("10.0.0.2", 2), b"payload");
-    let (verdict, out) = bench.send(1, &frame);
+    let (verdict, out) = bench.send(0, &frame);
     assert_eq!(verdict, Verdict::Transmit(PortId(0)));
     assert_eq!(out[..12], [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4]);
     assert_eq!(out[12..], frame[12..]);
     assert_eq!(bench.drop(0, &frame[..13]), "ethernet_truncated");
-    assert_eq!(bench.drop(2, &frame), "no_such_port");
+    assert_eq!(bench.drop(1, &frame), "no_such_port");
+    // A group address becomes no source.
+    let mut broadcast = frame.clone();
+    broadcast[..6].fill(0xff);
+    assert_eq!(bench.forward(0, &broadcast)[..12], [2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn l2fwd_bridges_a_port_and_its_peer() {
+    let mut ports = PortMap::paired(3);
+    ports.0.iter_mut().for_each(|port| port.hears_all = true);
+    let mut bench = Bench::new(&AppConfig::new("l2fwd", ports));
+    let between = |to: u8, from: u8| {
+        let mut frame = udp(("10.0.0.1", 1), ("10.0.0.2", 2), b"payload");
+        frame[..6].copy_from_slice(&[2, 0, 0, 0, 9, to]);
+        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 9, from]);
+        frame
+    };
+    let mut broadcast = between(1, 3);
+    broadcast[..6].fill(0xff);
+    for (port, frame) in [(0, between(2, 1)), (1, between(1, 2)), (0, broadcast), (0, between(2, 1))] {
+        assert_eq!(bench.send(port, &frame), (Verdict::Transmit(PortId(port ^ 1)), frame));
+    }
+    // 1 and 3 are on one side; 300 s later nobody knows that.
+    assert_eq!(bench.drop(0, &between(3, 1)), "same_side");
+    bench.set_now(Time::from_ms(300_001));
+    bench.forward(0, &between(3, 1));
+    // A host that moves is found where it is.
+    bench.forward(1, &between(1, 3));
+    bench.forward(0, &between(3, 1));
+    assert_eq!(bench.drop(1, &between(3, 7)), "same_side");
+    let mut pause = between(1, 2);
+    pause[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
+    let mut from_group = between(1, 2);
+    from_group[6..12].fill(0xff);
+    for (port, frame, cause) in
+        [(0, &pause, "link_protocol"), (2, &pause, "link_protocol"), (0, &from_group, "group_source")]
+    {
+        assert_eq!(bench.drop(port, frame), cause);
+    }
+    // The third port has no peer.
+    assert_eq!(bench.forward(2, &between(2, 1))[..6], between(1, 2)[..6]);
 }
 
 #[test]
@@ -180,6 +221,9 @@ fn sixteen_thousand_routes_of_a_file_agree_with_a_linear_search() {
                 best = Some((route.length, route.port));
             }
         }
+        if to >> 24 == 127 {
+            continue;
+        }
         let to = std::net::Ipv4Addr::from_bits(to).to_string();
         let (verdict, _) = bench.send(0, &udp(("192.0.2.1", 1), (&to, 2), b"x"));
         let port = best.unwrap().1;
@@ -234,7 +278,7 @@ fn counter_counts_each_flow_and_forwards_everything() {
 fn wrong_settings_are_refused_with_a_remedy() {
     let build = |config: &AppConfig| {
         let mut space = AddressSpace::default();
-        let shared = Apps::shipped().share(config, &mut space).unwrap();
+        let shared = Apps::shipped().share(config, &mut space)?;
         Apps::shipped().build::<Flat>(config, Place { core: 0, cores: 2 }, &mut space, &shared).map(|_| ())
     };
     for name in Apps::shipped().names() {

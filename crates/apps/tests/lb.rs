@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use nicforge_apps::{AppConfig, PortMap};
+use nicforge_options::Values;
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable};
 
@@ -38,6 +39,26 @@ fn new_flows_go_round_robin_and_known_ones_stay() {
         let out = bench.forward(0, &flow(*port));
         assert_eq!((decode(&out).unwrap().destination.0, out[..6].to_vec()), *server);
     }
+}
+
+/// Consistent hashing: another core, and this one after the flow has expired, choose the same server.
+#[test]
+fn a_lost_worker_or_an_expired_flow_keeps_its_server() {
+    let config = AppConfig { values: Values::default().with("lb_choice", "consistent"), ..config() };
+    let (mut first, mut second) = (Bench::on_core(&config, 0, 2), Bench::on_core(&config, 1, 2));
+    let mut load: BTreeMap<_, u32> = BTreeMap::new();
+    let to = |out: Vec<u8>| decode(&out).unwrap().destination.0;
+    for port in 1..=400 {
+        let server = to(first.forward(0, &flow(port)));
+        assert_eq!(to(second.forward(0, &flow(port))), server);
+        *load.entry(server).or_default() += 1;
+    }
+    assert!(load.len() >= 30 && load.values().all(|&flows| flows < 40), "{load:?}");
+    first.set_now(Time::from_ms(301_000));
+    for port in (1..=400).rev() {
+        assert_eq!(to(first.forward(0, &flow(port))), to(second.forward(0, &flow(port))));
+    }
+    assert!(first.counter("flows_expired") > 300);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod support;
 
 use nicforge_apps::{AppConfig, PortMap, Verdict};
-use nicforge_nic::PortId;
+use nicforge_nic::{PortId, RxFlags};
 use support::{
     Bench, address, answer, decode, fragments, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable,
 };
@@ -37,6 +37,49 @@ fn both_fragments_are_translated_and_the_whole_is_right() {
     assert_eq!(decode(&back[1]).unwrap().destination.0, address(CLIENT.0));
     let direct = udp(SERVER, CLIENT, &[8; 100]);
     assert_eq!([&back[0][34..], &back[1][34..]].concat(), direct[34..]);
+}
+
+/// Two hosts that use the same identification for the same server are behind one address.
+#[test]
+fn identifications_of_two_hosts_stay_apart_behind_one_address() {
+    let mut bench = bench();
+    let ids = |frame: &[u8]| u16::from_be_bytes([frame[18], frame[19]]);
+    let mut sent = Vec::new();
+    for host in ["10.0.0.1", "10.0.0.2"] {
+        let [first, later] = fragments(&udp((host, 1234), SERVER, &[9; 100]), 48, 5);
+        sent.push([bench.forward(0, &first), bench.forward(0, &later)]);
+    }
+    let [[a, a_later], [b, b_later]] = sent.try_into().unwrap();
+    assert_eq!((ids(&a), ids(&b)), (ids(&a_later), ids(&b_later)));
+    assert_ne!(ids(&a), ids(&b));
+    for frame in [a, a_later, b, b_later] {
+        assert!(decode(&frame).unwrap().l3_right);
+    }
+    // What may not be cut keeps its identification, which means nothing.
+    let mut whole = udp(CLIENT, SERVER, b"x");
+    whole[18..20].copy_from_slice(&[1, 2]);
+    assert_eq!(ids(&bench.forward(0, &whole)), 0x0102);
+}
+
+/// RFC 5508, section 7 and REQ-3: redirects and source quench do not pass, nor do errors with wrong checksums.
+#[test]
+fn errors_that_no_nat_may_pass_are_dropped() {
+    let mut bench = bench();
+    let out = bench.forward(0, &udp(CLIENT, SERVER, b"x"));
+    let external = decode(&out).unwrap().source.0.to_string();
+    let sound = unreachable(ROUTER, &external, ip_packet(&out), 200);
+    for message in [4, 5] {
+        let mut other = sound.clone();
+        other[34] = message;
+        assert_eq!(bench.drop(1, &other), "icmp_message");
+    }
+    let mut quoted = sound.clone();
+    quoted[52] ^= 1;
+    assert_eq!(bench.drop(1, &quoted), "icmp_error_checksum");
+    bench.flags = RxFlags::L3_GOOD.with(RxFlags::L4_BAD);
+    assert_eq!(bench.drop(1, &sound), "icmp_error_checksum");
+    bench.flags = RxFlags::default();
+    bench.forward(1, &sound);
 }
 
 #[test]

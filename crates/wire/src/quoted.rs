@@ -63,8 +63,8 @@ impl Quoted {
 fn ports(protocol: u8, carried: &[u8]) -> Option<(u16, u16)> {
     match (protocol, carried[0]) {
         (ip_protocol::TCP | ip_protocol::UDP, _) => Some((be16(carried, 0), be16(carried, 2))),
-        (ip_protocol::ICMP, icmp_type::ECHO_REQUEST) => Some((be16(carried, 4), 0)),
-        (ip_protocol::ICMP, icmp_type::ECHO_REPLY) => Some((0, be16(carried, 4))),
+        (ip_protocol::ICMP, query) if icmp_type::is_query(query) => Some((be16(carried, 4), 0)),
+        (ip_protocol::ICMP, answer) if icmp_type::is_answer(answer) => Some((0, be16(carried, 4))),
         _ => None,
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             (ip_protocol::UDP, CARRIED, Some((0x0800, 0x0102))),
             (ip_protocol::ICMP, CARRIED, Some((0x0304, 0))),
             (ip_protocol::ICMP, reply, Some((0, 0x0304))),
-            (ip_protocol::ICMP, [13; 8], None),
+            (ip_protocol::ICMP, [9; 8], None),
             (47, CARRIED, None),
         ] {
             for options in [0, 3] {

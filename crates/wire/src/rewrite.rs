@@ -43,6 +43,23 @@ pub fn decrement_hops(frame: &mut [u8], l3_offset: usize) {
     }
 }
 
+/// Sets the identification of the IPv4 packet in `frame`, whose IP header begins at `l3_offset`.
+#[inline]
+pub fn set_identification(frame: &mut [u8], l3_offset: usize, identification: u16) {
+    let header = &mut frame[l3_offset..];
+    let checksum = update16(get16(header, 10), get16(header, 4), identification);
+    put16(header, 4, identification);
+    put16(header, 10, checksum);
+}
+
+/// Whether the IPv4 packet in `frame`, whose IP header begins at `l3_offset`, is atomic: it is no fragment and no router
+/// may make fragments of it, so that its identification means nothing (RFC 6864, section 4).
+#[inline]
+pub fn is_atomic(frame: &[u8], l3_offset: usize) -> bool {
+    const DONT_FRAGMENT: u16 = 0x4000;
+    get16(frame, l3_offset + 6) & 0x7fff == DONT_FRAGMENT
+}
+
 /// Replaces one end of an IPv4 packet: its address, and its port or ICMP echo identifier if
 /// `port` says so. `frame` holds all headers of `summary`, except TCP options.
 #[inline]

@@ -1,77 +1,46 @@
 //! The flows of one core: two table entries and one external port each.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Zeroable;
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::Time;
 use nicforge_wire::headers::{TcpFlags, ip_protocol};
 
+use super::entry::{CLOSING, IN_USE, NatEntry, PEER, SEEN, STATE};
+use super::mapping::{Endpoint, Mappings, NO_PORT};
+use super::policy::{Mapping, NatOptions};
+use super::waiting::Waiting;
 use crate::tables::{Cuckoo, Entry, External, FlowKey, PortPartition, PortPool, Side};
 use crate::{AppConfig, AppError, Timeouts};
-
-/// One direction of a flow, in one line.
-///
-/// | bytes | field | |
-/// | --- | --- | --- |
-/// | 0–15 | `key` | 5-tuple as it arrives, and the side it arrives from |
-/// | 16–23 | `seen` | time of the last packet in this direction, ps; 0: none yet |
-/// | 24–29 | `address`, `port` | what replaces the inner end |
-/// | 30 | `state` | bit 0: in use, bit 1: saw FIN or RST |
-/// | 32–35 | `peer` | number of the other direction's entry |
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct NatEntry {
-    key: FlowKey,
-    seen: u64,
-    /// The replacing address.
-    pub address: u32,
-    /// The replacing port or echo identifier.
-    pub port: u16,
-    state: u8,
-    unused: u8,
-    peer: u32,
-    unused_too: [u32; 7],
-}
-
-const SEEN: u64 = 16;
-const STATE: u64 = 30;
-const PEER: u64 = 32;
-const IN_USE: u8 = 1;
-const CLOSING: u8 = 2;
-
-impl Entry for NatEntry {
-    type Key = FlowKey;
-
-    #[inline]
-    fn key(&self) -> FlowKey {
-        self.key
-    }
-
-    #[inline]
-    fn hash(key: &FlowKey) -> u64 {
-        key.hash()
-    }
-
-    #[inline]
-    fn in_use(&self) -> bool {
-        self.state & IN_USE != 0
-    }
-}
 
 /// Entries that are looked at for expiry when a flow is opened. A flow takes two, so this
 /// many let the sweep overtake whatever rate of new flows there is.
 const SWEEP: usize = 4;
 
-/// The flow table and the port pool of one core.
+/// Flows that may give way to one new flow: a flow of a host with its full share may need more than one.
+const GIVING_WAY: usize = 8;
+
+/// Where the external ports of flows come from.
+#[derive(Clone, Debug)]
+enum Ports {
+    /// Each flow has its own.
+    PerFlow(PortPool),
+    /// Flows of one inside endpoint share one; flows that give way when there is none for others.
+    ByEndpoint(Box<Mappings>, Waiting),
+}
+
+/// The flow table and the external ports of one core.
 #[derive(Clone, Debug)]
 pub struct Flows {
     pub(crate) table: Cuckoo<NatEntry>,
-    ports: PortPool,
+    ports: Ports,
     timeouts: Timeouts,
     /// An entry seen less than this long ago is alive, whatever it is.
     shortest: Time,
     pool: std::ops::Range<u64>,
     pub(super) opened: u64,
     pub(super) expired: u64,
+    /// Flows that ended early, to make room for others.
+    pub(super) reclaimed: u64,
 }
 
 /// How many external addresses a NAT on `cores` cores has.
@@ -102,16 +71,27 @@ impl Flows {
         let partition = PortPartition::new(cores);
         let addresses = external_addresses(config, cores)?;
         let base = config.external_base.to_bits();
-        let timeouts = config.timeouts;
+        let options: NatOptions = config.values.read();
+        let timeouts = options.timeouts(config.timeouts);
         let (tcp, others) = (timeouts.tcp_transitory, timeouts.udp.min(timeouts.icmp));
+        let table = Cuckoo::allocate(space, entries);
+        let ports = match options.nat_mapping {
+            Mapping::PerFlow => Ports::PerFlow(PortPool::allocate(space, partition, core, base, addresses)),
+            Mapping::EndpointIndependent => {
+                let sizes = (entries / 2, addresses);
+                let mappings = Mappings::allocate(config, (core, partition), sizes, space);
+                Ports::ByEndpoint(Box::new(mappings), Waiting::allocate(space, entries / 2))
+            }
+        };
         Ok(Flows {
-            table: Cuckoo::allocate(space, entries),
-            ports: PortPool::allocate(space, partition, core, base, addresses),
+            table,
+            ports,
             timeouts,
             shortest: tcp.min(timeouts.tcp_established).min(others),
             pool: u64::from(base)..u64::from(base) + u64::from(addresses),
             opened: 0,
             expired: 0,
+            reclaimed: 0,
         })
     }
 
@@ -121,6 +101,11 @@ impl Flows {
         self.pool.contains(&u64::from(address))
     }
 
+    /// Whether inside hosts reach each other by external addresses.
+    pub fn has_mappings(&self) -> bool {
+        matches!(self.ports, Ports::ByEndpoint(..))
+    }
+
     /// How many flows there are.
     pub fn len(&self) -> u32 {
         self.table.len() / 2
@@ -128,7 +113,17 @@ impl Flows {
 
     /// How many external ports are free.
     pub fn free_ports(&self) -> u32 {
-        self.ports.free()
+        match &self.ports {
+            Ports::PerFlow(pool) => pool.free(),
+            Ports::ByEndpoint(mappings, _) => mappings.free_ports(),
+        }
+    }
+
+    /// Sets up what the configuration says.
+    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        if let Ports::ByEndpoint(mappings, _) = &mut self.ports {
+            mappings.start(cpu);
+        }
     }
 
     /// The live entry of a packet's direction. An expired flow is taken apart and not found.
@@ -145,7 +140,7 @@ impl Flows {
     /// Notes a packet: its time, and what its TCP flags say. A SYN revives a closing flow,
     /// whose ports a client may use again.
     #[inline]
-    pub fn touch<C: Cpu>(&self, cpu: &mut C, number: u32, entry: &NatEntry, flags: TcpFlags) {
+    pub fn touch<C: Cpu>(&mut self, cpu: &mut C, number: u32, entry: &NatEntry, flags: TcpFlags) {
         let at = self.table.at(number);
         cpu.store(at + SEEN, cpu.now().as_ps().max(1));
         let closing = flags.0 & (TcpFlags::FIN.0 | TcpFlags::RST.0) != 0;
@@ -156,6 +151,11 @@ impl Flows {
         };
         if state != entry.state {
             cpu.store(at + STATE, state);
+            if let Ports::ByEndpoint(_, waiting) = &mut self.ports
+                && closing
+            {
+                waiting.closes(cpu, number);
+            }
         }
     }
 
@@ -163,26 +163,122 @@ impl Flows {
     /// drops: no room in the table, or no port left.
     pub fn open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
         self.sweep(cpu);
+        let mut tries = GIVING_WAY;
+        loop {
+            let opened = self.try_open(cpu, key);
+            // Flows that nobody misses give way, some at a time.
+            if opened.is_ok() || tries == 0 || !self.reclaim(cpu) {
+                return opened;
+            }
+            tries -= 1;
+        }
+    }
+
+    fn try_open<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Result<(u32, NatEntry), &'static str> {
         if self.table.room() < 2 {
             return Err(crate::TABLE_FULL);
         }
-        let external = self.ports.take(cpu).ok_or("no_external_port")?;
-        match self.insert_both(cpu, key, external) {
-            Some(opened) => {
-                self.opened += 1;
-                Ok(opened)
-            }
-            None => {
-                self.ports.give(cpu, external);
-                Err(crate::TABLE_FULL)
+        let external = match &mut self.ports {
+            Ports::PerFlow(pool) => pool.take(cpu).ok_or(NO_PORT)?,
+            Ports::ByEndpoint(mappings, _) => mappings.hold(cpu, Endpoint::of(&key), key.destination().0)?,
+        };
+        self.enter(cpu, key, external, Side::Inside)
+    }
+
+    /// Opens a flow that `remote`, the source of `key`, begins from outside, if it may.
+    pub fn open_from_outside<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey) -> Option<(u32, NatEntry)> {
+        let Ports::ByEndpoint(mappings, _) = &mut self.ports else {
+            return None;
+        };
+        let (address, port) = key.destination();
+        let external = External { address, port };
+        let inside = mappings.admitted(cpu, external, key.protocol(), key.source().0)?;
+        self.sweep(cpu);
+        let Ports::ByEndpoint(mappings, _) = &mut self.ports else {
+            return None;
+        };
+        // The sweep may have ended the flows of the mapping.
+        let held = mappings.hold(cpu, inside, key.source().0).ok()?;
+        let forward = FlowKey::new((inside.address, inside.port), key.source(), key.protocol(), Side::Inside);
+        if held != external || self.table.room() < 2 {
+            self.give_port(cpu, &forward, held);
+            return None;
+        }
+        let (_, entry) = self.enter(cpu, forward, external, Side::Outside).ok()?;
+        Some((entry.peer, self.table.load(cpu, entry.peer)))
+    }
+
+    /// Enters both directions of a flow that has a port, and that a packet from `opener` begins.
+    fn enter<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        key: FlowKey,
+        external: External,
+        opener: Side,
+    ) -> Result<(u32, NatEntry), &'static str> {
+        let Some((number, entry)) = self.insert_both(cpu, key, external, opener) else {
+            self.give_port(cpu, &key, external);
+            return Err(crate::TABLE_FULL);
+        };
+        if let Ports::ByEndpoint(_, waiting) = &mut self.ports
+            && key.protocol() == ip_protocol::TCP
+        {
+            waiting.opens(cpu, number);
+        }
+        self.opened += 1;
+        Ok((number, entry))
+    }
+
+    /// The flow with this key from inside needs its port no more.
+    fn give_port<C: Cpu>(&mut self, cpu: &mut C, key: &FlowKey, external: External) {
+        match &mut self.ports {
+            Ports::PerFlow(pool) => pool.give(cpu, external),
+            Ports::ByEndpoint(mappings, _) => {
+                mappings.release(cpu, Endpoint::of(key), external, key.destination().0);
             }
         }
     }
 
-    fn insert_both<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey, external: External) -> Option<(u32, NatEntry)> {
+    /// Ends the flow that is missed least; whether there was one.
+    fn reclaim<C: Cpu>(&mut self, cpu: &mut C) -> bool {
+        loop {
+            let Ports::ByEndpoint(_, waiting) = &mut self.ports else {
+                return false;
+            };
+            let (number, closing) = match waiting.next_closing(cpu) {
+                Some(number) => (number, true),
+                None => match waiting.next_unanswered(cpu) {
+                    Some(number) => (number, false),
+                    None => return false,
+                },
+            };
+            let entry = self.table.load(cpu, number);
+            if !entry.in_use() || entry.key.protocol() != ip_protocol::TCP {
+                continue;
+            }
+            let peer = self.table.load(cpu, entry.peer);
+            let gives_way =
+                if closing { (entry.state | peer.state) & CLOSING != 0 } else { entry.seen == 0 || peer.seen == 0 };
+            if gives_way {
+                self.close(cpu, number, &entry);
+                self.reclaimed += 1;
+                return true;
+            }
+        }
+    }
+
+    fn insert_both<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        key: FlowKey,
+        external: External,
+        opener: Side,
+    ) -> Option<(u32, NatEntry)> {
+        let now = cpu.now().as_ps().max(1);
+        let seen = |side| if side == opener { now } else { 0 };
         let mut forward = NatEntry {
             key,
-            seen: cpu.now().as_ps().max(1),
+            seen: seen(Side::Inside),
             address: external.address,
             port: external.port,
             state: IN_USE,
@@ -194,7 +290,7 @@ impl Flows {
         let outer = (external.address, external.port);
         let reverse = NatEntry {
             key: FlowKey::new(remote, outer, key.protocol(), Side::Outside),
-            seen: 0,
+            seen: seen(Side::Outside),
             address: inside.0,
             port: inside.1,
             state: IN_USE,
@@ -245,14 +341,18 @@ impl Flows {
     }
 
     fn close<C: Cpu>(&mut self, cpu: &mut C, number: u32, entry: &NatEntry) {
-        let external = match entry.key.side() {
-            Side::Inside => (entry.address, entry.port),
-            Side::Outside => entry.key.destination(),
+        // Both ends of the flow as its other direction has them.
+        let (key, (address, port)) = match entry.key.side() {
+            Side::Inside => (entry.key, (entry.address, entry.port)),
+            Side::Outside => {
+                let inside = (entry.address, entry.port);
+                let key = FlowKey::new(inside, entry.key.source(), entry.key.protocol(), Side::Inside);
+                (key, entry.key.destination())
+            }
         };
         self.table.remove(cpu, number);
         self.table.remove(cpu, entry.peer);
-        let (address, port) = external;
-        self.ports.give(cpu, External { address, port });
+        self.give_port(cpu, &key, External { address, port });
         self.expired += 1;
     }
 }

@@ -1,7 +1,8 @@
 //! ICMP errors through a NAT (RFC 5508, section 4).
 //!
 //! The quoted packet went the other way: its inner end is the error's outer one. An error never
-//! opens a flow and never keeps one alive.
+//! opens a flow and never keeps one alive. Errors with a wrong checksum, and errors that quote an IP header with a wrong
+//! one, are dropped (REQ-3).
 
 use nicforge_nic::Packet;
 use nicforge_platform::Cpu;
@@ -10,7 +11,7 @@ use nicforge_wire::rewrite::{self, End};
 use super::end_of;
 use super::flow::Flows;
 use crate::headers::Headers;
-use crate::quoted::{MALFORMED, NO_FLOW, Quoted};
+use crate::quoted::{NO_FLOW, Quoted};
 use crate::tables::{FlowKey, Side};
 
 /// Translates an ICMP error that came from `side`; returns the address that its own header
@@ -22,7 +23,7 @@ pub fn translate<C: Cpu>(
     headers: &Headers,
     side: Side,
 ) -> Result<u32, &'static str> {
-    let quoted = Quoted::read(cpu, packet, headers).ok_or(MALFORMED)?;
+    let quoted = Quoted::checked(cpu, packet, headers)?;
     let key = FlowKey::new(quoted.destination, quoted.source, quoted.protocol, side);
     let (_, entry) = flows.find(cpu, &key).ok_or(NO_FLOW)?;
     let frame = cpu.bytes_mut(packet.head.at, headers.window);

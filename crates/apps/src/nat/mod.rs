@@ -25,10 +25,18 @@
 //!   one. Dead flows are found when they are looked up, and by a sweep of a few entries
 //!   whenever a flow is opened.
 //!
-//! Left out: hairpinning, application-level gateways, endpoint-independent mapping.
+//! With [`policy::Mapping::EndpointIndependent`], flows of one inside endpoint share its external endpoint ([`mapping`]); see
+//! docs/nat.md for what RFC 4787, 5382, 5508 and 7857 ask.
+//!
+//! Left out: application-level gateways.
 
+mod entry;
 mod flow;
 mod icmp;
+mod mapping;
+mod own;
+pub mod policy;
+mod waiting;
 
 use nicforge_nic::{Packet, PortRule, Steering, Verdict};
 use nicforge_platform::{AddressSpace, Cpu};
@@ -37,6 +45,7 @@ use nicforge_wire::headers::{TcpFlags, icmp_type, ip_protocol};
 
 use self::flow::{Flows, external_addresses};
 use crate::expired::LastHop;
+use crate::forwardable;
 use crate::fragment::Fragments;
 use crate::headers::{self, Headers};
 use crate::tables::{FlowKey, PortPartition, Side};
@@ -57,6 +66,9 @@ pub(crate) fn port_rule(config: &AppConfig, first: usize, cores: usize) -> Resul
     })
 }
 
+/// Nobody inside has a flow that the packet belongs to, or may be reached by it.
+const NO_FLOW: &str = "no_flow";
+
 /// The NAT on one core.
 #[derive(Clone, Debug)]
 pub struct Nat {
@@ -64,6 +76,26 @@ pub struct Nat {
     pub(crate) flows: Flows,
     fragments: Fragments,
     last_hop: LastHop,
+    /// That of the last packet that got one; cores use different ones.
+    identification: u16,
+    cores: u16,
+}
+
+/// What later fragments get as the first one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OfFirst {
+    address: u32,
+    identification: u16,
+}
+
+impl OfFirst {
+    fn word(self) -> u64 {
+        u64::from(self.identification) << 32 | u64::from(self.address)
+    }
+
+    fn from_word(word: u64) -> OfFirst {
+        OfFirst { address: word as u32, identification: (word >> 32) as u16 }
+    }
 }
 
 impl Nat {
@@ -77,6 +109,8 @@ impl Nat {
             flows: Flows::allocate(config, core, cores, space)?,
             fragments: Fragments::allocate(space, config.timeouts.fragment),
             last_hop: LastHop::default(),
+            identification: core as u16,
+            cores: cores as u16,
         })
     }
 
@@ -88,27 +122,44 @@ impl Nat {
     }
 
     fn translate<C: Cpu>(&mut self, cpu: &mut C, packet: &mut Packet) -> Result<Verdict, &'static str> {
-        let headers = headers::read_routed(cpu, packet)?;
+        let headers = headers::read_routed(cpu, packet, &self.ports)?;
         let ends = headers.summary.ipv4_words().ok_or(crate::NOT_IPV4)?;
         let arrival = self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let (out, port) = self.ports.way_out(packet.port).ok_or(crate::NO_SUCH_PORT)?;
         let macs = (port.mac, port.next_hop);
-        let side = self.side(ends, arrival.inside).ok_or("no_flow")?;
+        if self.flows.is_external(ends.0) {
+            return Err(forwardable::BAD_SOURCE);
+        }
+        if arrival.inside && self.flows.is_external(ends.1) {
+            let is_whole = headers.summary.fragment == Fragment::Whole;
+            if headers.icmp_type == icmp_type::ECHO_REQUEST && is_whole && headers.hops > 0 {
+                return Ok(own::answer_echo(cpu, packet, &headers, arrival));
+            }
+            if self.flows.has_mappings() && arrival.peer != packet.port {
+                return self.turn_round(cpu, packet, &headers, ends);
+            }
+        }
+        let side = self.side(ends, arrival.inside).ok_or(NO_FLOW)?;
+        if side == Side::Inside && forwardable::is_own(ends.1, &self.ports) {
+            return Err(forwardable::OWN_ADDRESS);
+        }
         // What comes from outside and belongs to no flow ends here anyway, with its last hop.
         if headers.hops <= 1 && (side == Side::Inside || headers.summary.is_fragment()) {
             return Err(crate::TTL_EXPIRED);
         }
         match headers.fragment_of {
             Some(id) if headers.summary.fragment == Fragment::Later => {
-                let address = self.fragments.find(cpu, id);
-                let address = address.ok_or(crate::FRAGMENT_UNKNOWN)?;
+                let first = self.fragments.find(cpu, id).map(OfFirst::from_word);
+                let first = first.ok_or(crate::FRAGMENT_UNKNOWN)?;
                 let frame = cpu.bytes_mut(packet.head.at, headers.window);
-                rewrite::replace_end(frame, &headers.summary, end_of(side), address, None);
+                rewrite::replace_end(frame, &headers.summary, end_of(side), first.address, None);
+                rewrite::set_identification(frame, usize::from(headers.summary.l3_offset), first.identification);
             }
             first_or_whole => {
                 let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
+                let identification = self.identify(cpu, packet, &headers, side);
                 if let Some(id) = first_or_whole {
-                    self.fragments.remember(cpu, id, address);
+                    self.fragments.remember(cpu, id, OfFirst { address, identification }.word());
                 }
             }
         }
@@ -116,6 +167,56 @@ impl Nat {
         rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
         rewrite::set_macs(frame, macs.0, macs.1);
         Ok(Verdict::Transmit(out))
+    }
+
+    /// Translates a packet between two inside hosts, which know each other by their external endpoints (hairpinning,
+    /// RFC 4787, REQ-9): both ends are replaced, as if it had gone out and come back in.
+    fn turn_round<C: Cpu>(
+        &mut self,
+        cpu: &mut C,
+        packet: &Packet,
+        headers: &Headers,
+        ends: (u32, u32),
+    ) -> Result<Verdict, &'static str> {
+        let summary = &headers.summary;
+        if !summary.has_ports() || headers.fragment_of.is_some() {
+            return Err(NO_FLOW);
+        }
+        if headers.hops <= 1 {
+            return Err(crate::TTL_EXPIRED);
+        }
+        let (source, destination) = ((ends.0, summary.source_port), (ends.1, summary.destination_port));
+        let port = *self.ports.get(packet.port).ok_or(crate::NO_SUCH_PORT)?;
+        let out = FlowKey::new(source, destination, summary.protocol, Side::Inside);
+        let (number, outward) = match self.flows.find(cpu, &out) {
+            Some(found) => found,
+            None => self.flows.open(cpu, out)?,
+        };
+        self.flows.touch(cpu, number, &outward, headers.tcp_flags);
+        let back = FlowKey::new((outward.address, outward.port), destination, summary.protocol, Side::Outside);
+        let (number, inward) = match self.flows.find(cpu, &back) {
+            Some(found) => found,
+            None => self.flows.open_from_outside(cpu, &back).ok_or(NO_FLOW)?,
+        };
+        self.flows.touch(cpu, number, &inward, headers.tcp_flags);
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        rewrite::replace_end(frame, summary, End::Source, outward.address, Some(outward.port));
+        rewrite::replace_end(frame, summary, End::Destination, inward.address, Some(inward.port));
+        rewrite::decrement_hops(frame, usize::from(summary.l3_offset));
+        rewrite::set_macs(frame, port.mac, port.next_hop);
+        Ok(Verdict::Transmit(packet.port))
+    }
+
+    /// Gives a packet from inside that may be in fragments an identification that no other packet from the same external
+    /// address has at the time: those of two inside hosts may agree (RFC 6864, section 5.3.1). Returns the one it has.
+    fn identify<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, headers: &Headers, side: Side) -> u16 {
+        let l3 = usize::from(headers.summary.l3_offset);
+        let frame = cpu.bytes_mut(packet.head.at, headers.window);
+        if side == Side::Inside && !rewrite::is_atomic(frame, l3) {
+            self.identification = self.identification.wrapping_add(self.cores);
+            rewrite::set_identification(frame, l3, self.identification);
+        }
+        rewrite::get16(frame, l3 + 4)
     }
 
     /// Translates a packet that says which flow it belongs to; returns the replacing address.
@@ -131,16 +232,18 @@ impl Nat {
         let summary = &headers.summary;
         let (source_port, destination_port) = match (summary.protocol, side) {
             (ip_protocol::TCP | ip_protocol::UDP, _) => (summary.source_port, summary.destination_port),
+            // Redirects are for hosts of one link, and source quench is obsolete (RFC 5508, section 7; RFC 6633).
+            (ip_protocol::ICMP, _) if matches!(headers.icmp_type, icmp_type::REDIRECT | icmp_type::SOURCE_QUENCH) => {
+                return Err("icmp_message");
+            }
             (ip_protocol::ICMP, _) if icmp_type::is_error(headers.icmp_type) => {
                 if headers.hops <= 1 {
                     return Err(crate::TTL_EXPIRED);
                 }
                 return icmp::translate(cpu, &mut self.flows, packet, headers, side);
             }
-            (ip_protocol::ICMP, Side::Inside) if headers.icmp_type == icmp_type::ECHO_REQUEST => {
-                (headers.icmp_identifier, 0)
-            }
-            (ip_protocol::ICMP, Side::Outside) if headers.icmp_type == icmp_type::ECHO_REPLY => {
+            (ip_protocol::ICMP, Side::Inside) if icmp_type::is_query(headers.icmp_type) => (headers.icmp_identifier, 0),
+            (ip_protocol::ICMP, Side::Outside) if icmp_type::is_answer(headers.icmp_type) => {
                 (0, headers.icmp_identifier)
             }
             (ip_protocol::ICMP, _) => return Err("icmp_message"),
@@ -152,7 +255,7 @@ impl Nat {
         let (number, entry) = match self.flows.find(cpu, &key) {
             Some(found) => found,
             None if side == Side::Inside => self.flows.open(cpu, key)?,
-            None => return Err("no_flow"),
+            None => self.flows.open_from_outside(cpu, &key).ok_or(NO_FLOW)?,
         };
         if headers.hops <= 1 {
             return Err(crate::TTL_EXPIRED);
@@ -165,6 +268,11 @@ impl Nat {
 }
 
 impl<C: Cpu> Application<C> for Nat {
+    /// Sets up port forwards.
+    fn start(&mut self, cpu: &mut C) {
+        self.flows.start(cpu);
+    }
+
     /// Translates one packet.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         match self.translate(cpu, packet) {
@@ -192,6 +300,7 @@ impl<C: Cpu> Application<C> for Nat {
             ("flows", u64::from(self.flows.len())),
             ("flows_opened", self.flows.opened),
             ("flows_expired", self.flows.expired),
+            ("flows_reclaimed", self.flows.reclaimed),
             ("external_ports_free", u64::from(self.flows.free_ports())),
         ]
     }
@@ -201,7 +310,7 @@ impl AppKind for Nat {
     const NAME: &'static str = "nat";
     const ABOUT: &'static str = "translates addresses and ports (NAPT), both directions";
     const ROUTER: bool = true;
-    type Options = crate::options::FlowTableOptions;
+    type Options = policy::NatOptions;
 
     fn shape(_options: &Self::Options) -> AppShape {
         AppShape {

@@ -1,5 +1,6 @@
 //! Assembles a live run from its configuration.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -238,6 +239,8 @@ fn addresses(
         seen.mac = set.mac.or(hardware).unwrap_or(seen.mac);
         seen.inside = set.inside.unwrap_or(seen.inside);
         seen.address = set.address;
+        // A port on a wire hears frames for others too; captures are played whole.
+        seen.hears_all = hardware.is_some() || set.mac.is_some();
         if let Some(peer) = set.peer {
             seen.peer = PortId(peer as u8);
         }
@@ -300,6 +303,7 @@ fn resolve(
 pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
+    app.seed = unforeseen();
     app.external_base = config.app.external_address.unwrap_or(app.external_base);
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;
@@ -308,4 +312,9 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
         app.routes = read_routes(file.as_ref(), config.ports.len() as u8)?.into();
     }
     Ok(app)
+}
+
+/// A number that nobody outside can foresee: it decides which external ports a NAT gives out (RFC 6056).
+fn unforeseen() -> u64 {
+    RandomState::new().hash_one(0)
 }

@@ -229,7 +229,10 @@ impl LiveConfig {
             // One adapter, however many ports it has.
             .with("nics", 1)
             // A table that begins empty takes no memory before it is used, but expiry sweeps it.
-            .with("table_entries", 65_536);
+            .with("table_entries", 65_536)
+            // What users of a NAT expect; scenarios have that of the published systems.
+            .with("nat_mapping", "endpoint_independent")
+            .with("nat_host_share_percent", 50);
         LiveConfig::blank(settings)
     }
 

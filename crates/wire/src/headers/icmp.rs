@@ -28,6 +28,18 @@ pub mod icmp_type {
     /// Parameter problem: carries a packet.
     pub const PARAMETER_PROBLEM: u8 = 12;
 
+    /// Whether a message asks and carries an identifier: echo, timestamp, information, address mask (RFC 792, RFC 950).
+    #[inline]
+    pub fn is_query(message: u8) -> bool {
+        matches!(message, ECHO_REQUEST | 13 | 15 | 17)
+    }
+
+    /// Whether a message answers a query.
+    #[inline]
+    pub fn is_answer(message: u8) -> bool {
+        matches!(message, ECHO_REPLY | 14 | 16 | 18)
+    }
+
     /// Whether a message quotes the packet that caused it.
     #[inline]
     pub fn is_error(message: u8) -> bool {

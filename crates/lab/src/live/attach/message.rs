@@ -19,7 +19,7 @@ use crate::scenario::parse_override;
 use crate::settings::Catalogue;
 
 /// The version of what is said here and of what lies in the region: both sides have the same.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 /// No line is longer: who sends more means nothing good.
 pub const LINE_MAX: usize = 64 << 10;
 /// Names of counters that are learnt from others, at most.
@@ -94,6 +94,7 @@ struct PortPlan {
     peer: u8,
     inside: bool,
     address: Option<Ipv4Addr>,
+    hears_all: bool,
 }
 
 impl Invitation {
@@ -113,6 +114,7 @@ impl Invitation {
             peer: port.peer.0,
             inside: port.inside,
             address: port.address,
+            hears_all: port.hears_all,
         });
         Invitation {
             worker,
@@ -153,6 +155,7 @@ impl Invitation {
             port.peer = PortId(plan.peer);
             port.inside = plan.inside;
             port.address = plan.address;
+            port.hears_all = plan.hears_all;
             config.ports.push(PortConfig {
                 kind: PortKind::Capture(None, None),
                 place: nicforge_options::Place::argument("attach"),

@@ -1,0 +1,85 @@
+//! Which packets a router may forward (RFC 1812, sections 5.3.4 to 5.3.7; RFC 3927, section 7; RFC 4291, section 2).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use nicforge_nic::Packet;
+use nicforge_wire::IpAddresses;
+use nicforge_wire::headers::MacAddress;
+
+use crate::PortMap;
+use crate::headers::Headers;
+
+/// The frame is for the hardware address of another host.
+pub const OTHER_HOST: &str = "other_host";
+/// The frame is for a group of hosts: broadcast or multicast on its link.
+pub const GROUP_FRAME: &str = "group_frame";
+/// No host sends from this address, or it is the router's own.
+pub const BAD_SOURCE: &str = "bad_source";
+/// No router forwards to this address.
+pub const BAD_DESTINATION: &str = "bad_destination";
+
+/// The packet is for the router itself, which has no use for it.
+pub const OWN_ADDRESS: &str = "own_address";
+
+/// Whether `address` is one of the router's own.
+#[inline]
+pub fn is_own(address: u32, ports: &PortMap) -> bool {
+    ports.0.iter().any(|port| port.address.is_some_and(|own| own.to_bits() == address))
+}
+
+/// Whether the router with `ports` may forward the packet, whose first bytes are `frame`. An error is the name of a drop.
+#[inline(always)]
+pub fn check(frame: &[u8], packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), &'static str> {
+    let (true, &[a, b, c, d, e, f, ..]) = (headers.summary.is_ip(), frame) else {
+        return Ok(());
+    };
+    let to = MacAddress([a, b, c, d, e, f]);
+    if to.is_multicast() {
+        return Err(GROUP_FRAME);
+    }
+    if let Some(port) = ports.get(packet.port)
+        && port.hears_all
+        && to != port.mac
+    {
+        return Err(OTHER_HOST);
+    }
+    match headers.summary.addresses {
+        IpAddresses::V4 { source, destination } => check_v4(source, destination, ports),
+        IpAddresses::V6 { source, destination } => check_v6(source, destination),
+        IpAddresses::None => Ok(()),
+    }
+}
+
+#[inline(always)]
+fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, ports: &PortMap) -> Result<(), &'static str> {
+    if !is_forwardable_v4(source.to_bits()) || is_own(source.to_bits(), ports) {
+        return Err(BAD_SOURCE);
+    }
+    if !is_forwardable_v4(destination.to_bits()) || ports.0.iter().any(|port| port.broadcast == Some(destination)) {
+        return Err(BAD_DESTINATION);
+    }
+    Ok(())
+}
+
+/// Whether packets of one host with this IPv4 address cross routers: not 0/8, 127/8, 169.254/16, nor 224/3.
+#[inline(always)]
+fn is_forwardable_v4(address: u32) -> bool {
+    const LINK_LOCAL: u32 = 169 << 8 | 254;
+    let network = address >> 24;
+    network != 0 && network != 127 && network < 224 && address >> 16 != LINK_LOCAL
+}
+
+fn check_v6(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), &'static str> {
+    if !is_forwardable_v6(source) {
+        return Err(BAD_SOURCE);
+    }
+    if !is_forwardable_v6(destination) {
+        return Err(BAD_DESTINATION);
+    }
+    Ok(())
+}
+
+fn is_forwardable_v6(address: Ipv6Addr) -> bool {
+    let special = address.is_unspecified() || address.is_loopback() || address.is_multicast();
+    !special && !address.is_unicast_link_local()
+}

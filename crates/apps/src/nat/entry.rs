@@ -1,0 +1,65 @@
+//! A flow's entries in the table.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::tables::{Entry, FlowKey};
+
+/// One direction of a flow, in one line.
+///
+/// | bytes | field | |
+/// | --- | --- | --- |
+/// | 0–15 | `key` | 5-tuple as it arrives, and the side it arrives from |
+/// | 16–23 | `seen` | time of the last packet in this direction, ps; 0: none yet |
+/// | 24–29 | `address`, `port` | what replaces the inner end |
+/// | 30 | `state` | bit 0: in use, bit 1: saw FIN or RST |
+/// | 32–35 | `peer` | number of the other direction's entry |
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct NatEntry {
+    /// The 5-tuple as it arrives.
+    pub key: FlowKey,
+    /// Time of the last packet in this direction, ps; 0: none yet.
+    pub seen: u64,
+    /// The replacing address.
+    pub address: u32,
+    /// The replacing port or echo identifier.
+    pub port: u16,
+    /// [`IN_USE`], [`CLOSING`].
+    pub state: u8,
+    /// 0.
+    pub unused: u8,
+    /// The entry of the other direction.
+    pub peer: u32,
+    /// 0.
+    pub unused_too: [u32; 7],
+}
+
+/// Where `seen` is.
+pub const SEEN: u64 = 16;
+/// Where `state` is.
+pub const STATE: u64 = 30;
+/// Where `peer` is.
+pub const PEER: u64 = 32;
+/// The flow exists.
+pub const IN_USE: u8 = 1;
+/// It saw a FIN or RST.
+pub const CLOSING: u8 = 2;
+
+impl Entry for NatEntry {
+    type Key = FlowKey;
+
+    #[inline]
+    fn key(&self) -> FlowKey {
+        self.key
+    }
+
+    #[inline]
+    fn hash(key: &FlowKey) -> u64 {
+        key.hash()
+    }
+
+    #[inline]
+    fn in_use(&self) -> bool {
+        self.state & IN_USE != 0
+    }
+}

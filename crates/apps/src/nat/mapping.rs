@@ -1,0 +1,310 @@
+//! Endpoint-independent mappings (RFC 4787, section 4.1): an inside endpoint has one external endpoint, whatever its
+//! remote ends are.
+//!
+//! Four kinds of entries lie in one table, a line each:
+//!
+//! | key | entry |
+//! | --- | --- |
+//! | inside endpoint, protocol | its external endpoint, how many flows use it |
+//! | external endpoint, protocol | the inside endpoint |
+//! | external endpoint, protocol, remote address | how many flows go there (address-dependent filtering) |
+//! | inside address | how many flows the host has |
+
+use bytemuck::{Pod, Zeroable};
+use nicforge_platform::{AddressSpace, Cpu};
+use nicforge_wire::headers::ip_protocol;
+
+use super::policy::{Filtering, NatOptions};
+use crate::AppConfig;
+use crate::tables::{Cuckoo, Entry, External, FlowKey, Parity, PortBits, PortPartition, Side, Unforeseen, mix};
+
+/// No external port is free.
+pub const NO_PORT: &str = "no_external_port";
+/// The inside host has as many flows as one host may have.
+pub const HOST_SHARE: &str = "host_share";
+
+/// An end of flows inside: address and port (or ICMP identifier), and the IP protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Address, host byte order.
+    pub address: u32,
+    /// Port.
+    pub port: u16,
+    /// IP protocol.
+    pub protocol: u8,
+}
+
+impl Endpoint {
+    /// The inside end of a flow with this key, which comes from inside.
+    pub fn of(key: &FlowKey) -> Endpoint {
+        let (address, port) = key.source();
+        Endpoint { address, port, protocol: key.protocol() }
+    }
+}
+
+/// An entry, in one line.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Line {
+    key: FlowKey,
+    /// The other end's address.
+    address: u32,
+    /// The other end's port.
+    port: u16,
+    in_use: u8,
+    /// Set up by the configuration: it stays without flows, and everybody may open flows to it.
+    is_static: u8,
+    /// Flows that it counts.
+    flows: u32,
+    /// Whether it names another end.
+    is_mapping: u32,
+    unused: [u64; 4],
+}
+
+impl Entry for Line {
+    type Key = FlowKey;
+
+    fn key(&self) -> FlowKey {
+        self.key
+    }
+
+    fn hash(key: &FlowKey) -> u64 {
+        key.hash()
+    }
+
+    fn in_use(&self) -> bool {
+        self.in_use != 0
+    }
+}
+
+const FLOWS: u64 = std::mem::offset_of!(Line, flows) as u64;
+
+fn by_inside(inside: Endpoint) -> FlowKey {
+    FlowKey::new((inside.address, inside.port), (0, 0), inside.protocol, Side::Inside)
+}
+
+fn by_external(external: External, protocol: u8) -> FlowKey {
+    FlowKey::new((0, 0), (external.address, external.port), protocol, Side::Outside)
+}
+
+fn by_remote(external: External, protocol: u8, remote: u32) -> FlowKey {
+    FlowKey::new((remote, 0), (external.address, external.port), protocol, Side::Outside)
+}
+
+/// The number of an inside host's flows. Protocol 0 is hop-by-hop options of IPv6, which no flow has.
+fn by_host(address: u32) -> FlowKey {
+    FlowKey::new((address, 0), (0, 0), 0, Side::Inside)
+}
+
+/// The mappings of one core.
+#[derive(Clone, Debug)]
+pub struct Mappings {
+    table: Cuckoo<Line>,
+    /// Of TCP, UDP and ICMP: each has its own number space.
+    ports: [PortBits; 3],
+    random: Unforeseen,
+    addresses: u32,
+    filtering: Filtering,
+    host_share: u32,
+    statics: Vec<(Endpoint, External)>,
+}
+
+impl Mappings {
+    /// Takes address space for the mappings of `flows` flows of core `core`, whose external addresses are `addresses` from
+    /// the first one on.
+    pub fn allocate(
+        config: &AppConfig,
+        (core, partition): (usize, PortPartition),
+        (flows, addresses): (u32, u32),
+        space: &mut AddressSpace,
+    ) -> Mappings {
+        let options: NatOptions = config.values.read();
+        let base = config.external_base.to_bits();
+        let mut pool = || PortBits::allocate(space, partition, core, base, addresses);
+        let ports = [pool(), pool(), pool()];
+        let owned = |external: External| partition.owner_core(external.port).is_none_or(|owner| owner == core);
+        let statics = options.forwards().into_iter().map(|forward| {
+            let inside = Endpoint {
+                address: forward.inside.ip().to_bits(),
+                port: forward.inside.port(),
+                protocol: forward.protocol,
+            };
+            (inside, External { address: base, port: forward.external_port })
+        });
+        Mappings {
+            // Of each flow at most one of each kind.
+            table: Cuckoo::allocate(space, flows.saturating_mul(4)),
+            ports,
+            random: Unforeseen::new(config.seed, core as u64),
+            addresses,
+            filtering: options.nat_filtering,
+            host_share: (u64::from(flows) * u64::from(options.nat_host_share_percent) / 100).max(1) as u32,
+            statics: statics.filter(|(_, external)| owned(*external)).collect(),
+        }
+    }
+
+    /// Sets up the mappings of the configuration.
+    pub fn start<C: Cpu>(&mut self, cpu: &mut C) {
+        for (inside, external) in std::mem::take(&mut self.statics) {
+            if let Some(ports) = self.ports_of(inside.protocol) {
+                ports.reserve(cpu, external);
+            }
+            // There is room in an empty table.
+            let _ = self.insert(cpu, inside, external, true);
+        }
+    }
+
+    /// Free external ports of the protocol that has the fewest.
+    pub fn free_ports(&self) -> u32 {
+        self.ports.iter().map(PortBits::free).min().unwrap_or(0)
+    }
+
+    /// The external endpoint of `inside`, which it keeps or gets, for one more flow to `remote`. Errors are names of drops.
+    pub fn hold<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint, remote: u32) -> Result<External, &'static str> {
+        if self.host_flows(cpu, inside.address) >= self.host_share {
+            return Err(HOST_SHARE);
+        }
+        let external = match self.table.find(cpu, &by_inside(inside)) {
+            Some((_, line)) => External { address: line.address, port: line.port },
+            None => self.open(cpu, inside)?,
+        };
+        if self.count_up(cpu, by_host(inside.address)).is_none() {
+            self.close_unused(cpu, inside, external);
+            return Err(crate::TABLE_FULL);
+        }
+        self.count_up(cpu, by_inside(inside));
+        if self.filters_addresses() && self.count_up(cpu, by_remote(external, inside.protocol, remote)).is_none() {
+            self.release_flow(cpu, inside, external);
+            return Err(crate::TABLE_FULL);
+        }
+        Ok(external)
+    }
+
+    /// One flow between `inside` and `remote` fewer. Without flows the mapping goes, and its port is free.
+    pub fn release<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint, external: External, remote: u32) {
+        if self.filters_addresses() {
+            self.count_down(cpu, by_remote(external, inside.protocol, remote));
+        }
+        self.release_flow(cpu, inside, external);
+    }
+
+    fn release_flow<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint, external: External) {
+        self.count_down(cpu, by_host(inside.address));
+        self.count_down(cpu, by_inside(inside));
+        self.close_unused(cpu, inside, external);
+    }
+
+    fn close_unused<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint, external: External) {
+        let Some((number, line)) = self.table.find(cpu, &by_inside(inside)) else {
+            return;
+        };
+        if line.flows > 0 || line.is_static != 0 {
+            return;
+        }
+        self.table.remove(cpu, number);
+        if let Some((number, _)) = self.table.find(cpu, &by_external(external, inside.protocol)) {
+            self.table.remove(cpu, number);
+        }
+        if let Some(ports) = self.ports_of(inside.protocol) {
+            ports.give(cpu, external);
+        }
+    }
+
+    fn filters_addresses(&self) -> bool {
+        self.filtering == Filtering::AddressDependent
+    }
+
+    /// The inside endpoint that `remote` may open a flow to by sending to `external`.
+    pub fn admitted<C: Cpu>(&self, cpu: &mut C, external: External, protocol: u8, remote: u32) -> Option<Endpoint> {
+        let (_, line) = self.table.find(cpu, &by_external(external, protocol))?;
+        let may = line.is_static != 0
+            || match self.filtering {
+                Filtering::EndpointIndependent => true,
+                Filtering::AddressDependent => self.table.find(cpu, &by_remote(external, protocol, remote)).is_some(),
+                Filtering::AddressAndPortDependent => false,
+            };
+        may.then_some(Endpoint { address: line.address, port: line.port, protocol })
+    }
+
+    fn host_flows<C: Cpu>(&self, cpu: &mut C, address: u32) -> u32 {
+        self.table.find(cpu, &by_host(address)).map_or(0, |(_, line)| line.flows)
+    }
+
+    /// A new mapping of `inside`. All of one host have the same external address (RFC 4787, REQ-2) while that has ports.
+    fn open<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint) -> Result<External, &'static str> {
+        let wanted = (mix(u64::from(inside.address)) % u64::from(self.addresses)) as u32;
+        let parities: &[Parity] = match inside.protocol {
+            ip_protocol::UDP => &[Parity::Like(inside.port), Parity::Any],
+            _ => &[Parity::Any],
+        };
+        let (addresses, mut random) = (self.addresses, self.random);
+        let ports = self.ports_of(inside.protocol).ok_or(NO_PORT)?;
+        let mut choices = (0..addresses).flat_map(|step| parities.iter().map(move |parity| (step, *parity)));
+        let external =
+            choices.find_map(|(step, parity)| ports.take(cpu, &mut random, (wanted + step) % addresses, parity));
+        self.random = random;
+        let external = external.ok_or(NO_PORT)?;
+        if self.insert(cpu, inside, external, false).is_none() {
+            if let Some(ports) = self.ports_of(inside.protocol) {
+                ports.give(cpu, external);
+            }
+            return Err(crate::TABLE_FULL);
+        }
+        Ok(external)
+    }
+
+    /// Enters a mapping under both its endpoints; `None` when there is no room.
+    fn insert<C: Cpu>(&mut self, cpu: &mut C, inside: Endpoint, external: External, is_static: bool) -> Option<()> {
+        let line = |key, address, port| Line {
+            key,
+            address,
+            port,
+            in_use: 1,
+            is_static: u8::from(is_static),
+            is_mapping: 1,
+            ..Line::zeroed()
+        };
+        let forward = line(by_inside(inside), external.address, external.port);
+        let number = self.table.insert(cpu, &forward).ok()?;
+        let reverse = line(by_external(external, inside.protocol), inside.address, inside.port);
+        if self.table.insert(cpu, &reverse).is_err() {
+            self.table.remove(cpu, number);
+            return None;
+        }
+        Some(())
+    }
+
+    /// One flow more of entry `key`, which begins with it; `None` when there is no room for it.
+    fn count_up<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) -> Option<()> {
+        match self.table.find(cpu, &key) {
+            Some((number, line)) => cpu.store(self.table.at(number) + FLOWS, line.flows + 1),
+            None => {
+                self.table.insert(cpu, &Line { key, in_use: 1, flows: 1, ..Line::zeroed() }).ok()?;
+            }
+        }
+        Some(())
+    }
+
+    /// One flow fewer of entry `key`. A mapping stays; other entries end with their last flow.
+    fn count_down<C: Cpu>(&mut self, cpu: &mut C, key: FlowKey) {
+        let Some((number, line)) = self.table.find(cpu, &key) else {
+            return;
+        };
+        let flows = line.flows.saturating_sub(1);
+        if flows == 0 && line.is_mapping == 0 {
+            self.table.remove(cpu, number);
+        } else {
+            cpu.store(self.table.at(number) + FLOWS, flows);
+        }
+    }
+
+    fn ports_of(&mut self, protocol: u8) -> Option<&mut PortBits> {
+        let number = match protocol {
+            ip_protocol::TCP => 0,
+            ip_protocol::UDP => 1,
+            ip_protocol::ICMP => 2,
+            _ => return None,
+        };
+        self.ports.get_mut(number)
+    }
+}

@@ -1,0 +1,73 @@
+//! TCP flows that give way when a new flow finds no room: closing ones first, then ones that nobody has answered.
+
+use nicforge_platform::{Addr, AddressSpace, Cpu};
+
+/// Flows in the order in which they came, by the number of their entry, in a ring.
+#[derive(Clone, Debug)]
+struct Queue {
+    ring: Addr,
+    room: u32,
+    head: u32,
+    len: u32,
+}
+
+impl Queue {
+    fn allocate(space: &mut AddressSpace, room: u32) -> Queue {
+        Queue { ring: space.data(u64::from(room) * 4, 64), room, head: 0, len: 0 }
+    }
+
+    fn place(&self, number: u32) -> Addr {
+        self.ring + (u64::from(self.head) + u64::from(number)) % u64::from(self.room) * 4
+    }
+
+    /// A full queue forgets its oldest flow, which then ends by its time-out only.
+    fn push<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
+        if self.len == self.room {
+            self.pop(cpu);
+        }
+        cpu.store(self.place(self.len), flow);
+        self.len += 1;
+    }
+
+    fn pop<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
+        let flow = (self.len > 0).then(|| cpu.load(self.place(0)))?;
+        self.head = (self.head + 1) % self.room;
+        self.len -= 1;
+        Some(flow)
+    }
+}
+
+/// The flows that may give way. What is said of one may be out of date when its turn comes.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    closing: Queue,
+    unanswered: Queue,
+}
+
+impl Waiting {
+    /// Takes address space for `flows` of each kind.
+    pub fn allocate(space: &mut AddressSpace, flows: u32) -> Waiting {
+        let flows = flows.max(1);
+        Waiting { closing: Queue::allocate(space, flows), unanswered: Queue::allocate(space, flows) }
+    }
+
+    /// The flow of entry `flow` saw a FIN or RST.
+    pub fn closes<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
+        self.closing.push(cpu, flow);
+    }
+
+    /// The flow of entry `flow` was opened, and nobody has answered yet.
+    pub fn opens<C: Cpu>(&mut self, cpu: &mut C, flow: u32) {
+        self.unanswered.push(cpu, flow);
+    }
+
+    /// The entry that was the first to close of those not taken yet.
+    pub fn next_closing<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
+        self.closing.pop(cpu)
+    }
+
+    /// The entry that was the first to be opened of those not taken yet.
+    pub fn next_unanswered<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
+        self.unanswered.pop(cpu)
+    }
+}
