@@ -23,29 +23,24 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
 }
 
-/// Reads the counters of a program.
-#[derive(Debug, Default)]
-pub(crate) struct Counts;
-
-impl Counts {
-    pub fn read(&self, shared: &Shared) -> Vec<(&'static str, u64)> {
-        let lost = shared.packets_lost();
-        let pipeline = shared.lock();
-        let counters = pipeline.counters();
-        let mut found = vec![("p4_received", counters.received), ("p4_sent", counters.sent)];
-        for table in pipeline.tables() {
-            let path = plain(&table.info.path);
-            found.push((name(format!("p4_{path}_hits")), table.counts.0));
-            found.push((name(format!("p4_{path}_misses")), table.counts.1));
-            found.push((name(format!("p4_{path}_entries")), table.len() as u64));
-        }
-        for (error, count) in pipeline.ir().errors.iter().zip(&counters.parser_errors).skip(1) {
-            found.push((name(format!("p4_parser_{}", plain(error))), *count));
-        }
-        for (cause, count) in &counters.gone {
-            found.push((name(format!("p4_gone_{}", plain(cause))), *count));
-        }
-        found.push(("p4_controller_lost", lost));
-        found
+/// The counters of a program.
+pub(crate) fn read(shared: &Shared) -> Vec<(&'static str, u64)> {
+    let lost = shared.packets_lost();
+    let pipeline = shared.lock();
+    let counters = pipeline.counters();
+    let mut found = vec![("p4_received", counters.received), ("p4_sent", counters.sent)];
+    for table in pipeline.tables() {
+        let path = plain(&table.info.path);
+        found.push((name(format!("p4_{path}_hits")), table.counts.0));
+        found.push((name(format!("p4_{path}_misses")), table.counts.1));
+        found.push((name(format!("p4_{path}_entries")), table.len() as u64));
     }
+    for (error, count) in pipeline.ir().errors.iter().zip(&counters.parser_errors).skip(1) {
+        found.push((name(format!("p4_parser_{}", plain(error))), *count));
+    }
+    for (cause, count) in &counters.gone {
+        found.push((name(format!("p4_gone_{}", plain(cause))), *count));
+    }
+    found.push(("p4_controller_lost", lost));
+    found
 }

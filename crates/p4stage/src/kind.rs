@@ -104,10 +104,10 @@ impl StageKind for P4Kind {
             Some(_) if [TypeId::of::<Sim>(), TypeId::of::<Flat>()].contains(&TypeId::of::<G>()) => {
                 return Err(P4Error::Simulated.into());
             }
-            Some(at) => Some(controllers(at, plan, &shared, program, file, options, engine)?),
+            Some(at) => Some(controllers(at, plan, &shared, program, file, engine)?),
         };
         // Cycles over MHz are microseconds.
-        let latency = Time::from_ps(layout.cycles.saturating_mul(1_000_000) / u64::from(target.clock_mhz).max(1));
+        let latency = Time::from_ps(layout.cycles.saturating_mul(1_000_000) / target.clock_mhz.max(1));
         let setup = Setup { host_port: options.p4_host_port, cpu_port: options.p4_cpu_port, latency };
         Ok(BuiltStage::new(P4Stage::new(plan.port, shared, setup, server)))
     }
@@ -120,7 +120,6 @@ fn controllers(
     shared: &Shared,
     program: Program,
     file: &str,
-    options: &P4Options,
     engine: Engine,
 ) -> Result<Running, P4Error> {
     let listen = match at.parse::<Listen>()? {

@@ -7,7 +7,7 @@ use nicforge_p4runtime::Running;
 use nicforge_platform::Dma;
 use nicforge_units::Time;
 
-use crate::counts::Counts;
+use crate::counts;
 
 /// The program dropped the frame, or nothing of it was left.
 const DROPPED: DropCause = DropCause("p4_drop");
@@ -30,7 +30,6 @@ pub struct P4Stage {
     port: PortId,
     shared: Shared,
     setup: Setup,
-    counts: Counts,
     outputs: Vec<OwnedOutput>,
     /// Ends with the stage.
     _server: Option<Running>,
@@ -38,7 +37,7 @@ pub struct P4Stage {
 
 impl P4Stage {
     pub(crate) fn new(port: PortId, shared: Shared, setup: Setup, server: Option<Running>) -> P4Stage {
-        P4Stage { port, shared, setup, counts: Counts::default(), outputs: Vec::new(), _server: server }
+        P4Stage { port, shared, setup, outputs: Vec::new(), _server: server }
     }
 
     /// The program, for controllers in the same process.
@@ -134,7 +133,7 @@ impl<D: Dma> Stage<D> for P4Stage {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.counts.read(&self.shared)
+        counts::read(&self.shared)
     }
 
     fn take_events(&mut self) -> Vec<String> {
