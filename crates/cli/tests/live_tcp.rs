@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use netns::{Hosts, example_file, has, skip};
 
-/// A program that is killed with the value.
+/// A program that ends with the value.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // The command passes this on to the program that it runs; a kill would leave that behind.
+        let pid = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.0.wait();
     }
 }

@@ -134,10 +134,7 @@ impl RegisterRow {
             named |= self.fields[index].mask();
             index += 1;
         }
-        match self.fields.is_empty() {
-            true => 0,
-            false => self.width.mask() & !named,
-        }
+        if self.fields.is_empty() { 0 } else { self.width.mask() & !named }
     }
 
     fn reset_text(&self) -> String {
@@ -194,9 +191,10 @@ impl RegisterMap {
                 format!("{} ({})", row.about, row.section),
             ]);
             for field in row.fields {
-                let bits = match field.high == field.low {
-                    true => format!("bit {}", field.low),
-                    false => format!("bits {}-{}", field.high, field.low),
+                let bits = if field.high == field.low {
+                    format!("bit {}", field.low)
+                } else {
+                    format!("bits {}-{}", field.high, field.low)
                 };
                 let empty = String::new;
                 table.push([

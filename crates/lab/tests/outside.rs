@@ -224,3 +224,25 @@ fn a_stage_takes_part_in_runs_with_any_interface() {
     let error = run(&format!("stages = \"toll\"\ntoll_file = \"{manifest}\"")).unwrap_err().to_string();
     assert!(error.contains("Cargo.toml") && error.contains("write `toll`"), "{error}");
 }
+
+/// Frames of a capture pass the stage on their way in at one port and out at the other, on threads of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stage_takes_part_in_live_runs() {
+    use nicforge_lab::live::{parse_live, run_live};
+    let catalogue = Arc::new(Catalogue::new(registry()));
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/captures/sample.pcap");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.pcap");
+    let text = format!(
+        "[live]\nname = \"toll\"\n[settings]\napp = \"l2fwd\"\ninterface = \"mine\"\nstages = \"toll\"\n\
+         toll_every = 5\n[[port]]\nread = {sample:?}\n[[port]]\nwrite = {out:?}\n"
+    );
+    let config = parse_live(&text, Path::new("toll.toml"), &catalogue).unwrap();
+    // At the end every frame is accounted for, or the run fails.
+    let metrics = run_live(&config, &Default::default(), &mut |_| {}).unwrap().metrics;
+    let (seen, left) = (metrics.stages["toll_in"], metrics.stages["toll_out"]);
+    assert!(seen > 100, "{seen}");
+    assert_eq!(metrics.drops["toll"], seen / 5);
+    assert_eq!(left, seen - metrics.drops["toll"] - seen.div_ceil(5), "all others leave");
+}

@@ -114,10 +114,7 @@ impl Completion {
     #[inline]
     pub fn buffer<C: Cpu>(&self, cpu: &mut C, note: Addr) -> Addr {
         let noted = Addr(cpu.load::<u64>(note));
-        match self.flags.contains(RxFlags::HANDED_OVER) {
-            true => self.mbuf,
-            false => noted,
-        }
+        if self.flags.contains(RxFlags::HANDED_OVER) { self.mbuf } else { noted }
     }
 
     /// An encoded entry that says that a frame lies in `instead_of` says from now on that it lies

@@ -146,14 +146,16 @@ impl<D: Dma> Nic<D> {
         self
     }
 
+    /// A frame whose turn has come goes to the host, through the stages if there are any: they need its `summary`.
     #[inline(always)]
-    fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
+    fn deliver(&mut self, dma: &mut D, arriving: &Arriving<'_>, summary: Option<&FrameSummary>, parsed: Time) {
         dma.wait_until(parsed.max(self.receive_free));
-        if self.stages.is_empty() {
-            self.deliver_to_host(dma, arriving, parsed);
-            self.receive_free = dma.now();
-        } else {
-            self.pass_stages(dma, arriving, summary, parsed);
+        match summary {
+            Some(summary) if !self.stages.is_empty() => self.pass_stages(dma, arriving, summary, parsed),
+            _ => {
+                self.deliver_to_host(dma, arriving, parsed);
+                self.receive_free = dma.now();
+            }
         }
     }
 
@@ -200,9 +202,9 @@ impl<D: Dma> Nic<D> {
             let bytes = take(&mut held.bytes);
             let parsed = held.parsed;
             let arriving = held.arriving(&bytes, self.spec.port);
-            let summary = held.summary;
+            let summary = if self.stages.is_empty() { None } else { Some(held.summary) };
             self.held.expect_next();
-            self.deliver(dma, &arriving, &summary, parsed);
+            self.deliver(dma, &arriving, summary.as_ref(), parsed);
             self.fifo.drain_next(dma.now());
             self.held.pop(bytes);
         }

@@ -106,10 +106,7 @@ impl DropCause {
     /// Why a frame of `len` bytes found no room in a receive FIFO of `size` bytes.
     #[cold]
     pub fn of_fifo(len: Bytes, size: Bytes) -> DropCause {
-        match len > size {
-            true => DropCause::LONGER_THAN_FIFO,
-            false => DropCause::FIFO_FULL,
-        }
+        if len > size { DropCause::LONGER_THAN_FIFO } else { DropCause::FIFO_FULL }
     }
 
     /// Whether fewer frames a second would not have been dropped for it.

@@ -127,9 +127,10 @@ impl Steering {
     /// The queue of `frame`, whose parts are as `summary` says and to which `rss` gave `hash`.
     #[inline(always)]
     pub fn queue_of(&mut self, frame: &[u8], summary: &FrameSummary, (rss, hash): (&Toeplitz, u32)) -> u16 {
-        match self.follows_flows || self.rule.is_some() {
-            true => self.queue_of_flow(frame, summary, (rss, hash)),
-            false => self.queue(hash),
+        if self.follows_flows || self.rule.is_some() {
+            self.queue_of_flow(frame, summary, (rss, hash))
+        } else {
+            self.queue(hash)
         }
     }
 

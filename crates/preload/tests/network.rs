@@ -79,6 +79,10 @@ fn kernel_and_library_talk_both_ways_over_both_families() {
     for host in ["10.9.0.2", "fd09::2"] {
         assert_eq!(text(output(Command::new("python3").args(["-c", CLIENT, host]))), "whole\n", "{host}");
     }
+    // A program reaches its own host's addresses, too, like any other's.
+    for host in ["10.9.0.2", "fd09::2", "127.0.0.1"] {
+        assert_eq!(text(service.run("python3", &["-c", CLIENT, host])), "whole\n", "{host} from itself");
+    }
     let seen = watcher.join().unwrap().map(Option::unwrap);
     assert_eq!((seen[0].1, seen[1].0), (7000, 7000), "a SYN and its answer");
     let mut kernels = common::Server(Command::new("python3").args(["-c", SERVER]).spawn().unwrap());

@@ -2,6 +2,15 @@
 
 mod exercise;
 
+/// Seeds of a test: `usual`, or those of a longer run, `NICFORGE_EXERCISE_SEEDS=FROM..TO`.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let range = std::env::var("NICFORGE_EXERCISE_SEEDS").ok().and_then(|text| {
+        let (from, to) = text.split_once("..")?;
+        Some(from.parse().ok()?..to.parse().ok()?)
+    });
+    range.unwrap_or(0..usual)
+}
+
 /// Bytes that look random, the same every time.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -14,21 +23,21 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 
 #[test]
 fn entries_of_any_kind_harm_only_their_author() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         exercise::entries(&noise(seed, 1500));
     }
 }
 
 #[test]
 fn control_messages_of_any_kind_harm_nobody() {
-    for seed in 0..60 {
+    for seed in seeds(60) {
         exercise::requests(&noise(seed, 800));
     }
 }
 
 #[test]
 fn calls_in_any_order_give_errors_that_posix_knows() {
-    for seed in 0..200 {
+    for seed in seeds(200) {
         exercise::calls(&noise(seed, 600));
     }
 }

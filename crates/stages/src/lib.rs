@@ -3,12 +3,14 @@
 //! | folder | what it does |
 //! | --- | --- |
 //! | hairpin/ | forwards packets of known flows without software |
+//! | l5p/ | autonomous offloads: TLS, NVMe/TCP and iSCSI in TCP streams that software runs |
 //! | suite.rs | tests that every stage passes |
 //! | responder/ | answers for a live port's own addresses (ARP, neighbour discovery, echo), and follows its next hop |
 //!
 //! What a stage is: `nicforge_nic::stage`. How to write one: docs/stages.md.
 
 pub mod hairpin;
+pub mod l5p;
 mod registry;
 pub mod responder;
 #[cfg(any(test, feature = "suite"))]

@@ -13,6 +13,7 @@ use nicforge_wire::headers::MacAddress;
 use nicforge_platform::Live;
 
 use crate::hairpin::{HairpinKind, TableFull};
+use crate::l5p::L5pKind;
 
 /// A stage's declaration, and how it is built.
 pub trait StageKind {
@@ -224,6 +225,7 @@ impl Stages {
     pub fn shipped() -> Stages {
         let mut all = Stages::default();
         all.add::<HairpinKind>();
+        all.add::<L5pKind>();
         all
     }
 

@@ -41,10 +41,7 @@ impl RingSet {
     /// Whose turn it is; then it is the next one's.
     fn turn(&mut self) -> usize {
         let number = self.next;
-        self.next = match number + 1 == self.rings.end {
-            true => self.rings.start,
-            false => number + 1,
-        };
+        self.next = if number + 1 == self.rings.end { self.rings.start } else { number + 1 };
         number
     }
 }

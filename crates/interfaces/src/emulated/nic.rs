@@ -168,9 +168,10 @@ impl<G: Ground> Recoverable for NicHalf<G> {
     }
 
     fn rung_by(&self, index: u32) -> Range<u16> {
-        match index < self.first_doorbell {
-            true => self.played.half.recovery().map_or(0..0, |half| half.rung_by(index)),
-            false => 0..0,
+        if index < self.first_doorbell {
+            self.played.half.recovery().map_or(0..0, |half| half.rung_by(index))
+        } else {
+            0..0
         }
     }
 }

@@ -101,10 +101,7 @@ impl Served {
 
     /// Buffers that the core itself put there.
     pub fn holds(&self) -> u64 {
-        match self.own.is_empty() {
-            true => 0,
-            false => self.tail - self.head,
-        }
+        if self.own.is_empty() { 0 } else { self.tail - self.head }
     }
 
     /// What the core put there stands in the descriptors, and in `book` as its own.

@@ -46,10 +46,7 @@ const _: () = assert!(size_of::<Buffer>() == 16);
 impl Buffer {
     /// The buffer whose frame would lie where this one takes bytes, whatever it names.
     pub fn frame_of(&self) -> Addr {
-        match self.key == Key::HOST.0 {
-            true => self.at,
-            false => Addr(self.at.0.wrapping_sub(METADATA_BYTES + HEADROOM_BYTES)),
-        }
+        if self.key == Key::HOST.0 { self.at } else { Addr(self.at.0.wrapping_sub(METADATA_BYTES + HEADROOM_BYTES)) }
     }
 
     /// A buffer in memory that `key` is for.

@@ -106,10 +106,7 @@ impl Queue {
         let longest = memory.pool.room() as usize;
         let cut = cut(frame, split, if inlines { RX_INLINE_BYTES } else { longest });
         let (headers, rest) = frame.bytes.split_at(cut);
-        let headers_at = match inlines {
-            true => Ok(Addr(0)),
-            false => memory.place(dma, &frame.own(), first, cut),
-        };
+        let headers_at = if inlines { Ok(Addr(0)) } else { memory.place(dma, &frame.own(), first, cut) };
         let payload_at = memory.place(dma, &frame.own(), payload, rest.len());
         let places = (headers_at, payload_at);
         let (headers_at, payload_at) = match places {
@@ -259,12 +256,11 @@ impl<D: Dma> ReceiveHalf<D> for NicHalf {
 impl Recoverable for NicHalf {
     fn rung_by(&self, index: u32) -> Range<u16> {
         let queues = self.queues.len();
-        match index as usize / queues <= SECONDARY {
-            true => {
-                let queue = (index as usize % queues) as u16;
-                queue..queue + 1
-            }
-            false => 0..0,
+        if index as usize / queues <= SECONDARY {
+            let queue = (index as usize % queues) as u16;
+            queue..queue + 1
+        } else {
+            0..0
         }
     }
 

@@ -90,10 +90,7 @@ impl<T: Pod> Fetcher<T> {
     }
 
     fn plan_read(&mut self) {
-        self.read_from = match self.fetched == self.tail {
-            true => u64::MAX,
-            false => self.fetched.saturating_sub(self.batch),
-        };
+        self.read_from = if self.fetched == self.tail { u64::MAX } else { self.fetched.saturating_sub(self.batch) };
     }
 
     /// The next batch to be read: where it lies, and its descriptors.

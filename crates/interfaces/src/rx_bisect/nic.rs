@@ -187,10 +187,7 @@ impl NicHalf {
     fn borrow(&mut self, target: usize, fits: impl Fn(&Fetcher) -> bool) -> Option<u16> {
         let available = |ring: u16| {
             let ax = &self.ax[usize::from(ring)];
-            match fits(&ax.buffers) && !self.bx[ax.linked].is_full() {
-                true => ax.buffers.available(),
-                false => 0,
-            }
+            if fits(&ax.buffers) && !self.bx[ax.linked].is_full() { ax.buffers.available() } else { 0 }
         };
         self.choosers[target].choose(&self.bx[target].others, available)
     }
@@ -344,9 +341,6 @@ impl Recoverable for NicHalf {
             Some(ax) => ax.linked,
             None => index - self.ax.len(),
         };
-        match queue < self.bx.len() {
-            true => queue as u16..queue as u16 + 1,
-            false => 0..0,
-        }
+        if queue < self.bx.len() { queue as u16..queue as u16 + 1 } else { 0..0 }
     }
 }

@@ -53,10 +53,7 @@ impl Chooser {
             }
             AxChoice::Fullest => {
                 let first = filled.next()?;
-                let fuller = |best, ring| match available(ring) > available(best) {
-                    true => ring,
-                    false => best,
-                };
+                let fuller = |best, ring| if available(ring) > available(best) { ring } else { best };
                 Some(filled.fold(first, fuller))
             }
         }

@@ -90,10 +90,8 @@ impl Sizing<'_> {
 
     /// Bytes of all empty buffers of all NICs if Ax rings had `entries`, a power of two.
     fn working_set(&self, entries: usize) -> u64 {
-        let physical: usize = match self.emulated {
-            true => self.rings_of_sets().into_iter().map(usize::next_power_of_two).sum(),
-            false => 0,
-        };
+        let physical: usize =
+            if self.emulated { self.rings_of_sets().into_iter().map(usize::next_power_of_two).sum() } else { 0 };
         (self.nics * (self.ax_rings + physical) * entries) as u64 * self.frame.0
     }
 
@@ -109,10 +107,7 @@ impl Sizing<'_> {
             Some(entries) => format!("at most {entries} entries fit"),
             None => "not even one entry each fits: use fewer Ax rings".to_string(),
         };
-        let with = match self.emulated {
-            true => ", with those in physical rings,",
-            false => "",
-        };
+        let with = if self.emulated { ", with those in physical rings," } else { "" };
         Some(format!(
             "{} of {entries} buffers of {} B{with} are {working_set} B, more than the {capacity} B of \
              cache that the NICs may write into: packets will reach DRAM before software; {right} \

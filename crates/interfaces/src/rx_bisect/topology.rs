@@ -191,10 +191,8 @@ impl Topology {
     /// (paper, section 4.5: applications with disjoint sets work concurrently).
     pub fn in_sets(queues: usize, (ax_rings, ax_entries): (usize, usize), bx_entries: usize, sets: usize) -> Topology {
         // Where there are more rings than cores, cores get several.
-        let link_of = |ring: usize| match ax_rings < queues {
-            true => ring * queues / ax_rings.max(1),
-            false => ring % queues.max(1),
-        };
+        let link_of =
+            |ring: usize| if ax_rings < queues { ring * queues / ax_rings.max(1) } else { ring % queues.max(1) };
         let links: Vec<usize> = (0..ax_rings).map(link_of).collect();
         Topology::linked(queues, (&links, ax_entries), bx_entries, sets)
     }

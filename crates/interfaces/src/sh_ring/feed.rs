@@ -183,10 +183,7 @@ impl Feed {
             dma.wait_until(self.back);
             self.fetch(dma);
         }
-        match self.head == self.fetched {
-            true => Err(DropCause::NO_DESCRIPTOR),
-            false => Ok(()),
-        }
+        if self.head == self.fetched { Err(DropCause::NO_DESCRIPTOR) } else { Ok(()) }
     }
 
     /// Waits for the next descriptor, which is at hand, and uses it up, for a frame of `len` bytes.
@@ -209,9 +206,10 @@ impl Feed {
     #[inline]
     fn named(&self, ahead: usize) -> &[Addr] {
         let position = self.head + ahead as u64;
-        match position < self.fetched {
-            true => &self.at_hand[self.place(position)].mbufs[..self.ring.slots as usize],
-            false => &[],
+        if position < self.fetched {
+            &self.at_hand[self.place(position)].mbufs[..self.ring.slots as usize]
+        } else {
+            &[]
         }
     }
 

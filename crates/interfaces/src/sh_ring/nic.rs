@@ -170,10 +170,7 @@ impl Recoverable for NicHalf {
     fn blamed(&self, queue: u16) -> Range<u16> {
         let ring = &self.rings[self.queues[usize::from(queue)].ring];
         let writer = ring.queues.start + ring.blamed;
-        match ring.queues.contains(&writer) {
-            true => writer..writer + 1,
-            false => ring.queues.clone(),
-        }
+        if ring.queues.contains(&writer) { writer..writer + 1 } else { ring.queues.clone() }
     }
 
     fn rung_by(&self, index: u32) -> Range<u16> {

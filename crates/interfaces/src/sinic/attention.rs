@@ -85,10 +85,7 @@ impl Attention {
 
     /// What interrupts: `received`, and room for frames where the stack waits for it.
     fn wanted(&self, received: u64) -> u64 {
-        match self.transmit.iter().any(Transmitter::waits) {
-            true => received | interrupt::TX_DMA.mask(),
-            false => received,
-        }
+        if self.transmit.iter().any(Transmitter::waits) { received | interrupt::TX_DMA.mask() } else { received }
     }
 
     /// The driver looks no more, and wants to hear of `received`. Returns whether it is to be polled

@@ -52,13 +52,12 @@ impl Driver {
 
     /// RxDone, once the copy is complete.
     fn done<C: Cpu>(&mut self, cpu: &mut C) -> Option<u64> {
-        let done = match self.more {
-            true => self.attention.window.read(cpu, Tag::RxWait, 0),
-            false => {
-                // What completes from here on is an event again.
-                self.attention.window.write(cpu, Tag::IntrStatus, 0, RECEIVED);
-                self.attention.window.read(cpu, Tag::RxDone, 0)
-            }
+        let done = if self.more {
+            self.attention.window.read(cpu, Tag::RxWait, 0)
+        } else {
+            // What completes from here on is an event again.
+            self.attention.window.write(cpu, Tag::IntrStatus, 0, RECEIVED);
+            self.attention.window.read(cpu, Tag::RxDone, 0)
         };
         rx_done::COMPLETE.is_set(done).then_some(done)
     }
@@ -93,9 +92,10 @@ impl Driver {
             pool.give(cpu, fresh);
             return Taken::Nothing;
         };
-        let len = match rx_done::MORE.is_set(done) {
-            true => self.rest(cpu, mbuf, done),
-            false => Some(rx_done::COPY_LEN.get(done) as u32),
+        let len = if rx_done::MORE.is_set(done) {
+            self.rest(cpu, mbuf, done)
+        } else {
+            Some(rx_done::COPY_LEN.get(done) as u32)
         };
         self.more = rx_done::PACKETS.get(done) > 0;
         self.post(cpu, fresh);

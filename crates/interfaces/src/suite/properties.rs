@@ -130,10 +130,7 @@ fn rings_of_every_size_are_shared_or_lent_and_some_have_one_core() {
             assert!(cores.min(setup.sharing) >= 2, "{interface}, {setup:?}");
             let together = |queue| bench.recovery().together(queue).len();
             let most = (0..bench.nic.queues()).map(together).max();
-            let expected = match interface.contains("sh_ring") {
-                true => setup.sharing.min(cores),
-                false => 1,
-            };
+            let expected = if interface.contains("sh_ring") { setup.sharing.min(cores) } else { 1 };
             assert_eq!(most, Some(expected), "{interface}, {setup:?}");
         }
         let mut rests = setups.iter().map(|setup| setup.queues % setup.sharing);

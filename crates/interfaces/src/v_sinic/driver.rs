@@ -96,10 +96,7 @@ impl Driver {
     }
 
     fn conditions(&self) -> u64 {
-        match self.leaves {
-            true => interrupt::RX_DMA.mask() | interrupt::RX_HIGH.mask(),
-            false => interrupt::RX_DMA.mask(),
-        }
+        if self.leaves { interrupt::RX_DMA.mask() | interrupt::RX_HIGH.mask() } else { interrupt::RX_DMA.mask() }
     }
 
     /// Whether the FIFO is above its watermark, as far as the driver knows: RxHigh speaks only once,
@@ -109,10 +106,7 @@ impl Driver {
     }
 
     fn post<C: Cpu>(&mut self, cpu: &mut C, vnic: u16, mbuf: Addr) {
-        let len = match self.leaves && !self.fills() {
-            true => self.header.min(self.copy),
-            false => self.copy,
-        };
+        let len = if self.leaves && !self.fills() { self.header.min(self.copy) } else { self.copy };
         self.attention.window.begin_receive(cpu, vnic, data_of(mbuf), len);
         let at = cpu.now();
         self.posted.push_back(Posted { vnic, mbuf, len, at });
@@ -196,18 +190,12 @@ impl Driver {
         cpu.work(self.attention.costs.rx_packet);
         describe(cpu, mbuf, done);
         let says = rx_done::COPY_LEN.get(done) as u32;
-        let (mut len, mut left) = match rx_done::MORE.is_set(done) {
-            true => (posted.len, says),
-            false => (says, 0),
-        };
+        let (mut len, mut left) = if rx_done::MORE.is_set(done) { (posted.len, says) } else { (says, 0) };
         // What takes this one's place.
         let fresh = pool.take(cpu);
         self.spare.extend(fresh);
         let leave = self.leaves && !self.is_pressed();
-        let needed = match leave && left > 0 {
-            true => headers_len(cpu.bytes(data_of(mbuf), len as usize), done),
-            false => None,
-        };
+        let needed = if leave && left > 0 { headers_len(cpu.bytes(data_of(mbuf), len as usize), done) } else { None };
         // What the stack needs now: the headers, or everything.
         let now = needed.map_or(left, |needed| needed.saturating_sub(len).min(left));
         if now > 0 {

@@ -27,10 +27,7 @@ impl Generator {
     /// When the next frame's first bit arrives.
     pub fn next_step(&self) -> Time {
         let next = self.source.next_time();
-        match next < self.ends {
-            true => next,
-            false => Time::NEVER,
-        }
+        if next < self.ends { next } else { Time::NEVER }
     }
 
     /// The frame that arrives now, and when its last bit does.

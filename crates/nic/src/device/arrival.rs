@@ -164,7 +164,7 @@ impl<D: Dma> Nic<D> {
         let until = came + self.spec.rx_pipeline;
         let later = self.receive_free > until + RUN_AHEAD;
         if self.held.len() == 0 && !later {
-            self.deliver(dma, &arriving, &parsed.summary, until);
+            self.deliver(dma, &arriving, Some(&parsed.summary), until);
             // Where delivery takes no time nothing waits, and the next frame need not find it gone.
             if dma.now() > came {
                 self.fifo.hold(Bytes(frame.len() as u64), dma.now());
@@ -177,6 +177,6 @@ impl<D: Dma> Nic<D> {
     /// The frame waits in the FIFO until its turn comes; the parser is done with it at `parsed`.
     fn wait(&mut self, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
         self.fifo.hold(Bytes(arriving.bytes.len() as u64), Time::NEVER);
-        self.held.push(arriving, summary, parsed);
+        self.held.push(arriving, Some(summary).filter(|_| !self.stages.is_empty()), parsed);
     }
 }

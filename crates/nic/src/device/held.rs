@@ -30,7 +30,7 @@ pub(super) struct Held {
     mark: u64,
     segment: u16,
     queue: u16,
-    /// What the parser found in it.
+    /// What the parser found in it, where stages want to know.
     pub summary: FrameSummary,
     /// When the parser is done with it.
     pub parsed: Time,
@@ -51,8 +51,8 @@ impl HeldFrames {
         self.count
     }
 
-    /// `arriving` waits behind the others; the parser is done with it at `parsed`.
-    pub fn push(&mut self, arriving: &Arriving<'_>, summary: &FrameSummary, parsed: Time) {
+    /// `arriving` waits behind the others; the parser is done with it at `parsed`. Only stages need its `summary`.
+    pub fn push(&mut self, arriving: &Arriving<'_>, summary: Option<&FrameSummary>, parsed: Time) {
         if self.count == self.places.len() {
             self.places.rotate_left(self.first);
             self.first = 0;
@@ -68,7 +68,9 @@ impl HeldFrames {
         held.mark = arriving.mark;
         held.segment = arriving.segment;
         held.queue = arriving.queue;
-        held.summary = *summary;
+        if let Some(summary) = summary {
+            held.summary = *summary;
+        }
         held.parsed = parsed;
         self.count += 1;
     }
@@ -173,7 +175,7 @@ mod tests {
                     port: PortId(0),
                     queue: 3,
                 };
-                held.push(&arriving, &FrameSummary::default(), Time::from_ns(came as u64));
+                held.push(&arriving, None, Time::from_ns(came as u64));
                 came += 1;
             }
             for _ in 0..2 {

@@ -119,19 +119,13 @@ impl KeyTable {
         let turn = slot.turn.load(Ordering::Acquire);
         if turn != wanted << 1 | 1 {
             let was_given = wanted > 0 && wanted <= turn >> 1;
-            return Err(match was_given {
-                true => Refusal::UseAfterFree,
-                false => Refusal::ForeignKey,
-            });
+            return Err(if was_given { Refusal::UseAfterFree } else { Refusal::ForeignKey });
         }
         if slot.application.load(Ordering::Relaxed) != u64::from(application.0) {
             return Err(Refusal::ForeignKey);
         }
         let begin = slot.begin.load(Ordering::Relaxed);
         let end = slot.end.load(Ordering::Relaxed);
-        match at.0 >= begin && at.0 <= end && len <= end - at.0 {
-            true => Ok(()),
-            false => Err(Refusal::OutOfBounds),
-        }
+        if at.0 >= begin && at.0 <= end && len <= end - at.0 { Ok(()) } else { Err(Refusal::OutOfBounds) }
     }
 }

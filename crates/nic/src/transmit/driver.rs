@@ -86,10 +86,7 @@ impl TransmitDriver {
             stamp: packet.stamp,
             report: report || used + 1 == self.ring.entries,
             offload: packet.offload,
-            head_key: match inline {
-                true => Key::HOST,
-                false => self.key_of(packet.head),
-            },
+            head_key: if inline { Key::HOST } else { self.key_of(packet.head) },
             rest_key: self.key_of(packet.rest),
             inline,
             mark: packet.mark,

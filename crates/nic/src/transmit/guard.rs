@@ -63,9 +63,6 @@ impl Guard {
         if at.0 == 0 || end > self.memory_end.0 {
             return Err(BAD_TX_DESCRIPTOR);
         }
-        match self.keys.overlaps(at, Addr(end)) {
-            true => Err(Refusal::NoKey.cause()),
-            false => Ok(()),
-        }
+        if self.keys.overlaps(at, Addr(end)) { Err(Refusal::NoKey.cause()) } else { Ok(()) }
     }
 }

@@ -155,10 +155,7 @@ impl TxRing {
     /// From one descriptor to the next.
     #[inline]
     pub fn stride(&self) -> u64 {
-        match self.inlines {
-            true => TX_DESCRIPTOR_BYTES + u64::from(INLINE_BYTES),
-            false => TX_DESCRIPTOR_BYTES,
-        }
+        if self.inlines { TX_DESCRIPTOR_BYTES + u64::from(INLINE_BYTES) } else { TX_DESCRIPTOR_BYTES }
     }
 
     /// The descriptor at ring position `position`, which may have wrapped any number of times.

@@ -242,10 +242,7 @@ impl Nic {
     }
 
     fn receive_due(&self) -> Time {
-        match self.held.is_empty() || self.rx.available() == 0 {
-            true => Time::NEVER,
-            false => self.rx_free,
-        }
+        if self.held.is_empty() || self.rx.available() == 0 { Time::NEVER } else { self.rx_free }
     }
 
     fn transmit_due(&self) -> Time {

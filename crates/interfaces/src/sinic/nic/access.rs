@@ -24,15 +24,9 @@ impl Nic {
             // The upper half of a 64-bit register is within one.
             let within = registers::at(offset.wrapping_sub(4));
             let upper_half = within.is_some_and(|(_, row)| row.width.bytes() == 8);
-            return Err(match offset.is_multiple_of(4) && !upper_half {
-                true => Misuse::NoRegister,
-                false => Misuse::Misaligned,
-            });
+            return Err(if offset.is_multiple_of(4) && !upper_half { Misuse::NoRegister } else { Misuse::Misaligned });
         };
-        match access.bytes == row.width.bytes() {
-            true => Ok((tag, row, set as u16)),
-            false => Err(Misuse::BadWidth),
-        }
+        if access.bytes == row.width.bytes() { Ok((tag, row, set as u16)) } else { Err(Misuse::BadWidth) }
     }
 
     pub(super) fn write<D: Dma>(&mut self, dma: &mut D, index: u32, value: u64) -> Result<(), Misuse> {

@@ -303,12 +303,9 @@ proptest! {
         for (number, &(write, offset, bytes, value)) in accesses.iter().enumerate() {
             // Half of them at registers.
             let offset = if offset % 2 == 0 { offset & !3 } else { offset };
-            match write {
-                true => bench.write_at(offset, bytes, value),
-                false => {
+            if write { bench.write_at(offset, bytes, value) } else {
                     bench.read_at(offset, bytes);
                 }
-            }
             if number % 3 == 0 {
                 let _ = bench.arrive(&frame(number as u32, 100));
             }

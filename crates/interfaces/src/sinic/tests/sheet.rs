@@ -209,10 +209,7 @@ fn the_maps_are_listed_by_their_names() {
     for &(tag, offset, _, per_virtual, _, _, fields) in SHEET {
         let own = format!("| {offset:02X}h | {tag} |");
         assert!(sinic.markdown().contains(&own), "{own}");
-        let row = match per_virtual {
-            true => format!("| 100h * n + {offset:02X}h | {tag} |"),
-            false => own,
-        };
+        let row = if per_virtual { format!("| 100h * n + {offset:02X}h | {tag} |") } else { own };
         assert!(v_sinic.markdown().contains(&row), "{row}");
         for (_, _, field) in fields {
             assert!(sinic.text().contains(&format!("{tag}.{field} ")), "{field}");

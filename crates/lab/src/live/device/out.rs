@@ -48,9 +48,10 @@ impl<'a> Out<'a> {
     fn send(&mut self, frame: &[u8], left: TxOffload) -> Result<(), LiveError> {
         let may_be_too_long = frame.len() > self.mtu.saturating_add(ETHERNET_HEADER_LEN);
         let before = may_be_too_long.then(|| self.port.counters().above_mtu);
-        match left == TxOffload::default() {
-            true => self.port.send(frame, self.now)?,
-            false => self.port.send_unfinished(frame, left, self.now)?,
+        if left == TxOffload::default() {
+            self.port.send(frame, self.now)?
+        } else {
+            self.port.send_unfinished(frame, left, self.now)?
         }
         if before.is_some_and(|before| self.port.counters().above_mtu > before) {
             self.too_long.is_too_long(frame, self.mtu, self.now);

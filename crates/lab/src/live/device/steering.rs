@@ -83,10 +83,7 @@ impl Device {
         }
         if let Some(nic) = self.nics.first() {
             let active = nic.active_set();
-            let report = match steering.record(now, active) {
-                true => "",
-                false => "; the report has no room for this",
-            };
+            let report = if steering.record(now, active) { "" } else { "; the report has no room for this" };
             shared.tell(format!("steering uses the {active} queues now{report}"));
         }
     }

@@ -25,10 +25,7 @@ impl TransmitEngine {
         queue.read_until = queue.read_until.max(done);
         if sent.report {
             let report = (queue.read_until, sent.number, sent.position);
-            match queue.sends_late {
-                true => self.late_reports.push_back(report),
-                false => self.reports.push_back(report),
-            }
+            if queue.sends_late { self.late_reports.push_back(report) } else { self.reports.push_back(report) }
         }
     }
 

@@ -123,9 +123,10 @@ fn an_engine_that_leaves_frames_unfinished_says_what_is_left() {
         bench.doorbells();
         bench.run();
         let left: Vec<TxOffload> = bench.wire.sent.iter().map(|sent| sent.left).collect();
-        match leaves {
-            true => assert_eq!(left, [offload; 2]),
-            false => assert_eq!(left, [TxOffload::default()], "the long one is refused"),
+        if leaves {
+            assert_eq!(left, [offload; 2])
+        } else {
+            assert_eq!(left, [TxOffload::default()], "the long one is refused")
         }
         let as_it_lay = bench.host.memory.bytes(bench.data, 1_000);
         assert_eq!(bench.wire.sent[0].bytes, as_it_lay, "no packet, so nothing to fill");

@@ -117,9 +117,6 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => (any::<bool>(), any::<bool>())
             .prop_map(|(interrupt, transmit)| Step::Enable(interrupt, transmit)),
         // In two programs of three, and then mostly once.
-        1 => prop::bool::weighted(0.2).prop_map(|reset| match reset {
-            true => Step::Reset,
-            false => Step::ReadStatus,
-        }),
+        1 => prop::bool::weighted(0.2).prop_map(|reset| if reset { Step::Reset } else { Step::ReadStatus }),
     ]
 }
