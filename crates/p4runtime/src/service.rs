@@ -128,7 +128,7 @@ impl Service {
         to: &ToClient,
         message: p4::StreamMessageRequest,
     ) -> Result<(), Status> {
-        self.state.from_client(stream, to, message)
+        self.state.hear(stream, to, message)
     }
 
     pub(crate) fn on_write(&self, request: &p4::WriteRequest) -> Result<(), Status> {
@@ -192,7 +192,7 @@ impl State {
     }
 
     /// A message on a client's stream; an error ends the stream.
-    fn from_client(&self, stream: StreamId, to: &ToClient, message: p4::StreamMessageRequest) -> Result<(), Status> {
+    fn hear(&self, stream: StreamId, to: &ToClient, message: p4::StreamMessageRequest) -> Result<(), Status> {
         let answer = |error: p4::StreamError| {
             // A client that reads nothing misses its errors.
             let _ = to.try_send(Ok(p4::StreamMessageResponse { update: Some(ToClientUpdate::Error(error)) }));
@@ -364,7 +364,7 @@ impl P4Runtime for Service {
                     () = to.closed() => None,
                 };
                 let Some(Ok(message)) = message else { break };
-                if let Err(status) = state.from_client(stream, &to, message) {
+                if let Err(status) = state.hear(stream, &to, message) {
                     // The stream ends with this; a client that is gone does not hear it.
                     let _ = to.send(Err(status)).await;
                     break;

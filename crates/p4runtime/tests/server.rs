@@ -172,7 +172,7 @@ async fn objects_are_read_as_they_were_written() {
     let index = Some(p4::Index { index: 2 });
     let data = Some(p4::CounterData { byte_count: 640, packet_count: 10 });
     let counter = p4::CounterEntry { counter_id: id(&info.message.counters[0].preamble), index, data };
-    client.one(Modify, Entity::CounterEntry(counter.clone())).await.unwrap();
+    client.one(Modify, Entity::CounterEntry(counter)).await.unwrap();
     bench.send(&ipv4([1, 1, 1, 1]), 2);
     let read = client.read(Entity::CounterEntry(p4::CounterEntry { data: None, ..counter })).await;
     let Entity::CounterEntry(read) = &read[0] else { panic!("{read:?}") };
@@ -184,8 +184,8 @@ async fn objects_are_read_as_they_were_written() {
     let config = Some(p4::MeterConfig { cir: 5, cburst: 1, pir: 9, pburst: 2, eburst: 0 });
     let meter_id = id(&info.message.meters[0].preamble);
     let meter = p4::MeterEntry { meter_id, index, config, counter_data: None };
-    client.one(Modify, Entity::MeterEntry(meter.clone())).await.unwrap();
-    assert_eq!(client.read(Entity::MeterEntry(meter.clone())).await, [Entity::MeterEntry(meter)]);
+    client.one(Modify, Entity::MeterEntry(meter)).await.unwrap();
+    assert_eq!(client.read(Entity::MeterEntry(meter)).await, [Entity::MeterEntry(meter)]);
 
     let value = p4::P4Data { data: Some(p4::p4_data::Data::Bitstring(vec![8, 0])) };
     let register_id = id(&info.message.registers[0].preamble);

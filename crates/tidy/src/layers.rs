@@ -5,7 +5,7 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 20] = [
+pub const LAYERS: [&str; 19] = [
     "record",
     "report",
     "units",
@@ -23,7 +23,6 @@ pub const LAYERS: [&str; 20] = [
     "apps",
     "flexnic",
     "p4runtime",
-    "p4stage",
     "lab",
     "cli",
 ];

@@ -17,11 +17,14 @@ use tonic::{Code, Streaming};
 pub const CPU: u32 = 510;
 pub const CALL: Duration = Duration::from_secs(20);
 
+/// Port and bytes of a packet that left.
+pub type Left = (Option<u32>, Vec<u8>);
+
 pub struct Bench {
     pub server: Running,
     pub shared: Shared,
     pub loaded: Loaded,
-    pub sent: Arc<Mutex<Vec<(Option<u32>, Vec<u8>)>>>,
+    pub sent: Arc<Mutex<Vec<Left>>>,
 }
 
 pub fn source() -> String {
@@ -105,7 +108,7 @@ impl Bench {
         }
     }
 
-    pub fn send(&self, packet: &[u8], port: u32) -> Vec<(Option<u32>, Vec<u8>)> {
+    pub fn send(&self, packet: &[u8], port: u32) -> Vec<Left> {
         let mut out = Vec::new();
         self.shared.process(packet, port, false, 0, &mut |output| out.push((output.port, output.packet.to_vec())));
         out
