@@ -116,6 +116,9 @@ pub struct Config {
     pub send: BufferSizes,
     /// Unsent bytes below which a socket is writable.
     pub not_sent_low_water: u32,
+    /// The host hands bursts of segments to its device, and waits to make them large. Without it each segment leaves as
+    /// soon as it may.
+    pub segmentation_offload: bool,
     /// A burst waits for more window until it fills this part of it; 0 is off.
     pub burst_divisor: u32,
     /// Least segments of a burst.
@@ -170,6 +173,7 @@ impl Default for Config {
             receive: BufferSizes { least: 4096, default: 131_072, most: 6_291_456 },
             send: BufferSizes { least: 4096, default: 262_144, most: 4_194_304 },
             not_sent_low_water: u32::MAX,
+            segmentation_offload: true,
             burst_divisor: 3,
             burst_segments_min: 2,
             pacing_percent: (200, 120),

@@ -3,7 +3,8 @@
 //! What is not here: sockets of an operating system, clocks, threads, and memory that the caller does not provide.
 //! Split as the TAS and TASNIC papers split it: [`fast`] is the common case on a compact state per connection,
 //! [`conn`] everything that the RFCs ask for besides, [`queue`] the context queues between applications and the fast
-//! path, [`congestion`] the algorithms behind a small trait. [`stack`] joins connections and listeners to a host with
+//! path, [`congestion`] the algorithms behind a small trait, [`rate`] the control loop and wheel for flows that only the fast
+//! path serves. [`stack`] joins connections and listeners to a host with
 //! frames in and frames out; [`socket`] gives that host the calls and errors that programs know.
 //!
 //! `docs/tcp.md` says which RFC is held and by which test.
@@ -14,6 +15,7 @@ pub mod conn;
 pub mod fast;
 pub mod options;
 pub mod queue;
+pub mod rate;
 pub mod ring;
 pub mod segment;
 pub mod seq;

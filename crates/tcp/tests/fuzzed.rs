@@ -30,3 +30,15 @@ fn entries_of_context_queues() {
 fn calls_in_random_order() {
     random(exercise::calls, 500, 1500);
 }
+
+/// An acknowledgment that echoes a clock from far away, found by fuzzing: its age in milliseconds does not fit
+/// microseconds.
+#[test]
+fn a_clock_that_was_never_sent_is_no_measurement() {
+    const INPUT: &str = "81ff7f0a0b0b0b0b0a0b0b0b0b0b0b0ba00b0b0b7af9f981ff0a2f2fb7ffa1830023a9eed17b0444fdd64004040000000000\
+        003b005555557a0a7a7a00000000000000c0ff8300a9eed17b04ff00f9f9f9f9f9f925f9f9f9f900000dd7f9f97ab17a0a24\
+        f9e7f9f94d25f9f9f9f9f9f908f9f9f9f9f9f9f9ff00f9f944f9f9f9f9";
+    let bytes: Vec<u8> =
+        (0..INPUT.len()).step_by(2).map(|at| u8::from_str_radix(&INPUT[at..at + 2], 16).unwrap()).collect();
+    exercise::segments(&bytes);
+}

@@ -39,7 +39,8 @@ pub struct Cubic {
 impl Cubic {
     fn update(&mut self, window: &Window, ack: &Ack) {
         self.acks += ack.acked;
-        let recent = micros(ack.now.saturating_sub(self.last_at)) <= 31_250;
+        // At least once in a round trip: the Reno-friendly region (RFC 9438 section 4.3) has to keep up on short paths.
+        let recent = micros(ack.now.saturating_sub(self.last_at)) <= u64::from(ack.smoothed_us.min(31_250));
         if self.last_window == window.size && recent && self.per != 0 {
             return;
         }
@@ -124,7 +125,7 @@ impl Congestion for Cubic {
         window.avoid(self.per, acked);
     }
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, _trouble: Trouble) -> u32 {
         self.epoch = None;
         self.last_max = if window.size < self.last_max {
             // Fast convergence: leave room for new flows.

@@ -60,8 +60,12 @@ impl Congestion for Dctcp {
         super::Reno.grow(window, ack);
     }
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, trouble: Trouble) -> u32 {
         self.loss_window = window.size;
+        if trouble != Trouble::Marked {
+            // RFC 8257 section 3.5: losses count as for any TCP.
+            return (window.size / 2).max(2);
+        }
         let cut = (u64::from(window.size) * u64::from(self.alpha)) >> 11;
         (window.size - cut as u32).max(2)
     }

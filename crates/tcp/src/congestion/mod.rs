@@ -129,8 +129,8 @@ pub trait Congestion: fmt::Debug + Send {
     /// Grows the window; called when it limits sending and nothing is being repaired.
     fn grow(&mut self, window: &mut Window, ack: &Ack);
 
-    /// Threshold after a loss or a mark.
-    fn threshold(&mut self, window: &Window) -> u32;
+    /// Threshold after a loss or a mark, which `trouble` tells apart.
+    fn threshold(&mut self, window: &Window, trouble: Trouble) -> u32;
 
     /// Window after a reduction turns out to be unfounded.
     fn undone(&mut self, window: &Window) -> u32 {

@@ -1,6 +1,6 @@
 //! No congestion control: for links that cannot lose, and as the paper's comparison.
 
-use super::{Ack, Congestion, Window};
+use super::{Ack, Congestion, Trouble, Window};
 
 /// Leaves the window at its largest.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ impl Congestion for Unlimited {
         window.size = window.most;
     }
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, _trouble: Trouble) -> u32 {
         window.most
     }
 }

@@ -1,6 +1,6 @@
 //! NewReno's window: one segment per round trip, half at a loss (RFC 5681).
 
-use super::{Ack, Congestion, Window};
+use super::{Ack, Congestion, Trouble, Window};
 
 /// The state is the window itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ impl Congestion for Reno {
         window.avoid(window.size, acked);
     }
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, _trouble: Trouble) -> u32 {
         (window.size / 2).max(2)
     }
 }

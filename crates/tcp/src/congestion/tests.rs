@@ -33,7 +33,7 @@ fn reno_doubles_per_round_trip_and_then_adds_one() {
     let mut window = Window::new(10);
     Reno.grow(&mut window, &ack(1, 10, false));
     assert_eq!(window.size, 20);
-    window.threshold = Reno.threshold(&window);
+    window.threshold = Reno.threshold(&window, Trouble::Recovery);
     window.size = window.threshold;
     assert_eq!(window.size, 10);
     for _ in 0..10 {
@@ -46,7 +46,7 @@ fn reno_doubles_per_round_trip_and_then_adds_one() {
 fn cubic_reduces_by_three_tenths_and_comes_back_to_where_it_was() {
     let mut cubic = Cubic::default();
     let mut window = Window::new(100);
-    window.threshold = cubic.threshold(&window);
+    window.threshold = cubic.threshold(&window, Trouble::Recovery);
     window.size = window.threshold;
     assert_eq!(window.size, 70);
     for ms in 0..10_000 {
@@ -73,7 +73,8 @@ fn dctcp_reduces_by_half_the_fraction_of_marks() {
                 );
             }
         }
-        let threshold = dctcp.threshold(&window);
+        assert_eq!(dctcp.threshold(&window, Trouble::Recovery), window.size / 2, "a loss halves");
+        let threshold = dctcp.threshold(&window, Trouble::Marked);
         assert!((least..=most).contains(&threshold), "{marked_of_10} of 10 marked: {threshold}");
     }
 }

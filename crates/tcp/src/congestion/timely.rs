@@ -30,7 +30,13 @@ impl Default for Timely {
 }
 
 impl Timely {
-    fn update(&mut self, rtt_us: f64) {
+    /// Halves the rate: something was lost.
+    pub(crate) fn halve(&mut self) {
+        self.rate = (self.rate / 2.0).max(STEP);
+    }
+
+    /// Takes a round-trip time.
+    pub(crate) fn update(&mut self, rtt_us: f64) {
         if self.last_us == 0.0 {
             self.last_us = rtt_us;
             return;
@@ -74,7 +80,7 @@ impl Congestion for Timely {
 
     fn grow(&mut self, _window: &mut Window, _ack: &Ack) {}
 
-    fn threshold(&mut self, window: &Window) -> u32 {
+    fn threshold(&mut self, window: &Window, _trouble: Trouble) -> u32 {
         (window.size / 2).max(2)
     }
 

@@ -5,7 +5,7 @@ use nicforge_units::Time;
 use super::rtt::micros;
 use super::sent::Sent;
 use super::{CaState, Connection, Timers};
-use crate::congestion::Ack;
+use crate::congestion::{Ack, Trouble};
 use crate::fast::FlowFlags;
 use crate::segment::{Flags, Header};
 use crate::seq::Seq;
@@ -136,12 +136,18 @@ impl Connection {
         Verdict::Go
     }
 
+    /// Whether a segment with `seq` that offers `window` is new enough to replace the window `present` (RFC 9293 section
+    /// 3.10.7.4).
+    pub(crate) fn sets_window(&self, advances: bool, seq: Seq, window: u32, present: u32) -> bool {
+        let same = seq == self.tx.wl1 && (window > present || window == 0);
+        advances || seq.after(self.tx.wl1) || same
+    }
+
     fn update_window(&mut self, header: &Header, round: &mut Round) {
         let shift = if header.flags.has(Flags::SYN) { 0 } else { self.flow.remote_shift() };
         let window = u32::from(header.window) << shift;
-        let newer = header.ack.after(self.una()) || header.seq.after(self.tx.wl1);
-        let same = header.seq == self.tx.wl1 && (window > self.flow.protocol.remote_win || window == 0);
-        if newer || same {
+        let advances = header.ack.after(self.una());
+        if self.sets_window(advances, header.seq, window, self.flow.protocol.remote_win) {
             self.tx.wl1 = header.seq;
             if self.flow.protocol.remote_win != window {
                 self.flow.protocol.remote_win = window;
@@ -221,7 +227,7 @@ impl Connection {
         {
             // Clocks tell which copy was acknowledged (RFC 7323 section 4).
             let ms = self.clock(now).wrapping_sub(clock.echo);
-            sample = (ms < 1 << 20).then_some(ms.max(1) * 1000);
+            sample = (ms < 1 << 20).then(|| ms.max(1) * 1000);
         }
         if let Some(us) = sample {
             self.rtt.sample(us, self.una(), self.next(), now);
@@ -341,7 +347,7 @@ impl Connection {
             if self.flow.protocol.dupack_cnt == 3 {
                 self.counters.fast_recoveries += 1;
                 self.flow.post.cnt_fretx = self.flow.post.cnt_fretx.saturating_add(1);
-                self.window.threshold = self.control.threshold(&self.window);
+                self.window.threshold = self.control.threshold(&self.window, Trouble::Recovery);
                 self.window.size = self.window.threshold;
                 self.go_back(now);
             }

@@ -28,7 +28,7 @@ impl Connection {
         self.rec.prior_window = self.window.size;
         self.window.prior = self.window.size;
         (self.rec.prr_delivered, self.rec.prr_out) = (0, 0);
-        self.window.threshold = self.control.threshold(&self.window);
+        self.window.threshold = self.control.threshold(&self.window, trouble);
         self.control.trouble(&self.window, trouble);
         self.tx.cwr = self.agreed.ecn;
     }
@@ -148,6 +148,9 @@ impl Connection {
     /// Segments in a burst at most: about a millisecond's worth at the pacing rate.
     pub(crate) fn burst_segments(&self) -> u32 {
         const BURST_BYTES_MOST: u64 = 65536 - 320;
+        if !self.config.segmentation_offload {
+            return 1;
+        }
         let mut bytes = self.pacing_rate() >> 10;
         let least = self.rtt.least_us();
         let shift = if least == u32::MAX { 32 } else { least >> 9 };

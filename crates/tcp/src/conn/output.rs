@@ -91,9 +91,14 @@ impl Connection {
         None
     }
 
+    /// Whether output follows a rate: by the options, or because congestion control states one.
+    fn paces(&self) -> bool {
+        self.config.pacing || self.control.rate().is_some()
+    }
+
     /// Whether pacing lets a burst leave now.
     fn may_pace(&self, now: Time) -> bool {
-        !self.config.pacing || self.tx.paced_until <= now
+        !self.paces() || self.tx.paced_until <= now
     }
 
     pub(crate) fn next_of_burst(&mut self, now: Time) -> Option<Emission> {
@@ -264,7 +269,7 @@ impl Connection {
             self.ack.interactive = true;
         }
         self.tx.last_sent_at = now;
-        if self.config.pacing {
+        if self.paces() {
             self.pace(segments, bytes, now);
         }
     }

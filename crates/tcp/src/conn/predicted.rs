@@ -45,7 +45,12 @@ impl Connection {
         } else if self.agreed.timestamps {
             self.rx.ts_recent_at = now;
         }
-        self.tx.wl1 = header.seq;
+        let offered = self.flow.protocol.remote_win;
+        if self.sets_window(done.tx_bump > 0, header.seq, offered, window) {
+            self.tx.wl1 = header.seq;
+        } else {
+            self.flow.protocol.remote_win = window;
+        }
         self.tx.window_most = self.tx.window_most.max(self.flow.protocol.remote_win);
         let mut round = Round {
             prior_una: una,

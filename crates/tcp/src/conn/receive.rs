@@ -55,14 +55,17 @@ impl Connection {
         let offered = self.window_offered();
         let mut window = self.window_to_offer();
         if window < offered {
-            // A window never shrinks; rounding up keeps what was promised.
-            window = offered.next_multiple_of(1 << shift);
+            // A window never shrinks. Rounding up keeps what was promised, where the ring has that much room; otherwise
+            // the field says less, and the promise stays.
+            let up = offered.next_multiple_of(1 << shift);
+            window = if up <= self.flow.protocol.rx_avail { up } else { offered };
         }
         let window = window.min(u32::from(u16::MAX) << shift);
         self.rx.window = window;
         self.rx.window_at = self.expected();
-        self.flow.set(FlowFlags::WINDOW_CLOSED, window == 0);
-        (window >> shift) as u16
+        let field = window >> shift;
+        self.flow.set(FlowFlags::WINDOW_CLOSED, field == 0);
+        field as u16
     }
 
     /// Takes the data and FIN of a valid segment.

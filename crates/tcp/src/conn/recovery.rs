@@ -211,7 +211,7 @@ impl Connection {
             self.rec.prior_threshold = self.current_threshold();
             self.rec.prior_window = self.window.size;
             self.window.prior = self.window.size;
-            self.window.threshold = self.control.threshold(&self.window);
+            self.window.threshold = self.control.threshold(&self.window, Trouble::Timeout);
             self.control.trouble(&self.window, Trouble::Timeout);
             self.begin_undo();
         }

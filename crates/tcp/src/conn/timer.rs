@@ -4,6 +4,7 @@ use nicforge_units::Time;
 
 use super::output::Probe;
 use super::{CaState, Connection, ConnectionError, State};
+use crate::congestion::Trouble;
 
 /// The timers of which only one is set at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ impl Connection {
         }
         self.counters.timeouts += 1;
         if self.goes_back_n() {
-            self.window.threshold = self.control.threshold(&self.window);
+            self.window.threshold = self.control.threshold(&self.window, Trouble::Timeout);
             self.window.size = self.window.threshold;
             self.tx.retransmits += 1;
             self.tx.backoff += 1;

@@ -189,12 +189,6 @@ impl<B: Buffers> Stack<B> {
         Ok(index)
     }
 
-    /// The connection with these addresses and ports.
-    pub fn find(&self, tuple: &FourTuple) -> Option<ConnectionId> {
-        let index = *self.table.get(tuple)?;
-        self.connections[index as usize].value.as_ref().map(|_| self.id_of(index))
-    }
-
     /// A connection, to be looked at.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.entry(id).map(|entry| &entry.connection)
@@ -203,6 +197,17 @@ impl<B: Buffers> Stack<B> {
     /// Addresses and ports of a connection.
     pub fn tuple(&self, id: ConnectionId) -> Option<FourTuple> {
         self.entry(id).map(|entry| entry.tuple)
+    }
+
+    /// The connection with these addresses and ports.
+    pub fn find(&self, tuple: &FourTuple) -> Option<ConnectionId> {
+        self.table.get(tuple).map(|&index| self.id_of(index))
+    }
+
+    /// The receive and the transmit ring of a connection, while it has them.
+    pub fn rings(&self, id: ConnectionId) -> Option<(&B::Ring, &B::Ring)> {
+        let entry = self.entry(id)?;
+        entry.rx.as_ref().zip(entry.tx.as_ref())
     }
 
     /// Calls `change` with a connection and does what follows from it.

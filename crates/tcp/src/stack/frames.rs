@@ -16,7 +16,7 @@ const HOPS: u8 = 64;
 
 /// What the headers below TCP say.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Envelope {
+pub(super) struct LowerHeaders {
     pub medium: Medium,
     pub from_mac: MacAddress,
     pub to_mac: MacAddress,
@@ -28,7 +28,7 @@ pub(super) struct Envelope {
     pub identification: u16,
 }
 
-impl Envelope {
+impl LowerHeaders {
     fn link_len(&self) -> usize {
         if self.medium == Medium::Ethernet { ETHERNET_HEADER_LEN } else { 0 }
     }
@@ -95,19 +95,19 @@ impl Envelope {
 /// when `out` is too short.
 pub(super) fn write_segment(
     out: &mut [u8],
-    envelope: &Envelope,
+    lower: &LowerHeaders,
     header: &Header,
     fill: impl FnOnce(&mut [u8]),
 ) -> Option<usize> {
-    let start = envelope.len();
+    let start = lower.len();
     let header_len = header.emitted_len();
     let segment_len = header_len + header.payload_len as usize;
     let frame = out.get_mut(..start + segment_len)?;
-    envelope.write(frame, segment_len, ip_protocol::TCP)?;
+    lower.write(frame, segment_len, ip_protocol::TCP)?;
     let segment = &mut frame[start..];
     header.emit(segment).ok()?;
     fill(&mut segment[header_len..]);
-    let mut sum = pseudo_header(&envelope.addresses(), ip_protocol::TCP, segment_len as u32);
+    let mut sum = pseudo_header(&lower.addresses(), ip_protocol::TCP, segment_len as u32);
     sum.add(segment);
     segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
     Some(start + segment_len)

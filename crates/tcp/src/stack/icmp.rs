@@ -8,7 +8,7 @@ use nicforge_wire::headers::{
     IPV4_MIN_HEADER_LEN, IPV6_HEADER_LEN, Ipv4View, Ipv6View, MacAddress, icmp_type, icmpv6_type, ip_protocol,
 };
 
-use super::frames::Envelope;
+use super::frames::LowerHeaders;
 use super::host::path_mss;
 use super::input::Packet;
 use super::{FourTuple, Stack};
@@ -31,12 +31,12 @@ enum Report {
 
 impl<B: Buffers> Stack<B> {
     pub(super) fn receive_icmp(&mut self, packet: &Packet, now: Time) {
-        let is_v4 = packet.source.is_ipv4();
+        let is_v4 = packet.envelope.source.is_ipv4();
         let message = packet.payload;
         let mut sum = if is_v4 {
             Accumulator::new()
         } else {
-            pseudo_header(&packet.addresses(), ip_protocol::ICMPV6, message.len() as u32)
+            pseudo_header(&packet.envelope.addresses(), ip_protocol::ICMPV6, message.len() as u32)
         };
         sum.add(message);
         if message.len() < 8 || sum.checksum() != 0 {
@@ -82,23 +82,23 @@ impl<B: Buffers> Stack<B> {
     }
 
     fn answer_echo(&mut self, packet: &Packet) {
-        let is_v4 = packet.source.is_ipv4();
-        let envelope = Envelope {
+        let is_v4 = packet.envelope.source.is_ipv4();
+        let lower = LowerHeaders {
             medium: self.host.medium,
             from_mac: self.host.mac,
-            to_mac: packet.from.unwrap_or(MacAddress([0; 6])),
-            source: packet.destination,
-            destination: packet.source,
+            to_mac: packet.envelope.from.unwrap_or(MacAddress([0; 6])),
+            source: packet.envelope.destination,
+            destination: packet.envelope.source,
             tos: 0,
             hops: 0,
             ecn: Ecn::NotCapable,
             identification: 0,
         };
-        let start = envelope.len();
+        let start = lower.len();
         let mut frame = vec![0; start + packet.payload.len()];
         let protocol = if is_v4 { ip_protocol::ICMP } else { ip_protocol::ICMPV6 };
         if frame.len() > usize::from(self.host.mtu) + 14
-            || envelope.write(&mut frame, packet.payload.len(), protocol).is_none()
+            || lower.write(&mut frame, packet.payload.len(), protocol).is_none()
         {
             return;
         }
@@ -106,11 +106,8 @@ impl<B: Buffers> Stack<B> {
         message.copy_from_slice(packet.payload);
         message[0] = if is_v4 { icmp_type::ECHO_REPLY } else { icmpv6_type::ECHO_REPLY };
         message[2..4].fill(0);
-        let mut sum = if is_v4 {
-            Accumulator::new()
-        } else {
-            pseudo_header(&envelope.addresses(), protocol, message.len() as u32)
-        };
+        let mut sum =
+            if is_v4 { Accumulator::new() } else { pseudo_header(&lower.addresses(), protocol, message.len() as u32) };
         sum.add(message);
         let sum = sum.checksum().to_be_bytes();
         message[2..4].copy_from_slice(&sum);

@@ -14,28 +14,38 @@ use crate::conn::Placement;
 use crate::ring::{Buffers, ByteRing};
 use crate::segment::{Ecn, Header};
 
-/// A segment that a connection took, whose payload went into the receive ring.
+/// What the headers below TCP say of a segment that arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope {
+    /// The sender's address.
+    pub source: IpAddr,
+    /// The address that it was sent to.
+    pub destination: IpAddr,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// The hardware address that it came from, where the medium has one.
+    pub from: Option<MacAddress>,
+}
+
+/// A segment that a connection took, whose payload belongs into the receive ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The connection.
     pub connection: ConnectionId,
-    /// Which part of the payload, and where it went.
+    /// Which part of the payload, and where it belongs.
     pub placement: Placement,
 }
 
 /// An IP packet whose header was judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet<'a> {
-    pub source: IpAddr,
-    pub destination: IpAddr,
-    pub ecn: Ecn,
+    pub envelope: Envelope,
     pub protocol: u8,
     pub payload: &'a [u8],
-    pub from: Option<MacAddress>,
 }
 
-impl Packet<'_> {
-    pub fn addresses(&self) -> IpAddresses {
+impl Envelope {
+    pub(super) fn addresses(&self) -> IpAddresses {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => IpAddresses::V4 { source, destination },
             (IpAddr::V6(source), IpAddr::V6(destination)) => IpAddresses::V6 { source, destination },
@@ -76,7 +86,7 @@ impl<B: Buffers> Stack<B> {
 
     fn receive_packet(&mut self, bytes: &[u8], from: Option<MacAddress>, now: Time) {
         let Some(packet) = self.judge_packet(bytes, from) else { return };
-        if !self.host.owns(packet.destination) {
+        if !self.host.owns(packet.envelope.destination) {
             self.counters.not_ours += 1;
             return;
         }
@@ -108,7 +118,7 @@ impl<B: Buffers> Stack<B> {
 
     fn receive_segment(&mut self, packet: &Packet, now: Time) {
         let segment = packet.payload;
-        let mut sum = pseudo_header(&packet.addresses(), ip_protocol::TCP, segment.len() as u32);
+        let mut sum = pseudo_header(&packet.envelope.addresses(), ip_protocol::TCP, segment.len() as u32);
         sum.add(segment);
         let header = Header::parse(segment).ok().filter(|_| sum.checksum() == 0);
         let Some(header) = header else {
@@ -116,30 +126,36 @@ impl<B: Buffers> Stack<B> {
             return;
         };
         let payload = &segment[segment.len() - header.payload_len as usize..];
-        self.deliver(packet, &header, payload, now);
+        if let Some(Arrival { connection, placement }) = self.receive_header(&packet.envelope, &header, now)
+            && let Some(ring) = self.entry_mut(connection).and_then(|entry| entry.rx.as_mut())
+        {
+            let skip = placement.skip as usize;
+            ring.write(placement.at, &payload[skip..skip + placement.len as usize]);
+            self.arrived = Some(Arrival { connection, placement });
+        }
     }
 
-    /// Takes a segment whose checksum a device or [`Stack::receive`] has verified.
-    pub(super) fn deliver(&mut self, packet: &Packet, header: &Header, payload: &[u8], now: Time) {
+    /// Takes a segment by its headers alone, whose addresses and checksum the caller or a device has verified. The
+    /// caller puts the payload where the arrival says before it lets the application read.
+    pub fn receive_header(&mut self, envelope: &Envelope, header: &Header, now: Time) -> Option<Arrival> {
         let tuple = FourTuple {
-            local: packet.destination,
-            remote: packet.source,
+            local: envelope.destination,
+            remote: envelope.source,
             local_port: header.destination_port,
             remote_port: header.source_port,
         };
-        if is_to_many(packet.destination) || is_to_many(packet.source) {
+        if is_to_many(envelope.destination) || is_to_many(envelope.source) {
             self.counters.not_ours += 1;
-            return;
+            return None;
         }
         if let Some(&index) = self.table.get(&tuple) {
             if !self.replaces(index, header) {
-                self.deliver_to(index, header, payload, packet.ecn, now);
-                return;
+                return self.deliver_to(index, header, envelope.ecn, now);
             }
             self.retire(index);
         }
-        self.learn_peer(&tuple, packet.from, now);
-        self.deliver_to_listener(packet, &tuple, header, payload, now);
+        self.learn_peer(&tuple, envelope.from, now);
+        self.deliver_to_listener(envelope, &tuple, header, now)
     }
 
     fn replaces(&mut self, index: u32, header: &Header) -> bool {
@@ -154,15 +170,12 @@ impl<B: Buffers> Stack<B> {
         }
     }
 
-    pub(super) fn deliver_to(&mut self, index: u32, header: &Header, payload: &[u8], ecn: Ecn, now: Time) {
-        let Some(entry) = self.entry_at(index) else { return };
+    pub(super) fn deliver_to(&mut self, index: u32, header: &Header, ecn: Ecn, now: Time) -> Option<Arrival> {
+        let entry = self.entry_at(index)?;
         let placement = entry.connection.on_segment(header, ecn, now);
-        if let (Some(placement), Some(ring)) = (placement, entry.rx.as_mut()) {
-            let skip = placement.skip as usize;
-            ring.write(placement.at, &payload[skip..skip + placement.len as usize]);
-            self.arrived = Some(Arrival { connection: self.id_of(index), placement });
-        }
+        let placement = placement.filter(|_| entry.rx.is_some());
         self.after(index);
+        placement.map(|placement| Arrival { connection: self.id_of(index), placement })
     }
 
     /// Where the payload of the frame went that came last, if a connection took some of it. A device's report of the
@@ -187,12 +200,14 @@ fn judge_v4(bytes: &[u8], from: Option<MacAddress>) -> Result<Packet<'_>, Refusa
         return Err(Refusal::Fragment);
     }
     Ok(Packet {
-        source: view.source().into(),
-        destination: view.destination().into(),
-        ecn: Ecn::from_tos(view.type_of_service()),
+        envelope: Envelope {
+            source: view.source().into(),
+            destination: view.destination().into(),
+            ecn: Ecn::from_tos(view.type_of_service()),
+            from,
+        },
         protocol: view.protocol(),
         payload: &bytes[view.header_len()..total],
-        from,
     })
 }
 
@@ -214,12 +229,14 @@ fn judge_v6(bytes: &[u8], from: Option<MacAddress>) -> Result<Packet<'_>, Refusa
         return Err(Refusal::Malformed);
     }
     Ok(Packet {
-        source: view.source().into(),
-        destination: view.destination().into(),
-        ecn: Ecn::from_tos(view.traffic_class()),
+        envelope: Envelope {
+            source: view.source().into(),
+            destination: view.destination().into(),
+            ecn: Ecn::from_tos(view.traffic_class()),
+            from,
+        },
         protocol: headers.next_header(),
         payload: &bytes[start..end],
-        from,
     })
 }
 

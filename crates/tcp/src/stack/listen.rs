@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use nicforge_units::Time;
 
 use super::demux::{Deadline, Owner};
-use super::input::Packet;
+use super::input::{Arrival, Envelope};
+use super::request::CookieOutcome;
 use super::{ConnectionId, FourTuple, ListenerId, Stack, cookie};
 use crate::config::EcnMode;
 use crate::conn::{Agreed, Tuning};
@@ -79,35 +80,41 @@ impl<B: Buffers> Stack<B> {
 
     pub(super) fn deliver_to_listener(
         &mut self,
-        packet: &Packet,
+        envelope: &Envelope,
         tuple: &FourTuple,
         header: &Header,
-        payload: &[u8],
         now: Time,
-    ) {
+    ) -> Option<Arrival> {
         if let Some(request) = self.requests.get(tuple).copied() {
-            self.deliver_to_request(request, packet, tuple, header, payload, now);
-            return;
+            return self.deliver_to_request(request, envelope, tuple, header, now);
         }
         let Some(id) = self.find_listener(tuple) else {
             self.counters.no_port += 1;
             self.refuse(tuple, header);
-            return;
+            return None;
         };
         let flags = header.flags;
         if flags.has(Flags::RST) {
-            return;
+            return None;
         }
         if flags.has(Flags::ACK) {
-            if !flags.has(Flags::SYN) && self.open_by_cookie(id, packet, tuple, header, payload, now) {
-                return;
-            }
-            self.refuse(tuple, header);
-            return;
+            let by_cookie = if flags.has(Flags::SYN) {
+                CookieOutcome::NotOne
+            } else {
+                self.open_by_cookie(id, envelope, tuple, header, now)
+            };
+            return match by_cookie {
+                CookieOutcome::Taken(arrival) => arrival,
+                CookieOutcome::NotOne => {
+                    self.refuse(tuple, header);
+                    None
+                }
+            };
         }
         if flags.has(Flags::SYN) && !flags.has(Flags::FIN) {
             self.on_syn(id, tuple, header, now);
         }
+        None
     }
 
     /// RST for a segment that belongs to nobody (RFC 9293 section 3.10.7.1).

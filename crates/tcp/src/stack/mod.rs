@@ -33,7 +33,8 @@ use neighbour::Neighbours;
 use secret::Secret;
 
 pub use host::{Address, HostConfig, Medium};
-pub use input::Arrival;
+pub use input::{Arrival, Envelope};
+pub use output::{Departure, Outgoing};
 
 /// Frames of our own that may wait: answers to strangers are dropped beyond it.
 const ANSWERS_MOST: usize = 256;
@@ -56,6 +57,13 @@ pub struct FourTuple {
 pub struct ConnectionId {
     index: u32,
     generation: u32,
+}
+
+impl ConnectionId {
+    /// A small number that no other connection has at the same time.
+    pub fn number(self) -> usize {
+        self.index as usize
+    }
 }
 
 /// A listener of a stack.

@@ -5,24 +5,59 @@ use std::net::IpAddr;
 use nicforge_units::Time;
 use nicforge_wire::headers::MacAddress;
 
-use super::frames::{Envelope, write_segment};
-use super::{ANSWERS_MOST, FourTuple, Medium, Stack};
+use super::frames::{LowerHeaders, write_segment};
+use super::{ANSWERS_MOST, ConnectionId, FourTuple, Medium, Stack};
 use crate::conn::Emission;
 use crate::ring::{Buffers, ByteRing};
 use crate::segment::{Ecn, Header};
+
+/// A segment of a connection that leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The next hop's hardware address; zero where the medium has none.
+    pub to_mac: MacAddress,
+    /// The header, and where the payload lies in the transmit ring.
+    pub emission: Emission,
+}
+
+/// What leaves next.
+#[derive(Clone, Debug)]
+pub enum Outgoing {
+    /// A whole frame that no connection sends: neighbour discovery, SYN-ACK, RST, ICMP.
+    Frame(Vec<u8>),
+    /// A segment of a connection.
+    Segment(Departure),
+}
 
 impl<B: Buffers> Stack<B> {
     /// Writes the next frame to `out`, which has room for the MTU and a link header. Returns its length in bytes, or
     /// nothing when there is nothing to send now.
     pub fn transmit(&mut self, now: Time, out: &mut [u8]) -> Option<usize> {
+        loop {
+            match self.transmit_header(now)? {
+                Outgoing::Frame(frame) => {
+                    out.get_mut(..frame.len())?.copy_from_slice(&frame);
+                    return Some(frame.len());
+                }
+                Outgoing::Segment(departure) => {
+                    if let Some(len) = self.write_departure(&departure, out) {
+                        return Some(len);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What leaves next, for a caller that builds frames itself and takes the payload from where it keeps it.
+    pub fn transmit_header(&mut self, now: Time) -> Option<Outgoing> {
         if let Some(frame) = self.answers.pop_front() {
-            let place = out.get_mut(..frame.len())?;
-            place.copy_from_slice(&frame);
             self.counters.frames_out += 1;
-            return Some(frame.len());
+            return Some(Outgoing::Frame(frame));
         }
         while let Some(&index) = self.ready.front() {
-            let Some(mac) = self.hardware_of(index, now) else {
+            let Some(to_mac) = self.hardware_of(index, now) else {
                 self.ready.pop_front();
                 continue;
             };
@@ -32,17 +67,19 @@ impl<B: Buffers> Stack<B> {
                 self.settle(index);
                 continue;
             };
-            let len = self.write_emission(index, mac, &emission, out);
             // Others get their turn after each segment.
             if self.ready.len() > 1 {
                 self.ready.rotate_left(1);
             }
-            if len.is_some() {
-                self.counters.frames_out += 1;
-                return len;
-            }
+            self.counters.frames_out += 1;
+            return Some(Outgoing::Segment(Departure { connection: self.id_of(index), to_mac, emission }));
         }
         None
+    }
+
+    /// Whether something may be ready to leave now.
+    pub fn may_transmit(&self) -> bool {
+        !self.answers.is_empty() || !self.ready.is_empty()
     }
 
     /// A connection has nothing more to send now.
@@ -73,14 +110,15 @@ impl<B: Buffers> Stack<B> {
         found
     }
 
-    fn write_emission(&mut self, index: u32, mac: MacAddress, emission: &Emission, out: &mut [u8]) -> Option<usize> {
+    fn write_departure(&mut self, departure: &Departure, out: &mut [u8]) -> Option<usize> {
         let identification = self.next_identification();
         let (medium, from_mac) = (self.host.medium, self.host.mac);
-        let entry = self.entry_at(index)?;
-        let envelope = Envelope {
+        let Departure { connection, to_mac, emission } = departure;
+        let entry = self.entry_mut(*connection)?;
+        let lower = LowerHeaders {
             medium,
             from_mac,
-            to_mac: mac,
+            to_mac: *to_mac,
             source: entry.tuple.local,
             destination: entry.tuple.remote,
             tos: entry.connection.tuning.tos,
@@ -89,7 +127,7 @@ impl<B: Buffers> Stack<B> {
             identification,
         };
         let ring = entry.tx.as_ref();
-        write_segment(out, &envelope, &emission.header, |payload| {
+        write_segment(out, &lower, &emission.header, |payload| {
             if let (Some(ring), Some(span)) = (ring, emission.payload) {
                 ring.read(span.at, payload);
             }
@@ -105,7 +143,7 @@ impl<B: Buffers> Stack<B> {
     /// Queues a segment that no connection sends: SYN-ACK, RST, acknowledgments of half-open connections.
     pub(super) fn answer(&mut self, tuple: &FourTuple, header: &Header) {
         let Some(to_mac) = self.hardware_for_answer(tuple.remote) else { return };
-        let envelope = Envelope {
+        let lower = LowerHeaders {
             medium: self.host.medium,
             from_mac: self.host.mac,
             to_mac,
@@ -116,8 +154,8 @@ impl<B: Buffers> Stack<B> {
             ecn: Ecn::NotCapable,
             identification: self.next_identification(),
         };
-        let mut frame = vec![0; envelope.len() + header.emitted_len()];
-        if write_segment(&mut frame, &envelope, header, |_| {}).is_some() {
+        let mut frame = vec![0; lower.len() + header.emitted_len()];
+        if write_segment(&mut frame, &lower, header, |_| {}).is_some() {
             self.queue_answer(frame);
         }
     }

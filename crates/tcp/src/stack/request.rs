@@ -2,7 +2,7 @@
 
 use nicforge_units::Time;
 
-use super::input::Packet;
+use super::input::{Arrival, Envelope};
 use super::listen::{Request, clock};
 use super::{Event, FourTuple, ListenerId, Stack, cookie};
 use crate::conn::{Accepted, Connection, Opening, State};
@@ -10,21 +10,28 @@ use crate::options::{Options, Timestamps};
 use crate::ring::Buffers;
 use crate::segment::{Ecn, Flags, Header};
 
+/// What became of an acknowledgment that may bring a SYN cookie back.
+pub(super) enum CookieOutcome {
+    /// It opened a connection, or waits for room in the accept queue.
+    Taken(Option<Arrival>),
+    /// It brings none.
+    NotOne,
+}
+
 impl<B: Buffers> Stack<B> {
     pub(super) fn deliver_to_request(
         &mut self,
         request: Request,
-        packet: &Packet,
+        envelope: &Envelope,
         tuple: &FourTuple,
         header: &Header,
-        payload: &[u8],
         now: Time,
-    ) {
+    ) -> Option<Arrival> {
         let flags = header.flags;
         let plain_syn = flags.has(Flags::SYN) && !flags.any(Flags(Flags::ACK.0 | Flags::RST.0));
         if plain_syn && header.seq == request.irs {
             self.send_syn_ack(&request, tuple, false, now);
-            return;
+            return None;
         }
         let expected = request.irs + 1;
         let in_window = !header.end().before(expected) && !header.seq.after(expected + request.window);
@@ -36,20 +43,20 @@ impl<B: Buffers> Stack<B> {
             if header.seq == expected {
                 self.forget_request(tuple);
             }
-            return;
+            return None;
         }
         if !in_window || clock_back || flags.has(Flags::SYN) {
             self.acknowledge_request(&request, tuple, now);
-            return;
+            return None;
         }
         if !flags.has(Flags::ACK) {
-            return;
+            return None;
         }
         if header.ack != request.iss + 1 {
             self.refuse(tuple, header);
-            return;
+            return None;
         }
-        self.complete(request, packet, tuple, header, payload, now);
+        self.complete(request, envelope, tuple, header, now)
     }
 
     fn acknowledge_request(&mut self, request: &Request, tuple: &FourTuple, now: Time) {
@@ -73,31 +80,37 @@ impl<B: Buffers> Stack<B> {
     fn complete(
         &mut self,
         mut request: Request,
-        packet: &Packet,
+        envelope: &Envelope,
         tuple: &FourTuple,
         header: &Header,
-        payload: &[u8],
         now: Time,
-    ) {
-        let Some(listener) = self.listener(request.listener) else { return };
+    ) -> Option<Arrival> {
+        let listener = self.listener(request.listener)?;
         let waits_for_data = listener.tuning.defer_accept.is_some() && header.payload_len == 0;
         if waits_for_data && !header.flags.has(Flags::FIN) && request.retransmissions < 1 {
             request.acknowledged = true;
             self.requests.insert(*tuple, request);
-            return;
+            return None;
         }
         if listener.queue.len() > listener.backlog {
             // The peer sends again; meanwhile the application may accept.
             self.counters.accept_queue_full += 1;
-            return;
+            return None;
         }
         self.forget_request(tuple);
-        self.promote(&request, packet.ecn, tuple, header, payload, now);
+        self.promote(&request, envelope.ecn, tuple, header, now)
     }
 
     /// Turns a completed handshake into a connection in the accept queue.
-    fn promote(&mut self, request: &Request, ecn: Ecn, tuple: &FourTuple, header: &Header, payload: &[u8], now: Time) {
-        let Some(listener) = self.listener(request.listener) else { return };
+    fn promote(
+        &mut self,
+        request: &Request,
+        ecn: Ecn,
+        tuple: &FourTuple,
+        header: &Header,
+        now: Time,
+    ) -> Option<Arrival> {
+        let listener = self.listener(request.listener)?;
         let tuning = listener.tuning.clone();
         let accepted = Accepted {
             opening: Opening {
@@ -118,38 +131,38 @@ impl<B: Buffers> Stack<B> {
         let connection = Connection::accept(&accepted, tuning, self.config.clone(), now);
         let Ok(index) = self.insert(connection, *tuple, Some(request.listener)) else {
             self.counters.no_buffer += 1;
-            return;
+            return None;
         };
-        self.deliver_to(index, header, payload, ecn, now);
+        let arrival = self.deliver_to(index, header, ecn, now);
         let id = self.id_of(index);
         let open = self.entry_at(index).is_some_and(|entry| entry.connection.state() != State::SynReceived);
         if open && let Some(listener) = self.listener_mut(request.listener) {
             listener.queue.push_back(id);
             self.events.push_back(Event::Accepted(request.listener));
         }
+        arrival
     }
 
     pub(super) fn open_by_cookie(
         &mut self,
         id: ListenerId,
-        packet: &Packet,
+        envelope: &Envelope,
         tuple: &FourTuple,
         header: &Header,
-        payload: &[u8],
         now: Time,
-    ) -> bool {
+    ) -> CookieOutcome {
         if !self.config.syn_cookies || self.counters.cookies_out == 0 {
-            return false;
+            return CookieOutcome::NotOne;
         }
         let (irs, iss) = (header.seq - 1, header.ack - 1);
         let Some(mss) = cookie::check(&self.secret, tuple, irs, iss, now) else {
             self.counters.cookies_bad += 1;
-            return false;
+            return CookieOutcome::NotOne;
         };
-        let Some(listener) = self.listener(id) else { return false };
+        let Some(listener) = self.listener(id) else { return CookieOutcome::NotOne };
         if listener.queue.len() > listener.backlog {
             self.counters.accept_queue_full += 1;
-            return true;
+            return CookieOutcome::Taken(None);
         }
         let tuning = listener.tuning.clone();
         let mut request = self.request_for(id, &tuning, tuple, header, now);
@@ -167,7 +180,6 @@ impl<B: Buffers> Stack<B> {
         // The RTT of the handshake is unknown.
         request.retransmissions = 1;
         self.counters.cookies_in += 1;
-        self.promote(&request, packet.ecn, tuple, header, payload, now);
-        true
+        CookieOutcome::Taken(self.promote(&request, envelope.ecn, tuple, header, now))
     }
 }
