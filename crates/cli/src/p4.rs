@@ -1,5 +1,7 @@
 //! `nicforge p4`: runs, tests, explains and checks P4-16 programs.
 
+mod serve;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -27,6 +29,10 @@ enum P4Command {
     Explain(Explain),
     /// Check a program and report its errors
     Check(CheckProgram),
+    /// Let controllers fill the tables of a program over P4Runtime
+    Serve(serve::ServeProgram),
+    /// Print what controllers know of a program: its P4Info
+    Info(CheckProgram),
 }
 
 #[derive(Args)]
@@ -120,6 +126,8 @@ pub fn p4(options: &P4Options) -> ExitCode {
         P4Command::Test(options) => test(options),
         P4Command::Explain(options) => explain(options),
         P4Command::Check(options) => check(options),
+        P4Command::Serve(options) => serve::serve(options),
+        P4Command::Info(options) => serve::info(&options.source),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,13 +14,15 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn measure(what: &str, count: u64, mut run: impl FnMut(u64)) {
+/// Returns runs a second.
+fn measure(what: &str, count: u64, mut run: impl FnMut(u64)) -> f64 {
     let start = processor_time();
     for number in 0..count {
         run(number);
     }
     let each = (processor_time() - start).as_secs_f64() / count as f64;
     println!("{what:<48} {:>10.1} ns  {:>8.2} M/s", each * 1e9, 1e-6 / each);
+    1.0 / each
 }
 
 fn frame(destination: [u8; 4]) -> Vec<u8> {
@@ -90,6 +92,126 @@ fn main() {
         }
     }
     ternary(scale);
+    beside_traffic(&program, &text, scale);
+    bmv2(scale);
+}
+
+/// 10 000 changes a second between the packets of one core.
+fn beside_traffic(program: &Program, text: &str, scale: u64) {
+    let mut pipeline = program.pipeline(Engine::Compiled, 1).expect("the machine has an engine");
+    entries::load(&mut pipeline, text).expect("the example's entries fit");
+    let table = pipeline.table_named("routes").expect("the program has it");
+    let packet = frame([10, 1, 2, 3]);
+    // At 4 M packets a second a change every 400 packets.
+    measure("Compiled: router, 64 B, a change every 400 packets", 4_000_000 / scale, |number| {
+        if number % 400 == 0 {
+            let key = Match::Lpm(vec![scatter(number / 800) & 0xffff_ff00], 24);
+            let call = ActionCall { action: 0, data: vec![vec![1]] };
+            let entry = entry(vec![key], 0, call);
+            let update = if number % 800 == 0 { Update::Insert(entry) } else { Update::Delete(entry) };
+            // Prefixes that are there twice do not count.
+            let _ = pipeline.update(vec![Target { table, update }]);
+        }
+        pipeline.process_with(&packet, 0, &mut |output| {
+            black_box(output.packet);
+        });
+    });
+}
+
+/// The program of bmv2's stress test `LPM_match_1`: three tables with 48-bit prefixes, no egress.
+const STRESS: &str = "#include <v1model.p4>
+header ethernet_t { bit<48> dst; bit<48> src; bit<16> kind; }
+struct H { ethernet_t ethernet; }
+struct M { }
+parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {
+    state start { p.extract(h.ethernet); transition accept; }
+}
+control V(inout H h, inout M m) { apply { } }
+control I(inout H h, inout M m, inout standard_metadata_t s) {
+    action nop() { }
+    table lpm_1 { key = { h.ethernet.dst: lpm; } actions = { nop; } size = 65536; }
+    table lpm_2 { key = { h.ethernet.src: lpm; } actions = { nop; } size = 65536; }
+    table lpm_3 { key = { h.ethernet.src: lpm; h.ethernet.dst: exact; } actions = { nop; } size = 65536; }
+    apply { lpm_1.apply(); lpm_2.apply(); lpm_3.apply(); }
+}
+control E(inout H h, inout M m, inout standard_metadata_t s) { apply { } }
+control C(inout H h, inout M m) { apply { } }
+control D(packet_out p, in H h) { apply { p.emit(h.ethernet); } }
+V1Switch(P(), V(), I(), E(), C(), D()) main;";
+
+/// Short prefixes are frequent, as in the stress test: from 4 bits on, and 8 more with 4 chances of 13.
+fn prefix(seed: u64) -> u32 {
+    let (mut length, mut draw) = (4, seed);
+    while length <= 40 {
+        draw = scatter(draw + 1);
+        let more = (draw >> 20) % 13;
+        if more <= 8 {
+            return length + more as u32;
+        }
+        length += 8;
+    }
+    length
+}
+
+/// The stress test of bmv2, which `NICFORGE_BMV2_STRESS` names as built from its source, and the same program here.
+fn bmv2(scale: u64) {
+    let program = match Program::compile_text("stress", STRESS, &Options::default()) {
+        Ok(program) => program,
+        Err(errors) => panic!("{errors}"),
+    };
+    let mut pipeline = program.pipeline(Engine::Compiled, 1).expect("the machine has an engine");
+    let packets: Vec<Vec<u8>> = (0..1000u64)
+        .map(|number| {
+            let mut packet = vec![0u8; 512];
+            packet[..6].copy_from_slice(&scatter(2 * number).to_be_bytes()[2..]);
+            packet[6..12].copy_from_slice(&scatter(2 * number + 1).to_be_bytes()[2..]);
+            packet[12] = 8;
+            packet
+        })
+        .collect();
+    for (number, packet) in (0u64..).zip(&packets) {
+        let word = |from: usize| packet[from..from + 6].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let lpm = |value: u64, seed: u64| {
+            let length = prefix(seed);
+            Match::Lpm(vec![value & !0 << (48 - length)], length)
+        };
+        let (dst, src) = (word(0), word(6));
+        let keys = [
+            vec![lpm(dst, 3 * number)],
+            vec![lpm(src, 3 * number + 1)],
+            vec![lpm(src, 3 * number + 2), Match::Exact(vec![dst])],
+        ];
+        for (table, keys) in keys.into_iter().enumerate() {
+            let update = Update::Insert(entry(keys, 0, ActionCall { action: 0, data: vec![] }));
+            // As in the stress test, prefixes that are there twice do not count.
+            let _ = pipeline.update(vec![Target { table, update }]);
+        }
+    }
+    let ours = measure("Compiled: bmv2's stress test LPM_match_1", 2_000_000 / scale, |number| {
+        pipeline.process_with(&packets[number as usize % packets.len()], 0, &mut |output| {
+            black_box(output.packet);
+        });
+    });
+    let Some(peer) = std::env::var_os("NICFORGE_BMV2_STRESS") else {
+        println!("bmv2: skipped, NICFORGE_BMV2_STRESS names no stress test (test_LPM_match_1 of its source)");
+        return;
+    };
+    let start = processor_time_of_children();
+    let repeats = 2000 / scale;
+    let output = std::process::Command::new(&peer).arg(repeats.to_string()).output().expect("the peer runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let each = (processor_time_of_children() - start).as_secs_f64() / (1000 * repeats) as f64;
+    println!("{:<48} {:>10.1} ns  {:>8.2} M/s", "bmv2: its stress test LPM_match_1", each * 1e9, 1e-6 / each);
+    println!("ratio: {:.1}", ours * each);
+}
+
+/// Processor time of processes that have ended.
+fn processor_time_of_children() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
+    let after = text.rsplit(')').next().expect("the name ends");
+    // Fields 16 and 17 of proc(5), in ticks of 10 ms.
+    let at = |number: usize| after.split_whitespace().nth(number - 3).and_then(|field| field.parse::<u64>().ok());
+    Duration::from_millis((at(16).unwrap_or(0) + at(17).unwrap_or(0)) * 10)
 }
 
 const TERNARY: &str = "#include <v1model.p4>

@@ -5,7 +5,7 @@ use crate::scan::{item_end, line_of, words};
 use crate::tree::File;
 
 /// The crates, each of which may depend only on those before it.
-pub const LAYERS: [&str; 18] = [
+pub const LAYERS: [&str; 19] = [
     "record",
     "report",
     "units",
@@ -22,6 +22,7 @@ pub const LAYERS: [&str; 18] = [
     "interfaces",
     "apps",
     "flexnic",
+    "p4runtime",
     "lab",
     "cli",
 ];

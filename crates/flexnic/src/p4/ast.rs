@@ -13,12 +13,14 @@ pub struct Ident {
 }
 
 /// `@name(...)`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// Name without `@`.
     pub name: Name,
     /// Strings and integers among its arguments, as text.
     pub values: Vec<Name>,
+    /// The whole annotation as controllers see it: `@name("text")`.
+    pub text: Name,
 }
 
 /// A type as written.

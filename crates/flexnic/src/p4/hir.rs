@@ -2,9 +2,11 @@
 
 mod tables;
 
+use std::sync::Arc;
+
 use num_bigint::BigInt;
 
-use super::ast::{BinaryOp, Direction, UnaryOp};
+use super::ast::{Annotation, BinaryOp, Direction, UnaryOp};
 use super::source::{Name, Span};
 use super::types::Type;
 pub use tables::{Entry, Key, MatchKind, Table, TableAction, ValueSet};
@@ -12,6 +14,9 @@ pub use tables::{Entry, Key, MatchKind, Table, TableAction, ValueSet};
 /// A variable, parameter or instance; unique in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VarId(pub u32);
+
+/// What a program says about a declaration for controllers.
+pub type Annotations = Arc<[Annotation]>;
 
 /// A typed expression.
 #[derive(Clone, Debug)]
@@ -139,6 +144,7 @@ pub struct CallArgument {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Parameter {
+    pub annotations: Annotations,
     pub variable: VarId,
     pub name: Name,
     pub direction: Direction,
@@ -182,6 +188,9 @@ pub struct Function {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Action {
+    pub annotations: Annotations,
+    /// Declared outside of any control, like `NoAction`.
+    pub is_global: bool,
     pub name: Name,
     /// As the control plane calls it, from `@name`, with the control's name in front unless it begins with a dot.
     pub path: Name,
@@ -261,7 +270,7 @@ pub struct ActionCase {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Local {
     Variable { variable: VarId, name: Name, ty: Type, value: Option<Expr> },
-    Instance { variable: VarId, path: Name, construct: Construct },
+    Instance { variable: VarId, path: Name, construct: Construct, annotations: Annotations },
 }
 
 /// A state of a parser.
@@ -323,6 +332,16 @@ pub struct Package {
     pub parameters: Vec<Parameter>,
 }
 
+/// A header between a controller and the NIC.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ControllerHeader {
+    pub ty: Type,
+    pub annotations: Annotations,
+    /// One per field.
+    pub fields: Vec<Annotations>,
+}
+
 /// A checked program.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -339,4 +358,6 @@ pub struct Checked {
     /// Objects at the top level; one of them is `main`.
     pub globals: Vec<Local>,
     pub main: Option<VarId>,
+    /// Headers that controllers put before packets or find there (`@controller_header`), with the annotations of fields.
+    pub controller_headers: Vec<ControllerHeader>,
 }

@@ -1,12 +1,17 @@
 //! Tables, value sets, objects and fields of a program.
 
-use super::hir::MatchKind;
+use super::hir::{Annotations, MatchKind};
 use super::ir::{HashKind, Slot};
 use super::source::{Name, Span};
+use super::types::Type;
 
 /// A key of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
+    /// What the program says about it.
+    pub annotations: Annotations,
+    /// Its type.
+    pub ty: Type,
     /// Name for the control plane.
     pub name: Name,
     /// Bits.
@@ -20,6 +25,10 @@ pub struct KeyInfo {
 /// A parameter of an action that an entry gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterInfo {
+    /// What the program says about it.
+    pub annotations: Annotations,
+    /// Its type.
+    pub ty: Type,
     /// Name.
     pub name: Name,
     /// Where the table puts it.
@@ -29,6 +38,10 @@ pub struct ParameterInfo {
 /// An action of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionInfo {
+    /// What the program says about it.
+    pub annotations: Annotations,
+    /// What it says in the table's list.
+    pub list_annotations: Annotations,
     /// Name for the control plane.
     pub path: Name,
     /// Data of an entry.
@@ -80,6 +93,9 @@ pub struct EntrySpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct TableInfo {
+    pub annotations: Annotations,
+    /// Action profile or selector, by object.
+    pub profile: Option<usize>,
     pub path: Name,
     pub keys: Vec<KeyInfo>,
     pub actions: Vec<ActionInfo>,
@@ -103,6 +119,8 @@ pub struct TableInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct SetInfo {
+    pub annotations: Annotations,
+    pub ty: Type,
     pub path: Name,
     pub widths: Vec<u32>,
     pub size: u64,
@@ -112,22 +130,50 @@ pub struct SetInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum ObjectKind {
-    Counter { size: u64, bytes: bool, packets: bool },
-    Meter { size: u64, bytes: bool },
-    Register { size: u64, widths: Vec<u32>, initial: Vec<Vec<u64>> },
-    DirectCounter { bytes: bool, packets: bool },
-    DirectMeter { bytes: bool },
+    Counter {
+        size: u64,
+        bytes: bool,
+        packets: bool,
+    },
+    Meter {
+        size: u64,
+        bytes: bool,
+    },
+    Register {
+        size: u64,
+        widths: Vec<u32>,
+        initial: Vec<Vec<u64>>,
+        element: Type,
+    },
+    DirectCounter {
+        bytes: bool,
+        packets: bool,
+    },
+    DirectMeter {
+        bytes: bool,
+    },
     Checksum,
     Hash(HashKind),
-    Random { low: u64, high: u64 },
-    Digest,
-    Profile,
+    Random {
+        low: u64,
+        high: u64,
+    },
+    Digest {
+        element: Type,
+    },
+    Profile {
+        has_selector: bool,
+        size: u64,
+    },
+    /// Without state that controllers see.
+    Other,
 }
 
 /// An object of the architecture with its name for the control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ObjectInfo {
+    pub annotations: Annotations,
     pub path: Name,
     pub kind: ObjectKind,
 }

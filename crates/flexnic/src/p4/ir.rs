@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::ast::BinaryOp;
+pub use super::hir::ControllerHeader;
 pub use super::info::{
     ActionCall, ActionInfo, EntrySpec, KeyInfo, Match, NamedField, ObjectInfo, ObjectKind, ParameterInfo, SetInfo,
     TableInfo,
@@ -388,4 +389,6 @@ pub struct Ir {
     pub is_pna: bool,
     /// Fields of headers and metadata.
     pub fields: Vec<NamedField>,
+    /// Headers between controllers and the NIC.
+    pub controller_headers: Vec<ControllerHeader>,
 }

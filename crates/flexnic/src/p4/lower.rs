@@ -85,7 +85,11 @@ impl<'a> Lower<'a> {
         let mut lower = Lower {
             program,
             reporter,
-            ir: Ir { errors: program.errors.clone(), ..Ir::default() },
+            ir: Ir {
+                errors: program.errors.clone(),
+                controller_headers: program.controller_headers.clone(),
+                ..Ir::default()
+            },
             hooks: Hooks::default(),
             error: Slot { word: 0, width: 16, temporary: false },
             next_word: 1,

@@ -269,7 +269,7 @@ fn object_state(kind: &ObjectKind) -> ObjectState {
     match kind {
         ObjectKind::Counter { size, .. } => ObjectState::Counter(vec![(0, 0); *size as usize]),
         ObjectKind::Meter { size, .. } => ObjectState::Meter(vec![Meter::default(); *size as usize]),
-        ObjectKind::Register { size, widths, initial } => {
+        ObjectKind::Register { size, widths, initial, .. } => {
             let stride: usize = widths.iter().map(|width| words(*width)).sum();
             let mut all = vec![0; stride * *size as usize];
             if let [first] = &initial[..] {

@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
             let Kind::Word(name) = &self.next().kind else {
                 return self.fail("the name of an annotation");
             };
-            let mut values = Vec::new();
+            let (mut values, from) = (Vec::new(), self.at);
             if name.as_ref() == "pragma" {
                 let start = self.at;
                 while self.at == start || !self.peek().starts_line {
@@ -215,7 +215,9 @@ impl<'a> Parser<'a> {
             } else if self.is("[") {
                 self.annotation_body("[", "]", &mut values)?;
             }
-            found.push(Annotation { name: name.clone(), values });
+            let body: String = self.tokens[from..self.at].iter().map(Token::written).collect();
+            let text = Name::from(format!("@{name}{body}"));
+            found.push(Annotation { name: name.clone(), values, text });
         }
         Ok(found)
     }

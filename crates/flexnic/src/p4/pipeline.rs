@@ -10,6 +10,7 @@ use super::interpret;
 use super::ir::{Ir, TableInfo};
 use super::jit;
 use super::machine::{Digest, Effects, Machine, ObjectState, ValueSet};
+use super::meter::Meter;
 use super::outcome::{Counters, Output, OwnedOutput, PacketGone};
 use super::switch::Switch;
 use super::tables::{Table, Target, UpdateError};
@@ -318,6 +319,22 @@ impl Pipeline {
         self.core.machine.objects.get_mut(number)
     }
 
+    /// The state of an object by its number.
+    pub fn object(&mut self, number: usize) -> Option<&mut ObjectState> {
+        self.core.machine.objects.get_mut(number)
+    }
+
+    /// A value set by its number.
+    pub fn value_set(&mut self, number: usize) -> Option<&mut ValueSet> {
+        self.core.machine.sets.get_mut(number)
+    }
+
+    /// Counts and the meter of an entry; none where it does not exist.
+    pub fn entry_state(&mut self, table: usize, entry: usize) -> Option<(&mut (u64, u64), &mut Meter)> {
+        let entry = self.core.machine.tables.get_mut(table)?.entry_mut(entry)?;
+        Some((&mut entry.hits, &mut entry.meter))
+    }
+
     /// A value set by its name, or by the end of its name if that is unique.
     pub fn value_set_named(&mut self, name: &str) -> Option<&mut ValueSet> {
         let all: Vec<&str> = self.core.ir.sets.iter().map(|set| &*set.path).collect();
@@ -333,6 +350,11 @@ impl Pipeline {
     /// What was counted so far.
     pub fn counters(&self) -> &Counters {
         &self.core.counters
+    }
+
+    /// Digests wait for [`take_digests`](Self::take_digests).
+    pub fn has_digests(&self) -> bool {
+        !self.core.digests.is_empty()
     }
 
     /// Digests since the last call.

@@ -17,6 +17,8 @@ pub struct Switch {
     /// Nodes: replica number and ports.
     nodes: Vec<(u64, Vec<u64>)>,
     groups: BTreeMap<u64, Vec<usize>>,
+    /// Groups whose copies are set as a whole, beside those of nodes.
+    copies: BTreeMap<u64, Vec<(u64, u64)>>,
     sessions: BTreeMap<u64, Session>,
 }
 
@@ -30,6 +32,15 @@ impl Switch {
     /// Makes a group, empty at first.
     pub fn add_group(&mut self, group: u64) {
         self.groups.entry(group).or_default();
+    }
+
+    /// Sets the copies of a group (replica number, port), or removes it.
+    pub fn set_group(&mut self, group: u64, copies: Option<Vec<(u64, u64)>>) {
+        let Some(copies) = copies else {
+            self.copies.remove(&group);
+            return;
+        };
+        self.copies.insert(group, copies);
     }
 
     /// Puts a node into a group; false where one of them does not exist.
@@ -55,6 +66,8 @@ impl Switch {
     /// Ports and replica numbers of a group.
     pub(crate) fn replicas(&self, group: u64) -> Vec<(u64, u64)> {
         let nodes = self.groups.get(&group).into_iter().flatten();
-        nodes.flat_map(|node| self.nodes[*node].1.iter().map(|port| (*port, self.nodes[*node].0))).collect()
+        let of_nodes = nodes.flat_map(|node| self.nodes[*node].1.iter().map(|port| (*port, self.nodes[*node].0)));
+        let copies = self.copies.get(&group).into_iter().flatten().map(|(rid, port)| (*port, *rid));
+        of_nodes.chain(copies).collect()
     }
 }

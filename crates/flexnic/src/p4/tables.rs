@@ -76,7 +76,7 @@ enum Index {
     /// No keys.
     None,
     Exact(WordMap<usize>),
-    /// One lpm key of at most 32 bits.
+    /// One lpm key of at most 64 bits.
     Trie(trie::Trie),
     /// Everything else.
     Space(space::TupleSpace),
@@ -148,7 +148,7 @@ impl Table {
         self.index = match &keys[..] {
             [] => Index::None,
             keys if keys.iter().all(|key| key.kind == MatchKind::Exact) => Index::Exact(WordMap::default()),
-            [key] if key.kind == MatchKind::Lpm && key.width <= 32 => Index::Trie(trie::Trie::new(key.width)),
+            [key] if key.kind == MatchKind::Lpm && key.width <= 64 => Index::Trie(trie::Trie::new(key.width)),
             _ => Index::Space(space::TupleSpace::default()),
         };
         for spec in self.info.entries.clone() {
@@ -238,7 +238,7 @@ impl Table {
         match &self.index {
             Index::None => None,
             Index::Exact(map) => map.get(keys).copied(),
-            Index::Trie(trie) => trie.find(keys[0] as u32),
+            Index::Trie(trie) => trie.find(keys[0]),
             Index::Space(space) => space.find(keys),
         }
     }
@@ -344,7 +344,7 @@ impl Table {
             }
             Index::Trie(trie) => {
                 let length = pattern.mask[0].count_ones();
-                trie.insert(pattern.value[0] as u32, length, number);
+                trie.insert(pattern.value[0], length, number);
             }
             Index::Space(space) => space.insert(pattern, rank, number),
         }
@@ -365,7 +365,7 @@ impl Table {
             Index::Exact(map) => {
                 map.remove(&pattern.value[..]);
             }
-            Index::Trie(trie) => trie.remove(pattern.value[0] as u32, pattern.mask[0].count_ones()),
+            Index::Trie(trie) => trie.remove(pattern.value[0], pattern.mask[0].count_ones()),
             Index::Space(space) => space.remove(&pattern, number),
         }
         self.known.remove(&self.entry_key(&entry));

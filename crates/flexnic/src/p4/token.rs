@@ -49,6 +49,17 @@ impl Token {
         }
     }
 
+    /// The token as a program writes it.
+    pub fn written(&self) -> String {
+        match &self.kind {
+            Kind::Word(word) => word.to_string(),
+            Kind::Number(number) => number.value.to_string(),
+            Kind::Text(text) => format!("\"{text}\""),
+            Kind::Symbol(symbol) => (*symbol).to_owned(),
+            Kind::End => String::new(),
+        }
+    }
+
     /// How an error message calls it.
     pub fn describe(&self) -> String {
         match &self.kind {

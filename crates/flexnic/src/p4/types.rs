@@ -120,6 +120,17 @@ pub struct NewType {
     pub name: Name,
     /// What it is made of.
     pub of: Type,
+    /// What controllers see instead.
+    pub translation: Option<Translation>,
+}
+
+/// How controllers see values of a type (`@p4runtime_translation`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Translation {
+    /// Who says what the values mean.
+    pub uri: Name,
+    /// Bits; none for a string.
+    pub bits: Option<u32>,
 }
 
 impl PartialEq for NewType {

@@ -119,7 +119,12 @@ impl Checker<'_> {
                 }
                 let size = self.constant_number(size, "the size of a value set").unwrap_or(0);
                 let path = control_name(&declaration.annotations, &name.name);
-                self.program.value_sets.push(ValueSet { path, ty, size });
+                self.program.value_sets.push(ValueSet {
+                    path,
+                    ty,
+                    size,
+                    annotations: declaration.annotations.clone().into(),
+                });
                 self.declare(name, Symbol::ValueSet(self.program.value_sets.len() - 1));
                 None
             }

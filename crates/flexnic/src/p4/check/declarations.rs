@@ -12,9 +12,9 @@ impl Checker<'_> {
         let name = &declaration.name;
         match &declaration.kind {
             DeclarationKind::Constant { ty, value } => self.constant(name, ty, value),
-            DeclarationKind::Typedef { ty, is_new } => self.typedef(name, ty, *is_new),
+            DeclarationKind::Typedef { ty, is_new } => self.typedef(declaration, ty, *is_new),
             DeclarationKind::Struct { kind, type_parameters, fields } => {
-                self.struct_like(name, *kind, type_parameters, fields);
+                self.struct_like(declaration, *kind, type_parameters, fields);
             }
             DeclarationKind::Enum { underlying, members } => self.enumeration(name, underlying.as_ref(), members),
             DeclarationKind::Errors(names) => self.errors(names),
@@ -216,7 +216,16 @@ impl Checker<'_> {
             self.declare(&parameter.name, Symbol::Variable(variable, ty.clone()));
             let optional = parameter.annotations.iter().any(|annotation| &*annotation.name == "optional");
             let name = parameter.name.name.clone();
-            found.push(Parameter { variable, name, direction: parameter.direction, ty, default, optional });
+            let annotations = parameter.annotations.clone().into();
+            found.push(Parameter {
+                annotations,
+                variable,
+                name,
+                direction: parameter.direction,
+                ty,
+                default,
+                optional,
+            });
         }
         found
     }
@@ -273,7 +282,14 @@ impl Checker<'_> {
             (found, body)
         });
         let path = control_name(&declaration.annotations, &name.name);
-        self.program.actions.push(Action { name: name.name.clone(), path, parameters, body });
+        self.program.actions.push(Action {
+            annotations: declaration.annotations.clone().into(),
+            is_global: self.scopes.len() == 1,
+            name: name.name.clone(),
+            path,
+            parameters,
+            body,
+        });
         self.declare(name, Symbol::Action(self.program.actions.len() - 1));
     }
 
@@ -310,7 +326,8 @@ impl Checker<'_> {
         self.check_complete(&construct, declaration, written.span);
         self.check_abstract(&construct, methods, declaration.span);
         let path = control_name(&declaration.annotations, &declaration.name.name);
-        Some(Local::Instance { variable, path, construct: *construct })
+        let annotations = declaration.annotations.clone().into();
+        Some(Local::Instance { variable, path, construct: *construct, annotations })
     }
 
     /// All type arguments are known.

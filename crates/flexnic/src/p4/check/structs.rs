@@ -7,12 +7,13 @@ use num_bigint::BigInt;
 use super::convert::range;
 use super::{Checker, Symbol, TypeSymbol};
 use crate::p4::ast::{self, FieldDecl, Ident, StructKind, TypeRef};
-use crate::p4::hir::{Expr, ExprKind};
+use crate::p4::hir::{ControllerHeader, Expr, ExprKind};
 use crate::p4::source::Name;
-use crate::p4::types::{EnumType, Field, LEAVES_MAX, NewType, StructType, Type, leaves};
+use crate::p4::types::{EnumType, Field, LEAVES_MAX, NewType, StructType, Translation, Type, leaves};
 
 impl Checker<'_> {
-    pub(super) fn typedef(&mut self, name: &Ident, ty: &TypeRef, is_new: bool) {
+    pub(super) fn typedef(&mut self, declaration: &ast::Declaration, ty: &TypeRef, is_new: bool) {
+        let name = &declaration.name;
         let written = ty;
         let ty = self.ty(ty);
         let symbol = if is_new {
@@ -25,7 +26,8 @@ impl Checker<'_> {
                     .help("bit<W>, int<W>, bool, varbit, or another `type`; use `typedef` for a second name");
             }
             let id = self.fresh();
-            Type::New(Arc::new(NewType { id, name: name.name.clone(), of: ty }))
+            let translation = self.translation(declaration);
+            Type::New(Arc::new(NewType { id, name: name.name.clone(), of: ty, translation }))
         } else {
             if matches!(ty, Type::Void | Type::MatchKind) {
                 self.error(written.span, format!("`typedef` cannot rename `{ty}`"));
@@ -35,8 +37,32 @@ impl Checker<'_> {
         self.declare(name, Symbol::Type(TypeSymbol::Plain(symbol)));
     }
 
-    pub(super) fn struct_like(&mut self, name: &Ident, kind: StructKind, parameters: &[Ident], fields: &[FieldDecl]) {
-        let id = self.fresh();
+    /// `@p4runtime_translation("uri", bits)` or `("uri", string)`.
+    fn translation(&mut self, declaration: &ast::Declaration) -> Option<Translation> {
+        let given = declaration.annotations.iter().find(|given| &*given.name == "p4runtime_translation")?;
+        let [uri, to, ..] = &given.values[..] else {
+            self.error(declaration.name.span, "`@p4runtime_translation` needs a URI and a type")
+                .help("@p4runtime_translation(\"p4.org/psa/v1/PortId_t\", 32)");
+            return None;
+        };
+        // `bit<32>` as well as `32`.
+        let bits = given.values.iter().skip(1).find_map(|value| value.parse().ok());
+        if bits.is_none() && &**to != "string" {
+            self.error(declaration.name.span, format!("`{to}` is no type for controllers"))
+                .help("a width, or `string`");
+        }
+        Some(Translation { uri: uri.clone(), bits })
+    }
+
+    pub(super) fn struct_like(
+        &mut self,
+        declaration: &ast::Declaration,
+        kind: StructKind,
+        parameters: &[Ident],
+        fields: &[FieldDecl],
+    ) {
+        let name = &declaration.name;
+        let (id, fields_of) = (self.fresh(), fields);
         let (numbers, fields) = self.scoped(|checker| {
             let numbers = checker.type_parameters(parameters);
             let mut found: Vec<Field> = Vec::new();
@@ -67,6 +93,13 @@ impl Checker<'_> {
             return;
         }
         let ty = Type::Struct(Arc::new(StructType { id, name: name.name.clone(), kind, arguments, fields, leaves }));
+        if declaration.annotations.iter().any(|given| &*given.name == "controller_header") {
+            self.program.controller_headers.push(ControllerHeader {
+                ty: ty.clone(),
+                annotations: declaration.annotations.clone().into(),
+                fields: fields_of.iter().map(|field| field.annotations.clone().into()).collect(),
+            });
+        }
         let symbol = if numbers.is_empty() { TypeSymbol::Plain(ty) } else { TypeSymbol::Generic(numbers, ty) };
         self.declare(name, Symbol::Type(symbol));
     }

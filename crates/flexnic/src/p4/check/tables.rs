@@ -25,6 +25,7 @@ impl Checker<'_> {
         let keys: Vec<Key> = written.keys.iter().filter_map(|key| self.key(key)).collect();
         self.context.in_control_apply = outer;
         let mut table = Table {
+            annotations: declaration.annotations.clone().into(),
             name: name.name.clone(),
             path: control_name(&declaration.annotations, &name.name),
             keys,
@@ -109,7 +110,7 @@ impl Checker<'_> {
         let given = key.annotations.iter().find(|annotation| &*annotation.name == "name");
         let given = given.and_then(|annotation| annotation.values.first());
         let name = given.cloned().unwrap_or_else(|| Name::from(key_name(&key.value)));
-        Some(Key { value, match_kind, name })
+        Some(Key { value, match_kind, name, annotations: key.annotations.clone().into() })
     }
 
     /// What an action reference names, and its arguments.
@@ -156,7 +157,8 @@ impl Checker<'_> {
         let bound = bound.into_iter().filter_map(|argument| argument.value).collect();
         let has = |wanted: &str| written.annotations.iter().any(|annotation| &*annotation.name == wanted);
         let (default_only, table_only) = (has("defaultonly"), has("tableonly"));
-        table.actions.push(TableAction { action: used.action, bound, default_only, table_only });
+        let annotations = written.annotations.clone().into();
+        table.actions.push(TableAction { action: used.action, bound, annotations, default_only, table_only });
     }
 
     /// Position of an action in the table's list and its data.
@@ -227,7 +229,18 @@ impl Checker<'_> {
             }
             let known = table.actions.iter().position(|known| known.action == action);
             let position = known.unwrap_or_else(|| {
-                table.actions.push(TableAction { action, bound: Vec::new(), default_only: true, table_only: false });
+                table.actions.push(TableAction {
+                    action,
+                    bound: Vec::new(),
+                    annotations: [ast::Annotation {
+                        name: "defaultonly".into(),
+                        values: Vec::new(),
+                        text: "@defaultonly".into(),
+                    }]
+                    .into(),
+                    default_only: true,
+                    table_only: false,
+                });
                 table.actions.len() - 1
             });
             table.default = Some((position, Vec::new()));

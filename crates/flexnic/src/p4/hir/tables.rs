@@ -1,6 +1,6 @@
 //! Tables and value sets of the checked program.
 
-use super::Expr;
+use super::{Annotations, Expr};
 use crate::p4::source::{Name, Span};
 use crate::p4::types::Type;
 
@@ -21,6 +21,7 @@ pub enum MatchKind {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Key {
+    pub annotations: Annotations,
     pub value: Expr,
     pub match_kind: MatchKind,
     pub name: Name,
@@ -33,6 +34,8 @@ pub struct TableAction {
     pub action: usize,
     /// Arguments for the parameters with a direction.
     pub bound: Vec<Expr>,
+    /// Annotations in the list of actions.
+    pub annotations: Annotations,
     /// `@defaultonly`: no entry may run it.
     pub default_only: bool,
     /// `@tableonly`: it may not be the default.
@@ -43,6 +46,7 @@ pub struct TableAction {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Table {
+    pub annotations: Annotations,
     pub name: Name,
     pub path: Name,
     pub keys: Vec<Key>,
@@ -79,6 +83,7 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ValueSet {
+    pub annotations: Annotations,
     pub path: Name,
     pub ty: Type,
     pub size: u64,

@@ -194,7 +194,7 @@ impl Lower<'_> {
                     Type::Object(of) => of.name.to_string(),
                     _ => String::new(),
                 };
-                Some(self.construct(construct, &name))
+                Some(self.construct(construct, &name, &Default::default()))
             }
             _ => None,
         }

@@ -7,7 +7,7 @@ use super::places::scalar_width;
 use super::{Lower, Object};
 use crate::p4::ast::Direction;
 use crate::p4::hir::{Call, Expr, ExprKind};
-use crate::p4::ir::{Datum, ExternFunction, ExternOp, HashKind, ObjectKind, Op, Operand, Slot};
+use crate::p4::ir::{Datum, ExternFunction, ExternOp, HashKind, ObjectInfo, ObjectKind, Op, Operand, Slot};
 use crate::p4::source::Name;
 use crate::p4::types::Type;
 
@@ -82,7 +82,7 @@ impl Lower<'_> {
         let hash = |lower: &Self, at: usize| hash_kind(number(lower, at));
         let function = match &*name {
             "random" => ExternFunction::Random,
-            "digest" => ExternFunction::Digest,
+            "digest" => return self.digest_call(call, argument(1), result),
             "hash" => ExternFunction::Hash(hash(self, 1)),
             "verify_checksum" => ExternFunction::VerifyChecksum { kind: hash(self, 3), with_payload: false },
             "verify_checksum_with_payload" => {
@@ -117,6 +117,31 @@ impl Lower<'_> {
             }
         };
         self.extern_op(function, None, call, result)
+    }
+
+    fn digest_call(&mut self, call: &Call, data: Option<&Expr>, result: &Type) -> Value {
+        let object = data.map(|data| self.digest_object(&data.ty));
+        self.extern_op(ExternFunction::Digest, object, call, result)
+    }
+
+    /// v1model has no digest objects: controllers know a digest by the type of its data.
+    fn digest_object(&mut self, ty: &Type) -> usize {
+        let element = self.concrete(ty);
+        let path = match &element {
+            Type::Struct(of) if of.id != 0 => of.name.clone(),
+            _ => Name::from(format!("digest_{}", self.ir.objects.len())),
+        };
+        let known = self.ir.objects.iter().position(|object| {
+            object.path == path && matches!(&object.kind, ObjectKind::Digest { element: of } if *of == element)
+        });
+        known.unwrap_or_else(|| {
+            self.ir.objects.push(ObjectInfo {
+                annotations: Default::default(),
+                path,
+                kind: ObjectKind::Digest { element },
+            });
+            self.ir.objects.len() - 1
+        })
     }
 
     fn text(&self, argument: Option<&Expr>) -> Name {

@@ -1,11 +1,12 @@
 //! Objects: what constructors make when the program is put together.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use num_traits::ToPrimitive;
 
 use super::{Binding, Lower};
-use crate::p4::hir::{Body, Construct, Expr, ExprKind, Local, VarId};
+use crate::p4::hir::{Annotations, Body, Construct, Expr, ExprKind, Local, VarId};
 use crate::p4::ir::{HashKind, ObjectInfo, ObjectKind};
 use crate::p4::source::Name;
 use crate::p4::types::{self, Type};
@@ -52,13 +53,13 @@ pub(crate) enum Bound {
 impl Lower<'_> {
     /// Makes an instance and binds its name.
     pub(super) fn bind_instance(&mut self, local: &Local) {
-        if let Local::Instance { variable, path, construct } = local {
-            let object = self.construct(construct, path);
+        if let Local::Instance { variable, path, construct, annotations } = local {
+            let object = self.construct(construct, path, annotations);
             self.bindings.insert(*variable, Binding::Object(object));
         }
     }
 
-    pub(super) fn construct(&mut self, construct: &Construct, name: &str) -> ObjectRef {
+    pub(super) fn construct(&mut self, construct: &Construct, name: &str, annotations: &Annotations) -> ObjectRef {
         let Type::Object(of) = &construct.ty else {
             return Rc::new(Object::Nothing);
         };
@@ -71,7 +72,7 @@ impl Lower<'_> {
                 let path = self.full_path(name);
                 let index = self.ir.objects.len();
                 let kind = self.extern_kind(&of.name, &of.arguments, construct);
-                self.ir.objects.push(ObjectInfo { path: path.into(), kind });
+                self.ir.objects.push(ObjectInfo { annotations: annotations.clone(), path: path.into(), kind });
                 Rc::new(Object::Extern { name: of.name.clone(), index })
             }
             types::ObjectKind::Parser | types::ObjectKind::Control => {
@@ -95,7 +96,7 @@ impl Lower<'_> {
                     Type::Object(of) => of.name.to_string(),
                     _ => String::new(),
                 };
-                Bound::Object(self.construct(construct, &name))
+                Bound::Object(self.construct(construct, &name, &Arc::default()))
             }
             ExprKind::Variable(variable) => match self.bindings.get(variable).cloned() {
                 Some(Binding::Object(object)) => Bound::Object(object),
@@ -124,8 +125,8 @@ impl Lower<'_> {
         let mut instances = Vec::new();
         if !matches!(block.body, Body::None) {
             for local in &block.locals {
-                if let Local::Instance { variable, path, construct } = local {
-                    let object = self.construct(construct, path);
+                if let Local::Instance { variable, path, construct, annotations } = local {
+                    let object = self.construct(construct, path, annotations);
                     self.bindings.insert(*variable, Binding::Object(object.clone()));
                     instances.push((*variable, object));
                 }
@@ -157,7 +158,7 @@ impl Lower<'_> {
         if matches!(name, "counter" | "Counter" | "meter" | "Meter" | "register" | "Register") && size > 1 << 28 {
             let span = construct.arguments[0].span;
             self.reporter.error(span, format!("{size} elements are more than this NIC's memory holds"));
-            return ObjectKind::Profile;
+            return ObjectKind::Other;
         }
         match name {
             "counter" | "Counter" => {
@@ -174,7 +175,7 @@ impl Lower<'_> {
                     Some(ExprKind::Integer(value)) => vec![super::evaluate::limbs(&value, widths[0])],
                     _ => Vec::new(),
                 };
-                ObjectKind::Register { size, widths, initial }
+                ObjectKind::Register { size, widths, initial, element }
             }
             "Hash" => {
                 let kinds =
@@ -183,12 +184,13 @@ impl Lower<'_> {
             }
             "InternetChecksum" | "Checksum16" => ObjectKind::Checksum,
             "Random" => ObjectKind::Random { low: size, high: number(self, 1) },
-            "Digest" => ObjectKind::Digest,
-            "action_profile" | "action_selector" | "ActionProfile" | "ActionSelector" => ObjectKind::Profile,
+            "Digest" => ObjectKind::Digest { element: arguments.first().cloned().unwrap_or(Type::Unknown) },
+            "action_profile" | "ActionProfile" => ObjectKind::Profile { has_selector: false, size },
+            "action_selector" | "ActionSelector" => ObjectKind::Profile { has_selector: true, size: number(self, 1) },
             _ => {
                 let span = construct.arguments.first().map_or(Default::default(), |argument| argument.span);
                 self.unsupported(span, &format!("extern `{name}`"));
-                ObjectKind::Profile
+                ObjectKind::Other
             }
         }
     }

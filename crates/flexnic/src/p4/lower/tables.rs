@@ -78,6 +78,8 @@ impl Lower<'_> {
             None => ActionCall::default(),
         };
         let mut info = TableInfo {
+            annotations: table.annotations.clone(),
+            profile: None,
             path: Name::from(self.full_path(&table.path)),
             keys,
             actions,
@@ -113,7 +115,8 @@ impl Lower<'_> {
             match &**name {
                 "direct_counter" | "DirectCounter" => info.counter = Some(*index),
                 "direct_meter" | "DirectMeter" => info.meter = Some(*index),
-                "action_selector" | "ActionSelector" => info.has_selector = true,
+                "action_selector" | "ActionSelector" => (info.has_selector, info.profile) = (true, Some(*index)),
+                "action_profile" | "ActionProfile" => info.profile = Some(*index),
                 _ => {}
             }
         }
@@ -138,7 +141,9 @@ impl Lower<'_> {
         if key.match_kind == MatchKind::Range && is_signed(&ty) {
             self.unsupported(key.value.span, "a range over signed values as a key");
         }
-        KeyInfo { name: key.name.clone(), width: scalar_width(&ty).unwrap_or(1), kind: key.match_kind, names }
+        let width = scalar_width(&ty).unwrap_or(1);
+        let annotations = key.annotations.clone();
+        KeyInfo { annotations, ty, name: key.name.clone(), width, kind: key.match_kind, names }
     }
 
     fn action_info(&mut self, used: &hir::TableAction) -> ActionInfo {
@@ -151,26 +156,27 @@ impl Lower<'_> {
                 self.reporter.error(self.program.blocks.first().map_or(Default::default(), |b| b.span), message);
                 continue;
             }
-            parameters.push(ParameterInfo { name: parameter.name.clone(), slot: place.slot() });
+            parameters.push(ParameterInfo {
+                annotations: parameter.annotations.clone(),
+                ty: place.ty.clone(),
+                name: parameter.name.clone(),
+                slot: place.slot(),
+            });
         }
-        let path =
-            if self.is_global_action(used.action) { action.path.to_string() } else { self.full_path(&action.path) };
+        let path = if action.is_global { action.path.to_string() } else { self.full_path(&action.path) };
         let known = *self.action_paths.entry(path.clone()).or_insert(used.action);
         if known != used.action {
             let message = format!("two actions are called `{path}` by the control plane");
             self.reporter.error(self.program.blocks.last().map_or(Default::default(), |b| b.span), message);
         }
         ActionInfo {
+            annotations: action.annotations.clone(),
+            list_annotations: used.annotations.clone(),
             path: path.trim_start_matches('.').into(),
             parameters,
             default_only: used.default_only,
             table_only: used.table_only,
         }
-    }
-
-    /// Declared outside of any control, like `NoAction`.
-    fn is_global_action(&self, action: usize) -> bool {
-        &*self.program.actions[action].name == "NoAction"
     }
 
     fn action_call(&mut self, position: usize, data: &[Expr], actions: &[ActionInfo]) -> ActionCall {
@@ -251,7 +257,8 @@ impl Lower<'_> {
         let set = &self.program.value_sets[index];
         let widths = self.flat_widths(&set.ty);
         let path = Name::from(self.full_path(&set.path));
-        self.ir.sets.push(SetInfo { path, widths, size: set.size });
+        let (annotations, ty) = (set.annotations.clone(), set.ty.clone());
+        self.ir.sets.push(SetInfo { annotations, ty, path, widths, size: set.size });
         self.sets.insert(key, self.ir.sets.len() - 1);
         self.ir.sets.len() - 1
     }

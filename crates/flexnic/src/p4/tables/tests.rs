@@ -6,11 +6,25 @@ use super::*;
 use crate::p4::ir::KeyInfo;
 
 fn table(kinds: &[(MatchKind, u32)]) -> Table {
-    let keys =
-        kinds.iter().map(|(kind, width)| KeyInfo { name: "k".into(), width: *width, kind: *kind, names: vec![] });
-    let action =
-        crate::p4::ir::ActionInfo { path: "a".into(), parameters: vec![], default_only: false, table_only: false };
+    let keys = kinds.iter().map(|(kind, width)| KeyInfo {
+        annotations: Default::default(),
+        ty: crate::p4::types::Type::Bit(*width),
+        name: "k".into(),
+        width: *width,
+        kind: *kind,
+        names: vec![],
+    });
+    let action = crate::p4::ir::ActionInfo {
+        annotations: Default::default(),
+        list_annotations: Default::default(),
+        path: "a".into(),
+        parameters: vec![],
+        default_only: false,
+        table_only: false,
+    };
     Table::new(&TableInfo {
+        annotations: Default::default(),
+        profile: None,
         path: "t".into(),
         keys: keys.collect(),
         actions: vec![action],
@@ -48,24 +62,30 @@ fn matches(key: &Match, width: u32, value: u64) -> bool {
 proptest! {
     #[test]
     fn trie_agrees_with_a_walk(
-        prefixes in proptest::collection::vec((any::<u32>(), 0u32..=32), 0..60),
+        width in prop::sample::select(vec![9u32, 16, 32, 48, 64]),
+        prefixes in proptest::collection::vec((any::<u64>(), 0u32..=64), 0..60),
         removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..20),
-        probes in proptest::collection::vec(any::<u32>(), 0..40),
+        probes in proptest::collection::vec(any::<u64>(), 0..40),
     ) {
-        let mut table = table(&[(MatchKind::Lpm, 32)]);
+        // Few bits that differ make prefixes of prefixes.
+        let fit = |value: u64| (value & 0x8181_8181_8181_8181) >> (64 - width);
+        let prefixes: Vec<(u64, u32)> =
+            prefixes.into_iter().map(|(value, length)| (fit(value), length.min(width))).collect();
+        let probes: Vec<u64> = probes.into_iter().map(fit).collect();
+        let mut table = table(&[(MatchKind::Lpm, width)]);
         for (value, length) in &prefixes {
-            let _ = table.update(Update::Insert(entry(vec![Match::Lpm(vec![u64::from(*value)], *length)], 0)));
+            let _ = table.update(Update::Insert(entry(vec![Match::Lpm(vec![*value], *length)], 0)));
         }
         for index in &removed {
             if !prefixes.is_empty() {
                 let (value, length) = *index.get(&prefixes);
-                let _ = table.update(Update::Delete(entry(vec![Match::Lpm(vec![u64::from(value)], length)], 0)));
+                let _ = table.update(Update::Delete(entry(vec![Match::Lpm(vec![value], length)], 0)));
             }
         }
         for probe in probes.iter().chain(prefixes.iter().map(|(value, _)| value)) {
-            let value = u64::from(*probe);
+            let value = *probe;
             let length = |entry: &Entry| if let Match::Lpm(_, length) = entry.keys[0] { length } else { 0 };
-            let hits = table.entries().filter(|(_, entry)| matches(&entry.keys[0], 32, value));
+            let hits = table.entries().filter(|(_, entry)| matches(&entry.keys[0], width, value));
             let best = hits.max_by_key(|(_, entry)| length(entry)).map(|(number, _)| number);
             prop_assert_eq!(table.find(&[value]), best);
         }

@@ -1,6 +1,6 @@
-//! Longest prefix match on at most 32 bits: a trie with strides of 16, 8 and 8 bits.
+//! Longest prefix match on at most 64 bits: a trie with a stride of 16 bits, then of 8 bits each.
 //!
-//! Every slot knows the longest prefix that covers it, so a look-up reads at most three slots.
+//! Every slot knows the longest prefix that covers it, so a look-up of an IPv4 address reads at most three slots.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -27,7 +27,7 @@ pub(super) struct Trie {
     nodes: Vec<[Slot; 256]>,
     free: Vec<u32>,
     /// Entry of each prefix, for changes.
-    prefixes: HashMap<u64, u32, BuildHasherDefault<WordHasher>>,
+    prefixes: HashMap<(u64, u32), u32, BuildHasherDefault<WordHasher>>,
 }
 
 impl Trie {
@@ -36,62 +36,57 @@ impl Trie {
     }
 
     /// Keys are aligned to the left, so that narrow ones use the same levels.
-    fn align(&self, value: u32) -> u32 {
-        if self.width == 0 { 0 } else { value << (32 - self.width) }
+    fn align(&self, value: u64) -> u64 {
+        if self.width == 0 { 0 } else { value << (64 - self.width) }
     }
 
-    pub fn find(&self, value: u32) -> Option<usize> {
+    pub fn find(&self, value: u64) -> Option<usize> {
         let value = self.align(value);
-        let mut slot = &self.root[(value >> 16) as usize];
-        if slot.child != 0 {
-            slot = &self.nodes[slot.child as usize - 1][(value >> 8 & 0xff) as usize];
-            if slot.child != 0 {
-                slot = &self.nodes[slot.child as usize - 1][(value & 0xff) as usize];
-            }
+        let mut slot = &self.root[(value >> 48) as usize];
+        let mut rest = value << 16;
+        while slot.child != 0 {
+            slot = &self.nodes[slot.child as usize - 1][(rest >> 56) as usize];
+            rest <<= 8;
         }
         (slot.entry as usize).checked_sub(1)
     }
 
-    pub fn insert(&mut self, value: u32, length: u32, number: usize) {
+    pub fn insert(&mut self, value: u64, length: u32, number: usize) {
         let value = self.align(value);
-        self.prefixes.insert(name(value, length), number as u32 + 1);
+        self.prefixes.insert((value, length), number as u32 + 1);
         self.cover(value, length, Slot { child: 0, entry: number as u32 + 1, length: length as u8 }, None);
     }
 
-    pub fn remove(&mut self, value: u32, length: u32) {
+    pub fn remove(&mut self, value: u64, length: u32) {
         let value = self.align(value);
-        self.prefixes.remove(&name(value, length));
+        self.prefixes.remove(&(value, length));
         // What covers the slots now is the longest of the shorter prefixes.
         let shorter = (0..length).rev().find_map(|shorter| {
-            let entry = self.prefixes.get(&name(value & mask(shorter), shorter))?;
+            let entry = self.prefixes.get(&(value & mask(shorter), shorter))?;
             Some(Slot { child: 0, entry: *entry, length: shorter as u8 })
         });
         self.cover(value, length, shorter.unwrap_or(EMPTY), Some(length as u8));
     }
 
     /// Puts `with` into all slots of a prefix that a longer one does not cover; with `only`, into those of that length.
-    fn cover(&mut self, value: u32, length: u32, with: Slot, only: Option<u8>) {
+    fn cover(&mut self, value: u64, length: u32, with: Slot, only: Option<u8>) {
         if length <= 16 {
-            let first = (value >> 16) as usize;
+            let first = (value >> 48) as usize;
             for at in first..first + (1 << (16 - length)) {
                 let child = replace(&mut self.root[at], with, only);
                 self.cover_below(child, with, only);
             }
             return;
         }
-        let node = self.child_of_root((value >> 16) as usize);
-        if length <= 24 {
-            let first = (value >> 8 & 0xff) as usize;
-            for at in first..first + (1 << (24 - length)) {
-                let child = replace(&mut self.nodes[node][at], with, only);
-                self.cover_below(child, with, only);
-            }
-            return;
+        let (mut node, mut end) = (self.child_of_root((value >> 48) as usize), 24);
+        while end < length {
+            node = self.child_of(node, (value >> (64 - end) & 0xff) as usize);
+            end += 8;
         }
-        let leaf = self.child_of(node, (value >> 8 & 0xff) as usize);
-        let first = (value & 0xff) as usize;
-        for at in first..first + (1 << (32 - length)) {
-            replace(&mut self.nodes[leaf][at], with, only);
+        let first = (value >> (64 - end) & 0xff) as usize;
+        for at in first..first + (1 << (end - length)) {
+            let child = replace(&mut self.nodes[node][at], with, only);
+            self.cover_below(child, with, only);
         }
     }
 
@@ -141,10 +136,6 @@ fn replace(slot: &mut Slot, with: Slot, only: Option<u8>) -> u32 {
     slot.child
 }
 
-fn mask(length: u32) -> u32 {
-    if length == 0 { 0 } else { u32::MAX << (32 - length) }
-}
-
-fn name(value: u32, length: u32) -> u64 {
-    u64::from(value) << 8 | u64::from(length)
+fn mask(length: u32) -> u64 {
+    if length == 0 { 0 } else { u64::MAX << (64 - length) }
 }

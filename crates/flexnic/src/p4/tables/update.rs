@@ -110,6 +110,12 @@ impl Table {
         }
     }
 
+    /// Number of the entry with these keys and this priority, if there is one.
+    pub fn number_of(&self, entry: &Entry) -> Result<Option<usize>, UpdateError> {
+        let entry = self.check_keys(entry.clone())?;
+        Ok(self.known.get(&self.entry_key(&entry)).copied())
+    }
+
     /// Adds an exact entry for the words of all keys; false where it exists, does not fit, or the action is unknown.
     pub(crate) fn add_missed(&mut self, keys: &[u64], action: &str, data: Vec<Vec<u64>>) -> bool {
         let names: Vec<&str> = self.info.actions.iter().map(|action| &*action.path).collect();
@@ -155,11 +161,15 @@ impl Table {
         Ok(number)
     }
 
-    fn check_entry(&self, mut entry: Entry) -> Result<Entry, UpdateError> {
-        let table = self.info.path.to_string();
+    fn check_entry(&self, entry: Entry) -> Result<Entry, UpdateError> {
         if self.info.entries_are_const || self.matched.is_empty() {
-            return Err(UpdateError::ConstEntries { table });
+            return Err(UpdateError::ConstEntries { table: self.info.path.to_string() });
         }
+        self.check_keys(entry)
+    }
+
+    fn check_keys(&self, mut entry: Entry) -> Result<Entry, UpdateError> {
+        let table = self.info.path.to_string();
         if entry.keys.len() != self.matched.len() {
             return Err(UpdateError::KeyCount { table, wants: self.matched.len(), has: entry.keys.len() });
         }
