@@ -31,7 +31,13 @@ const TAKEN_BY_THE_SYSTEM: &str = "vlan_truncated";
 
 /// Causes other than the parser's: what NAT does not translate, and frames for which there was no
 /// time.
-const NAT: [&str; 14] = [
+const NAT: [&str; 20] = [
+    "group_frame",
+    "other_host",
+    "bad_source",
+    "bad_destination",
+    "own_address",
+    "icmp_error_checksum",
     "arp",
     "not_ipv4",
     "no_flow",

@@ -32,7 +32,7 @@ const PATIENCE: Time = Time::from_ms(30_000);
 const WANT_OF_TIME: [&str; 3] = ["no_descriptor", "bx_full", "tx_ring_full"];
 
 /// What is sound to a parser, and still goes nowhere.
-const NOT_FORWARDED: [&str; 2] = ["oversized_frame", "arp"];
+const NOT_FORWARDED: [&str; 4] = ["oversized_frame", "arp", "group_source", "link_protocol"];
 
 fn config(text: &str) -> LiveConfig {
     parse_live(text, Path::new("garbage.toml"), &Catalogue::shipped()).unwrap()

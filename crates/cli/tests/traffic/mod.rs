@@ -120,7 +120,7 @@ pub fn frame_that_ends_with(port: &mut dyn Port, end: &[u8]) -> Option<Vec<u8>> 
 pub fn tagged_datagram(hosts: &Hosts) -> Vec<u8> {
     let mut client = hosts.run("client", || PacketPort::open("eth0").unwrap());
     let mut server = hosts.run("server", || PacketPort::open("eth0").unwrap());
-    let builder = PacketBuilder::ethernet2([2, 0, 10, 99, 1, 2], [0xff; 6])
+    let builder = PacketBuilder::ethernet2([2, 0, 10, 99, 1, 2], inside_mac(hosts))
         .single_vlan(5.try_into().unwrap())
         .ipv4([10, 99, 1, 2], [10, 99, 2, 2], 64)
         .udp(1234, 53);
@@ -129,6 +129,15 @@ pub fn tagged_datagram(hosts: &Hosts) -> Vec<u8> {
     client.send(&question, Time::ZERO).unwrap();
     client.flush().unwrap();
     frame_that_ends_with(&mut server, b"tagged").expect("the frame arrives")
+}
+
+/// The hardware address of the gateway's private port.
+fn inside_mac(hosts: &Hosts) -> [u8; 6] {
+    let shown = hosts.on("gateway", "ip").args(["-o", "link", "show", "nf-inside"]).output().unwrap().stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    let text = shown.split_once("link/ether ").unwrap().1;
+    let bytes = text[..17].split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap());
+    bytes.collect::<Vec<u8>>().try_into().unwrap()
 }
 
 /// `count` numbered questions by UDP, each sent again until it is answered; how many datagrams, or

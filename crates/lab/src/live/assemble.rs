@@ -1,6 +1,7 @@
 //! Assembles a live run from its configuration.
 
-use std::hash::{BuildHasher, RandomState};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -303,7 +304,7 @@ fn resolve(
 pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunError> {
     let settings = &config.settings;
     let mut app = app_of_settings(settings, map);
-    app.seed = unforeseen();
+    app.seed = unforeseen()?;
     app.external_base = config.app.external_address.unwrap_or(app.external_base);
     app.external_addresses = Some(config.app.external_addresses.unwrap_or(1));
     app.service = config.app.service;
@@ -315,6 +316,10 @@ pub fn app_config(config: &LiveConfig, map: PortMap) -> Result<AppConfig, RunErr
 }
 
 /// A number that nobody outside can foresee: it decides which external ports a NAT gives out (RFC 6056).
-fn unforeseen() -> u64 {
-    RandomState::new().hash_one(0)
+fn unforeseen() -> Result<u64, LiveError> {
+    const SOURCE: &str = "/dev/urandom";
+    let mut bytes = [0; 8];
+    let read = File::open(SOURCE).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(LiveError::of(SOURCE))?;
+    Ok(u64::from_le_bytes(bytes))
 }
