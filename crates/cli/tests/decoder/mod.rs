@@ -64,7 +64,7 @@ pub struct Decoded {
     /// Hops that it has left.
     pub hops: u8,
     /// The frame with zeros for what a source NAT may change: Ethernet addresses, hops, source
-    /// address, source port and both checksums.
+    /// address, source port, both checksums, and the identification of what may be in fragments.
     pub rest: Vec<u8>,
 }
 
@@ -98,6 +98,9 @@ pub fn decode(frame: &[u8]) -> Option<Decoded> {
     let l4 = l3 + header.slice().len();
     let mut mask = |from: usize, len: usize| rest[from..from + len].fill(0);
     mask(0, 12);
+    if !fields.dont_fragment {
+        mask(l3 + 4, 2);
+    }
     mask(l3 + 8, 1);
     mask(l3 + 10, 6);
     mask(l4, 2);
