@@ -33,7 +33,7 @@ pub struct Headers {
 /// Ethernet, IPv4 and UDP headers: with fewer bytes there is no use in trying.
 const LEAST_HEADERS: usize = 14 + 20 + 8;
 
-/// As [`read_checked`], for a router with `ports`: it drops what no router forwards ([`crate::forwardable`]).
+/// As [`read_checked`], for a router with `ports`: it drops what no router forwards (`forwardable.rs`).
 #[inline(always)]
 pub fn read_routed<C: Cpu>(cpu: &mut C, packet: &Packet, ports: &PortMap) -> Result<Headers, &'static str> {
     let headers = read_checked(cpu, packet)?;

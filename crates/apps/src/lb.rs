@@ -13,7 +13,7 @@
 //! An ICMP error goes to the server of the flow that it quotes, which finds its own packet in it, and
 //! opens none: a flow that this core does not have is counted as `icmp_error_no_flow`. A server's error
 //! quotes to its client what the client sent. RSS would bring errors to any core; the NIC is told to bring
-//! them to that of their flow ([`AppConfig::steer`]).
+//! them to that of their flow ([`AppKind::steer`]).
 
 use std::net::Ipv4Addr;
 

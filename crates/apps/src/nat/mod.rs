@@ -13,7 +13,7 @@
 //!   one-armed benchmark traffic opens flows.
 //! - One flow (5-tuple) has one external port, of one number space for all protocols.
 //! - RSS is not symmetric: answers reach the core that owns the flow because a steering rule
-//!   on the external port sees to it ([`AppConfig::steer`]), if they come to a NIC that the
+//!   on the external port sees to it ([`AppKind::steer`]), if they come to a NIC that the
 //!   core serves. A packet that comes to another core finds no flow. The NIC brings later
 //!   fragments to the core of the first one, if they come after it.
 //! - Translated: TCP, UDP, ICMP echo (by identifier), ICMP errors, and fragments:
@@ -25,7 +25,7 @@
 //!   one. Dead flows are found when they are looked up, and by a sweep of a few entries
 //!   whenever a flow is opened.
 //!
-//! With [`policy::Mapping::EndpointIndependent`], flows of one inside endpoint share its external endpoint ([`mapping`]); see
+//! With [`policy::Mapping::EndpointIndependent`], flows of one inside endpoint share its external endpoint (`mapping.rs`); see
 //! docs/nat.md for what RFC 4787, 5382, 5508 and 7857 ask.
 //!
 //! Left out: application-level gateways.
