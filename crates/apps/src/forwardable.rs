@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use nicforge_nic::Packet;
 use nicforge_wire::IpAddresses;
-use nicforge_wire::headers::MacAddress;
 
 use crate::PortMap;
 use crate::headers::Headers;
@@ -27,19 +26,18 @@ pub fn is_own(address: u32, ports: &PortMap) -> bool {
     ports.0.iter().any(|port| port.address.is_some_and(|own| own.to_bits() == address))
 }
 
-/// Whether the router with `ports` may forward the packet, whose first bytes are `frame`. An error is the name of a drop.
+/// Whether the router with `ports` may forward the packet. An error is the name of a drop.
 #[inline(always)]
-pub fn check(frame: &[u8], packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), &'static str> {
-    let (true, &[a, b, c, d, e, f, ..]) = (headers.summary.is_ip(), frame) else {
+pub fn check(packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), &'static str> {
+    if !headers.summary.is_ip() {
         return Ok(());
-    };
-    let to = MacAddress([a, b, c, d, e, f]);
-    if to.is_multicast() {
+    }
+    if headers.to.is_multicast() {
         return Err(GROUP_FRAME);
     }
     if let Some(port) = ports.get(packet.port)
         && port.hears_all
-        && to != port.mac
+        && headers.to != port.mac
     {
         return Err(OTHER_HOST);
     }

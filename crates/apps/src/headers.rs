@@ -3,7 +3,7 @@
 use nicforge_nic::{Packet, RxFlags};
 use nicforge_platform::Cpu;
 use nicforge_units::CACHE_LINE_BYTES;
-use nicforge_wire::headers::{TcpFlags, ip_protocol};
+use nicforge_wire::headers::{MacAddress, TcpFlags, ip_protocol};
 use nicforge_wire::{FrameError, FrameSummary, IpAddresses, PacketId, parse_headers};
 
 use crate::{PortMap, forwardable};
@@ -11,6 +11,8 @@ use crate::{PortMap, forwardable};
 /// What applications need to know of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Headers {
+    /// The hardware address that the frame is for.
+    pub to: MacAddress,
     /// Where everything is.
     pub summary: FrameSummary,
     /// How many bytes from the frame's beginning were read: all headers lie in them, but for
@@ -37,7 +39,7 @@ const LEAST_HEADERS: usize = 14 + 20 + 8;
 #[inline(always)]
 pub fn read_routed<C: Cpu>(cpu: &mut C, packet: &Packet, ports: &PortMap) -> Result<Headers, &'static str> {
     let headers = read_checked(cpu, packet)?;
-    forwardable::check(cpu.bytes(packet.head.at, headers.window), packet, &headers, ports)?;
+    forwardable::check(packet, &headers, ports)?;
     Ok(headers)
 }
 
@@ -96,6 +98,8 @@ fn details(bytes: &[u8], summary: FrameSummary) -> Headers {
     let l3 = usize::from(summary.l3_offset);
     let l4 = usize::from(summary.l4_offset);
     let mut headers = Headers {
+        // A frame that could be parsed has an Ethernet header.
+        to: MacAddress(bytes.first_chunk().copied().unwrap_or_default()),
         summary,
         window: bytes.len(),
         hops: 0,

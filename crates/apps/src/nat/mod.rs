@@ -147,6 +147,7 @@ impl Nat {
         if headers.hops <= 1 && (side == Side::Inside || headers.summary.is_fragment()) {
             return Err(crate::TTL_EXPIRED);
         }
+        let mut of_first = None;
         match headers.fragment_of {
             Some(id) if headers.summary.fragment == Fragment::Later => {
                 let first = self.fragments.find(cpu, id).map(OfFirst::from_word);
@@ -157,15 +158,20 @@ impl Nat {
             }
             first_or_whole => {
                 let address = self.translate_flow(cpu, packet, &headers, ends, side)?;
-                let identification = self.identify(cpu, packet, &headers, side);
-                if let Some(id) = first_or_whole {
-                    self.fragments.remember(cpu, id, OfFirst { address, identification }.word());
-                }
+                of_first = first_or_whole.map(|id| (id, address));
             }
         }
+        let l3 = usize::from(headers.summary.l3_offset);
         let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        rewrite::decrement_hops(frame, usize::from(headers.summary.l3_offset));
+        if side == Side::Inside && headers.summary.fragment != Fragment::Later {
+            self.identify(frame, l3);
+        }
+        let identification = rewrite::get16(frame, l3 + 4);
+        rewrite::decrement_hops(frame, l3);
         rewrite::set_macs(frame, macs.0, macs.1);
+        if let Some((id, address)) = of_first {
+            self.fragments.remember(cpu, id, OfFirst { address, identification }.word());
+        }
         Ok(Verdict::Transmit(out))
     }
 
@@ -208,15 +214,12 @@ impl Nat {
     }
 
     /// Gives a packet from inside that may be in fragments an identification that no other packet from the same external
-    /// address has at the time: those of two inside hosts may agree (RFC 6864, section 5.3.1). Returns the one it has.
-    fn identify<C: Cpu>(&mut self, cpu: &mut C, packet: &Packet, headers: &Headers, side: Side) -> u16 {
-        let l3 = usize::from(headers.summary.l3_offset);
-        let frame = cpu.bytes_mut(packet.head.at, headers.window);
-        if side == Side::Inside && !rewrite::is_atomic(frame, l3) {
+    /// address has at the time: those of two inside hosts may agree (RFC 6864, section 5.3.1).
+    fn identify(&mut self, frame: &mut [u8], l3: usize) {
+        if !rewrite::is_atomic(frame, l3) {
             self.identification = self.identification.wrapping_add(self.cores);
             rewrite::set_identification(frame, l3, self.identification);
         }
-        rewrite::get16(frame, l3 + 4)
     }
 
     /// Translates a packet that says which flow it belongs to; returns the replacing address.
