@@ -35,36 +35,38 @@ pub fn check(packet: &Packet, headers: &Headers, ports: &PortMap) -> Result<(), 
     if headers.to.is_multicast() {
         return Err(GROUP_FRAME);
     }
-    if let Some(port) = ports.get(packet.port)
-        && port.hears_all
-        && headers.to != port.mac
-    {
+    let Some(port) = ports.get(packet.port) else {
+        return Ok(());
+    };
+    if port.hears_all && headers.to != port.mac {
         return Err(OTHER_HOST);
     }
+    // A port that is its own peer reflects the flows of a generator, which draws link-local addresses, too.
+    let reflects = port.peer == packet.port;
     match headers.summary.addresses {
-        IpAddresses::V4 { source, destination } => check_v4(source, destination, ports),
+        IpAddresses::V4 { source, destination } => check_v4(source, destination, reflects, ports),
         IpAddresses::V6 { source, destination } => check_v6(source, destination),
         IpAddresses::None => Ok(()),
     }
 }
 
 #[inline(always)]
-fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, ports: &PortMap) -> Result<(), &'static str> {
-    if !is_forwardable_v4(source.to_bits()) || is_own(source.to_bits(), ports) {
+fn check_v4(source: Ipv4Addr, destination: Ipv4Addr, reflects: bool, ports: &PortMap) -> Result<(), &'static str> {
+    let crosses = |address: Ipv4Addr| is_forwardable_v4(address.to_bits()) && (reflects || !address.is_link_local());
+    if !crosses(source) || is_own(source.to_bits(), ports) {
         return Err(BAD_SOURCE);
     }
-    if !is_forwardable_v4(destination.to_bits()) || ports.0.iter().any(|port| port.broadcast == Some(destination)) {
+    if !crosses(destination) || ports.0.iter().any(|port| port.broadcast == Some(destination)) {
         return Err(BAD_DESTINATION);
     }
     Ok(())
 }
 
-/// Whether packets of one host with this IPv4 address cross routers: not 0/8, 127/8, 169.254/16, nor 224/3.
+/// Whether packets of one host with this IPv4 address may cross routers: not 0/8, 127/8, nor 224/3.
 #[inline(always)]
 fn is_forwardable_v4(address: u32) -> bool {
-    const LINK_LOCAL: u32 = 169 << 8 | 254;
     let network = address >> 24;
-    network != 0 && network != 127 && network < 224 && address >> 16 != LINK_LOCAL
+    network != 0 && network != 127 && network < 224
 }
 
 fn check_v6(source: Ipv6Addr, destination: Ipv6Addr) -> Result<(), &'static str> {

@@ -62,13 +62,11 @@ impl FlowSpace {
 }
 
 /// An address with a first byte of 1 to 223 but not 127, and a last byte of 1 to 254: neither
-/// multicast nor loopback nor link-local, and no network's or broadcast address.
+/// multicast nor loopback, and no network's or broadcast address.
 fn unicast(bits: u32) -> Ipv4Addr {
     let [first, second, third, last] = bits.to_be_bytes();
     let first = scale(first, 222) + 1;
     let first = if first >= 127 { first + 1 } else { first };
-    // Link-local ones cross no router (RFC 3927).
-    let second = if (first, second) == (169, 254) { 253 } else { second };
     Ipv4Addr::new(first, second, third, scale(last, 254) + 1)
 }
 
