@@ -54,7 +54,7 @@ pub trait Application<C: Cpu>: Any + Send {
     }
 }
 
-/// What others need to know of an application before it is built. The default is a forwarder without tables.
+/// Properties of an application that the assembler reads before it builds it. The default is a forwarder without tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppShape {
     /// Whether it serves requests of the key-value protocol, so that its traffic is that of clients.
@@ -69,7 +69,7 @@ pub struct AppShape {
     pub offloads_flows: bool,
     /// Which headers must lie in a packet's first part.
     pub reads: Reads,
-    /// What becomes of packets whose flow has no room in the table, where there is one.
+    /// How the application treats packets of flows that its table has no room for; `None` without a table.
     pub full_table: Option<FullTable>,
     /// The address without which it cannot run on a real network.
     pub needs_address: Option<NeededAddress>,
@@ -85,7 +85,7 @@ pub enum Reads {
     Ethernet,
 }
 
-/// What becomes of a packet whose flow has no room in a table.
+/// How an application treats a packet of a flow that its table has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullTable {
     /// It is dropped, as `table_full`.
@@ -125,7 +125,7 @@ pub trait AppKind {
     /// Its keys.
     type Options: Options;
 
-    /// What others need to know of it with `options`.
+    /// The properties that `options` give the application.
     fn shape(_options: &Self::Options) -> AppShape {
         AppShape::default()
     }
@@ -194,7 +194,7 @@ impl AppEntry {
         self.owner.about
     }
 
-    /// What others need to know of it where the scenario says `values`.
+    /// The properties that the scenario's `values` give the application.
     pub fn shape(&self, values: &Values) -> AppShape {
         (self.shape)(values)
     }

@@ -206,7 +206,7 @@ pub struct AppConfig {
     pub kvs: KvsConfig,
     /// Of pseudo-random choices.
     pub seed: u64,
-    /// What the scenario says; an application reads its own options from it.
+    /// The scenario's settings. An application reads its own options from them.
     pub values: Values,
 }
 

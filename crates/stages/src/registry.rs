@@ -27,7 +27,7 @@ pub trait StageKind {
     /// Builds the stage of one NIC. Hands out addresses only; the memory is zero when the stage starts.
     ///
     /// # Errors
-    /// What its options name cannot be read or used.
+    /// The stage cannot read or use a file that its options name.
     fn build<G: Ground>(
         options: &Self::Options,
         plan: &StagePlan,
@@ -52,7 +52,7 @@ pub struct StagePlan {
     pub rx_entries: usize,
     /// Flows that will arrive at the port, where that is known.
     pub flows: Rc<dyn KnownFlows>,
-    /// What the scenario says.
+    /// The scenario's settings.
     pub values: Values,
 }
 
@@ -95,7 +95,7 @@ pub type Start<G> = Box<dyn FnOnce(&mut <G as Ground>::Cpu) -> Result<(), StageE
 pub struct BuiltStage<G: Ground> {
     /// The stage.
     pub stage: Box<dyn Stage<G::Dma>>,
-    /// What software does for it before traffic begins, if it does anything.
+    /// Software's part of the start-up, before traffic begins; `None` without one.
     pub start: Option<Start<G>>,
 }
 
@@ -122,7 +122,7 @@ pub enum StageError {
         /// The names that there are.
         known: Vec<&'static str>,
     },
-    /// What its options say, or a file that they name, cannot be: file, line, and what would be right.
+    /// An option, or a file that an option names, is invalid. The error has file, line and remedy.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Its table is full.

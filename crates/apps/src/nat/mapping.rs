@@ -18,9 +18,9 @@ use super::policy::{Filtering, NatOptions};
 use crate::AppConfig;
 use crate::tables::{Cuckoo, Entry, External, FlowKey, Parity, PortBits, PortPartition, Side, Unforeseen, mix};
 
-/// No external port is free.
+/// The name of a drop: no external port is free.
 pub const NO_PORT: &str = "no_external_port";
-/// The inside host has as many flows as one host may have.
+/// The name of a drop: the inside host has as many flows as one host may have.
 pub const HOST_SHARE: &str = "host_share";
 
 /// An end of flows inside: address and port (or ICMP identifier), and the IP protocol.

@@ -76,12 +76,12 @@ pub struct Nat {
     pub(crate) flows: Flows,
     fragments: Fragments,
     last_hop: LastHop,
-    /// That of the last packet that got one; cores use different ones.
+    /// The identification that the NAT assigned last. Each core assigns its own residue class.
     identification: u16,
     cores: u16,
 }
 
-/// What later fragments get as the first one did.
+/// The address and the identification that the NAT gave a first fragment; later fragments get the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OfFirst {
     address: u32,

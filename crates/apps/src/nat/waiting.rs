@@ -37,7 +37,7 @@ impl Queue {
     }
 }
 
-/// The flows that may give way. What is said of one may be out of date when its turn comes.
+/// The flows that may give way. An entry may be stale when its turn comes: the caller checks the flow's state.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     closing: Queue,
@@ -61,12 +61,12 @@ impl Waiting {
         self.unanswered.push(cpu, flow);
     }
 
-    /// The entry that was the first to close of those not taken yet.
+    /// Takes the flow that began to close first.
     pub fn next_closing<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
         self.closing.pop(cpu)
     }
 
-    /// The entry that was the first to be opened of those not taken yet.
+    /// Takes the unanswered flow that was opened first.
     pub fn next_unanswered<C: Cpu>(&mut self, cpu: &mut C) -> Option<u32> {
         self.unanswered.pop(cpu)
     }

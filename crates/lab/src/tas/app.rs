@@ -9,7 +9,7 @@ use nicforge_tcp::queue::{FromApplication, ToApplication};
 use nicforge_units::Cycles;
 
 use super::queue::{Receiver, Sender};
-use super::service::{Ring, SharedFlow};
+use super::rings::{Ring, SharedFlow};
 
 /// Entries that one step takes.
 const BURST: usize = 16;

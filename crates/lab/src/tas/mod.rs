@@ -13,10 +13,13 @@
 
 mod app;
 mod build;
+mod frame;
 mod measure;
 pub mod options;
 mod program;
 mod queue;
+mod rings;
+mod send;
 mod service;
 #[cfg(test)]
 mod tests;

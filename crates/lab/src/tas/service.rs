@@ -3,32 +3,26 @@
 use std::net::Ipv4Addr;
 
 use nicforge_nic::transmit::TransmitDriver;
-use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache, PortId, RxFlags, Segment, TxOffload, data_of};
-use nicforge_platform::{Addr, AddressSpace, Cpu, Part, copy};
+use nicforge_nic::{DriverHalf, DropCounters, Packet, PoolCache};
+use nicforge_platform::{Addr, AddressSpace, Cpu, Part};
 use nicforge_tcp::Config;
 use nicforge_tcp::conn::{State, Tuning};
 use nicforge_tcp::queue::{FromApplication, ToApplication};
-use nicforge_tcp::ring::{Buffers, ByteRing};
-use nicforge_tcp::segment::{Ecn, Header};
-use nicforge_tcp::stack::{
-    Address, ConnectionId, Departure, Envelope, Event, FourTuple, HostConfig, ListenerId, Outgoing, Stack,
-};
+use nicforge_tcp::stack::{Address, ConnectionId, Event, HostConfig, ListenerId, Stack};
 use nicforge_units::{Cycles, Time};
-use nicforge_wire::headers::{
-    ETHERNET_HEADER_LEN, EthernetView, IPV4_MIN_HEADER_LEN, Ipv4View, MacAddress, ethertype, ip_protocol,
-};
 
+use super::frame::{Parsed, parse};
 use super::queue::{Receiver, Sender};
+use super::rings::{Ring, Rings, SharedFlow, copy_pieces};
 
 /// Frames of one poll, entries of one look at a queue, segments of one flush.
-const BURST: usize = 16;
-/// Ethernet, IPv4 and TCP headers at their longest.
-const HEADERS_MAX: usize = ETHERNET_HEADER_LEN + 120;
+pub(super) const BURST: usize = 16;
 /// Lines of a flow's state: `Flow` has 120 bytes.
 const STATE_LINES: u64 = 2;
+/// The network's prefix, in bits: both hosts are on it.
 const PREFIX_BITS: u8 = 8;
+/// Bytes of IP packet that the link takes.
 const MTU: u16 = 1500;
-const HOPS: u8 = 64;
 
 /// What the service's instructions cost.
 #[derive(Clone, Copy, Debug)]
@@ -37,56 +31,6 @@ pub struct Costs {
     pub segment: Cycles,
     /// An entry of a context queue.
     pub entry: Cycles,
-}
-
-/// A ring of a flow in modelled memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Ring {
-    /// Where it begins.
-    pub at: Addr,
-    /// Bytes.
-    pub len: u32,
-}
-
-impl Ring {
-    /// Where the `len` bytes from `place` on lie, around the end in two pieces.
-    pub fn pieces(self, place: u32, len: u32) -> [Segment; 2] {
-        let first = len.min(self.len - place);
-        [Segment { at: self.at + u64::from(place), len: first }, Segment { at: self.at, len: len - first }]
-    }
-}
-
-// The service and the applications move the bytes.
-impl ByteRing for Ring {
-    fn size(&self) -> u32 {
-        self.len
-    }
-
-    fn write(&mut self, _at: u32, _bytes: &[u8]) {}
-
-    fn read(&self, _at: u32, _out: &mut [u8]) {}
-}
-
-/// Rings that were laid out before time began.
-struct Rings {
-    free: Vec<Ring>,
-}
-
-impl Buffers for Rings {
-    type Ring = Ring;
-
-    fn ring(&mut self, _size: u32) -> Option<Ring> {
-        self.free.pop()
-    }
-}
-
-/// A connection as the service and an application share it.
-#[derive(Clone, Copy, Debug)]
-pub struct SharedFlow {
-    /// Received bytes.
-    pub receive: Ring,
-    /// Bytes to send.
-    pub transmit: Ring,
 }
 
 /// What the service knows of a connection beside TCP.
@@ -135,15 +79,15 @@ pub struct ServiceCounters {
 
 /// The service of one host.
 pub struct Service<C: Cpu> {
-    wire: Wire<C>,
-    costs: Costs,
+    pub(super) wire: Wire<C>,
+    pub(super) costs: Costs,
     address: Ipv4Addr,
-    stack: Stack<Rings>,
+    pub(super) stack: Stack<Rings>,
     tuning: Tuning,
     listener: Option<ListenerId>,
     /// By number of the connection; `None` until it is open.
     flows: Vec<Option<FlowEntry>>,
-    states: Vec<Addr>,
+    pub(super) states: Vec<Addr>,
     contexts: Vec<Context>,
     next_context: usize,
     /// Flows of which an application has to be told.
@@ -153,7 +97,7 @@ pub struct Service<C: Cpu> {
     pub drops: DropCounters,
     /// Counts.
     pub counters: ServiceCounters,
-    identification: u16,
+    pub(super) identification: u16,
 }
 
 /// What a service is made from.
@@ -277,7 +221,7 @@ impl<C: Cpu> Service<C> {
         if packet.flags.is_checksum_bad() {
             return Err("bad_checksum");
         }
-        let (tuple, envelope, header, payload_at) = parse(cpu, packet)?;
+        let Parsed { tuple, envelope, header, payload_at } = parse(cpu, packet)?;
         let now = cpu.now();
         let known = self.stack.find(&tuple);
         if let Some(state) = known.and_then(|id| self.states.get(id.number())) {
@@ -300,7 +244,7 @@ impl<C: Cpu> Service<C> {
     }
 
     /// Connections that opened get a context.
-    fn take_events(&mut self) {
+    pub(super) fn take_events(&mut self) {
         while let Some(event) = self.stack.next_event() {
             let opened = match event {
                 Event::Accepted(listener) => self.stack.accept(listener),
@@ -387,91 +331,6 @@ impl<C: Cpu> Service<C> {
         Some(())
     }
 
-    /// Sends what is due, up to a burst. Returns how many segments that were.
-    pub fn transmit(&mut self, cpu: &mut C) -> usize {
-        self.stack.on_timer(cpu.now());
-        self.take_events();
-        let mut sent = 0;
-        while sent < BURST && self.stack.may_transmit() {
-            // A buffer first: a segment that TCP has given must leave.
-            let Some(mbuf) = self.wire.pool.take(cpu) else {
-                break;
-            };
-            let Some(outgoing) = self.stack.transmit_header(cpu.now()) else {
-                self.wire.pool.give(cpu, mbuf);
-                break;
-            };
-            cpu.enter(Part::Stack);
-            cpu.work(self.costs.segment);
-            let len = match outgoing {
-                Outgoing::Frame(packet) => self.write_packet(cpu, mbuf, &packet),
-                Outgoing::Segment(departure) => self.write_segment(cpu, mbuf, &departure),
-            };
-            self.push(cpu, mbuf, len);
-            sent += 1;
-        }
-        if sent > 0 {
-            cpu.enter(Part::Driver);
-            self.wire.transmit.ring_doorbell(cpu);
-        }
-        sent
-    }
-
-    fn push(&mut self, cpu: &mut C, mbuf: Addr, len: u32) {
-        let packet = Packet {
-            mbuf,
-            tail: Addr(0),
-            references: Addr(0),
-            head: Segment { at: data_of(mbuf), len },
-            rest: Segment::default(),
-            port: PortId(0),
-            rss_hash: 0,
-            mark: 0,
-            flags: RxFlags::default(),
-            offload: TxOffload { l3_checksum: true, l4_checksum: true, ..TxOffload::default() },
-            stamp: cpu.now(),
-        };
-        self.counters.segments_out += 1;
-        if self.wire.transmit.push(cpu, &packet, true).is_err() {
-            self.drops.count("tx_ring_full");
-            self.wire.pool.give(cpu, mbuf);
-        }
-    }
-
-    /// A packet of headers only, behind an Ethernet header.
-    fn write_packet(&mut self, cpu: &mut C, mbuf: Addr, packet: &[u8]) -> u32 {
-        let len = ETHERNET_HEADER_LEN + packet.len();
-        let out = cpu.bytes_mut(data_of(mbuf), len);
-        out[ETHERNET_HEADER_LEN..].copy_from_slice(packet);
-        if let Ok(ip) = Ipv4View::new(packet) {
-            write_ethernet(out, ip.source(), ip.destination());
-        }
-        len as u32
-    }
-
-    fn write_segment(&mut self, cpu: &mut C, mbuf: Addr, departure: &Departure) -> u32 {
-        let Departure { connection, emission, .. } = departure;
-        if let Some(state) = self.states.get(connection.number()) {
-            touch(cpu, *state);
-        }
-        let (Some(tuple), Some((_, ring))) = (self.stack.tuple(*connection), self.stack.rings(*connection)) else {
-            return 0;
-        };
-        let ring = *ring;
-        self.identification = self.identification.wrapping_add(1);
-        let header = &emission.header;
-        let (headers, at) = (ETHERNET_HEADER_LEN + IPV4_MIN_HEADER_LEN + header.emitted_len(), data_of(mbuf));
-        let out = cpu.bytes_mut(at, headers);
-        write_headers(out, &tuple, header, emission.ecn, self.identification);
-        if let Some(span) = emission.payload {
-            cpu.enter(Part::Copy);
-            let to = Segment { at: at + headers as u64, len: span.len };
-            copy_pieces(cpu, ring.pieces(span.at, span.len), [to, Segment::default()]);
-            cpu.enter(Part::Stack);
-        }
-        headers as u32 + header.payload_len
-    }
-
     /// Tells applications what changed, as far as their queues have room. Returns whether any was told.
     pub fn announce(&mut self, cpu: &mut C) -> bool {
         cpu.enter(Part::Stack);
@@ -530,102 +389,11 @@ impl<C: Cpu> Service<C> {
     }
 }
 
-/// Copies bytes that lie in two pieces to two pieces that have as many.
-fn copy_pieces<C: Cpu>(cpu: &mut C, from: [Segment; 2], to: [Segment; 2]) {
-    let ([mut source, mut source_rest], [mut target, mut target_rest]) = (from, to);
-    loop {
-        if source.len == 0 {
-            (source, source_rest) = (source_rest, Segment::default());
-        }
-        if target.len == 0 {
-            (target, target_rest) = (target_rest, Segment::default());
-        }
-        let len = source.len.min(target.len);
-        if len == 0 {
-            return;
-        }
-        copy(cpu, source.at, target.at, len as usize);
-        source = Segment { at: source.at + u64::from(len), len: source.len - len };
-        target = Segment { at: target.at + u64::from(len), len: target.len - len };
-    }
-}
-
 /// A segment reads and changes its flow's state.
-fn touch<C: Cpu>(cpu: &mut C, state: Addr) {
+pub(super) fn touch<C: Cpu>(cpu: &mut C, state: Addr) {
     for line in 0..STATE_LINES {
         let at = state + line * 64;
         let count: u64 = cpu.load(at);
         cpu.store(at, count.wrapping_add(1));
-    }
-}
-
-type Parsed = (FourTuple, Envelope, Header, u32);
-
-/// Reads a packet's headers; also where in the frame its payload begins.
-fn parse<C: Cpu>(cpu: &mut C, packet: &Packet) -> Result<Parsed, &'static str> {
-    const MALFORMED: &str = "malformed";
-    let bytes = cpu.bytes(packet.head.at, (packet.head.len as usize).min(HEADERS_MAX));
-    let ip = Ipv4View::new(bytes.get(ETHERNET_HEADER_LEN..).ok_or(MALFORMED)?).map_err(|_| "not_ipv4")?;
-    if ip.protocol() != ip_protocol::TCP || ip.is_fragment() {
-        return Err("not_tcp");
-    }
-    let total = usize::from(ip.total_len());
-    let tcp_at = ETHERNET_HEADER_LEN + ip.header_len();
-    let data_offset = bytes.get(tcp_at + 12).ok_or(MALFORMED)?;
-    let payload_at = tcp_at + usize::from(data_offset >> 4) * 4;
-    let frame = ETHERNET_HEADER_LEN + total;
-    if payload_at > frame || frame > packet.len() as usize {
-        return Err(MALFORMED);
-    }
-    let header = Header::parse(bytes.get(tcp_at..payload_at).ok_or(MALFORMED)?).map_err(|_| MALFORMED)?;
-    let header = Header { payload_len: (frame - payload_at) as u32, ..header };
-    let envelope = Envelope {
-        source: ip.source().into(),
-        destination: ip.destination().into(),
-        ecn: Ecn::from_tos(ip.type_of_service()),
-        from: None,
-    };
-    let tuple = FourTuple {
-        local: envelope.destination,
-        remote: envelope.source,
-        local_port: header.destination_port,
-        remote_port: header.source_port,
-    };
-    Ok((tuple, envelope, header, payload_at as u32))
-}
-
-fn write_headers(out: &mut [u8], tuple: &FourTuple, header: &Header, ecn: Ecn, identification: u16) {
-    let (std::net::IpAddr::V4(source), std::net::IpAddr::V4(destination)) = (tuple.local, tuple.remote) else {
-        return;
-    };
-    write_ethernet(out, source, destination);
-    let packet = &mut out[ETHERNET_HEADER_LEN..];
-    let (ip, tcp) = packet.split_at_mut(IPV4_MIN_HEADER_LEN);
-    let total = ip.len() + tcp.len() + header.payload_len as usize;
-    // The buffer is as long as the headers.
-    if let (Ok(mut view), Ok(_)) = (Ipv4View::init(ip, IPV4_MIN_HEADER_LEN), header.emit(tcp)) {
-        view.set_type_of_service(ecn as u8);
-        view.set_total_len(total as u16);
-        view.set_identification(identification);
-        view.set_fragment(true, false, 0);
-        view.set_time_to_live(HOPS);
-        view.set_protocol(ip_protocol::TCP);
-        view.set_source(source);
-        view.set_destination(destination);
-    }
-}
-
-/// The hardware address of a host: no address resolution is modelled.
-fn hardware_address(address: Ipv4Addr) -> MacAddress {
-    let [a, b, c, d] = address.octets();
-    MacAddress([2, 0, a, b, c, d])
-}
-
-fn write_ethernet(frame: &mut [u8], from: Ipv4Addr, to: Ipv4Addr) {
-    // The frame is long enough for the header.
-    if let Ok(mut view) = EthernetView::new(frame) {
-        view.set_destination(hardware_address(to));
-        view.set_source(hardware_address(from));
-        view.set_ethertype(ethertype::IPV4);
     }
 }

@@ -28,7 +28,7 @@ pub struct Chain<D> {
     injected: u64,
 }
 
-/// What becomes of a frame that came in.
+/// How a frame left the ingress path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It goes on to the host, once it is ready.
@@ -83,7 +83,7 @@ impl<D: Dma> Chain<D> {
         self.processor = processor;
     }
 
-    /// What stages compute on.
+    /// The NIC processor that stages compute on.
     pub fn processor(&self) -> &Processor {
         &self.processor
     }
@@ -111,12 +111,12 @@ impl<D: Dma> Chain<D> {
         stages.find_map(|stage| stage.downcast_mut())
     }
 
-    /// What all stages counted, by name.
+    /// The counters of all stages, by name.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         self.stages.iter().flat_map(|stage| stage.counters()).collect()
     }
 
-    /// What people who watch should know, since the last call.
+    /// Takes the stages' messages for the operator since the last call.
     pub fn take_events(&mut self) -> Vec<String> {
         self.stages.iter_mut().flat_map(|stage| stage.take_events()).collect()
     }

@@ -38,7 +38,7 @@ struct Way<T> {
     used: u64,
 }
 
-/// What was counted.
+/// Counters of a context cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextCounters {
     /// States asked for.
@@ -60,7 +60,7 @@ pub struct Contexts<T> {
     on_their_way: VecDeque<Time>,
     /// Where states are encoded.
     buffer: Vec<u8>,
-    /// What was counted so far.
+    /// The counters so far.
     pub counters: ContextCounters,
 }
 

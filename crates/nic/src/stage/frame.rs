@@ -25,7 +25,7 @@ pub struct Frame<'a> {
     pub hash: u32,
     /// The port that it came in on, or leaves by.
     pub port: PortId,
-    /// What the NIC verified, and what stages found out: 32 bits, in the completion.
+    /// Verdicts of the NIC's checksum unit (bits 0 to 7) and of stages (from bit 8); the completion carries all 32 bits.
     pub flags: RxFlags,
     /// 64 bits between a stage and the host: in the completion of a frame that comes in, and from the transmit
     /// descriptor of one that leaves.
@@ -89,7 +89,7 @@ impl<'a> Frame<'a> {
         &self.bytes
     }
 
-    /// What the parser found in it.
+    /// The parser's summary.
     pub fn summary(&self) -> &FrameSummary {
         &self.summary
     }

@@ -32,7 +32,7 @@ pub(crate) use services::Inward;
 pub use services::{Injector, Processor, Services};
 pub use timers::{TimerId, Timers};
 
-/// What a stage decides about a frame.
+/// A stage's decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on to the next stage.
@@ -96,7 +96,7 @@ pub trait Stage<D: Dma>: Any + Send {
         Vec::new()
     }
 
-    /// What people who watch a live run should know, since the last call.
+    /// Takes the stage's messages for the operator of a live run since the last call.
     fn take_events(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -56,7 +56,7 @@ impl Processor {
     }
 }
 
-/// What a device offers a stage.
+/// The services that a device offers a stage.
 pub struct Services<'a, D> {
     /// The way to host memory. Its cursor is the device's time; a read holds up all frames behind this one.
     pub dma: &'a mut D,

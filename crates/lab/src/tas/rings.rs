@@ -1,0 +1,76 @@
+//! Rings of payload in modelled memory.
+
+use nicforge_nic::Segment;
+use nicforge_platform::{Addr, Cpu, copy};
+use nicforge_tcp::ring::{Buffers, ByteRing};
+
+/// A ring of a flow in modelled memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    /// Where it begins.
+    pub at: Addr,
+    /// Bytes.
+    pub len: u32,
+}
+
+impl Ring {
+    /// Where the `len` bytes from `place` on lie, around the end in two pieces.
+    pub fn pieces(self, place: u32, len: u32) -> [Segment; 2] {
+        let first = len.min(self.len - place);
+        [Segment { at: self.at + u64::from(place), len: first }, Segment { at: self.at, len: len - first }]
+    }
+}
+
+// The service and the applications move the bytes.
+impl ByteRing for Ring {
+    fn size(&self) -> u32 {
+        self.len
+    }
+
+    fn write(&mut self, _at: u32, _bytes: &[u8]) {}
+
+    fn read(&self, _at: u32, _out: &mut [u8]) {}
+}
+
+/// Rings that were laid out before time began.
+pub struct Rings {
+    /// Rings that no connection has.
+    pub free: Vec<Ring>,
+}
+
+impl Buffers for Rings {
+    type Ring = Ring;
+
+    fn ring(&mut self, _size: u32) -> Option<Ring> {
+        self.free.pop()
+    }
+}
+
+/// A connection as the service and an application share it.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedFlow {
+    /// Received bytes.
+    pub receive: Ring,
+    /// Bytes to send.
+    pub transmit: Ring,
+}
+
+/// Copies bytes that lie in two pieces to two pieces that have as many.
+pub fn copy_pieces<C: Cpu>(cpu: &mut C, from: [Segment; 2], to: [Segment; 2]) {
+    let ([mut source, mut source_rest], [mut target, mut target_rest]) = (from, to);
+    loop {
+        if source.len == 0 {
+            (source, source_rest) = (source_rest, Segment::default());
+        }
+        if target.len == 0 {
+            (target, target_rest) = (target_rest, Segment::default());
+        }
+        let len = source.len.min(target.len);
+        if len == 0 {
+            return;
+        }
+        copy(cpu, source.at, target.at, len as usize);
+        source = Segment { at: source.at + u64::from(len), len: source.len - len };
+        target = Segment { at: target.at + u64::from(len), len: target.len - len };
+    }
+}
