@@ -3,12 +3,12 @@
 use std::any::TypeId;
 use std::path::Path;
 
-use nicforge_flexnic::p4::{Engine, Options, Program, Shared, entries, target};
+use nicforge_flexnic::p4::target::{self, Target};
+use nicforge_flexnic::p4::{Engine, Options, Program, Shared, entries};
 use nicforge_options::{Allowed, options};
 use nicforge_p4runtime::{Listen, ListenError, Loaded, Running, serve};
 use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
 use nicforge_stages::{BuiltStage, StageError, StageKind, StagePlan};
-use nicforge_units::Time;
 
 use crate::stage::{P4Stage, Setup};
 
@@ -84,8 +84,8 @@ impl StageKind for P4Kind {
         let program = Program::compile(Path::new(file), &Options::default());
         let program = program.map_err(|errors| P4Error::Program(errors.render(false)))?;
         let target = match &options.p4_target {
-            None => target::Target::default(),
-            Some(file) => target::Target::from_toml(&read(file)?)
+            None => Target::default(),
+            Some(file) => Target::from_toml(&read(file)?)
                 .map_err(|error| P4Error::File { file: file.clone(), error: error.to_string() })?,
         };
         let layout = target::place(&program, &target);
@@ -99,18 +99,28 @@ impl StageKind for P4Kind {
                 .map_err(|error| P4Error::File { file: file.clone(), error: error.to_string() })?;
         }
         let shared = Shared::new(pipeline, Some(options.p4_cpu_port));
+        shared.set_cycles(layout.cycles);
         let server = match &options.p4_listen {
             None => None,
             Some(_) if [TypeId::of::<Sim>(), TypeId::of::<Flat>()].contains(&TypeId::of::<G>()) => {
                 return Err(P4Error::Simulated.into());
             }
-            Some(at) => Some(controllers(at, plan, &shared, program, file, engine)?),
+            Some(at) => {
+                Some(controllers(at, plan, &shared, Controlled { program, file, engine, target: target.clone() })?)
+            }
         };
-        // Cycles over MHz are microseconds.
-        let latency = Time::from_ps(layout.cycles.saturating_mul(1_000_000) / target.clock_mhz.max(1));
-        let setup = Setup { host_port: options.p4_host_port, cpu_port: options.p4_cpu_port, latency };
+        let (host_port, cpu_port) = (options.p4_host_port, options.p4_cpu_port);
+        let setup = Setup { host_port, cpu_port, clock_mhz: target.clock_mhz };
         Ok(BuiltStage::new(P4Stage::new(plan.port, shared, setup, server)))
     }
+}
+
+/// The program that controllers find, and what runs theirs.
+struct Controlled<'a> {
+    program: Program,
+    file: &'a str,
+    engine: Engine,
+    target: Target,
 }
 
 /// Lets controllers reach the program of a port.
@@ -118,9 +128,7 @@ fn controllers(
     at: &str,
     plan: &StagePlan,
     shared: &Shared,
-    program: Program,
-    file: &str,
-    engine: Engine,
+    Controlled { program, file, engine, target }: Controlled<'_>,
 ) -> Result<Running, P4Error> {
     let listen = match at.parse::<Listen>()? {
         Listen::Unix(path) if plan.port.0 > 0 => Listen::Unix(format!("{}.{}", path.display(), plan.port.0).into()),
@@ -137,6 +145,7 @@ fn controllers(
         loaded: Some(Loaded::new(program, read(file)?.as_bytes())),
         engine,
         seed: u64::from(plan.port.0) + 1,
+        target: Some(target),
         inject: Box::new(move |packet| inject.leave_later(packet)),
     };
     Ok(serve(&listen, service)?)

@@ -1,8 +1,8 @@
 //! Frames in and out of the program.
 
-use nicforge_flexnic::p4::{OwnedOutput, Shared};
+use nicforge_flexnic::p4::{Output, OwnedOutput, Shared};
 use nicforge_nic::stage::{Frame, Services, Stage, Verdict};
-use nicforge_nic::{DropCause, PortId};
+use nicforge_nic::{DropCause, PortId, RxFlags};
 use nicforge_p4runtime::Running;
 use nicforge_platform::Dma;
 use nicforge_units::Time;
@@ -21,8 +21,8 @@ pub(crate) struct Setup {
     pub host_port: u32,
     /// The controllers' number.
     pub cpu_port: u32,
-    /// Time that a frame takes.
-    pub latency: Time,
+    /// Clock of the target, in MHz.
+    pub clock_mhz: u64,
 }
 
 /// A P4 program on the path of one NIC.
@@ -50,11 +50,10 @@ impl P4Stage {
         let port = if from_host { self.setup.host_port } else { u32::from(self.port.0) };
         let (outputs, microseconds) = (&mut self.outputs, nic.now().as_us() as u64);
         outputs.clear();
-        let to_controller = self.shared.process(frame.bytes(), port, from_host, microseconds, &mut |output| {
-            let packet = output.packet.to_vec();
-            outputs.push(OwnedOutput { port: output.port, packet, mark: output.mark, queue: output.queue });
-        });
-        nic.delay(self.setup.latency);
+        let mut keep = |output: Output<'_>| outputs.push(output.to_owned());
+        let to_controller = self.shared.process(frame.bytes(), port, from_host, microseconds, &mut keep);
+        // Cycles over MHz are microseconds.
+        nic.delay(Time::from_ps(self.shared.cycles().saturating_mul(1_000_000) / self.setup.clock_mhz.max(1)));
         let host_port = self.setup.host_port;
         let goes_on = |output: &OwnedOutput| {
             let to_host = output.port.is_none_or(|port| port == host_port);
@@ -82,6 +81,7 @@ impl P4Stage {
         if output.mark != 0 {
             frame.mark = output.mark;
         }
+        frame.flags = frame.flags.with(RxFlags(output.flags << 8));
         if let Some(queue) = output.queue {
             frame.steer(queue);
         }
@@ -123,10 +123,8 @@ impl<D: Dma> Stage<D> for P4Stage {
     fn advance(&mut self, nic: &mut Services<'_, D>) {
         for packet in self.shared.take_later() {
             let (mut outputs, microseconds) = (Vec::new(), nic.now().as_us() as u64);
-            self.shared.process(&packet, self.setup.cpu_port, false, microseconds, &mut |output| {
-                let packet = output.packet.to_vec();
-                outputs.push(OwnedOutput { port: output.port, packet, mark: output.mark, queue: output.queue });
-            });
+            let mut keep = |output: Output<'_>| outputs.push(output.to_owned());
+            self.shared.process(&packet, self.setup.cpu_port, false, microseconds, &mut keep);
             let now = nic.now();
             outputs.into_iter().for_each(|output| self.send(nic, now, output));
         }
