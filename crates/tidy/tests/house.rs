@@ -77,3 +77,20 @@ fn no_merge_left_its_marks() {
 fn crates_say_what_they_are() {
     expect_none(leftovers::crate_docs(&FILES));
 }
+
+/// The table of docs/frame.md: each function is in the file that stands beside it, and there are at most 15.
+#[test]
+fn the_path_of_a_frame_is_where_it_is_said() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/frame.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let cells = |line: &str| line.split('|').map(|cell| cell.trim().trim_matches('`').to_string()).collect::<Vec<_>>();
+    let is_step = |cells: &Vec<String>| cells.get(1).is_some_and(|number| number.parse::<usize>().is_ok());
+    let steps: Vec<Vec<String>> = page.lines().map(cells).filter(is_step).collect();
+    assert!((10..=15).contains(&steps.len()), "{} steps", steps.len());
+    for step in steps {
+        let (function, path) = (&step[2], &step[3]);
+        let file = FILES.iter().find(|file| file.path == *path);
+        let has = |start: String| file.is_some_and(|file| file.code.contains(&start));
+        assert!(has(format!("fn {function}(")) || has(format!("fn {function}<")), "{path} has no `{function}`");
+    }
+}
