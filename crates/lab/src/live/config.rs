@@ -8,7 +8,7 @@
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
@@ -18,7 +18,7 @@ use nicforge_platform::live::ports::{MemifRole, MemifTerms};
 use nicforge_wire::headers::MacAddress;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Assignment;
+use crate::scenario::{Assignment, find_file};
 use crate::settings::{Catalogue, Settings, of_live_run};
 
 /// As often as Linux looks after neighbours that it uses (base_reachable_time).
@@ -264,7 +264,8 @@ impl LiveConfig {
     /// The key does not go together with the others.
     pub fn set(&mut self, set: Assignment) -> Result<(), ConfigError> {
         let place = set.place.clone();
-        self.set_unchecked(set);
+        let found = find_file(&set, Path::new(""))?;
+        self.set_unchecked(found.unwrap_or(set));
         check(self, &place)
     }
 
@@ -273,6 +274,19 @@ impl LiveConfig {
         set.apply(&mut self.settings);
         self.assignments.retain(|other| other.key.name != set.key.name);
         self.assignments.push(set);
+    }
+
+    /// Finds the files that `[settings]` names, beside the run's `file` or from the working directory.
+    ///
+    /// # Errors
+    /// One is not there.
+    pub(super) fn find_files(&mut self, file: &Path) -> Result<(), ConfigError> {
+        for set in self.assignments.clone() {
+            if let Some(found) = find_file(&set, file)? {
+                self.set_unchecked(found);
+            }
+        }
+        Ok(())
     }
 
     /// What is set and belongs to modules that this run does not use.

@@ -19,7 +19,9 @@ use crate::settings::Catalogue;
 /// # Errors
 /// The place and the remedy.
 pub fn load_live(file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
-    parse_live(&read_text(file)?, file, catalogue)
+    let mut config = parse_live(&read_text(file)?, file, catalogue)?;
+    config.find_files(file)?;
+    Ok(config)
 }
 
 /// Parses a live run's file; `file` is for errors only.
