@@ -164,7 +164,7 @@ fn number_on(client: &UdpSocket, ends: &AtomicBool) -> u32 {
         let bytes = [&number.to_be_bytes()[..], &[0; 60]].concat();
         assert_eq!(client.send_to(&bytes, "10.99.2.2:7000").unwrap(), bytes.len());
         number += 1;
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -276,19 +276,6 @@ impl LiveConfig {
         self.assignments.push(set);
     }
 
-    /// Finds the files that `[settings]` names, beside the run's `file` or from the working directory.
-    ///
-    /// # Errors
-    /// One is not there.
-    pub(super) fn find_files(&mut self, file: &Path) -> Result<(), ConfigError> {
-        for set in self.assignments.clone() {
-            if let Some(found) = find_file(&set, file)? {
-                self.set_unchecked(found);
-            }
-        }
-        Ok(())
-    }
-
     /// What is set and belongs to modules that this run does not use.
     pub fn notes(&self) -> Vec<String> {
         let owners = of_live_run(&self.settings);
