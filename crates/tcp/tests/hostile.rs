@@ -38,7 +38,7 @@ impl Segment {
         segment.extend(self.ports.1.to_be_bytes());
         segment.extend(self.seq.to_be_bytes());
         segment.extend(self.ack.to_be_bytes());
-        segment.extend([((20 + self.options.len()) / 4 << 4) as u8, self.flags]);
+        segment.extend([(((20 + self.options.len()) / 4) << 4) as u8, self.flags]);
         segment.extend(self.window.to_be_bytes());
         segment.extend([0; 4]);
         segment.extend(&self.options);
@@ -164,9 +164,9 @@ fn a_peer_that_lies_harms_its_own_connection_only() {
 
 /// The header of the SYN-ACK to the attacker's port.
 fn answer_to(world: &mut World, port: u16) -> Option<Header> {
-    let headers = world.strays.iter().filter_map(|frame| {
+    let mut headers = world.strays.iter().rev().filter_map(|frame| {
         let to: IpAddr = Ipv4Addr::new(frame[30], frame[31], frame[32], frame[33]).into();
         (to == IpAddr::from(ATTACKER)).then(|| Header::parse(frame.get(34..)?).ok()).flatten()
     });
-    headers.filter(|header| header.destination_port == port && header.flags.has(Flags::SYN)).last()
+    headers.find(|header| header.destination_port == port && header.flags.has(Flags::SYN))
 }
