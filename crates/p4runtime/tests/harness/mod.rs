@@ -1,4 +1,5 @@
 //! A server with a program, and clients of it.
+#![allow(dead_code)] // Each test binary uses a part of this.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
