@@ -12,6 +12,7 @@ use nicforge_units::Cycles;
 use nicforge_platform::Live;
 
 use crate::counter::Counter;
+use crate::flexkvs::FlexKvs;
 use crate::kvs::Kvs;
 use crate::l2fwd::L2Fwd;
 use crate::l3fwd::L3Fwd;
@@ -251,7 +252,14 @@ impl Apps {
     /// Those that are shipped with Nicforge.
     pub fn shipped() -> Apps {
         let mut all = Apps::default();
-        all.add::<L2Fwd>().add::<L3Fwd>().add::<Nat>().add::<Lb>().add::<Synthetic>().add::<Counter>().add::<Kvs>();
+        all.add::<L2Fwd>()
+            .add::<L3Fwd>()
+            .add::<Nat>()
+            .add::<Lb>()
+            .add::<Synthetic>()
+            .add::<Counter>()
+            .add::<Kvs>()
+            .add::<FlexKvs>();
         all
     }
 

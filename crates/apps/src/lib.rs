@@ -15,6 +15,7 @@ mod config;
 mod copy;
 pub mod counter;
 mod expired;
+pub mod flexkvs;
 mod forwardable;
 mod fragment;
 pub mod headers;
@@ -30,6 +31,7 @@ mod shared;
 pub mod suite;
 pub mod synthetic;
 pub mod tables;
+mod udp_service;
 
 pub use app::{
     App, AppEntry, AppGround, AppKind, AppShape, Application, Apps, Build, Flow, FullTable, NeededAddress, Place, Reads,
