@@ -2,9 +2,11 @@
 
 use std::any::TypeId;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use nicforge_flexnic::p4::target::{self, Target};
 use nicforge_flexnic::p4::{Engine, Options, Program, Shared, entries};
+use nicforge_nic::PortId;
 use nicforge_options::{Allowed, options};
 use nicforge_p4runtime::{Listen, ListenError, Loaded, Running, serve};
 use nicforge_platform::{AddressSpace, Flat, Ground, Sim};
@@ -100,25 +102,30 @@ impl StageKind for P4Kind {
         }
         let shared = Shared::new(pipeline, Some(options.p4_cpu_port));
         shared.set_cycles(layout.cycles);
-        let server = match &options.p4_listen {
-            None => None,
-            Some(_) if [TypeId::of::<Sim>(), TypeId::of::<Flat>()].contains(&TypeId::of::<G>()) => {
-                return Err(P4Error::Simulated.into());
-            }
-            Some(at) => {
-                Some(controllers(at, plan, &shared, Controlled { program, file, engine, target: target.clone() })?)
-            }
-        };
+        let simulated = [TypeId::of::<Sim>(), TypeId::of::<Flat>()].contains(&TypeId::of::<G>());
+        if options.p4_listen.is_some() && simulated {
+            return Err(P4Error::Simulated.into());
+        }
         let (host_port, cpu_port) = (options.p4_host_port, options.p4_cpu_port);
         let setup = Setup { host_port, cpu_port, clock_mhz: target.clock_mhz };
-        Ok(BuiltStage::new(P4Stage::new(plan.port, shared, setup, server)))
+        let server = Arc::new(OnceLock::new());
+        let built = BuiltStage::new(P4Stage::new(plan.port, shared.clone(), setup, server.clone()));
+        let Some(at) = options.p4_listen.clone() else { return Ok(built) };
+        let controlled = Controlled { program, source: read(file)?, engine, target };
+        // Processes of workers lay out the same stage; only the device's own starts it.
+        let port = plan.port;
+        Ok(built.starting(move |_| {
+            // The stage starts once.
+            let _ = server.set(controllers(&at, port, &shared, controlled)?);
+            Ok(())
+        }))
     }
 }
 
 /// The program that controllers find, and what runs theirs.
-struct Controlled<'a> {
+struct Controlled {
     program: Program,
-    file: &'a str,
+    source: String,
     engine: Engine,
     target: Target,
 }
@@ -126,25 +133,25 @@ struct Controlled<'a> {
 /// Lets controllers reach the program of a port.
 fn controllers(
     at: &str,
-    plan: &StagePlan,
+    port: PortId,
     shared: &Shared,
-    Controlled { program, file, engine, target }: Controlled<'_>,
+    Controlled { program, source, engine, target }: Controlled,
 ) -> Result<Running, P4Error> {
     let listen = match at.parse::<Listen>()? {
-        Listen::Unix(path) if plan.port.0 > 0 => Listen::Unix(format!("{}.{}", path.display(), plan.port.0).into()),
+        Listen::Unix(path) if port.0 > 0 => Listen::Unix(format!("{}.{}", path.display(), port.0).into()),
         Listen::Tcp(mut address) => {
-            address.set_port(address.port().saturating_add(u16::from(plan.port.0)));
+            address.set_port(address.port().saturating_add(u16::from(port.0)));
             Listen::Tcp(address)
         }
         unix => unix,
     };
     let inject = shared.clone();
     let service = nicforge_p4runtime::Options {
-        device_id: u64::from(plan.port.0) + 1,
+        device_id: u64::from(port.0) + 1,
         shared: shared.clone(),
-        loaded: Some(Loaded::new(program, read(file)?.as_bytes())),
+        loaded: Some(Loaded::new(program, source.as_bytes())),
         engine,
-        seed: u64::from(plan.port.0) + 1,
+        seed: u64::from(port.0) + 1,
         target: Some(target),
         inject: Box::new(move |packet| inject.leave_later(packet)),
     };

@@ -1,5 +1,7 @@
 //! Frames in and out of the program.
 
+use std::sync::{Arc, OnceLock};
+
 use nicforge_flexnic::p4::{Output, OwnedOutput, Shared};
 use nicforge_nic::stage::{Frame, Services, Stage, Verdict};
 use nicforge_nic::{DropCause, PortId, RxFlags};
@@ -31,12 +33,12 @@ pub struct P4Stage {
     shared: Shared,
     setup: Setup,
     outputs: Vec<OwnedOutput>,
-    /// Ends with the stage.
-    _server: Option<Running>,
+    /// Ends with the stage; empty without controllers.
+    _server: Arc<OnceLock<Running>>,
 }
 
 impl P4Stage {
-    pub(crate) fn new(port: PortId, shared: Shared, setup: Setup, server: Option<Running>) -> P4Stage {
+    pub(crate) fn new(port: PortId, shared: Shared, setup: Setup, server: Arc<OnceLock<Running>>) -> P4Stage {
         P4Stage { port, shared, setup, outputs: Vec::new(), _server: server }
     }
 
