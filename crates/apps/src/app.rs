@@ -11,6 +11,8 @@ use nicforge_units::Cycles;
 #[cfg(target_os = "linux")]
 use nicforge_platform::Live;
 
+use nicforge_wire::traffic::RequestProtocol;
+
 use crate::counter::Counter;
 use crate::flexkvs::FlexKvs;
 use crate::kvs::Kvs;
@@ -49,6 +51,10 @@ pub trait Application<C: Cpu>: Any + Send {
         Ok(())
     }
 
+    /// Stores a pair without a request, for runs that begin with a filled store. A pair that is too large for the store is
+    /// missing when it is asked for, and counted there; the store of another core ignores it.
+    fn store_pair(&mut self, _cpu: &mut C, _key: &[u8], _value: &[u8]) {}
+
     /// The application's own counters by name; drops are counted by whoever gets the verdicts.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -58,8 +64,8 @@ pub trait Application<C: Cpu>: Any + Send {
 /// Properties of an application that the assembler reads before it builds it. The default is a forwarder without tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppShape {
-    /// Whether it serves requests of the key-value protocol, so that its traffic is that of clients.
-    pub serves_requests: bool,
+    /// The protocol of the requests that it serves, if its traffic is that of clients of a key-value store.
+    pub requests: Option<RequestProtocol>,
     /// Whether values of hot items lie in memory of the NICs.
     pub values_in_nicmem: bool,
     /// Whether it looks up routes.
@@ -358,6 +364,11 @@ impl<C: Cpu + 'static> App<C> {
         cpu.enter(Part::App);
         cpu.work(self.work);
         self.application.packet(cpu, packet)
+    }
+
+    /// See [`Application::store_pair`].
+    pub fn store_pair(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        self.application.store_pair(cpu, key, value);
     }
 
     /// See [`Application::learn`].

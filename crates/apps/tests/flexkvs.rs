@@ -11,7 +11,13 @@ use std::time::Duration;
 use nicforge_apps::{AppConfig, PortMap, Verdict};
 use nicforge_nic::PortId;
 use nicforge_options::Values;
-use nicforge_wire::headers::{MAGIC_REQUEST, MEMCACHED_HEADER_LEN, MEMCACHED_PORT, memcached_opcode as opcode};
+use nicforge_units::BitRate;
+use nicforge_wire::headers::{
+    MAGIC_REQUEST, MEMCACHED_HEADER_LEN, MEMCACHED_PORT, MacAddress, memcached_opcode as opcode,
+};
+use nicforge_wire::traffic::{
+    ArrivalModel, FlowChoice, FlowSpace, Line, PairSpace, RequestConfig, RequestProtocol, Requests, TrafficSource,
+};
 use proptest::prelude::*;
 use support::{Bench, address, decode, fill_checksums, udp};
 
@@ -179,6 +185,46 @@ fn every_operation_has_memcached_s_answer() {
         requests.push(Request::new(opcode, b""));
     }
     compare(&mut memcached, &requests);
+}
+
+/// The requests of the simulator's clients find the pairs that the store began with.
+#[test]
+fn clients_of_the_simulator_are_answered() {
+    let pairs = PairSpace::new(1, 500, 32, 64).unwrap();
+    let mut bench = bench();
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for index in 0..pairs.count() {
+        pairs.key(index, &mut key);
+        pairs.value(index, 0, &mut value);
+        bench.store_pair(&key, &value);
+    }
+    let mut requests = TrafficSource::Requests(Box::new(
+        Requests::new(RequestConfig {
+            protocol: RequestProtocol::Memcached,
+            seed: 1,
+            line: Line::ethernet(BitRate::from_gbps(10.0)),
+            arrival: ArrivalModel::Constant { rate: BitRate::from_gbps(1.0) },
+            clients: FlowSpace::new(1, 50).unwrap(),
+            client_choice: FlowChoice::Uniform,
+            pairs,
+            key_choice: FlowChoice::Uniform,
+            put_share: 0.1,
+            delete_share: 0.0,
+            queues: 1,
+            server: "10.0.0.1".parse().unwrap(),
+            source: MacAddress([2, 0, 0, 0, 0, 1]),
+            destination: MacAddress([2, 0, 0, 0, 0, 2]),
+        })
+        .unwrap(),
+    ));
+    for _ in 0..2_000 {
+        let frame = requests.next().unwrap().bytes.to_vec();
+        assert_eq!(bench.send(0, &frame).0, Verdict::Transmit(PortId(0)));
+    }
+    let counts = ["gets", "get_hits", "stores"].map(|name| bench.counter(name));
+    assert_eq!(counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[2], 2_000);
+    assert!(counts[2] > 100);
 }
 
 proptest! {

@@ -23,8 +23,10 @@ use nicforge_options::{Allowed, options};
 use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::Bytes;
 use nicforge_wire::headers::{MEMCACHED_HEADER_LEN, MemcachedStatus, MemcachedView};
+use nicforge_wire::traffic::RequestProtocol;
 
-use crate::{AppConfig, AppError, AppKind, Application, Place, SharedTables};
+use crate::options::ValueOptions;
+use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use log::{Segments, Writer};
 use request::{Operation, Request, When};
 use table::{ItemHeader, ItemId, Table};
@@ -41,6 +43,7 @@ const MONTH: u32 = 60 * 60 * 24 * 30;
 options! {
     /// FlexKVS.
     pub struct FlexKvsOptions {
+        embed value: ValueOptions;
         /// Buckets of the table; a power of two.
         flexkvs_buckets: u32 = 1 << 15, "buckets", Allowed::Whole(1, 1 << 28), source "FlexNIC paper, section 3.1";
         /// Log of all cores, in segments of 2 MiB.
@@ -345,6 +348,15 @@ fn text(status: MemcachedStatus) -> &'static str {
 }
 
 impl<C: Cpu> Application<C> for FlexKvs {
+    fn store_pair(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        (self.key, self.value) = (key.to_vec(), value.to_vec());
+        let hash = lookup3(key, 0);
+        let header = ItemHeader::new(hash, key.len() as u16, value.len() as u32, [0; 4], 0);
+        let bucket = self.table.lock(cpu, hash);
+        self.store_locked(cpu, bucket, header, (When::Always, 0), 0);
+        self.table.unlock(cpu, bucket);
+    }
+
     /// Core 0 puts all segments into the pool.
     fn fill_shared(&mut self, cpu: &mut C) {
         if self.fills {
@@ -388,6 +400,10 @@ impl AppKind for FlexKvs {
     const NAME: &'static str = "flexkvs";
     const ABOUT: &'static str = "serves a key-value store with memcached's binary protocol over UDP";
     type Options = FlexKvsOptions;
+
+    fn shape(_options: &Self::Options) -> AppShape {
+        AppShape { requests: Some(RequestProtocol::Memcached), ..AppShape::default() }
+    }
 
     fn share(config: &AppConfig, space: &mut AddressSpace) -> SharedTables {
         SharedTables { flexkvs: Some(Store::allocate(&config.values.read(), space)), ..SharedTables::default() }

@@ -10,7 +10,7 @@ use super::*;
 /// A store with a table so small that chains grow, and few segments.
 fn store(segments: u32) -> (FlexKvs, FlatCpu) {
     let mut space = AddressSpace::default();
-    let config = FlexKvsOptions { flexkvs_buckets: 4, flexkvs_log_mib: 2 * segments };
+    let config = FlexKvsOptions { flexkvs_buckets: 4, flexkvs_log_mib: 2 * segments, ..FlexKvsOptions::default() };
     let shared = Store::allocate(&config, &mut space);
     let mut cpu = FlatCpu::new(space.end());
     let mut kvs = FlexKvs {

@@ -28,6 +28,8 @@ use nicforge_platform::{AddressSpace, Cpu};
 use nicforge_units::{Bytes, CACHE_LINE_BYTES};
 use nicforge_wire::headers::{KvsOperation, KvsStatus, key_hash, partition_of};
 
+use nicforge_wire::traffic::RequestProtocol;
+
 use crate::options::HotValues;
 use crate::{AppConfig, AppError, AppKind, AppShape, Application, Place, SharedTables};
 use hot::{HotItems, Lent};
@@ -167,15 +169,6 @@ impl Kvs {
         }
     }
 
-    /// Stores a pair without a request, if its key is of this partition.
-    pub fn store<C: Cpu>(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
-        let hash = key_hash(key);
-        if partition_of(hash, self.of) == self.number {
-            // A pair that is too large is missing when it is asked for, and counted there.
-            let _ = self.partition.put(cpu, hash, key, value);
-        }
-    }
-
     /// Makes a stored pair hot without a request, while there is room.
     pub fn preload_hot<C: Cpu>(&mut self, cpu: &mut C, key: &[u8]) {
         let hash = key_hash(key);
@@ -186,6 +179,14 @@ impl Kvs {
 }
 
 impl<C: Cpu> Application<C> for Kvs {
+    fn store_pair(&mut self, cpu: &mut C, key: &[u8], value: &[u8]) {
+        let hash = key_hash(key);
+        if partition_of(hash, self.of) == self.number {
+            // A pair that is too large is missing when it is asked for, and counted there.
+            let _ = self.partition.put(cpu, hash, key, value);
+        }
+    }
+
     /// Serves one request.
     fn packet(&mut self, cpu: &mut C, packet: &mut Packet) -> Verdict {
         let request = match request::parse(cpu, packet, self.buffer_room) {
@@ -238,7 +239,7 @@ impl AppKind for Kvs {
 
     fn shape(options: &Self::Options) -> AppShape {
         AppShape {
-            serves_requests: true,
+            requests: Some(RequestProtocol::Kvs),
             values_in_nicmem: options.kvs_hot_values == HotValues::Nicmem,
             ..AppShape::default()
         }

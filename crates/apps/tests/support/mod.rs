@@ -116,6 +116,11 @@ impl Bench {
         learnt.unwrap();
     }
 
+    /// Puts a pair into the store without a request.
+    pub fn store_pair(&mut self, key: &[u8], value: &[u8]) {
+        everywhere!(self, on => on.app.store_pair(&mut *on.ground.core(), key, value));
+    }
+
     /// What `counter` counted for a flow: packets and bytes.
     pub fn flow_counts(&mut self, key: &CounterKey) -> Option<(u64, u64)> {
         everywhere!(self, on => {

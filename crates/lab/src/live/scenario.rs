@@ -91,7 +91,7 @@ pub fn check_live(settings: &Settings) -> Result<(), RunError> {
     if settings.is_of_rpcs() {
         return only("RPCs over TCP as a service", "use a scenario of frames, or `nicforge sockets`");
     }
-    if settings.app_shape().serves_requests {
+    if settings.app_shape().requests.is_some() {
         return only("the key-value store's clients", "set app to another");
     }
     if settings.read::<Arrivals>().arrival == Arrival::PingPong {

@@ -227,7 +227,7 @@ fn fill(
     if settings.read::<FlowTableOptions>().preload_flows && settings.makes_up_frames() {
         preload(settings, seed, &mut parts.cores, cpu)?;
     }
-    if settings.app_shape().serves_requests {
+    if settings.app_shape().requests.is_some() {
         preload_pairs(settings, seed, &mut parts.cores, cpu)?;
         if settings.read::<HotOptions>().kvs_hot_preload {
             preload_hot(settings, seed, &mut parts.cores, cpu)?;
