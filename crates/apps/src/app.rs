@@ -48,7 +48,7 @@ pub trait Application<C: Cpu>: Any + Send {
         Ok(())
     }
 
-    /// The application's own counters by name; drops are counted by whoever gets the verdicts.
+    /// The application's own counters by name; the packet loop counts drops by verdict.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -130,6 +130,11 @@ pub trait AppKind {
         AppShape::default()
     }
 
+    /// The owner of the keys in a live file's `[app]`: addresses that other hosts know.
+    fn addresses() -> Owner {
+        Owner::of::<()>("application", Self::NAME, Self::ABOUT)
+    }
+
     /// Takes address space for tables that all cores share.
     fn share(_config: &AppConfig, _space: &mut AddressSpace) -> SharedTables {
         SharedTables::default()
@@ -170,6 +175,8 @@ pub type Build<G> = fn(
 pub struct AppEntry {
     /// Its name and its keys.
     pub owner: Owner,
+    /// See [`AppKind::addresses`].
+    pub addresses: Owner,
     /// Whether it forwards by IP header.
     pub router: bool,
     /// See [`AppKind::WORK`].
@@ -203,6 +210,7 @@ impl AppEntry {
     pub fn of<A: AppKind>() -> AppEntry {
         AppEntry {
             owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
+            addresses: A::addresses(),
             router: A::ROUTER,
             work: A::WORK,
             shape: |values| A::shape(&values.read()),

@@ -23,7 +23,7 @@ pub struct Request {
     pub at: u32,
     /// Bytes of key, at least 1.
     pub key_len: u16,
-    /// Bytes of value; 0 but for a PUT.
+    /// Bytes of value; 0 except in a PUT.
     pub value_len: u16,
 }
 

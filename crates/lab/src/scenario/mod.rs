@@ -18,9 +18,9 @@ use nicforge_options::{ConfigError, Place, Value, read_text};
 use crate::settings::{Catalogue, Settings};
 
 pub use assign::{Assignment, parse_override};
-#[cfg(target_os = "linux")]
-pub(crate) use parse::file_name;
 pub use parse::parse_scenario;
+#[cfg(target_os = "linux")]
+pub(crate) use parse::{FILE_NAME, is_file_name};
 
 /// Most points that one scenario may expand to.
 pub const MOST_POINTS: usize = 10_000;
