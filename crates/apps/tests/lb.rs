@@ -5,7 +5,6 @@ mod support;
 use std::collections::BTreeMap;
 
 use nicforge_apps::{AppConfig, PortMap};
-use nicforge_options::Values;
 use nicforge_units::Time;
 use support::{Bench, address, answer, decode, echo, icmp_sum_is_right, ip_packet, one_hop_on, tcp, udp, unreachable};
 

@@ -23,7 +23,7 @@ pub enum Misfit {
 /// A [`Misfit`] and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedError {
-    /// The key or the value; of a missing key the table, and the file for one that misses in no table.
+    /// The key or the value; of a missing key its table, which is the first line for the file itself.
     pub place: Place,
     /// What is wrong there.
     pub misfit: Misfit,
@@ -58,8 +58,7 @@ impl TypedError {
 /// The text is no TOML, or does not have the form of `T`.
 pub fn parse_typed<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, TypedError> {
     toml::from_str(text).map_err(|error| {
-        let in_table = error.span().filter(|span| *span != (0..text.len()));
-        let place = Places::new(text, file).at(in_table);
+        let place = Places::new(text, file).at(error.span());
         TypedError { place, misfit: misfit(error.message()) }
     })
 }
@@ -123,7 +122,7 @@ mod tests {
         let (place, misfit) = error("\n[core]\nclock = 1.0\n");
         assert_eq!((place.as_str(), misfit), ("x.toml:2:1", Misfit::Missing("ways".into())));
         let (place, misfit) = error("\n");
-        assert_eq!((place.as_str(), misfit), ("x.toml", Misfit::Missing("core".into())));
+        assert_eq!((place.as_str(), misfit), ("x.toml:1:1", Misfit::Missing("core".into())));
         let (place, misfit) = error("[core]\nclock = 1.0\nways = 3\n");
         assert_eq!(place, "x.toml:3:8");
         assert!(matches!(misfit, Misfit::Type(_, right) if right == "ways"));

@@ -11,7 +11,7 @@
 //! The code that reads a key declares it. `nicforge list settings` lists all.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nicforge_apps::NeededAddress;
@@ -26,7 +26,7 @@ use super::pin::PinOptions;
 use super::ports::{self, Neighbour, PortConfig};
 use super::stack::{self, TcpOptions};
 use super::worker::IdleOptions;
-use crate::scenario::{Assignment, FILE_NAME, is_file_name};
+use crate::scenario::{Assignment, FILE_NAME, find_file, is_file_name};
 use crate::settings::{Catalogue, Settings, of_live_run};
 
 /// Most ports: the number of one must fit a register's device.
@@ -150,7 +150,8 @@ impl LiveConfig {
     /// The key does not go together with the others.
     pub fn set(&mut self, set: Assignment) -> Result<(), ConfigError> {
         let place = set.place.clone();
-        self.set_unchecked(set);
+        let found = find_file(&set, Path::new(""))?;
+        self.set_unchecked(found.unwrap_or(set));
         check(self, &place)
     }
 

@@ -7,7 +7,7 @@ use nicforge_options::{ConfigError, Located, Section, Value, parse_tree, read_te
 
 use super::config::{LiveConfig, app_owners, check, owners, tcp_owners};
 use super::ports::read_ports;
-use crate::scenario::Assignment;
+use crate::scenario::{Assignment, find_file};
 use crate::settings::Catalogue;
 
 /// Reads and parses a live run's file.
@@ -15,7 +15,14 @@ use crate::settings::Catalogue;
 /// # Errors
 /// The place and the remedy.
 pub fn load_live(file: &Path, catalogue: &Arc<Catalogue>) -> Result<LiveConfig, ConfigError> {
-    parse_live(&read_text(file)?, file, catalogue)
+    let mut config = parse_live(&read_text(file)?, file, catalogue)?;
+    // Files that it names are found beside it.
+    for set in config.assignments.clone() {
+        if let Some(found) = find_file(&set, file)? {
+            config.set_unchecked(found);
+        }
+    }
+    Ok(config)
 }
 
 /// Parses a live run's file; `file` is for errors only.

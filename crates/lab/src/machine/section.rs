@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
-use nicforge_options::{Allowed, ConfigError, Key, Misfit, Node, Places, TypedError, Vocabulary};
+use nicforge_options::{Allowed, ConfigError, Key, Misfit, Node, Place, Places, TypedError, Vocabulary};
 use nicforge_units::{BitRate, Bytes, Cycles, Time};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
@@ -216,18 +216,40 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
 pub(super) fn parse<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, ConfigError> {
     nicforge_options::parse_typed(text, file).map_err(|error| match &error.misfit {
         Misfit::Missing(key) => missing(&error, key),
-        Misfit::Type(wrong, right) if wrong.starts_with("invalid type") && right.starts_with("a number") => {
-            let wrong = format!("{}: it has no source", wrong.trim_start_matches("invalid type: "));
-            ConfigError::new(&error.place, wrong, format!("write {right}"))
+        Misfit::Type(wrong, right) if right.starts_with("a number") => {
+            // serde names the value that it found.
+            let value = wrong.split('`').nth(1).unwrap_or("…");
+            let right = format!("write {{ value = {value}, source = \"where it comes from\" }}");
+            ConfigError::new(&error.place, "the number has no source", right)
         }
         _ => error.into_config(),
     })
 }
 
+/// Sections that a file must have.
+const SECTIONS: [&str; 16] = [
+    "machine",
+    "core",
+    "l1",
+    "l2",
+    "llc",
+    "dram",
+    "other_socket",
+    "memory",
+    "bridges",
+    "pcie",
+    "hypertransport",
+    "link",
+    "nic",
+    "sinic",
+    "driver",
+    "interrupts",
+];
+
 fn missing(error: &TypedError, key: &str) -> ConfigError {
     let right = match key {
         "value" | "source" => "write { value = …, source = \"where it comes from\" }".to_owned(),
-        _ if matches!(error.place, nicforge_options::Place::File(_)) => {
+        _ if SECTIONS.contains(&key) && matches!(error.place, Place::Line { line: 1, column: 1, .. }) => {
             format!("add a section [{key}], as the shipped machines have it")
         }
         _ => format!("add {key} = {{ value = …, source = \"…\" }}"),

@@ -62,7 +62,7 @@ fn a_value_outside_its_range_is_refused() {
 #[test]
 fn a_value_needs_a_source() {
     let error = error_with("{ value = 11, source = \"papers, set-up: 11 ways\" }", "11");
-    assert!(error.contains("it has no source; write a number with its source"), "{error}");
+    assert!(error.contains("the number has no source; write { value = 11, source ="), "{error}");
     let error = error_with(", source = \"papers, set-up: 11 ways\"", "");
     assert!(error.contains("`source` is missing here; write {"), "{error}");
     let error = error_with("\"papers, set-up: 11 ways\"", "\"\"");

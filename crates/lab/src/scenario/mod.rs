@@ -18,6 +18,8 @@ use nicforge_options::{ConfigError, Place, Value, read_text};
 use crate::settings::{Catalogue, Settings};
 
 pub use assign::{Assignment, parse_override};
+#[cfg(target_os = "linux")]
+pub(crate) use expand::find_file;
 pub use parse::parse_scenario;
 #[cfg(target_os = "linux")]
 pub(crate) use parse::{FILE_NAME, is_file_name};

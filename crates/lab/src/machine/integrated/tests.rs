@@ -143,7 +143,7 @@ fn a_place_that_cannot_be_is_refused_where_it_is_said() {
         "lines_to_cache = { value = 1.5",
         &["`lines_to_cache` takes a whole number"],
     );
-    refused(lines, "lines_to_cache = 2", "lines_to_cache = 2", &["it has no source", "source"]);
+    refused(lines, "lines_to_cache = 2", "lines_to_cache = 2", &["the number has no source", "source"]);
     // A key that is not there: at the place that lacks it.
     refused(lines, "", "[placements.NEAR]", &["`lines_to_cache` is missing here", "add lines_to_cache = { value = …"]);
 }
