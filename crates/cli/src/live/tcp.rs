@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nicforge_lab::live::{LiveConfig, Port, PortKind, Software, TcpOptions};
-use nicforge_sockets::attach::{Attachment, NetworkConfig, ORPHANS};
+use nicforge_sockets::attach::{Attachment, NetworkConfig};
 use nicforge_sockets::service::{Config, Service};
 
 /// How often the service is asked to stop, if the run ends.
@@ -24,14 +24,12 @@ pub fn software(config: &LiveConfig, tcp: TcpOptions) -> Software<'_> {
 fn serve(config: &LiveConfig, tcp: &TcpOptions, port: Box<dyn Port>, stop: &AtomicBool) -> Result<(), String> {
     let kernels =
         config.ports.iter().any(|port| matches!(&port.kind, PortKind::Tap(_)) && port.options().mac.is_none());
-    let network = NetworkConfig {
-        // A TAP device's address is the kernel's end; ours is another one.
-        attachment: if kernels { Attachment::Tap(String::new()) } else { Attachment::Given },
-        addresses: tcp.address.iter().map(|own| (own.address, own.length)).collect(),
-        gateways: tcp.gateway.clone(),
-        mtu: u16::MAX,
-        orphans: ORPHANS,
-    };
+    // A TAP device's address is the kernel's end; ours is another one.
+    let attachment = if kernels { Attachment::Tap(String::new()) } else { Attachment::Given };
+    let addresses = tcp.address.iter().map(|own| (own.address, own.length)).collect();
+    let usual = NetworkConfig::new(attachment, addresses);
+    let congestion = tcp.congestion.map_or(usual.congestion, |control| control.algorithm());
+    let network = NetworkConfig { gateways: tcp.gateway.clone(), mtu: u16::MAX, congestion, ..usual };
     let network = network.over(port).map_err(|error| error.to_string())?;
     let mut service =
         Service::new(Config::at(path(tcp)), Some(Box::new(network))).map_err(|error| error.to_string())?;

@@ -9,6 +9,7 @@ use nicforge_options::{Allowed, ConfigError, Form, IP, PATH, options};
 
 use super::assemble::{SegmentOptions, Segments};
 use super::config::{LiveConfig, place_of};
+use crate::systems::options::Congestion;
 
 /// An address with its prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ options! {
         service: Option<PathBuf> = None, "", Allowed::Form(&PATH), default "that of `nicforge sockets`";
         /// The stack's own addresses with their prefix lengths.
         address: Vec<Prefixed> = Vec::new(), "", Allowed::List(&PREFIXED), default "none";
+        /// Congestion control of every connection.
+        congestion: Option<Congestion> = None, "", Congestion::ALLOWED, default "the stack's";
         /// Routers.
         gateway: Vec<IpAddr> = Vec::new(), "", Allowed::List(&IP), default "none";
     }
