@@ -55,7 +55,7 @@ pub trait Application<C: Cpu>: Any + Send {
     /// missing when it is asked for, and counted there; the store of another core ignores it.
     fn store_pair(&mut self, _cpu: &mut C, _key: &[u8], _value: &[u8]) {}
 
-    /// The application's own counters by name; drops are counted by whoever gets the verdicts.
+    /// The application's own counters by name; the packet loop counts drops by verdict.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -137,6 +137,11 @@ pub trait AppKind {
         AppShape::default()
     }
 
+    /// The owner of the keys in a live file's `[app]`: addresses that other hosts know.
+    fn addresses() -> Owner {
+        Owner::of::<()>("application", Self::NAME, Self::ABOUT)
+    }
+
     /// Takes address space for tables that all cores share.
     fn share(_config: &AppConfig, _space: &mut AddressSpace) -> SharedTables {
         SharedTables::default()
@@ -177,6 +182,8 @@ pub type Build<G> = fn(
 pub struct AppEntry {
     /// Its name and its keys.
     pub owner: Owner,
+    /// See [`AppKind::addresses`].
+    pub addresses: Owner,
     /// Whether it forwards by IP header.
     pub router: bool,
     /// See [`AppKind::WORK`].
@@ -210,6 +217,7 @@ impl AppEntry {
     pub fn of<A: AppKind>() -> AppEntry {
         AppEntry {
             owner: Owner::of::<A::Options>("application", A::NAME, A::ABOUT),
+            addresses: A::addresses(),
             router: A::ROUTER,
             work: A::WORK,
             shape: |values| A::shape(&values.read()),

@@ -37,7 +37,7 @@ pub use app::{
     App, AppEntry, AppGround, AppKind, AppShape, Application, Apps, Build, Flow, FullTable, NeededAddress, Place, Reads,
 };
 pub use co_runner::CoRunner;
-pub use config::{AppConfig, AppError, Egress, Payload, Port, PortMap, Timeouts};
+pub use config::{AppConfig, AppError, Egress, Port, PortMap, Timeouts};
 pub use copy::Copier;
 pub use nicforge_nic::Verdict;
 pub use nicforge_platform::Cpu;

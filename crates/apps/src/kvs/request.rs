@@ -17,7 +17,7 @@ pub struct Request {
     pub hash: u64,
     /// Bytes of key, at least 1.
     pub key_len: u16,
-    /// Bytes of value; 0 but for a PUT.
+    /// Bytes of value; 0 except in a PUT.
     pub value_len: u16,
 }
 

@@ -19,7 +19,7 @@ mod vlan;
 use thiserror::Error;
 
 pub use arp::{ARP_LEN, ArpOperation, ArpView};
-pub use ethernet::{ETHERNET_HEADER_LEN, EthernetView, MacAddress, ethertype};
+pub use ethernet::{ETHERNET_HEADER_LEN, EthernetView, MAC, MacAddress, ethertype};
 pub use icmp::{ICMP_HEADER_LEN, IcmpView, icmp_type, icmpv6_type};
 pub use ipv4::{IPV4_MIN_HEADER_LEN, Ipv4Option, Ipv4Options, Ipv4View};
 pub use ipv6::{ExtensionHeader, ExtensionHeaders, IPV6_HEADER_LEN, Ipv6View};
